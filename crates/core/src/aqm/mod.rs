@@ -1,0 +1,1 @@
+//! What to drop or mark.

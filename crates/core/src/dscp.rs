@@ -1,0 +1,1 @@
+//! Code points and tiers.

@@ -1,0 +1,224 @@
+//! Which flow and which hosts a packet belongs to, as keyed hashes.
+//!
+//! SipHash-1-3 (Aumasson and Bernstein 2012) under a random 128-bit key, so that nobody outside can
+//! aim collisions at a queue. One pass over the addresses gives three independent hashes, which the
+//! processor computes side by side:
+//!
+//! * flow: source ‖ destination ‖ source port ‖ destination port ‖ protocol, 64 bits;
+//! * host: source address, and destination address, 32 bits each, zero never standing for a host.
+//!
+//! IPv6 hosts may be told apart by a prefix only (`host-prefix 64`): a phone with five privacy
+//! addresses is one host. Linux hashes all 128 bits, which is the default here too.
+
+/// The secret of a classifier: whoever knows it can aim collisions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct HashKey {
+    k0: u64,
+    k1: u64,
+}
+
+impl core::fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("HashKey(secret)")
+    }
+}
+
+/// Source and destination of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// IPv4, as in the header (network byte order).
+    V4([u8; 4], [u8; 4]),
+    /// IPv6, as in the header.
+    V6([u8; 16], [u8; 16]),
+}
+
+/// The hashes of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowHash {
+    /// Of the five-tuple.
+    pub flow: u64,
+    /// Of the source address.
+    pub src_host: u32,
+    /// Of the destination address.
+    pub dst_host: u32,
+}
+
+/// Hashes five-tuples under a key.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowHasher {
+    key: HashKey,
+    /// Which bits of each half of an IPv6 address tell hosts apart.
+    host_mask: [u64; 2],
+}
+
+impl HashKey {
+    /// A key from 16 bytes of the owner's best randomness.
+    pub const fn new(k0: u64, k1: u64) -> HashKey {
+        HashKey { k0, k1 }
+    }
+}
+
+impl FlowHasher {
+    /// A hasher that tells IPv6 hosts apart by their first `host_prefix` bits (128: by all).
+    pub const fn new(key: HashKey, host_prefix: u8) -> FlowHasher {
+        FlowHasher {
+            key,
+            host_mask: [leading(host_prefix), leading(host_prefix.saturating_sub(64))],
+        }
+    }
+
+    /// The three hashes. `ports` holds the four bytes of source and destination port as in the
+    /// header, zero where the protocol has none.
+    #[inline]
+    pub fn hash(&self, addresses: &Addresses, protocol: u8, ports: [u8; 4]) -> FlowHash {
+        let ports_and_protocol = u64::from(u32::from_le_bytes(ports)) | u64::from(protocol) << 32;
+        let start = SipHash13::new(self.key);
+        let (flow, src, dst) = match addresses {
+            Addresses::V4(src, dst) => {
+                let (src, dst) = (u32::from_le_bytes(*src), u32::from_le_bytes(*dst));
+                let both = u64::from(src) | u64::from(dst) << 32;
+                (
+                    start.word(both).finish(ports_and_protocol, 13),
+                    start.finish(u64::from(src), 4),
+                    start.finish(u64::from(dst), 4),
+                )
+            }
+            Addresses::V6(src, dst) => {
+                let (src, dst) = (halves(src), halves(dst));
+                let host = |[a, b]: [u64; 2]| {
+                    start.word(a & self.host_mask[0]).word(b & self.host_mask[1]).finish(0, 16)
+                };
+                (
+                    start
+                        .word(src[0])
+                        .word(src[1])
+                        .word(dst[0])
+                        .word(dst[1])
+                        .finish(ports_and_protocol, 37),
+                    host(src),
+                    host(dst),
+                )
+            }
+        };
+        FlowHash { flow, src_host: nonzero(src), dst_host: nonzero(dst) }
+    }
+}
+
+/// The first `bits` bits of eight bytes in memory order, as a mask over their little-endian word.
+const fn leading(bits: u8) -> u64 {
+    match bits {
+        0 => 0,
+        1..=63 => (u64::MAX << (64 - bits)).swap_bytes(),
+        64.. => u64::MAX,
+    }
+}
+
+#[inline]
+fn halves(address: &[u8; 16]) -> [u64; 2] {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&address[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    [word(0), word(8)]
+}
+
+/// Folds to 32 bits; zero is kept for "no host".
+#[inline]
+fn nonzero(hash: u64) -> u32 {
+    let folded = (hash ^ (hash >> 32)) as u32;
+    folded | u32::from(folded == 0)
+}
+
+/// SipHash with one round a word and three at the end.
+#[derive(Clone, Copy)]
+struct SipHash13([u64; 4]);
+
+impl SipHash13 {
+    #[inline]
+    fn new(key: HashKey) -> SipHash13 {
+        SipHash13([
+            key.k0 ^ 0x736f_6d65_7073_6575,
+            key.k1 ^ 0x646f_7261_6e64_6f6d,
+            key.k0 ^ 0x6c79_6765_6e65_7261,
+            key.k1 ^ 0x7465_6462_7974_6573,
+        ])
+    }
+
+    #[inline]
+    fn round(mut self) -> SipHash13 {
+        let [v0, v1, v2, v3] = &mut self.0;
+        *v0 = v0.wrapping_add(*v1);
+        *v1 = v1.rotate_left(13) ^ *v0;
+        *v0 = v0.rotate_left(32);
+        *v2 = v2.wrapping_add(*v3);
+        *v3 = v3.rotate_left(16) ^ *v2;
+        *v0 = v0.wrapping_add(*v3);
+        *v3 = v3.rotate_left(21) ^ *v0;
+        *v2 = v2.wrapping_add(*v1);
+        *v1 = v1.rotate_left(17) ^ *v2;
+        *v2 = v2.rotate_left(32);
+        self
+    }
+
+    #[inline]
+    fn word(mut self, word: u64) -> SipHash13 {
+        self.0[3] ^= word;
+        self = self.round();
+        self.0[0] ^= word;
+        self
+    }
+
+    /// Ends with the last, partial word of a message of `length` bytes.
+    #[inline]
+    fn finish(self, last: u64, length: u64) -> u64 {
+        let mut state = self.word(last | length << 56);
+        state.0[2] ^= 0xff;
+        let state = state.round().round().round().0;
+        state[0] ^ state[1] ^ state[2] ^ state[3]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::hash::Hasher;
+
+    fn oracle(bytes: &[u8]) -> u64 {
+        let mut hasher = siphasher::sip::SipHasher13::new_with_keys(1, 2);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+
+    #[test]
+    fn agrees_with_an_independent_siphash() {
+        let hasher = FlowHasher::new(HashKey::new(1, 2), 128);
+        let v4 = hasher.hash(&Addresses::V4([10, 0, 0, 1], [10, 1, 0, 7]), 6, [0x1f, 0x90, 1, 187]);
+        assert_eq!(v4.flow, oracle(&[10, 0, 0, 1, 10, 1, 0, 7, 0x1f, 0x90, 1, 187, 6]));
+        assert_eq!(v4.src_host, nonzero(oracle(&[10, 0, 0, 1])));
+        assert_eq!(v4.dst_host, nonzero(oracle(&[10, 1, 0, 7])));
+
+        let (src, dst) =
+            (core::array::from_fn(|i| i as u8), core::array::from_fn(|i| 99 + i as u8));
+        let v6 = hasher.hash(&Addresses::V6(src, dst), 17, [1, 2, 3, 4]);
+        let mut message = std::vec::Vec::from(src);
+        message.extend(dst);
+        message.extend([1, 2, 3, 4, 17]);
+        assert_eq!(v6.flow, oracle(&message));
+        assert_eq!(v6.src_host, nonzero(oracle(&src)));
+    }
+
+    #[test]
+    fn a_prefix_makes_one_host_of_many_addresses() {
+        let hasher = FlowHasher::new(HashKey::new(3, 4), 60);
+        let mut src = [0xab; 16];
+        let one = hasher.hash(&Addresses::V6(src, [1; 16]), 17, [0; 4]);
+        src[15] = 1;
+        src[7] ^= 0x0f;
+        let same = hasher.hash(&Addresses::V6(src, [1; 16]), 17, [0; 4]);
+        assert_eq!(one.src_host, same.src_host);
+        assert_ne!(one.flow, same.flow);
+        src[7] ^= 0x10;
+        assert_ne!(one.src_host, hasher.hash(&Addresses::V6(src, [1; 16]), 17, [0; 4]).src_host);
+    }
+}

@@ -1,0 +1,225 @@
+//! The packet descriptor: all that any discipline looks at, in one cache line.
+//!
+//! The bytes of the packet stay with its owner (the kernel's queue, a simulator's pool), who finds
+//! them again by `handle`. Parsing (`wire`) fills the descriptor once; disciplines read it, may
+//! change its ECN and DSCP bits, and hand it back from `dequeue` or to the owner as dropped.
+
+use crate::time::Time;
+
+/// End of a list of packets.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// What is known of the headers, one bit each; see the constants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// The network layer is IPv4.
+    pub const IPV4: Flags = Flags(1);
+    /// The network layer is IPv6.
+    pub const IPV6: Flags = Flags(2);
+    /// The frame carries ARP.
+    pub const ARP: Flags = Flags(4);
+    /// The transport header was found and is TCP (also within 6in4).
+    pub const TCP: Flags = Flags(8);
+    /// A discipline has set CE on the packet (the owner must rewrite it).
+    pub const MARKED: Flags = Flags(16);
+    /// A discipline has cleared the DSCP (the owner must rewrite it).
+    pub const WASHED: Flags = Flags(32);
+
+    /// True if all bits of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// True if any bit of `other` is set.
+    #[inline]
+    pub const fn any(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Sets the bits of `other`.
+    #[inline]
+    pub fn set(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+}
+
+impl core::ops::BitOr for Flags {
+    type Output = Flags;
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// The explicit congestion notification field (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not understand marks: drop instead.
+    NotEct = 0,
+    /// ECN-capable, codepoint 01 (L4S where that is in use).
+    Ect1 = 1,
+    /// ECN-capable, codepoint 10.
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// One packet, as a discipline sees it: 64 bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Packet {
+    /// The owner's name for the packet; opaque to disciplines.
+    pub handle: u64,
+    /// Keyed hash of addresses, protocol and ports: the packet's flow. The low 32 bits pick the queue;
+    /// all 64 tell whether two packets are of the same connection.
+    pub flow: u64,
+    /// When the packet entered its present discipline. Written by `enqueue`.
+    pub enqueued: Time,
+    /// Keyed hash of the source address (of its prefix, if so configured); zero if not IP.
+    pub src_host: u32,
+    /// Keyed hash of the destination address; zero if not IP.
+    pub dst_host: u32,
+    /// Bytes from the link header to the end, without frame check sequence (`qdisc_pkt_len`).
+    pub len: u32,
+    /// Memory that the owner spends on the packet in bytes, for memory limits.
+    pub truesize: u32,
+    /// Bytes that the packet occupies on the wire, framing included. Written by shaping disciplines.
+    pub adj_len: u32,
+    /// The firewall mark.
+    pub mark: u32,
+    /// Priority or class in `tc`'s `major:minor` form, 0 if none.
+    pub class: u32,
+    /// Payload bytes of each segment of a super-packet, 0 for an ordinary packet.
+    pub gso_size: u16,
+    /// Number of segments of a super-packet, 0 or 1 for an ordinary packet.
+    pub gso_segs: u16,
+    /// Bytes of headers that every segment of a super-packet repeats, link header included.
+    pub header_len: u8,
+    /// Bytes before the network header.
+    pub network_offset: u8,
+    /// The IPv4 TOS or IPv6 traffic class octet: DSCP in the upper six bits, ECN in the lower two.
+    pub tos: u8,
+    /// What is known of the headers.
+    pub flags: Flags,
+    /// The next packet in whatever list the arena keeps this one in.
+    pub(crate) next: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Packet>() == 64);
+
+impl Packet {
+    /// A descriptor for `len` bytes of Ethernet about which nothing else is known.
+    pub const fn new(handle: u64, len: u32) -> Packet {
+        Packet {
+            handle,
+            flow: 0,
+            enqueued: Time::ZERO,
+            src_host: 0,
+            dst_host: 0,
+            len,
+            truesize: Packet::typical_truesize(len),
+            adj_len: len,
+            mark: 0,
+            class: 0,
+            gso_size: 0,
+            gso_segs: 0,
+            header_len: 0,
+            network_offset: 14,
+            tos: 0,
+            flags: Flags(0),
+            next: NIL,
+        }
+    }
+
+    /// Memory that Linux spends on a frame of `len` bytes that came from a socket: buffers of 512,
+    /// 1024 or 2048 bytes plus 256 of bookkeeping (measured; golden/README), whole pages above.
+    pub const fn typical_truesize(len: u32) -> u32 {
+        match len {
+            0..=176 => 768,
+            177..=688 => 1280,
+            689..=1712 => 2304,
+            _ => len.div_ceil(4096).saturating_mul(4096).saturating_add(256),
+        }
+    }
+
+    /// The differentiated services code point, 0..=63.
+    #[inline]
+    pub const fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+
+    /// The ECN field.
+    #[inline]
+    pub const fn ecn(&self) -> Ecn {
+        match self.tos & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// True for IPv4 and IPv6.
+    #[inline]
+    pub const fn is_ip(&self) -> bool {
+        self.flags.any(Flags(Flags::IPV4.0 | Flags::IPV6.0))
+    }
+
+    /// Sets CE if the packet's transport is ECN-capable; says whether the packet now carries CE.
+    #[inline]
+    pub fn mark_ce(&mut self) -> bool {
+        if !self.is_ip() || self.ecn() == Ecn::NotEct {
+            return false;
+        }
+        if self.ecn() != Ecn::Ce {
+            self.tos |= 3;
+            self.flags.set(Flags::MARKED);
+        }
+        true
+    }
+
+    /// Clears the DSCP and keeps the ECN field.
+    #[inline]
+    pub fn wash(&mut self) {
+        if self.is_ip() && self.dscp() != 0 {
+            self.tos &= 3;
+            self.flags.set(Flags::WASHED);
+        }
+    }
+
+    /// Segments that a super-packet will become; 1 for an ordinary packet.
+    #[inline]
+    pub const fn segments(&self) -> u32 {
+        if self.gso_segs == 0 {
+            1
+        } else {
+            self.gso_segs as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ect_is_marked_and_ecn_survives_washing() {
+        let mut packet = Packet::new(0, 1514);
+        packet.flags = Flags::IPV4;
+        packet.tos = 46 << 2;
+        assert!(!packet.mark_ce());
+        packet.tos |= 2;
+        assert!(packet.mark_ce() && packet.flags.has(Flags::MARKED));
+        packet.wash();
+        assert_eq!((packet.dscp(), packet.ecn()), (0, Ecn::Ce));
+    }
+
+    #[test]
+    fn truesize_grows_with_length() {
+        let sizes = [0, 176, 177, 688, 689, 1514, 1712, 1713, 4096, 65_535, u32::MAX];
+        assert!(sizes
+            .windows(2)
+            .all(|w| Packet::typical_truesize(w[0]) <= Packet::typical_truesize(w[1])));
+    }
+}

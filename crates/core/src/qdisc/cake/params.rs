@@ -1,0 +1,157 @@
+//! CAKE's settings, with the names, units and defaults of `tc` (man tc-cake, facts A.1).
+
+use crate::framing::Framing;
+use crate::rate::Rate;
+use crate::time::Span;
+
+/// Everything that `tc qdisc change ... cake` can set, and three settings of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Shaped rate; zero is `unlimited`: the tiers are then served by weighted DRR.
+    pub bandwidth: Rate,
+    /// Follow 15/16 of the estimated arrival rate; `bandwidth` is the first estimate.
+    pub autorate_ingress: bool,
+    /// How code points map to priority tiers.
+    pub diffserv: DiffservMode,
+    /// What shares the line equally.
+    pub flow_mode: FlowMode,
+    /// Look through network address translation.
+    pub nat: bool,
+    /// Clear the DSCP after reading it.
+    pub wash: bool,
+    /// The queue stands behind the bottleneck: charge dropped packets too, and drop earlier.
+    pub ingress: bool,
+    /// Drop acknowledgements that newer ones in the same queue make redundant.
+    pub ack_filter: AckFilter,
+    /// Cut super-packets into their segments before queueing.
+    pub split_gso: bool,
+    /// Expected round-trip time: COBALT's interval. Whole microseconds.
+    pub rtt: Span,
+    /// Acceptable standing delay: COBALT's target. Whole microseconds.
+    pub target: Span,
+    /// Link overhead and cells.
+    pub framing: Framing,
+    /// Memory for packets in bytes; zero computes it from rate and RTT.
+    pub memlimit: u32,
+    /// Firewall-mark bits that choose the tier; zero for none.
+    pub fwmark: u32,
+    /// Flow queues in each tier: a power of two, 8..=65536. Ours; Linux has 1024.
+    pub queues: u32,
+    /// Leading bits of an IPv6 address that make a host, 1..=128. Ours; Linux uses all.
+    pub host_prefix: u8,
+    /// Which flows count as a host's load. Ours; Linux counts bulk flows.
+    pub host_load: HostLoad,
+}
+
+/// Tiers and their code points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiffservMode {
+    /// Bulk, Best Effort, Voice.
+    #[default]
+    Diffserv3,
+    /// Bulk, Best Effort, Video, Voice.
+    Diffserv4,
+    /// Eight tiers by purpose.
+    Diffserv8,
+    /// One tier.
+    Besteffort,
+    /// Eight tiers by the three precedence bits.
+    Precedence,
+}
+
+/// What a queue holds, and between whom it is fair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowMode {
+    /// One queue for all.
+    Flowblind,
+    /// A queue for each source address.
+    Srchost,
+    /// A queue for each destination address.
+    Dsthost,
+    /// A queue for each pair of addresses.
+    Hosts,
+    /// A queue for each five-tuple.
+    Flows,
+    /// Fair between source addresses, then between their flows.
+    DualSrchost,
+    /// Fair between destination addresses, then between their flows.
+    DualDsthost,
+    /// Fair to both ends, by the larger of their loads.
+    #[default]
+    TripleIsolate,
+}
+
+/// Whether redundant acknowledgements are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckFilter {
+    /// Never.
+    #[default]
+    Off,
+    /// Two are always kept.
+    Conservative,
+    /// Only the newest is kept.
+    Aggressive,
+}
+
+/// Which flows of a host divide its share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostLoad {
+    /// Those with a standing queue, as Linux since 2019.
+    #[default]
+    Bulk,
+    /// All that are active, as Piece of CAKE, Algorithm 2.
+    Active,
+}
+
+impl FlowMode {
+    /// Bits as in `TCA_CAKE_FLOW_MODE`: 1 source, 2 destination, 4 flows.
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+    /// Flows of one source host share that host's part.
+    #[inline]
+    pub const fn isolates_sources(self) -> bool {
+        self.bits() & 5 == 5
+    }
+    /// Flows of one destination host share that host's part.
+    #[inline]
+    pub const fn isolates_destinations(self) -> bool {
+        self.bits() & 6 == 6
+    }
+}
+
+impl Params {
+    /// The preset `internet`: an RTT of 100 ms.
+    pub const DEFAULT_RTT: Span = Span::from_millis(100);
+
+    /// Sets the RTT and the target that goes with it: a twentieth, at least 1 µs (`rtt TIME`).
+    pub fn set_rtt(&mut self, rtt: Span) {
+        self.rtt = Span::from_micros(rtt.as_micros().max(1));
+        self.target = Span::from_micros((self.rtt.as_micros() / 20).max(1));
+    }
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            bandwidth: Rate(0),
+            autorate_ingress: false,
+            diffserv: DiffservMode::default(),
+            flow_mode: FlowMode::default(),
+            nat: false,
+            wash: false,
+            ingress: false,
+            ack_filter: AckFilter::default(),
+            split_gso: true,
+            rtt: Params::DEFAULT_RTT,
+            target: Span::from_millis(5),
+            framing: Framing::default(),
+            memlimit: 0,
+            fwmark: 0,
+            queues: 1024,
+            host_prefix: 128,
+            host_load: HostLoad::default(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The contract of every discipline.
+//!
+//! A driver (the live gateway, the simulator, a replay) owns the packets and the clock. It calls
+//! [`Qdisc::enqueue`] for each arrival and [`Qdisc::dequeue`] whenever its device can send or
+//! [`Qdisc::next_event`] has come. Times passed to one discipline never decrease.
+//!
+//! What holds for all of them, and is asserted by the property tests:
+//! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
+//! allocates outside construction and `configure`; every loop is bounded.
+
+use core::fmt;
+
+use crate::packet::Packet;
+use crate::tc::stats::Snapshot;
+use crate::tc::Config;
+use crate::time::Time;
+use crate::wire::tcp::AckView;
+
+pub mod cake;
+pub mod delay;
+pub mod fifo;
+pub mod line;
+
+/// Why a discipline gave a packet up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DropReason {
+    /// A limit of packets, bytes or memory was reached.
+    Overlimit,
+    /// Active queue management asked the sender to slow down.
+    Congested,
+    /// BLUE took it from a flow that does not respond to other signals.
+    Flood,
+    /// A newer acknowledgement in the same queue makes it redundant.
+    AckFilter,
+    /// The discipline was emptied by `reset`.
+    Reset,
+}
+
+impl DropReason {
+    /// Number of reasons.
+    pub const COUNT: usize = 5;
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [DropReason; DropReason::COUNT] = [
+        DropReason::Overlimit,
+        DropReason::Congested,
+        DropReason::Flood,
+        DropReason::AckFilter,
+        DropReason::Reset,
+    ];
+
+    /// A word for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::Overlimit => "overlimit",
+            DropReason::Congested => "congested",
+            DropReason::Flood => "flood",
+            DropReason::AckFilter => "ack_filter",
+            DropReason::Reset => "reset",
+        }
+    }
+}
+
+/// Whoever owns the packets behind the handles.
+pub trait PacketOwner {
+    /// `packet` left the discipline by another way than `dequeue`.
+    fn dropped(&mut self, packet: Packet, reason: DropReason);
+
+    /// The TCP header of `packet`, for ACK filtering: None if it is not TCP, or not worth a look.
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        let _ = packet;
+        None
+    }
+}
+
+/// An owner that forgets what is dropped: for benchmarks and doc examples.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl PacketOwner for Discard {
+    fn dropped(&mut self, _: Packet, _: DropReason) {}
+}
+
+/// A discipline cannot run with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// `configure` was handed another discipline's configuration; make a new discipline instead.
+    OtherDiscipline,
+    /// A value is outside what the discipline can work with.
+    OutOfRange {
+        /// The option's keyword.
+        option: &'static str,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::OtherDiscipline => f.write_str(
+                "these settings belong to another discipline than the one that is running",
+            ),
+            ConfigError::OutOfRange { option, expected } => {
+                write!(f, "`{option}` is out of range: expected {expected}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// Packets and bytes in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes as they came (`len`, not framing-adjusted).
+    pub bytes: u64,
+}
+
+/// A queue discipline.
+pub trait Qdisc {
+    /// Takes `packet` in at `now`. Whatever leaves the queue by another way than `dequeue`, this
+    /// packet or an older one, goes to `owner` with its reason.
+    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner);
+
+    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet.
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet>;
+
+    /// When `dequeue` may next return a packet; None while nothing is queued. A time in the past
+    /// means now. Calling early is harmless, calling late costs only quality.
+    fn next_event(&self) -> Option<Time>;
+
+    /// What is queued.
+    fn backlog(&self) -> Backlog;
+
+    /// A copy of all counters.
+    fn snapshot(&self) -> Snapshot;
+
+    /// The settings in force.
+    fn config(&self) -> Config;
+
+    /// Changes the settings at `now`. Queued packets stay queued, unless a limit that was lowered
+    /// forces the oldest out. May allocate; on an error nothing has changed.
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError>;
+
+    /// Gives every queued packet to `owner` and forgets all learnt state; counters stay.
+    fn reset(&mut self, owner: &mut dyn PacketOwner);
+}
+
+/// What a discipline must know of its surroundings, beyond its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Largest frame in bytes, link header included (`psched_mtu`): 1514 on Ethernet.
+    pub mtu: u32,
+    /// The device's queue length in packets: the default limit of FIFOs.
+    pub tx_queue_len: u32,
+    /// Seed of every random decision.
+    pub seed: u64,
+    /// The handle (`major:0`) that packet classes are compared with.
+    pub handle: u32,
+    /// How transmission times are rounded.
+    pub arithmetic: crate::rate::Arithmetic,
+}
+
+impl Default for Device {
+    fn default() -> Device {
+        Device {
+            mtu: 1514,
+            tx_queue_len: 1000,
+            seed: 1,
+            handle: 0x8001_0000,
+            arithmetic: crate::rate::Arithmetic::Exact,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Statistics as `tc -s` shows them. All are plain copies: the data path hands them out whole.
+
+use crate::qdisc::{Backlog, DropReason};
+use crate::rate::Rate;
+use crate::time::Span;
+
+/// Most tiers that a discipline has.
+pub const MAX_TINS: usize = 8;
+
+/// Counters that every discipline keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets handed in.
+    pub enqueued_packets: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent (`len`).
+    pub sent_bytes: u64,
+    /// Packets given up, by reason: index with [`DropReason`] as usize.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Packets on which this discipline set CE, or found it set when it wanted to.
+    pub marked: u64,
+    /// Times that the shaper held a packet back, or that a limit was exceeded.
+    pub overlimits: u64,
+}
+
+impl Totals {
+    /// Packets given up for any reason.
+    pub fn drops(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+/// All counters of one discipline at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What every discipline counts.
+    pub totals: Totals,
+    /// What is queued now.
+    pub backlog: Backlog,
+    /// What only this discipline counts.
+    pub detail: Detail,
+}
+
+/// Counters of particular disciplines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // A snapshot is one flat copy, without a heap.
+pub enum Detail {
+    /// Nothing beyond the totals.
+    None,
+    /// CAKE's.
+    Cake(CakeStats),
+}
+
+/// CAKE's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CakeStats {
+    /// Most memory ever in use, in bytes of `truesize`.
+    pub memory_used: u32,
+    /// Limit of that.
+    pub memory_limit: u32,
+    /// Estimated capacity of the line (`autorate-ingress`), or the set rate if nothing was estimated.
+    pub capacity_estimate: Rate,
+    /// Smallest and largest packet in bytes, counted from where the overhead counts.
+    pub min_network_size: u16,
+    /// See `min_network_size`.
+    pub max_network_size: u16,
+    /// Smallest and largest packet on the line, framing included.
+    pub min_adj_size: u16,
+    /// See `min_adj_size`.
+    pub max_adj_size: u16,
+    /// Mean number of bytes before the network header.
+    pub avg_hdr_offset: u16,
+    /// Tiers in use.
+    pub tin_count: u8,
+    /// The tiers in the order in which `tc` prints them (Bulk before Best Effort).
+    pub tins: [TinStats; MAX_TINS],
+}
+
+/// Counters of one tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TinStats {
+    /// Rate up to which the tier has its priority; zero if unlimited.
+    pub threshold_rate: Rate,
+    /// Bytes that came in (`tc` calls them sent).
+    pub sent_bytes: u64,
+    /// Packets that came in.
+    pub sent_packets: u64,
+    /// Bytes queued.
+    pub backlog_bytes: u64,
+    /// COBALT's target in this tier.
+    pub target: Span,
+    /// COBALT's interval in this tier.
+    pub interval: Span,
+    /// Moving average of sojourn times that follows rises quickly.
+    pub peak_delay: Span,
+    /// Moving average of sojourn times.
+    pub avg_delay: Span,
+    /// Moving average of sojourn times that follows falls quickly: of sparse flows.
+    pub base_delay: Span,
+    /// Packets whose queue stood ready in its first place.
+    pub way_direct_hits: u32,
+    /// Packets whose queue was found elsewhere in its set.
+    pub way_indirect_hits: u32,
+    /// Packets that needed a new queue and found an idle one.
+    pub way_misses: u32,
+    /// Packets that had to share another flow's queue.
+    pub way_collisions: u32,
+    /// Packets dropped by AQM or overflow.
+    pub drops: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// Acknowledgements filtered.
+    pub ack_drops: u32,
+    /// Flows that have no standing queue.
+    pub sparse_flows: u16,
+    /// Flows with a standing queue.
+    pub bulk_flows: u16,
+    /// Flows on which BLUE is at work.
+    pub unresponsive_flows: u16,
+    /// Largest packet seen.
+    pub max_pkt_len: u16,
+    /// Bytes a flow may send in its turn.
+    pub flow_quantum: u16,
+}

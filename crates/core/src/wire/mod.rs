@@ -1,0 +1,3 @@
+//! Bytes to descriptors, and ECN/DSCP back into bytes.
+
+pub mod tcp;
