@@ -1,12 +1,11 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! All slots are allocated at construction. A [`List`] is two indices; the links live in the packets
+//! All memory is reserved at construction and touched only as it is first used. A [`List`] is two indices; the links live in the packets
 //! themselves, so a queue costs eight bytes and moving a packet costs one cache line.
 //!
 //! Rule for callers: a `List` belongs to the arena that filled it, and to no other.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::packet::{Packet, NIL};
 
@@ -20,11 +19,11 @@ pub struct List {
 /// A fixed pool of packet slots.
 #[derive(Clone, Debug)]
 pub struct Arena {
-    slots: Box<[Packet]>,
-    /// First free slot that was used before; NIL if there is none.
+    /// Slots that were ever used; grows within its reserved capacity only.
+    slots: Vec<Packet>,
+    capacity: u32,
+    /// First free slot of `slots`; NIL if there is none.
     free: u32,
-    /// Slots from here on were never used: memory not touched costs nothing.
-    fresh: u32,
     used: u32,
 }
 
@@ -71,17 +70,12 @@ impl Arena {
     /// An arena of `capacity` slots (at least one).
     pub fn new(capacity: u32) -> Arena {
         let capacity = capacity.clamp(1, NIL - 1);
-        Arena {
-            slots: vec![Packet::new(0, 0); capacity as usize].into_boxed_slice(),
-            free: NIL,
-            fresh: 0,
-            used: 0,
-        }
+        Arena { slots: Vec::with_capacity(capacity as usize), capacity, free: NIL, used: 0 }
     }
 
     /// Slots in all.
     pub fn capacity(&self) -> u32 {
-        self.slots.len() as u32
+        self.capacity
     }
 
     /// Packets held.
@@ -98,24 +92,26 @@ impl Arena {
     /// True if `push` would fail.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.used == self.capacity()
+        self.used == self.capacity
     }
 
     /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is full.
     #[inline]
     pub fn push(&mut self, list: &mut List, mut packet: Packet) -> Result<u32, Packet> {
-        let index = if self.free != NIL {
-            let index = self.free;
-            self.free = self.slots[index as usize].next;
-            index
-        } else if (self.fresh as usize) < self.slots.len() {
-            self.fresh += 1;
-            self.fresh - 1
-        } else {
-            return Err(packet);
-        };
         packet.next = NIL;
-        self.slots[index as usize] = packet;
+        let index = self.free;
+        let index = match self.slots.get_mut(index as usize) {
+            Some(slot) => {
+                self.free = slot.next;
+                *slot = packet;
+                index
+            }
+            None if self.used < self.capacity => {
+                self.slots.push(packet);
+                self.used
+            }
+            None => return Err(packet),
+        };
         if list.head == NIL {
             list.head = index;
         } else {

@@ -23,6 +23,7 @@ pub mod qdisc;
 pub mod random;
 pub mod rate;
 pub mod sched;
+pub mod shaper;
 pub mod tc;
 pub mod time;
 pub mod wire;

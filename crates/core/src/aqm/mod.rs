@@ -1,1 +1,4 @@
-//! What to drop or mark.
+//! Active queue management: what to drop or mark, decided packet by packet as a queue is served.
+
+pub mod cobalt;
+pub mod inverse_sqrt;

@@ -1,1 +1,3 @@
-//! Whom to serve.
+//! Scheduling: whom to serve next.
+
+pub mod rotation;

@@ -1,5 +1,678 @@
-//! CAKE. (Interface only: the discipline follows.)
+//! CAKE: Common Applications Kept Enhanced, a whole queue management system in one discipline.
+//!
+//! Piece of CAKE (Høiland-Jørgensen, Täht, Morton 2018), as Linux deploys it today (facts A):
+//!
+//! ```text
+//! enqueue: tier by DSCP or mark -> queue by keyed hash -> (ACK filter) -> over memory? drop heads
+//! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
+//! ```
+//!
+//! The parts: [`tins`] (tiers), [`flows`] (set-associative queues), [`hosts`] (host loads), `overflow`
+//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
+//! `aqm::cobalt`.
+//!
+//! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
+//! `Sparse` or `Bulk`; memory in use is within the limit whenever a call returns.
+//!
+//! Where we differ from Linux: changing tiers or flow mode re-sorts queued packets instead of
+//! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
+//! chooses); intervals above 4 s are not cut to 32 bits.
 
+mod ack_filter;
+mod autorate;
+mod flows;
+mod hosts;
+mod overflow;
 mod params;
+mod tins;
+
+use alloc::vec::Vec;
 
 pub use params::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
+
+use self::ack_filter::AckStore;
+use self::autorate::Autorate;
+use self::flows::State;
+use self::tins::{ewma, LoadRule, Tin};
+use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::aqm::cobalt::Verdict;
+use crate::arena::Arena;
+use crate::dscp::{self, TinMap};
+use crate::packet::{Flags, Packet};
+use crate::random::Random;
+use crate::rate::{ByteTime, Rate};
+use crate::shaper::deficit_clock::DeficitClock;
+use crate::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
+use crate::tc::Config;
+use crate::time::Time;
+
+/// Full-sized packets that may wait when nothing else limits memory.
+const PACKET_LIMIT: u64 = 10_240;
+/// Memory that a shaped line may always use: 4 MiB.
+const LEAST_MEMORY: u64 = 4 << 20;
+/// Least memory that a packet takes: more packets than the limit divided by this never fit.
+const LEAST_TRUESIZE: u64 = Packet::typical_truesize(0) as u64;
+/// Most packets held, whatever `memlimit` says: 1 GiB of descriptors.
+const MOST_PACKETS: u64 = 1 << 24;
+/// Longest packet: the 512 KiB of Linux's largest super-packets.
+const MOST_BYTES: u32 = 1 << 19;
+
+/// The discipline.
+#[derive(Clone, Debug)]
+pub struct Cake {
+    clock: DeficitClock,
+    backlog: Backlog,
+    /// Bytes of `truesize` queued.
+    memory: u64,
+    memory_limit: u64,
+    current_tin: usize,
+    current_queue: u32,
+    random: Random,
+    rule: LoadRule,
+    tins: Vec<Tin>,
+    arena: Arena,
+    heap: overflow::Heap,
+    tin_map: &'static TinMap,
+    params: Params,
+    /// The present rate: `params.bandwidth`, or what `autorate` found.
+    rate: Rate,
+    acks: Option<AckStore>,
+    autorate: Autorate,
+    sizes: Sizes,
+    memory_used: u64,
+    totals: Totals,
+    device: Device,
+}
+
+/// Extremes of packet sizes, as `tc -s` shows them.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    network: (u32, u32),
+    adjusted: (u32, u32),
+    /// Moving average of the network header's offset, scaled by 2^16.
+    offset: u64,
+}
+
+impl Sizes {
+    const NONE: Sizes = Sizes { network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
+
+    #[inline]
+    fn record(&mut self, network: u32, adjusted: u32, offset: u8) {
+        self.network = (self.network.0.min(network), self.network.1.max(network));
+        self.adjusted = (self.adjusted.0.min(adjusted), self.adjusted.1.max(adjusted));
+        self.offset = ewma(self.offset, u64::from(offset) << 16, 8);
+    }
+}
+
+impl Params {
+    /// Checks what the grammar cannot know to be wrong.
+    fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        check(
+            self.queues.is_power_of_two() && (8..=32_768).contains(&self.queues),
+            "queues",
+            "a power of two from 8 to 32768",
+        )?;
+        check((1..=128).contains(&self.host_prefix), "host-prefix", "1 to 128 bits")?;
+        check((-64..=256).contains(&self.framing.overhead), "overhead", "-64 to 256 bytes")?;
+        check(self.framing.mpu <= 256, "mpu", "0 to 256 bytes")?;
+        check(self.rtt.0 > 0 && self.target.0 > 0, "rtt", "at least 1us")
+    }
+
+    /// Memory limit for a rate (facts A.9).
+    fn memory_limit(&self, rate: Rate, mtu: u32) -> u64 {
+        let configured = u64::from(self.memlimit);
+        let limit = if configured != 0 {
+            configured
+        } else if rate.is_unlimited() {
+            u64::MAX
+        } else {
+            // Four bandwidth-delay products.
+            let bytes = u128::from(rate.0) * u128::from(self.rtt.as_micros()) / 250_000;
+            (bytes.min(u128::from(u32::MAX)) as u64).max(LEAST_MEMORY)
+        };
+        limit.min((PACKET_LIMIT * u64::from(mtu)).max(configured))
+    }
+
+    /// Packets to reserve room for: what the limit can ever become while these settings hold.
+    fn capacity(&self, mtu: u32) -> u32 {
+        let rate = if self.autorate_ingress { Rate(0) } else { self.bandwidth };
+        let limit = self.memory_limit(rate, mtu);
+        (limit / LEAST_TRUESIZE + 2).min(MOST_PACKETS) as u32
+    }
+}
+
+impl Cake {
+    /// An empty discipline. All memory is reserved here.
+    pub fn new(params: &Params, device: &Device) -> Result<Cake, ConfigError> {
+        params.validate()?;
+        let mut cake = Cake {
+            clock: DeficitClock::default(),
+            backlog: Backlog::default(),
+            memory: 0,
+            memory_limit: 0,
+            current_tin: 0,
+            current_queue: 0,
+            random: Random::new(device.seed),
+            rule: LoadRule { mode: params.flow_mode, load: params.host_load },
+            tins: (0..tins::count(params.diffserv)).map(|_| Tin::new(params.queues)).collect(),
+            arena: Arena::new(params.capacity(device.mtu)),
+            heap: overflow::Heap::new(params.queues),
+            tin_map: dscp::tin_map(params.diffserv),
+            params: *params,
+            rate: params.bandwidth,
+            acks: None,
+            autorate: Autorate::new(params.bandwidth),
+            sizes: Sizes::NONE,
+            memory_used: 0,
+            totals: Totals::default(),
+            device: *device,
+        };
+        cake.reserve_ack_store();
+        cake.set_rate(params.bandwidth);
+        Ok(cake)
+    }
+
+    fn reserve_ack_store(&mut self) {
+        self.acks = (self.params.ack_filter != AckFilter::Off)
+            .then(|| AckStore::new(self.arena.capacity()));
+    }
+
+    /// Everything that follows from the rate.
+    fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
+        tins::configure(&mut self.tins, rate, &self.params, &self.device);
+        self.clock.set_rate(ByteTime::new(rate, self.device.arithmetic));
+        self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
+    }
+
+    /// The tier of `packet`, whose DSCP is cleared if so configured.
+    #[inline]
+    fn select_tin(&self, packet: &mut Packet) -> usize {
+        let dscp = match packet.flags {
+            flags if flags.any(Flags::IPV4 | Flags::IPV6) => packet.dscp(),
+            flags if flags.has(Flags::ARP) => dscp::CS7,
+            _ => 0,
+        };
+        if self.params.wash {
+            packet.wash();
+        }
+        let tins = self.tins.len();
+        if self.params.fwmark | packet.class != 0 {
+            if let Some(tin) = self.overridden_tin(packet) {
+                return tin;
+            }
+        }
+        let tin = usize::from(self.tin_map[usize::from(dscp & 63)]);
+        if tin < tins {
+            tin
+        } else {
+            0
+        }
+    }
+
+    /// The tier that the firewall mark or the packet's class asks for: 1 is the first that
+    /// statistics show.
+    #[cold]
+    fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
+        let order = dscp::tin_order(self.params.diffserv);
+        let nth = |n: u32| order.get((n as usize).checked_sub(1)?).map(|&tin| usize::from(tin));
+        if self.tins.len() == 1 {
+            return Some(0);
+        }
+        let mask = self.params.fwmark;
+        let by_mark =
+            if mask == 0 { None } else { nth((packet.mark & mask) >> mask.trailing_zeros()) };
+        by_mark.or_else(|| {
+            let ours = packet.class & 0xffff_0000 == self.device.handle & 0xffff_0000;
+            if ours {
+                nth(packet.class & 0xffff)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Queues `packet`, whose `enqueued` is set. Returns its tier and queue.
+    #[inline]
+    fn insert(&mut self, packet: Packet, tin: usize) -> (u32, u32) {
+        let rule = self.rule;
+        let queue = self.tins[tin].queue_of(&packet, rule);
+        let slot = self.append(packet, tin, queue);
+        self.activate(tin, queue);
+        (queue, slot)
+    }
+
+    /// Puts `packet` at the end of a queue. There is always a free slot: `enqueue` sees to it.
+    #[inline]
+    fn append(&mut self, packet: Packet, tin: usize, queue: u32) -> u32 {
+        let tin = &mut self.tins[tin];
+        let flow = &mut tin.flows.queues[queue as usize];
+        let slot = self.arena.push(&mut flow.packets, packet).unwrap_or_else(|_| unreachable!());
+        flow.backlog = flow.backlog.wrapping_add(packet.len);
+        tin.backlog += u64::from(packet.len);
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(packet.len);
+        self.memory += u64::from(packet.truesize);
+        slot
+    }
+
+    /// Puts the flow of a packet just queued into the rotation where it belongs.
+    #[inline]
+    fn activate(&mut self, tin: usize, queue: u32) {
+        let rule = self.rule;
+        let tin = &mut self.tins[tin];
+        match tin.flows.queues[queue as usize].state {
+            state @ (State::Idle | State::Decaying) => {
+                if state == State::Decaying {
+                    tin.decaying_flows.remove(&mut tin.flows.queues, queue);
+                }
+                tin.new_flows.push(&mut tin.flows.queues, queue);
+                tin.set_state(queue, State::Sparse, rule);
+                let quantum = tin.quantum(queue, rule.mode, &mut self.random);
+                tin.flows.queues[queue as usize].deficit = quantum;
+            }
+            // Was empty, and waited in the bulk rotation for its deficit to be paid.
+            State::SparseWait => tin.set_state(queue, State::Bulk, rule),
+            State::Sparse | State::Bulk => {}
+        }
+    }
+
+    /// The books for a packet that has been taken out of a queue.
+    #[inline]
+    fn account_removal(&mut self, packet: &Packet, tin: usize, queue: u32) {
+        let tier = &mut self.tins[tin];
+        let flow = &mut tier.flows.queues[queue as usize];
+        flow.backlog = flow.backlog.wrapping_sub(packet.len);
+        tier.backlog -= u64::from(packet.len);
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(packet.len);
+        self.memory -= u64::from(packet.truesize);
+    }
+
+    /// Takes the head of a queue.
+    #[inline]
+    fn pop(&mut self, tin: usize, queue: u32) -> Option<Packet> {
+        let packet = self.arena.pop(&mut self.tins[tin].flows.queues[queue as usize].packets)?;
+        self.account_removal(&packet, tin, queue);
+        self.heap.shrunk((tin as u8, queue), &self.tins);
+        Some(packet)
+    }
+
+    /// Charges a packet to the shaper and to its tier's clock.
+    #[inline]
+    fn charge(&mut self, tin: usize, len: u32, now: Time, delivered: bool) {
+        if !self.clock.is_unlimited() {
+            self.tins[tin].advance_clock(len, now);
+            self.clock.charge(len, delivered);
+        }
+    }
+
+    fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
+        self.totals.dropped[reason as usize] += 1;
+        owner.dropped(packet, reason);
+    }
+
+    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
+    fn filter_acks(
+        &mut self,
+        tin: usize,
+        queue: u32,
+        slot: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let Some(store) = &mut self.acks else { return };
+        let newest = self.arena.get(slot);
+        let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
+        let is_tcp = view.is_some();
+        store.set(slot, view);
+        if !is_tcp {
+            return;
+        }
+        let list = &self.tins[tin].flows.queues[queue as usize].packets;
+        let Some(before) = store.redundant(self.params.ack_filter, &self.arena, list) else {
+            return;
+        };
+        let list = &mut self.tins[tin].flows.queues[queue as usize].packets;
+        let Some(ack) = self.arena.remove_after(list, before) else { return };
+        self.account_removal(&ack, tin, queue);
+        self.tins[tin].counters.ack_drops += 1;
+        if self.params.ingress {
+            self.charge(tin, ack.adj_len, now, false);
+        }
+        self.give_up(ack, DropReason::AckFilter, owner);
+    }
+
+    /// Drops heads of the longest queues until memory is within its limit and a slot is free.
+    #[cold]
+    fn make_room(&mut self, now: Time, owner: &mut dyn PacketOwner) {
+        while self.memory > self.memory_limit || self.arena.is_full() {
+            let (tin, queue) = self.heap.longest(&self.tins);
+            let (tin, index) = (usize::from(tin), queue);
+            let list = &mut self.tins[tin].flows.queues[index as usize].packets;
+            let Some(packet) = self.arena.pop(list) else {
+                debug_assert!(false, "the longest queue is empty while memory is in use");
+                return;
+            };
+            let tier = &mut self.tins[tin];
+            let cobalt = &mut tier.flows.queues[index as usize].cobalt;
+            tier.counters.unresponsive += u32::from(cobalt.queue_full(&tier.cobalt, now));
+            tier.counters.drops += 1;
+            self.account_removal(&packet, tin, index);
+            if self.params.ingress {
+                self.charge(tin, packet.adj_len, now, false);
+            }
+            self.heap.shrunk((tin as u8, queue), &self.tins);
+            self.give_up(packet, DropReason::Overlimit, owner);
+        }
+    }
+
+    /// The flow whose turn it is in `tin`. Old debts are paid on the way.
+    #[inline]
+    fn choose_flow(&mut self, tin: usize, prefer_decaying: bool) -> Option<u32> {
+        let rule = self.rule;
+        let tin = &mut self.tins[tin];
+        let mut prefer_decaying = prefer_decaying;
+        // Ends: each time round, one flow's deficit grows by at least one byte.
+        loop {
+            let rotation = if prefer_decaying && !tin.decaying_flows.is_empty() {
+                &mut tin.decaying_flows
+            } else if !tin.new_flows.is_empty() {
+                &mut tin.new_flows
+            } else if !tin.old_flows.is_empty() {
+                &mut tin.old_flows
+            } else {
+                &mut tin.decaying_flows
+            };
+            prefer_decaying = false;
+            let queue = rotation.first()?;
+            let flow = &tin.flows.queues[queue as usize];
+            if flow.deficit > 0 {
+                return Some(queue);
+            }
+            let (state, has_packets) = (flow.state, !flow.packets.is_empty());
+            rotation.remove(&mut tin.flows.queues, queue);
+            tin.old_flows.push(&mut tin.flows.queues, queue);
+            if state == State::Sparse {
+                let state = if has_packets { State::Bulk } else { State::SparseWait };
+                tin.set_state(queue, state, rule);
+            }
+            let quantum = tin.quantum(queue, rule.mode, &mut self.random);
+            tin.flows.queues[queue as usize].deficit += quantum;
+        }
+    }
+
+    /// A flow had its turn and nothing to send: it goes to rest, at once or by way of decay.
+    #[inline]
+    fn retire(&mut self, tin: usize, queue: u32, now: Time) {
+        let rule = self.rule;
+        let tin = &mut self.tins[tin];
+        let flow = &mut tin.flows.queues[queue as usize];
+        if flow.cobalt.queue_empty(&tin.cobalt, now) {
+            tin.counters.unresponsive -= 1;
+        }
+        let at_rest = flow.cobalt.is_at_rest(now);
+        let from = match flow.state {
+            State::Decaying => &mut tin.decaying_flows,
+            State::Sparse => &mut tin.new_flows,
+            State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
+        };
+        from.remove(&mut tin.flows.queues, queue);
+        if at_rest {
+            tin.set_state(queue, State::Idle, rule);
+        } else {
+            tin.decaying_flows.push(&mut tin.flows.queues, queue);
+            tin.set_state(queue, State::Decaying, rule);
+        }
+    }
+
+    /// The books for a packet that is sent.
+    #[inline]
+    fn deliver(&mut self, packet: &Packet, tin: usize, queue: u32, now: Time) {
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
+        let tier = &mut self.tins[tin];
+        tier.record_delay(now.since(packet.enqueued));
+        tier.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
+        tier.deficit -= i64::from(packet.adj_len);
+        self.charge(tin, packet.adj_len, now, true);
+        self.heap.tick();
+    }
+
+    /// Every queued packet in order of arrival; the queues are empty afterwards.
+    fn drain(&mut self) -> Vec<Packet> {
+        let mut packets = Vec::with_capacity(self.backlog.packets as usize);
+        for tin in &mut self.tins {
+            for flow in &mut tin.flows.queues {
+                packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets)));
+            }
+        }
+        // Stable: packets of one flow keep their order within the same instant.
+        packets.sort_by_key(|packet| packet.enqueued);
+        self.backlog = Backlog::default();
+        self.memory = 0;
+        packets
+    }
+
+    /// Empty queues in new tiers; counters of the tiers are kept where the tiers are.
+    fn rebuild_tins(&mut self, keep_counters: bool) {
+        let count = tins::count(self.params.diffserv);
+        let mut fresh: Vec<Tin> = (0..count).map(|_| Tin::new(self.params.queues)).collect();
+        if keep_counters {
+            for (tin, old) in fresh.iter_mut().zip(&self.tins) {
+                tin.counters = old.counters;
+                tin.counters.unresponsive = 0;
+                tin.time_next = old.time_next;
+            }
+        }
+        self.tins = fresh;
+        self.heap = overflow::Heap::new(self.params.queues);
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.rule = LoadRule { mode: self.params.flow_mode, load: self.params.host_load };
+        self.tin_map = dscp::tin_map(self.params.diffserv);
+    }
+}
+
+impl Qdisc for Cake {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.totals.enqueued_packets += 1;
+        packet.len = packet.len.clamp(1, MOST_BYTES);
+        packet.enqueued = now;
+        let framing = &self.params.framing;
+        packet.adj_len = framing.charge(&packet);
+        let network_len = framing.network_len(packet.len, packet.network_offset);
+        self.sizes.record(network_len, packet.adj_len, packet.network_offset);
+
+        let tin = self.select_tin(&mut packet);
+        let tier = &mut self.tins[tin];
+        if tier.backlog == 0 {
+            tier.time_next = tier.time_next.max(now);
+            if self.backlog.packets == 0 && self.clock.start(now) {
+                self.totals.overlimits += 1;
+            }
+        }
+        tier.counters.max_len = tier.counters.max_len.max(packet.len);
+        tier.counters.packets += 1;
+        tier.counters.bytes += u64::from(packet.len);
+
+        let queue = tier.queue_of(&packet, self.rule);
+        let slot = self.append(packet, tin, queue);
+        if self.acks.is_some() {
+            self.filter_acks(tin, queue, slot, now, owner);
+        }
+        self.heap.grown((tin as u8, queue), &self.tins);
+        if self.params.autorate_ingress {
+            if let Some(rate) = self.autorate.arrival(packet.len, now) {
+                self.set_rate(rate);
+            }
+        }
+        self.activate(tin, queue);
+        self.memory_used = self.memory_used.max(self.memory);
+        if self.memory > self.memory_limit || self.arena.is_full() {
+            self.make_room(now, owner);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        let mut prefer_decaying = true;
+        // Ends: each time round, a flow leaves the rotations, moves to the decaying one, or loses a
+        // packet.
+        'tier: while self.backlog.packets > 0 {
+            if self.clock.is_unlimited() {
+                self.current_tin = tins::choose_by_deficit(&mut self.tins, self.current_tin)?;
+            } else if self.clock.is_blocked(now) {
+                self.totals.overlimits += 1;
+                return None;
+            } else {
+                self.current_tin = tins::choose_by_schedule(&self.tins, now)?;
+            }
+            let tin = self.current_tin;
+            'flow: while let Some(queue) = self.choose_flow(tin, prefer_decaying) {
+                prefer_decaying = false;
+                self.current_queue = queue;
+                while let Some(mut packet) = self.pop(tin, queue) {
+                    let tier = &mut self.tins[tin];
+                    let flow = &mut tier.flows.queues[queue as usize];
+                    let bulk_flows = if self.params.ingress { tier.bulk } else { 0 };
+                    let verdict = flow.cobalt.should_drop(
+                        &tier.cobalt,
+                        &mut packet,
+                        now,
+                        bulk_flows,
+                        &mut self.random,
+                    );
+                    let is_last = flow.packets.is_empty();
+                    let reason = match verdict {
+                        Verdict::Congested => DropReason::Congested,
+                        Verdict::Flood { .. } => DropReason::Flood,
+                        Verdict::Pass | Verdict::Marked => {
+                            let marked = verdict == Verdict::Marked;
+                            tier.counters.marks += u32::from(marked);
+                            self.totals.marked += u64::from(marked);
+                            self.deliver(&packet, tin, queue, now);
+                            return Some(packet);
+                        }
+                    };
+                    if is_last {
+                        // The last packet of a queue may be marked but is never dropped.
+                        let marked = verdict == Verdict::Flood { marked: true };
+                        tier.counters.marks += u32::from(marked);
+                        self.totals.marked += u64::from(marked);
+                        self.deliver(&packet, tin, queue, now);
+                        return Some(packet);
+                    }
+                    tier.counters.drops += 1;
+                    if self.params.ingress {
+                        flow.deficit -= packet.adj_len as i32;
+                        tier.deficit -= i64::from(packet.adj_len);
+                        self.charge(tin, packet.adj_len, now, false);
+                    }
+                    self.give_up(packet, reason, owner);
+                    if self.params.ingress {
+                        continue 'flow;
+                    }
+                }
+                self.retire(tin, queue, now);
+                continue 'tier;
+            }
+        }
+        None
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        (self.backlog.packets > 0).then(|| self.clock.next_due())
+    }
+
+    fn placement(&self) -> Option<(u8, u32)> {
+        Some((self.current_tin as u8, self.current_queue))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
+        let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
+        let mut tins = [TinStats::default(); MAX_TINS];
+        for (stats, &tin) in tins.iter_mut().zip(dscp::tin_order(self.params.diffserv)) {
+            *stats = self.tins[usize::from(tin)].stats();
+        }
+        Snapshot {
+            totals: self.totals,
+            backlog: self.backlog,
+            detail: Detail::Cake(CakeStats {
+                memory_used: wide(self.memory_used),
+                memory_limit: wide(self.memory_limit),
+                capacity_estimate: self.autorate.capacity(),
+                min_network_size: short(self.sizes.network.0),
+                max_network_size: short(self.sizes.network.1),
+                min_adj_size: short(self.sizes.adjusted.0),
+                max_adj_size: short(self.sizes.adjusted.1),
+                avg_hdr_offset: ((self.sizes.offset + 0x8000) >> 16) as u16,
+                tin_count: self.tins.len() as u8,
+                tins,
+            }),
+        }
+    }
+
+    fn config(&self) -> Config {
+        Config::Cake(Params { bandwidth: self.rate, ..self.params })
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        params.validate()?;
+        let old = core::mem::replace(&mut self.params, *params);
+        if params.bandwidth != old.bandwidth || !old.autorate_ingress {
+            self.autorate = Autorate::new(params.bandwidth);
+        }
+
+        let grows = params.capacity(self.device.mtu) > self.arena.capacity();
+        let resorts = params.diffserv != old.diffserv
+            || params.flow_mode != old.flow_mode
+            || params.host_load != old.host_load
+            || params.queues != old.queues;
+        let refilters = params.ack_filter != old.ack_filter;
+        if grows || resorts || refilters {
+            let packets = self.drain();
+            if grows {
+                self.arena = Arena::new(params.capacity(self.device.mtu));
+            }
+            self.reserve_ack_store();
+            self.rebuild_tins(params.diffserv == old.diffserv);
+            for mut packet in packets {
+                let tin = self.select_tin(&mut packet);
+                let (_, slot) = self.insert(packet, tin);
+                if let Some(store) = &mut self.acks {
+                    store.set(slot, owner.ack_view(&packet));
+                }
+            }
+        }
+        self.set_rate(params.bandwidth);
+        if self.backlog.packets == 0 {
+            self.clock.start(now);
+        }
+        if self.memory > self.memory_limit {
+            self.make_room(now, owner);
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        for packet in self.drain() {
+            self.give_up(packet, DropReason::Reset, owner);
+        }
+        self.rebuild_tins(true);
+        self.set_rate(self.params.bandwidth);
+        self.clock.restart();
+    }
+}

@@ -1,6 +1,7 @@
 //! CAKE's settings, with the names, units and defaults of `tc` (man tc-cake, facts A.1).
 
 use crate::framing::Framing;
+use crate::packet::Packet;
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -108,6 +109,17 @@ impl FlowMode {
     #[inline]
     pub const fn bits(self) -> u8 {
         self as u8
+    }
+    /// The hash that picks the queue of `packet`.
+    #[inline]
+    pub(super) const fn queue_hash(self, packet: &Packet) -> u32 {
+        let bits = self.bits();
+        if bits & 4 != 0 {
+            return packet.flow as u32;
+        }
+        let src = if bits & 1 != 0 { packet.src_host } else { 0 };
+        let dst = if bits & 2 != 0 { packet.dst_host } else { 0 };
+        src ^ dst
     }
     /// Flows of one source host share that host's part.
     #[inline]

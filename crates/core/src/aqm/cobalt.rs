@@ -1,0 +1,208 @@
+//! COBALT: CoDel, and BLUE for flows that do not listen to it.
+//!
+//! CoDel (RFC 8289) signals, by CE or by dropping, while packets have waited longer than `target`;
+//! the signals come closer together as 1/sqrt(count). COBALT's CoDel winds `count` down again in the
+//! same steps instead of jumping, whenever a signal falls due that is not needed. BLUE (Feng et al.
+//! 1999) runs beside it: each overflow of the buffer raises a drop probability by 1/256, each time
+//! the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it is
+//! there for senders that ignore marks. (Facts A.6.)
+//!
+//! Caller's rule: [`Cobalt::should_drop`] for each packet taken from the queue, [`Cobalt::queue_empty`]
+//! when there was none to take, [`Cobalt::queue_full`] when a packet of this queue had to go for room.
+//!
+//! Work is bounded: each step down of `count` was paid for by a step up.
+
+use super::inverse_sqrt;
+use crate::packet::Packet;
+use crate::random::Random;
+use crate::time::{Span, Time};
+
+/// Settings of one tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// Standing delay that is accepted.
+    pub target: Span,
+    /// A worst-case round-trip time: how long senders take to answer a signal.
+    pub interval: Span,
+    /// Time to send one packet of full size: no queue is shorter than a few of these.
+    pub mtu_time: Span,
+}
+
+/// State of one queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cobalt {
+    /// When the next signal is due; while `count` is zero, until when the state is kept.
+    drop_next: Time,
+    /// When BLUE last changed its mind.
+    blue_timer: Time,
+    /// Signals sent in this spell of congestion.
+    count: u32,
+    /// 1/sqrt(count), Q0.32. Zero until the first spell, which therefore begins without a grace interval.
+    rec_inv_sqrt: u32,
+    /// BLUE's drop probability, Q0.32.
+    p_drop: u32,
+    /// The queue is above target.
+    dropping: bool,
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it as it is.
+    Pass,
+    /// Send it; CE has been set.
+    Marked,
+    /// CoDel wants it dropped.
+    Congested,
+    /// BLUE wants it dropped; CoDel may have marked it before.
+    Flood {
+        /// CE has been set all the same.
+        marked: bool,
+    },
+}
+
+/// BLUE's step up at an overflow: 1/256.
+const P_INC: u32 = 1 << 24;
+/// BLUE's step down at an empty queue: 1/4096.
+const P_DEC: u32 = 1 << 20;
+
+impl Cobalt {
+    /// A queue that was never congested.
+    pub const NEW: Cobalt = Cobalt {
+        drop_next: Time::ZERO,
+        blue_timer: Time::ZERO,
+        count: 0,
+        rec_inv_sqrt: 0,
+        p_drop: 0,
+        dropping: false,
+    };
+
+    /// Decides about `packet`, which is leaving the queue at `now` after `sojourn`, and marks it if
+    /// marking is enough. `bulk_flows` raises the target where the queue stands behind the bottleneck
+    /// (`ingress`): each flow needs two packets under way; zero elsewhere.
+    #[inline]
+    pub fn should_drop(
+        &mut self,
+        params: &Params,
+        packet: &mut Packet,
+        now: Time,
+        bulk_flows: u32,
+        random: &mut Random,
+    ) -> Verdict {
+        let sojourn = now.since(packet.enqueued);
+        let over_target = sojourn > params.target
+            && sojourn > params.mtu_time * (2 * u64::from(bulk_flows))
+            && sojourn > params.mtu_time * 4;
+        // The common case: nothing was ever wrong here.
+        if !over_target && self.count | self.p_drop == 0 {
+            self.dropping = false;
+            self.drop_next = now + params.interval;
+            return Verdict::Pass;
+        }
+        self.decide(params, packet, now, over_target, random)
+    }
+
+    fn decide(
+        &mut self,
+        params: &Params,
+        packet: &mut Packet,
+        now: Time,
+        over_target: bool,
+        random: &mut Random,
+    ) -> Verdict {
+        let mut behind = now > self.drop_next;
+        let mut due = self.count > 0 && now >= self.drop_next;
+        let mut verdict = Verdict::Pass;
+
+        if over_target {
+            if !self.dropping {
+                self.dropping = true;
+                self.drop_next = now + self.spacing(params);
+            }
+            self.count = self.count.max(1);
+        } else {
+            self.dropping = false;
+        }
+
+        if due && self.dropping {
+            verdict = if packet.mark_ce() { Verdict::Marked } else { Verdict::Congested };
+            self.count = self.count.saturating_add(1);
+            self.reschedule(params);
+            behind = now > self.drop_next;
+        } else {
+            while due {
+                self.count -= 1;
+                self.reschedule(params);
+                behind = now > self.drop_next;
+                due = self.count > 0 && now >= self.drop_next;
+            }
+        }
+
+        // BLUE draws for every packet, also for one that is lost already.
+        if self.p_drop != 0 && random.u32() < self.p_drop && verdict != Verdict::Congested {
+            verdict = Verdict::Flood { marked: verdict == Verdict::Marked };
+        }
+
+        let drop = matches!(verdict, Verdict::Congested | Verdict::Flood { .. });
+        if self.count == 0 {
+            self.drop_next = now + params.interval;
+        } else if behind && !drop {
+            self.drop_next = now;
+        }
+        verdict
+    }
+
+    /// The buffer overflowed and this queue lost a packet. True if BLUE has thereby become active.
+    pub fn queue_full(&mut self, params: &Params, now: Time) -> bool {
+        let mut awakened = false;
+        if now.since(self.blue_timer) > params.target {
+            awakened = self.p_drop == 0;
+            self.p_drop = self.p_drop.saturating_add(P_INC);
+            self.blue_timer = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+        awakened
+    }
+
+    /// The queue was found empty. True if BLUE has thereby come to rest.
+    #[inline]
+    pub fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
+        let mut rested = false;
+        if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
+            self.p_drop = self.p_drop.saturating_sub(P_DEC);
+            self.blue_timer = now;
+            rested = self.p_drop == 0;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.drop_next {
+            self.count -= 1;
+            self.reschedule(params);
+        }
+        rested
+    }
+
+    /// True once nothing would be lost by forgetting this state.
+    #[inline]
+    pub fn is_at_rest(&self, now: Time) -> bool {
+        self.p_drop | self.count == 0 && now >= self.drop_next
+    }
+
+    /// True while BLUE drops.
+    pub fn is_unresponsive(&self) -> bool {
+        self.p_drop != 0
+    }
+
+    #[inline]
+    fn reschedule(&mut self, params: &Params) {
+        self.rec_inv_sqrt = inverse_sqrt::next(self.rec_inv_sqrt, self.count);
+        self.drop_next += self.spacing(params);
+    }
+
+    /// interval / sqrt(count).
+    #[inline]
+    fn spacing(&self, params: &Params) -> Span {
+        Span(((u128::from(params.interval.0) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
+    }
+}

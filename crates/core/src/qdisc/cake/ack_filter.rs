@@ -1,0 +1,146 @@
+//! Which queued acknowledgement a new packet of the same connection makes redundant.
+//!
+//! On a line with a slow uplink, acknowledgements of downloads can fill it. TCP's are cumulative, so
+//! all but the last few that wait in a queue say nothing new. An acknowledgement may go if the packet
+//! just queued acknowledges at least as much, including every SACKed range, and no flag, option or
+//! payload would be lost with it. The conservative filter drops the older of two such; the
+//! aggressive one also drops a single one directly before the newcomer, if their ECN echoes are
+//! alike. (Piece of CAKE, section III-D; facts A.10.)
+//!
+//! One scan of one queue a packet, from its head: bounded by the queue's length.
+
+use alloc::vec::Vec;
+
+use super::params::AckFilter;
+use crate::arena::{Arena, List};
+use crate::wire::tcp::AckView;
+
+/// ECN echo and its answer: two acknowledgements that differ in these both mean something.
+const ECN_ECHO: u16 = AckView::ECE | AckView::CWR;
+/// All flags but the ECN echo: three reserved bits and AE, URG, PSH, RST, SYN, FIN, ACK.
+const OTHER_FLAGS: u16 = 0xfff & !ECN_ECHO;
+
+/// The TCP headers of queued packets, by arena slot.
+#[derive(Clone, Debug)]
+pub(super) struct AckStore {
+    views: Vec<Option<AckView>>,
+}
+
+impl AckStore {
+    /// Room for the headers of `capacity` packets.
+    pub(super) fn new(capacity: u32) -> AckStore {
+        AckStore { views: alloc::vec![None; capacity as usize] }
+    }
+
+    /// Notes the header of the packet in `slot`: None if it has none that matters.
+    #[inline]
+    pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
+        self.views[slot as usize] = view;
+    }
+
+    /// The packet that the last one of `list` makes redundant, if any, as the slot before it (None
+    /// within: it is the first). Call after the new packet was queued and its header noted.
+    pub(super) fn redundant(
+        &self,
+        mode: AckFilter,
+        arena: &Arena,
+        list: &List,
+    ) -> Option<Option<u32>> {
+        let newest = list.tail()?;
+        let trigger = self.views[newest as usize].as_ref()?;
+        if trigger.flags & (AckView::ACK | AckView::SYN) != AckView::ACK {
+            return None;
+        }
+        let connection = arena.get(newest).flow;
+
+        /// The eligible packet nearest to the head.
+        struct Eligible {
+            before: Option<u32>,
+            slot: u32,
+            echo: u16,
+        }
+        let mut eligible: Option<Eligible> = None;
+        let mut before = None;
+        let mut slot = list.head()?;
+        while slot != newest {
+            let candidate = self.views[slot as usize].as_ref();
+            if let Some(candidate) = candidate.filter(|_| arena.get(slot).flow == connection) {
+                let echo = candidate.flags & ECN_ECHO;
+                if eligible.as_ref().is_some_and(|eligible| eligible.echo != echo) {
+                    eligible = None;
+                }
+                if is_covered(candidate, trigger) {
+                    match eligible {
+                        Some(eligible) => return Some(eligible.before),
+                        None => eligible = Some(Eligible { before, slot, echo }),
+                    }
+                }
+            }
+            before = Some(slot);
+            slot = arena.next(slot)?;
+        }
+        let last = eligible?;
+        let adjacent = arena.next(last.slot) == Some(newest);
+        let same_echo = last.echo == trigger.flags & ECN_ECHO;
+        (mode == AckFilter::Aggressive && adjacent && same_echo).then_some(last.before)
+    }
+}
+
+/// True if `candidate` is a pure acknowledgement and `trigger` says all that it says.
+fn is_covered(candidate: &AckView, trigger: &AckView) -> bool {
+    let pure = candidate.flags & OTHER_FLAGS == AckView::ACK
+        && !candidate.has_payload
+        && candidate.expendable_options;
+    if !pure
+        || is_after(candidate.timestamp.0, trigger.timestamp.0)
+        || is_after(candidate.timestamp.1, trigger.timestamp.1)
+        || is_after(candidate.ack, trigger.ack)
+    {
+        return false;
+    }
+    match compare_sack(candidate, trigger) {
+        Sack::Loses => false,
+        Sack::Equal => candidate.ack != trigger.ack,
+        Sack::Gains => true,
+    }
+}
+
+/// What the receiver's picture does when `b` replaces `a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sack {
+    /// Something that `a` SACKs is not in `b`.
+    Loses,
+    Equal,
+    /// `b` SACKs all of `a` and more.
+    Gains,
+}
+
+fn compare_sack(a: &AckView, b: &AckView) -> Sack {
+    let blocks = |view: &AckView| usize::from(view.sack_count).min(view.sack.len());
+    let (of_a, of_b) = (&a.sack[..blocks(a)], &b.sack[..blocks(b)]);
+    if of_a.is_empty() {
+        return if of_b.is_empty() { Sack::Equal } else { Sack::Gains };
+    }
+    for &(left, right) in of_a {
+        // A block below the cumulative point reports a duplicate (RFC 2883): it is said only once.
+        let duplicate = is_after(a.ack, left);
+        let covered = of_b.iter().any(|&(l, r)| !is_after(l, left) && !is_after(right, r));
+        if duplicate || !covered {
+            return Sack::Loses;
+        }
+    }
+    let bytes = |blocks: &[(u32, u32)]| {
+        blocks.iter().fold(0u32, |sum, &(l, r)| sum.wrapping_add(r.wrapping_sub(l)))
+    };
+    if bytes(of_b) > bytes(of_a) {
+        Sack::Gains
+    } else {
+        Sack::Equal
+    }
+}
+
+/// True if sequence number `a` comes after `b` (RFC 9293, section 3.4).
+#[inline]
+fn is_after(a: u32, b: u32) -> bool {
+    (b.wrapping_sub(a) as i32) < 0
+}

@@ -1,0 +1,163 @@
+//! The flow queues of a tier, and the 8-way set-associative hash that finds them.
+//!
+//! Piece of CAKE, section III-B: a queue is looked up by hash modulo the number of queues; if
+//! another flow is using it, the seven other queues of its set of eight are tried, first for this
+//! flow's tag, then for an idle queue. Only the ninth flow of a set collides. (Facts A.7.)
+//!
+//! The tags of a set lie together in half a cache line, apart from the queues' state, which takes
+//! one line a queue.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::aqm::cobalt::Cobalt;
+use crate::arena::List;
+use crate::sched::rotation::{Linked, Links};
+
+/// Queues in a set.
+pub(super) const WAYS: usize = 8;
+
+/// Where a flow stands in DRR++ (facts A.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// In no rotation: the queue is free for any flow.
+    #[default]
+    Idle,
+    /// New, and served first while it keeps within its quantum.
+    Sparse,
+    /// As `Sparse`, but waiting in the bulk rotation for its deficit to be paid.
+    SparseWait,
+    /// Has a standing queue.
+    Bulk,
+    /// Empty, kept until COBALT's state has come to rest.
+    Decaying,
+}
+
+/// One queue.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct Flow {
+    pub(super) packets: List,
+    pub(super) links: Links,
+    /// Bytes queued (`len`).
+    pub(super) backlog: u32,
+    /// Bytes that the flow may still send in this round, framing included.
+    pub(super) deficit: i32,
+    pub(super) cobalt: Cobalt,
+    /// Places in the tier's host table.
+    pub(super) hosts: [u16; 2],
+    pub(super) state: State,
+}
+
+const _: () = assert!(core::mem::size_of::<Flow>() == 64);
+
+impl Linked for Flow {
+    #[inline]
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// How a look-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// In the first place, in use by this flow.
+    Direct,
+    /// The flow's own queue; `indirect` if not in the first place. It may have fallen idle.
+    Own { indirect: bool },
+    /// An idle queue.
+    Fresh,
+    /// All eight are in use by others: shared with the flow in the first place.
+    Collision,
+}
+
+/// The queues of one tier.
+#[derive(Clone, Debug)]
+pub(super) struct Flows {
+    tags: Box<[u32]>,
+    pub(super) queues: Box<[Flow]>,
+}
+
+impl Flows {
+    /// `count` queues: a power of two, at least `WAYS`.
+    pub(super) fn new(count: u32) -> Flows {
+        Flows {
+            tags: vec![0; count as usize].into_boxed_slice(),
+            queues: vec![Flow::default(); count as usize].into_boxed_slice(),
+        }
+    }
+
+    /// The queue of the flow with `hash`, which is reserved for it from now on.
+    #[inline]
+    pub(super) fn find(&mut self, hash: u32) -> (u32, Found) {
+        let home = hash as usize & (self.queues.len() - 1);
+        if self.tags[home] == hash && self.queues[home].state != State::Idle {
+            return (home as u32, Found::Direct);
+        }
+        self.search(home, hash)
+    }
+
+    fn search(&mut self, home: usize, hash: u32) -> (u32, Found) {
+        let set = home & !(WAYS - 1);
+        let probe = |i: usize| set + ((home + i) & (WAYS - 1));
+        let (queue, found) = if let Some(i) = (0..WAYS).find(|&i| self.tags[probe(i)] == hash) {
+            (probe(i), Found::Own { indirect: i > 0 })
+        } else if let Some(i) = (0..WAYS).find(|&i| self.queues[probe(i)].state == State::Idle) {
+            (probe(i), Found::Fresh)
+        } else {
+            (home, Found::Collision)
+        };
+        self.tags[queue] = hash;
+        (queue as u32, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_flows_fit_a_set_and_the_ninth_collides() {
+        let mut flows = Flows::new(64);
+        for i in 0..8u32 {
+            let (queue, found) = flows.find(5 + 64 * (i + 1));
+            assert_eq!(found, Found::Fresh);
+            assert_eq!(queue, (5 + i) % 8);
+            flows.queues[queue as usize].state = State::Bulk;
+        }
+        assert_eq!(flows.find(5 + 64), (5, Found::Direct));
+        assert_eq!(flows.find(5 + 64 * 3), (7, Found::Own { indirect: true }));
+        assert_eq!(flows.find(5 + 64 * 9), (5, Found::Collision));
+        // The tag has passed to the newcomer: the first flow now collides in its turn.
+        assert_eq!(flows.find(5 + 64 * 9), (5, Found::Direct));
+        flows.queues[0].state = State::Idle;
+        assert_eq!(flows.find(5 + 64), (0, Found::Fresh));
+    }
+
+    #[test]
+    fn collision_probability_follows_the_paper() {
+        // Figure 1: with n active flows a new one collides if its set of 8 is full:
+        // P[Binomial(n, 1/128) >= 8] = 0.24 % at 256 flows, 5.0 % at 512 of 1024 queues.
+        let mut random = crate::random::Random::new(11);
+        let (trials, mut collisions) = (400, [0u32; 2]);
+        for _ in 0..trials {
+            let mut flows = Flows::new(1024);
+            for n in 0..512 {
+                let (queue, found) = flows.find(random.u32() | 1);
+                if found != Found::Collision {
+                    flows.queues[queue as usize].state = State::Bulk;
+                }
+                let window = match n {
+                    240..272 => 0,
+                    480..512 => 1,
+                    _ => continue,
+                };
+                collisions[window] += u32::from(found == Found::Collision);
+            }
+        }
+        let share = |i: usize| collisions[i] * 10_000 / (trials * 32);
+        assert!((5..60).contains(&share(0)), "{} per 10,000 at 256 flows", share(0));
+        assert!((300..650).contains(&share(1)), "{} per 10,000 at 500 flows", share(1));
+    }
+}

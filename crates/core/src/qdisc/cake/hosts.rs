@@ -1,0 +1,96 @@
+//! The load of each host: how many flows that count it has in this tier, as source and destination.
+//!
+//! A set-associative table like the flows' (1024 places, 8 ways): a place keeps its tag for as long
+//! as a flow counts there. A set whose places are all taken shares the original one. (Facts A.7, A.8;
+//! Piece of CAKE, section III-B.1.)
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::flows::WAYS;
+
+/// One host: its hash and its counting flows, as source and as destination.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    tags: [u32; 2],
+    loads: [u16; 2],
+}
+
+/// Which end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Source = 0,
+    Destination = 1,
+}
+
+/// The hosts of one tier.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    table: Box<[Host]>,
+}
+
+impl Hosts {
+    /// A table of `places`: a power of two, at least `WAYS`.
+    pub(super) fn new(places: u32) -> Hosts {
+        Hosts { table: vec![Host::default(); places as usize].into_boxed_slice() }
+    }
+
+    /// The place of the host with `hash`: the one that has its tag, else one that no flow counts in.
+    pub(super) fn find(&mut self, end: End, hash: u32) -> u16 {
+        let end = end as usize;
+        let home = hash as usize & (self.table.len() - 1);
+        let set = home & !(WAYS - 1);
+        let probe = |i: usize| set + ((home + i) & (WAYS - 1));
+        let place = (0..WAYS)
+            .map(probe)
+            .find(|&place| self.table[place].tags[end] == hash)
+            .or_else(|| (0..WAYS).map(probe).find(|&place| self.table[place].loads[end] == 0))
+            .unwrap_or(home);
+        self.table[place].tags[end] = hash;
+        place as u16
+    }
+
+    /// One more flow counts at `place`.
+    #[inline]
+    pub(super) fn count(&mut self, end: End, place: u16) {
+        let load = &mut self.table[usize::from(place)].loads[end as usize];
+        *load = load.saturating_add(1);
+    }
+
+    /// One flow fewer counts at `place`.
+    #[inline]
+    pub(super) fn discount(&mut self, end: End, place: u16) {
+        let load = &mut self.table[usize::from(place)].loads[end as usize];
+        debug_assert!(*load > 0, "a host was discounted more often than counted");
+        *load = load.saturating_sub(1);
+    }
+
+    /// Flows that count at `place`.
+    #[inline]
+    pub(super) fn load(&self, end: End, place: u16) -> u16 {
+        self.table[usize::from(place)].loads[end as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ninth_host_of_a_set_shares_a_place() {
+        let mut hosts = Hosts::new(64);
+        // All of these have their home in place 3 of the first set.
+        let places: [u16; WAYS] = core::array::from_fn(|i| {
+            let place = hosts.find(End::Source, 3 + 64 * i as u32);
+            hosts.count(End::Source, place);
+            place
+        });
+        assert_eq!(places, [3, 4, 5, 6, 7, 0, 1, 2]);
+        assert_eq!(hosts.find(End::Source, 3 + 64 * 8), 3);
+        assert_eq!(hosts.find(End::Source, 3 + 64 * 5), 0);
+        hosts.discount(End::Source, 6);
+        assert_eq!(hosts.find(End::Source, 3 + 64 * 9), 6);
+        // The other end has loads of its own.
+        assert_eq!(hosts.find(End::Destination, 3 + 64), 3);
+    }
+}

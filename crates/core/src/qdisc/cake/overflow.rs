@@ -1,0 +1,118 @@
+//! The longest queue of all tiers, for when the buffer overflows.
+//!
+//! A binary max-heap over all queues by their bytes. Keeping it costs something with each packet, so
+//! it is built at the first overflow and kept up only while overflows recur (Linux gives up after
+//! 65535 packets without one). Between queues of equal length the heap's shape decides; it starts
+//! as Linux's does, tier by tier within queue by queue over all eight tiers. (Facts A.9.)
+
+use alloc::boxed::Box;
+
+use super::tins::Tin;
+use crate::tc::stats::MAX_TINS;
+
+/// Packets sent without an overflow after which the heap is no longer kept up.
+const PATIENCE: u32 = 65_535;
+
+/// A queue, by tier and index.
+pub(super) type Queue = (u8, u32);
+
+/// The heap.
+#[derive(Clone, Debug)]
+pub(super) struct Heap {
+    /// Queues, each not shorter than the two below it while `patience` lasts.
+    order: Box<[Queue]>,
+    /// Where each queue stands in `order`: index is queue * MAX_TINS + tier.
+    places: Box<[u32]>,
+    patience: u32,
+}
+
+impl Heap {
+    /// A heap over `queues` queues of each of eight tiers.
+    pub(super) fn new(queues: u32) -> Heap {
+        let all = queues * MAX_TINS as u32;
+        Heap {
+            order: (0..all).map(|i| ((i % MAX_TINS as u32) as u8, i / MAX_TINS as u32)).collect(),
+            places: (0..all).collect(),
+            patience: 0,
+        }
+    }
+
+    /// The longest queue. Builds the heap if it was not kept up.
+    pub(super) fn longest(&mut self, tins: &[Tin]) -> Queue {
+        if self.patience == 0 {
+            for place in (0..self.order.len() / 2).rev() {
+                self.sift_down(place, tins);
+            }
+        }
+        self.patience = PATIENCE;
+        self.order[0]
+    }
+
+    /// `queue` has grown.
+    #[inline]
+    pub(super) fn grown(&mut self, queue: Queue, tins: &[Tin]) {
+        if self.patience > 0 {
+            self.sift_up(self.place(queue), tins);
+        }
+    }
+
+    /// `queue` has shrunk.
+    #[inline]
+    pub(super) fn shrunk(&mut self, queue: Queue, tins: &[Tin]) {
+        if self.patience > 0 {
+            self.sift_down(self.place(queue), tins);
+        }
+    }
+
+    /// A packet was sent.
+    #[inline]
+    pub(super) fn tick(&mut self) {
+        self.patience = self.patience.saturating_sub(1);
+    }
+
+    fn place(&self, (tin, queue): Queue) -> usize {
+        self.places[queue as usize * MAX_TINS + usize::from(tin)] as usize
+    }
+
+    fn backlog(&self, place: usize, tins: &[Tin]) -> u32 {
+        let (tin, queue) = self.order[place];
+        tins.get(usize::from(tin)).map_or(0, |tin| tin.flows.queues[queue as usize].backlog)
+    }
+
+    fn sift_down(&mut self, mut place: usize, tins: &[Tin]) {
+        let own = self.backlog(place, tins);
+        loop {
+            let (mut largest, mut most) = (place, own);
+            for child in [2 * place + 1, 2 * place + 2] {
+                if child < self.order.len() && self.backlog(child, tins) > most {
+                    (largest, most) = (child, self.backlog(child, tins));
+                }
+            }
+            if largest == place {
+                return;
+            }
+            self.swap(place, largest);
+            place = largest;
+        }
+    }
+
+    fn sift_up(&mut self, mut place: usize, tins: &[Tin]) {
+        let own = self.backlog(place, tins);
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if own <= self.backlog(parent, tins) {
+                return;
+            }
+            self.swap(place, parent);
+            place = parent;
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.order.swap(a, b);
+        for place in [a, b] {
+            let (tin, queue) = self.order[place];
+            self.places[queue as usize * MAX_TINS + usize::from(tin)] = place as u32;
+        }
+    }
+}

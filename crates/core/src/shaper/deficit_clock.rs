@@ -1,0 +1,110 @@
+//! CAKE's shaper: a virtual clock that each packet moves on by the time it takes at the set rate.
+//!
+//! Piece of CAKE, Algorithm 1, lines 9-17. Nothing may be sent while the clock is ahead of time. A
+//! clock that has fallen behind an idle queue is set to the present, so idling earns no burst; a
+//! clock behind a busy queue is left there, so a driver that wakes late catches up.
+//!
+//! Behind the bottleneck (`ingress`) dropped packets are charged too. So that drops alone can never
+//! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the rate:
+//! sending is blocked only while both are ahead. (Facts A.4.)
+
+use crate::rate::ByteTime;
+use crate::time::{Span, Time};
+
+/// The two clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeficitClock {
+    next: Time,
+    failsafe: Time,
+    byte_time: ByteTime,
+    remainder: u64,
+    unlimited: bool,
+}
+
+impl DeficitClock {
+    /// Runs at another rate from now on.
+    pub fn set_rate(&mut self, byte_time: ByteTime) {
+        self.byte_time = byte_time;
+        self.remainder = 0;
+        self.unlimited = byte_time == ByteTime::default();
+    }
+
+    /// Forgets the schedule: the next packet may be sent at once.
+    pub fn restart(&mut self) {
+        (self.next, self.failsafe, self.remainder) = (Time::ZERO, Time::ZERO, 0);
+    }
+
+    /// True if there is no rate to keep.
+    #[inline]
+    pub fn is_unlimited(&self) -> bool {
+        self.unlimited
+    }
+
+    /// A packet has come into an empty queue. True if it must wait.
+    #[inline]
+    pub fn start(&mut self, now: Time) -> bool {
+        if self.next < now {
+            self.next = now;
+            self.failsafe = now;
+        }
+        self.is_blocked(now)
+    }
+
+    /// True if nothing may be sent yet.
+    #[inline]
+    pub fn is_blocked(&self, now: Time) -> bool {
+        self.next_due() > now
+    }
+
+    /// When the next packet may be sent.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        self.next.min(self.failsafe)
+    }
+
+    /// Charges `len` bytes on the line.
+    #[inline]
+    pub fn charge(&mut self, len: u32, delivered: bool) {
+        let duration = self.byte_time.charge(len, &mut self.remainder);
+        self.next += duration;
+        if delivered {
+            self.failsafe += duration + Span(duration.0 / 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::{Arithmetic, Rate};
+
+    fn clock(bits: u64) -> DeficitClock {
+        let mut clock = DeficitClock::default();
+        clock.set_rate(ByteTime::new(Rate::from_bits(bits), Arithmetic::Exact));
+        clock
+    }
+
+    #[test]
+    fn idling_earns_nothing_and_waking_late_loses_nothing() {
+        let mut clock = clock(8_000_000); // 1 byte a microsecond
+        assert!(!clock.start(Time(5_000_000_000)));
+        clock.charge(1000, true);
+        assert_eq!(clock.next_due(), Time(5_001_000_000));
+        // Half a millisecond late, still busy: the schedule stands.
+        clock.charge(1000, true);
+        assert_eq!(clock.next_due(), Time(5_002_000_000));
+    }
+
+    #[test]
+    fn dropped_packets_cannot_stop_the_line() {
+        let mut clock = clock(8_000_000);
+        clock.start(Time(0));
+        for _ in 0..100 {
+            clock.charge(1000, false);
+        }
+        assert!(!clock.is_blocked(Time(0)));
+        clock.charge(1000, true);
+        // Delivered bytes count one and a half times on the failsafe clock.
+        assert_eq!(clock.next_due(), Time(1_500_000));
+    }
+}

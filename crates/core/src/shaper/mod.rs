@@ -1,0 +1,3 @@
+//! Shapers: when to send.
+
+pub mod deficit_clock;
