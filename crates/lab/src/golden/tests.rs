@@ -289,3 +289,80 @@ fn descriptors_carry_the_recorded_hashes() {
     assert_eq!((udp.flags, tcp.flags), (Flags::IPV4, Flags::IPV6 | Flags::TCP));
     assert_eq!(recording.flows[1].values[0]["bucket"], "5");
 }
+
+/// A FIFO behind CAKE's global shaper: all that is left of CAKE with one tier, one queue and an RTT
+/// of 1000 s. Proof that the harness reproduces real recordings, whatever the disciplines do.
+struct ShapedFifo {
+    queue: VecDeque<Packet>,
+    time: simnel_core::rate::ByteTime,
+    framing: simnel_core::framing::Framing,
+    next: Time,
+}
+
+impl Qdisc for ShapedFifo {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, _: &mut dyn PacketOwner) {
+        packet.adj_len = self.framing.charge(&packet);
+        if self.queue.is_empty() {
+            self.next = self.next.max(now);
+        }
+        self.queue.push_back(packet);
+    }
+    fn dequeue(&mut self, now: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
+        if now < self.next {
+            return None;
+        }
+        let packet = self.queue.pop_front()?;
+        self.next += self.time.of(packet.adj_len);
+        Some(packet)
+    }
+    fn next_event(&self) -> Option<Time> {
+        (!self.queue.is_empty()).then_some(self.next)
+    }
+    fn backlog(&self) -> Backlog {
+        Backlog::default()
+    }
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::None }
+    }
+    fn config(&self) -> Config {
+        unreachable!("the harness never asks")
+    }
+    fn configure(
+        &mut self,
+        _: &Config,
+        _: Time,
+        _: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        Err(ConfigError::OtherDiscipline)
+    }
+    fn reset(&mut self, _: &mut dyn PacketOwner) {}
+}
+
+#[test]
+fn real_recordings_are_reproduced_to_the_nanosecond() {
+    use simnel_core::framing::{Cells, Framing};
+    use simnel_core::rate::{ByteTime, Rate};
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/golden");
+    let overhead = |overhead, mpu, cells| Framing { compensate: true, overhead, mpu, cells };
+    for (name, mbit, framing) in [
+        ("raw-20mbit", 20.0, Framing::default()),
+        ("docsis-64kbit", 0.064, overhead(18, 64, Cells::None)),
+        ("conservative-1mbit", 1.0, overhead(48, 0, Cells::Atm)),
+        ("pppoe-ptm-20mbit", 20.0, overhead(30, 0, Cells::Ptm)),
+        ("overhead_44_mpu_84_noatm-1gbit", 1000.0, overhead(44, 84, Cells::None)),
+    ] {
+        let factory = |_: &[String], device: &Device| -> Result<Box<dyn Subject>, String> {
+            let rate = Rate::from_bits((mbit * 1e6) as u64);
+            let qdisc: Box<dyn Qdisc> = Box::new(ShapedFifo {
+                queue: VecDeque::new(),
+                time: ByteTime::new(rate, device.arithmetic),
+                framing,
+                next: Time::ZERO,
+            });
+            Ok(Box::new(qdisc))
+        };
+        let path = directory.join("cake-overhead").join(name);
+        let outcome = run(&path, &factory, &Ledger::default()).unwrap();
+        assert!(outcome.equal() && outcome.equal_events > 1000, "{outcome}");
+    }
+}
