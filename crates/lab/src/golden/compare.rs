@@ -1,0 +1,140 @@
+//! Finds the first event in which a replay differs from its recording.
+//!
+//! Order, times, drops, CE marks and lengths on the line are always compared; tier and queue when
+//! both sides give them; a length when the recording gives one. After the first difference the two
+//! sides are in different states and nothing further means anything, so the comparison ends there.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::format::{Event, Fate};
+
+/// Equal events shown before a difference.
+const CONTEXT_BEFORE: usize = 3;
+/// Events of each side shown after a difference.
+const CONTEXT_AFTER: usize = 2;
+
+/// In what the first differing event differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Same packet, same fate, another time.
+    Time,
+    /// Same packet, but one side set CE and the other did not.
+    Mark,
+    /// Same packet, another length on the line.
+    Size,
+    /// Same packet, from another tier or queue.
+    Place,
+    /// Another packet met the same fate.
+    Order,
+    /// One side dropped a packet where the other did something else.
+    Drop,
+    /// One side filtered an acknowledgement where the other did something else.
+    AckFilter,
+    /// One side has no more events.
+    End,
+    /// The replay could not be made at all.
+    Failed,
+}
+
+impl Kind {
+    /// The word for it, as the ledger writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Time => "time",
+            Kind::Mark => "mark",
+            Kind::Size => "size",
+            Kind::Place => "place",
+            Kind::Order => "order",
+            Kind::Drop => "drop",
+            Kind::AckFilter => "ack-filter",
+            Kind::End => "end",
+            Kind::Failed => "failed",
+        }
+    }
+}
+
+/// The first difference between a replay and its recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// In what.
+    pub kind: Kind,
+    /// Both lines with what precedes and follows them, or why there was no replay.
+    pub text: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  first difference: {}\n{}", self.kind.name(), self.text)
+    }
+}
+
+impl Difference {
+    pub(super) fn failed(text: String) -> Difference {
+        Difference { kind: Kind::Failed, text }
+    }
+}
+
+/// The number of equal events from the beginning, and the first difference if there is one.
+pub fn compare(expected: &[Event], ours: &[Event]) -> (usize, Option<Difference>) {
+    let common = expected.iter().zip(ours).take_while(|(e, o)| differs(e, o).is_none()).count();
+    let kind = match (expected.get(common), ours.get(common)) {
+        (None, None) => return (common, None),
+        (Some(expected), Some(ours)) => differs(expected, ours).unwrap_or(Kind::End),
+        _ => Kind::End,
+    };
+    (common, Some(Difference { kind, text: context(expected, ours, common) }))
+}
+
+fn differs(expected: &Event, ours: &Event) -> Option<Kind> {
+    let same_fate = std::mem::discriminant(&expected.fate) == std::mem::discriminant(&ours.fate);
+    if !same_fate {
+        let filtered = [expected.fate, ours.fate].contains(&Fate::AckFiltered);
+        return Some(if filtered { Kind::AckFilter } else { Kind::Drop });
+    }
+    if expected.id != ours.id {
+        return Some(Kind::Order);
+    }
+    if expected.time != ours.time {
+        return Some(Kind::Time);
+    }
+    let (
+        Fate::Sent { place, adj_len, marked },
+        Fate::Sent { place: our_place, adj_len: our_adj_len, marked: our_marked },
+    ) = (expected.fate, ours.fate)
+    else {
+        return None;
+    };
+    if marked != our_marked {
+        Some(Kind::Mark)
+    } else if adj_len.is_some() && adj_len != our_adj_len {
+        Some(Kind::Size)
+    } else if place.is_some() && our_place.is_some() && place != our_place {
+        Some(Kind::Place)
+    } else {
+        None
+    }
+}
+
+fn context(expected: &[Event], ours: &[Event], at: usize) -> String {
+    let mut text = String::new();
+    let line = |text: &mut String, sign: &str, events: &[Event], n: usize| {
+        let event = events.get(n).map_or_else(|| "(no more events)".into(), Event::to_string);
+        let _ = writeln!(text, "    {sign} {event}");
+    };
+    for n in at.saturating_sub(CONTEXT_BEFORE)..at {
+        line(&mut text, "both    ", expected, n);
+    }
+    for (sign, events) in [("recorded", expected), ("ours    ", ours)] {
+        for n in at..=at + CONTEXT_AFTER {
+            line(&mut text, sign, events, n);
+            if n >= events.len() {
+                break;
+            }
+        }
+    }
+    text
+}

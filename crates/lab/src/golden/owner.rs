@@ -1,0 +1,108 @@
+//! The owner of a recording's packets: builds descriptors, serves TCP headers, notes what is lost.
+//!
+//! The discipline sees Linux's hashes: the low half of `Packet::flow` and both host hashes are the
+//! recorded ones. The high half is a hash of the five-tuple's text, so that two connections which
+//! share a queue hash (both directions of one do, in Linux) are still told apart.
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::wire::tcp::AckView;
+use simnel_core::{Packet, Time};
+
+use super::format::{Arrival, Event, Fate, Recording};
+
+/// Ethernet header.
+const LINK_HEADER: u32 = 14;
+
+/// The descriptor of packet `id`: what a driver would have made from its bytes.
+pub fn descriptor(recording: &Recording, id: usize) -> Packet {
+    let arrival = &recording.arrivals[id];
+    let flow = &recording.flows[arrival.flow];
+    let mut packet = Packet::new(id as u64, arrival.len);
+    packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
+    packet.src_host = flow.src_hash;
+    packet.dst_host = flow.dst_hash;
+    packet.class = arrival.class;
+    packet.network_offset = LINK_HEADER as u8;
+    packet.tos = arrival.tos;
+    packet.flags = if flow.ipv6 { Flags::IPV6 } else { Flags::IPV4 };
+    if arrival.tcp.is_some() {
+        packet.flags.set(Flags::TCP);
+    }
+    packet
+}
+
+/// What is going on, for telling drops apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Enqueue,
+    Dequeue,
+}
+
+/// Collects events in the order in which the recording prints them.
+pub(super) struct Owner<'a> {
+    recording: &'a Recording,
+    pub(super) events: Vec<Event>,
+    pub(super) now: Time,
+    pub(super) phase: Phase,
+    /// Given back by the present `enqueue`: printed after it.
+    given_back: Vec<u64>,
+}
+
+impl<'a> Owner<'a> {
+    pub(super) fn new(recording: &'a Recording) -> Owner<'a> {
+        Owner {
+            recording,
+            events: Vec::with_capacity(recording.expected.len()),
+            now: recording.start,
+            phase: Phase::Dequeue,
+            given_back: Vec::new(),
+        }
+    }
+
+    /// Ends the enqueue phase.
+    pub(super) fn enqueued(&mut self) {
+        self.phase = Phase::Dequeue;
+        let time = self.now;
+        let lost = |id| Event { time, id, fate: Fate::DroppedAtEnqueue };
+        self.events.extend(self.given_back.drain(..).map(lost));
+    }
+
+    pub(super) fn note(&mut self, id: u64, fate: Fate) {
+        self.events.push(Event { time: self.now, id, fate });
+    }
+}
+
+impl PacketOwner for Owner<'_> {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        match (reason, self.phase) {
+            (DropReason::AckFilter, _) => self.note(packet.handle, Fate::AckFiltered),
+            (_, Phase::Enqueue) => self.given_back.push(packet.handle),
+            (_, Phase::Dequeue) => self.note(packet.handle, Fate::Dropped),
+        }
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        ack_view(self.recording, self.recording.arrivals.get(packet.handle as usize)?)
+    }
+}
+
+/// All TCP options of the recordings (NOP, timestamp, SACK) may be lost with their packet.
+fn ack_view(recording: &Recording, arrival: &Arrival) -> Option<AckView> {
+    let tcp = arrival.tcp?;
+    let network = if recording.flows[arrival.flow].ipv6 { 40 } else { 20 };
+    Some(AckView {
+        flags: tcp.flags.into(),
+        has_payload: arrival.len > LINK_HEADER + network + tcp.header_len(),
+        expendable_options: true,
+        ack: tcp.ack,
+        timestamp: tcp.timestamp.unwrap_or_default(),
+        sack_count: tcp.sack_count,
+        sack: tcp.sack,
+    })
+}
+
+/// FNV-1a, 32 bits.
+fn fnv32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
