@@ -34,13 +34,14 @@ impl Rate {
     }
 }
 
-/// How the time of a packet is rounded.
+/// How numbers that are not whole are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// The remainder is carried: no drift.
+    /// The remainder of a packet's time is carried: no drift. Roots are exact.
     #[default]
     Exact,
-    /// As Linux's `sch_cake`: 34-bit reciprocal, each packet's time cut to whole nanoseconds.
+    /// As Linux 6.1, for comparison with its recordings: 34-bit reciprocal of the rate, each packet's
+    /// time cut to whole nanoseconds, roots of small counts by four Newton steps.
     Linux,
 }
 

@@ -15,6 +15,7 @@
 use super::inverse_sqrt;
 use crate::packet::Packet;
 use crate::random::Random;
+use crate::rate::Arithmetic;
 use crate::time::{Span, Time};
 
 /// Settings of one tier.
@@ -26,6 +27,8 @@ pub struct Params {
     pub interval: Span,
     /// Time to send one packet of full size: no queue is shorter than a few of these.
     pub mtu_time: Span,
+    /// How the spacing of signals is rounded.
+    pub arithmetic: Arithmetic,
 }
 
 /// State of one queue.
@@ -196,7 +199,7 @@ impl Cobalt {
 
     #[inline]
     fn reschedule(&mut self, params: &Params) {
-        self.rec_inv_sqrt = inverse_sqrt::next(self.rec_inv_sqrt, self.count);
+        self.rec_inv_sqrt = inverse_sqrt::next(params.arithmetic, self.rec_inv_sqrt, self.count);
         self.drop_next += self.spacing(params);
     }
 

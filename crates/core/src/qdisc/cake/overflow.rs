@@ -4,6 +4,10 @@
 //! it is built at the first overflow and kept up only while overflows recur (Linux gives up after
 //! 65535 packets without one). Between queues of equal length the heap's shape decides; it starts
 //! as Linux's does, tier by tier within queue by queue over all eight tiers. (Facts A.9.)
+//!
+//! As in Linux, a queue that has shrunk moves down only until the first queue that is no longer than
+//! what it has just let pass, in general one level. So the top is the longest queue whenever the heap was just
+//! built, and later may be merely a long one; an empty one there makes the heap be built anew.
 
 use alloc::boxed::Box;
 
@@ -48,6 +52,11 @@ impl Heap {
         self.order[0]
     }
 
+    /// The queue at the top turned out to be empty: build the heap anew at the next need.
+    pub(super) fn distrust(&mut self) {
+        self.patience = 0;
+    }
+
     /// `queue` has grown.
     #[inline]
     pub(super) fn grown(&mut self, queue: Queue, tins: &[Tin]) {
@@ -80,9 +89,9 @@ impl Heap {
     }
 
     fn sift_down(&mut self, mut place: usize, tins: &[Tin]) {
-        let own = self.backlog(place, tins);
+        let mut most = self.backlog(place, tins);
         loop {
-            let (mut largest, mut most) = (place, own);
+            let mut largest = place;
             for child in [2 * place + 1, 2 * place + 2] {
                 if child < self.order.len() && self.backlog(child, tins) > most {
                     (largest, most) = (child, self.backlog(child, tins));

@@ -114,6 +114,7 @@ impl Tin {
             target,
             interval: (params.rtt + target).saturating_sub(params.target).max(target * 2),
             mtu_time,
+            arithmetic: device.arithmetic,
         };
     }
 
