@@ -14,6 +14,7 @@ use serde::Deserialize;
 use simnel_core::wire::tcp::MAX_SACK_BLOCKS;
 use simnel_core::Time;
 
+use super::host_hash::host_hash;
 use super::{Counts, Place};
 
 /// `k=v` words of one line, as written.
@@ -130,13 +131,28 @@ pub struct FlowKeys {
     pub ipv6: bool,
     /// The flow hash (`hash=`).
     pub hash: u32,
-    /// The hash of the source address, 0 where the discipline has none.
+    /// The source address as the kernel hashes it (not `srchash=`: see `host_hash`); as recorded where
+    /// the recording has no key, 0 where it has neither.
     pub src_hash: u32,
-    /// The hash of the destination address.
+    /// The same of the destination address.
     pub dst_hash: u32,
     /// Every `k=v` of the flow's line; one map for each time it was printed (after a perturbation
     /// of sfq it is printed again).
     pub values: Vec<Values>,
+}
+
+impl FlowKeys {
+    fn rehash_hosts(&mut self, key: (u64, u64)) -> Result<(), String> {
+        let mut addresses = self.tuple.split(',');
+        let mut hash = || {
+            let address = addresses.next().unwrap_or_default();
+            let parsed =
+                address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
+            Ok::<u32, String>(host_hash(key, parsed))
+        };
+        (self.src_hash, self.dst_hash) = (hash()?, hash()?);
+        Ok(())
+    }
 }
 
 /// What happened to a packet.
@@ -276,6 +292,7 @@ impl Recording {
         };
         let start = number("t0")?;
         let link = number("link")?;
+        let hash_key = number("key0")?.zip(number("key1")?);
         recording.start =
             Time(start.ok_or_else(|| FormatError::whole(&json, "the argument `t0=` is missing"))?);
         if let Some(rate) = link {
@@ -292,6 +309,11 @@ impl Recording {
                 line: Some(number + 1),
                 problem,
             })?;
+        }
+        if let Some(key) = hash_key {
+            for flow in &mut recording.flows {
+                flow.rehash_hosts(key).map_err(|problem| FormatError::whole(&out, problem))?;
+            }
         }
         let flows: BTreeMap<String, usize> =
             recording.flows.iter().enumerate().map(|(i, flow)| (flow.tuple.clone(), i)).collect();

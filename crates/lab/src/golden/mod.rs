@@ -18,6 +18,7 @@ use simnel_core::rate::Arithmetic;
 mod compare;
 mod device;
 mod format;
+mod host_hash;
 mod ledger;
 mod owner;
 #[cfg(test)]
