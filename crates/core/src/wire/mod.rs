@@ -1,3 +1,210 @@
 //! Bytes to descriptors, and ECN/DSCP back into bytes.
+//!
+//! [`Classifier::classify`] parses a frame once and hashes it once. Two fast paths, for IPv4 without
+//! options and IPv6 without extension headers carrying TCP or UDP, read fixed offsets behind one
+//! bounds check; everything else (tags, tunnels, fragments, damage) takes the general walk out of
+//! line ([`link`](LinkLayer), `ip`). A test holds both to the same result.
+//!
+//! Every frame becomes a valid [`Packet`], however damaged or short: what is not understood is left
+//! out, and a flag is set only for what was certainly found. Never a panic, never an allocation.
+//!
+//! Ports, addresses and protocol make the flow. Linux stops at a non-zero IPv6 flow label and takes
+//! that instead; we do not, because Linux senders change the label at each retransmission timeout.
 
+mod ip;
+mod link;
+mod rewrite;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
+
+pub use ip::MAX_HEADERS;
+pub use link::{LinkLayer, MAX_VLAN_TAGS};
+pub use rewrite::{clear_dscp, set_ecn_ce, set_tos};
+pub use tcp::{ack_view, AckView};
+
+use crate::flow::{Addresses, FlowHash, FlowHasher};
+use crate::packet::{Flags, Packet};
+use ip::{protocol, Walk, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
+use link::{Network, ETHERNET_HEADER, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
+
+/// Protocol number under which frames without IP are hashed: reserved by IANA, so no IP flow has it.
+const NOT_IP: u8 = 255;
+
+/// Turns bytes into descriptors.
+#[derive(Clone, Copy, Debug)]
+pub struct Classifier {
+    hasher: FlowHasher,
+}
+
+impl Classifier {
+    /// A classifier that hashes with `hasher`.
+    pub const fn new(hasher: FlowHasher) -> Classifier {
+        Classifier { hasher }
+    }
+
+    /// Describes the packet that starts with `bytes` (128 are enough for all common headers).
+    ///
+    /// `wire_len` is the packet's true length in bytes, counted from the first of `bytes`; a capture
+    /// may be shorter. `handle` is the owner's name for the packet. `truesize` is an estimate, and
+    /// mark, class and super-packet fields are zero: an owner that knows better sets them.
+    #[inline]
+    pub fn classify(&self, link: LinkLayer, bytes: &[u8], wire_len: u32, handle: u64) -> Packet {
+        let fast = match link {
+            LinkLayer::Ethernet => match bytes.split_first_chunk::<ETHERNET_HEADER>() {
+                Some(([.., high, low], network)) => {
+                    let plain = match [*high, *low] {
+                        ETHERTYPE_IPV4 => self.plain_v4(network),
+                        ETHERTYPE_IPV6 => self.plain_v6(network),
+                        _ => None,
+                    };
+                    plain.map(|plain| plain.describe(handle, wire_len, ETHERNET_HEADER as u8))
+                }
+                None => None,
+            },
+            LinkLayer::Ip { link_header } => {
+                let len = wire_len.saturating_add(u32::from(link_header));
+                self.plain_v4(bytes)
+                    .or_else(|| self.plain_v6(bytes))
+                    .map(|plain| plain.describe(handle, len, link_header))
+            }
+        };
+        match fast {
+            Some(packet) => packet,
+            None => self.classify_any(link, bytes, wire_len, handle),
+        }
+    }
+
+    /// TCP or UDP in IPv4 without options and not fragmented. None takes the general path.
+    #[inline(always)]
+    fn plain_v4(&self, network: &[u8]) -> Option<Summary> {
+        let (fixed, transport) = network.split_first_chunk::<IPV4_HEADER>()?;
+        if fixed[0] != 0x45 || be16(fixed[6] & 0x3f, fixed[7]) != 0 {
+            return None;
+        }
+        let stated = usize::from(be16(fixed[2], fixed[3])).checked_sub(IPV4_HEADER)?;
+        let (ports, length, tcp) = plain_transport(fixed[9], transport, stated)?;
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
+        let addresses = Addresses::V4([s0, s1, s2, s3], [d0, d1, d2, d3]);
+        Some(Summary {
+            hash: self.hasher.hash(&addresses, fixed[9], ports),
+            headers: IPV4_HEADER + length,
+            tos: fixed[1],
+            flags: Flags::IPV4 | tcp,
+        })
+    }
+
+    /// TCP or UDP in IPv6 without extension headers. None takes the general path.
+    #[inline(always)]
+    fn plain_v6(&self, network: &[u8]) -> Option<Summary> {
+        let (fixed, transport) = network.split_first_chunk::<IPV6_HEADER>()?;
+        if fixed[0] >> 4 != 6 {
+            return None;
+        }
+        let stated = usize::from(be16(fixed[4], fixed[5]));
+        let (ports, length, tcp) = plain_transport(fixed[6], transport, stated)?;
+        let (src, dst) = fixed[8..].split_first_chunk()?;
+        let addresses = Addresses::V6(*src, *dst.first_chunk()?);
+        Some(Summary {
+            hash: self.hasher.hash(&addresses, fixed[6], ports),
+            headers: IPV6_HEADER + length,
+            tos: fixed[0] << 4 | fixed[1] >> 4,
+            flags: Flags::IPV6 | tcp,
+        })
+    }
+
+    /// The general path: any link header, any IP packet, anything else.
+    #[cold]
+    #[inline(never)]
+    fn classify_any(&self, link: LinkLayer, bytes: &[u8], wire_len: u32, handle: u64) -> Packet {
+        let located = link::locate(link, bytes);
+        let (unseen, len) = match link {
+            LinkLayer::Ethernet => (0, wire_len),
+            LinkLayer::Ip { link_header } => {
+                (link_header, wire_len.saturating_add(u32::from(link_header)))
+            }
+        };
+        // At most 14 + 4 tags + PPPoE = 38 bytes, or `link_header`.
+        let offset = unseen.saturating_add(located.offset as u8);
+        let walk = match located.network {
+            Network::Ip => ip::walk(bytes.get(located.offset..).unwrap_or(&[])),
+            Network::Arp | Network::Other => None,
+        };
+        let summary = match walk {
+            Some(Walk { addresses, protocol, ports, headers, tos, flags }) => {
+                Summary { hash: self.hasher.hash(&addresses, protocol, ports), headers, tos, flags }
+            }
+            None => Summary {
+                hash: self.hash_of_link(link, bytes, located.ethertype),
+                headers: 0,
+                tos: 0,
+                flags: if located.network == Network::Arp { Flags::ARP } else { Flags::default() },
+            },
+        };
+        summary.describe(handle, len, offset)
+    }
+
+    /// The flow of a frame without IP: both link addresses, as far as captured, and the EtherType.
+    fn hash_of_link(&self, link: LinkLayer, bytes: &[u8], [high, low]: [u8; 2]) -> FlowHash {
+        let (mut src, mut dst) = ([0; 16], [0; 16]);
+        if link == LinkLayer::Ethernet {
+            for (i, byte) in bytes.iter().take(12).enumerate() {
+                if i < 6 {
+                    dst[i] = *byte;
+                } else {
+                    src[i - 6] = *byte;
+                }
+            }
+        }
+        let hash = self.hasher.hash(&Addresses::V6(src, dst), NOT_IP, [high, low, 0, 0]);
+        FlowHash { src_host: 0, dst_host: 0, ..hash }
+    }
+}
+
+/// What the headers say.
+struct Summary {
+    hash: FlowHash,
+    /// Bytes of headers from the network header on.
+    headers: usize,
+    tos: u8,
+    flags: Flags,
+}
+
+impl Summary {
+    #[inline(always)]
+    fn describe(self, handle: u64, len: u32, network_offset: u8) -> Packet {
+        let mut packet = Packet::new(handle, len);
+        packet.flow = self.hash.flow;
+        packet.src_host = self.hash.src_host;
+        packet.dst_host = self.hash.dst_host;
+        packet.network_offset = network_offset;
+        packet.header_len = (usize::from(network_offset) + self.headers).min(255) as u8;
+        packet.tos = self.tos;
+        packet.flags = self.flags;
+        packet
+    }
+}
+
+/// Ports, header length and flag of a TCP or UDP header that is wholly there and within the
+/// `stated` bytes.
+#[inline(always)]
+fn plain_transport(number: u8, transport: &[u8], stated: usize) -> Option<([u8; 4], usize, Flags)> {
+    match number {
+        protocol::TCP if stated >= TCP_HEADER => {
+            let fixed = transport.first_chunk::<TCP_HEADER>()?;
+            let length = usize::from(fixed[12] >> 4) * 4;
+            let ports = [fixed[0], fixed[1], fixed[2], fixed[3]];
+            (length >= TCP_HEADER).then_some((ports, length, Flags::TCP))
+        }
+        protocol::UDP if stated >= UDP_HEADER => {
+            let [a, b, c, d, ..] = *transport.first_chunk::<UDP_HEADER>()?;
+            Some(([a, b, c, d], UDP_HEADER, Flags::default()))
+        }
+        _ => None,
+    }
+}
+
+#[inline(always)]
+const fn be16(high: u8, low: u8) -> u16 {
+    u16::from_be_bytes([high, low])
+}

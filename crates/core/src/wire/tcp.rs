@@ -1,4 +1,16 @@
 //! What an ACK filter must know of a TCP header.
+//!
+//! Linux's cake drops an acknowledgement only if nothing is lost with it (facts A.10; the filter
+//! itself is cake's). This file answers what can be answered by one packet alone: flags, payload,
+//! cumulative acknowledgement, SACK blocks (RFC 2018) and timestamps (RFC 7323), for TCP directly
+//! in IPv4 or IPv6, or in IPv6 in IPv4 (6in4, RFC 4213).
+//!
+//! Never guesses: unless the whole TCP header was captured, unfragmented and without IPv6 extension
+//! headers, there is no view, and the packet is not filtered.
+
+use super::ip::{header, protocol, TCP_HEADER};
+use super::link::{locate, LinkLayer, Network};
+use crate::flow::Addresses;
 
 /// Most SACK blocks that fit a TCP header (RFC 2018, section 3).
 pub const MAX_SACK_BLOCKS: usize = 4;
@@ -40,4 +52,84 @@ impl AckView {
     pub const ECE: u16 = 0x40;
     /// CWR.
     pub const CWR: u16 = 0x80;
+
+    /// Walks the options. Linux stops at a malformed length and judges by what it saw until then.
+    fn read_options(&mut self, mut options: &[u8]) {
+        const END: u8 = 0;
+        const NOP: u8 = 1;
+        const SACK: u8 = 5;
+        const TIMESTAMP: u8 = 8;
+        const MD5: u8 = 19;
+
+        let (mut has_sack, mut has_timestamp) = (false, false);
+        // Each step takes at least one of 40 bytes.
+        while let [kind, rest @ ..] = options {
+            match *kind {
+                END => return,
+                NOP => {
+                    options = rest;
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(length) = rest.first().map(|length| usize::from(*length)) else { return };
+            let Some(value) = options.get(2..length) else { return };
+            match *kind {
+                MD5 => {}
+                SACK if value.len() % 8 == 0 && !has_sack => {
+                    has_sack = true;
+                    self.sack_count = (value.len() / 8).min(MAX_SACK_BLOCKS) as u8;
+                    for (block, edges) in self.sack.iter_mut().zip(value.chunks_exact(8)) {
+                        *block = pair(edges);
+                    }
+                }
+                TIMESTAMP if value.len() == 8 && !has_timestamp => {
+                    has_timestamp = true;
+                    self.timestamp = pair(value);
+                }
+                // Unknown, malformed, or a second one of which nobody could say that it is covered.
+                _ => self.expendable_options = false,
+            }
+            options = &options[length..];
+        }
+    }
+}
+
+/// The TCP header of the packet that starts with `bytes`, if it is wholly there.
+pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
+    let located = locate(link, bytes);
+    if located.network != Network::Ip {
+        return None;
+    }
+    let mut ip = header(bytes.get(located.offset..)?)?;
+    if ip.protocol == protocol::IPV6 && matches!(ip.addresses, Addresses::V4(..)) && !ip.fragment {
+        ip = header(ip.body).filter(|inner| matches!(inner.addresses, Addresses::V6(..)))?;
+    }
+    if ip.protocol != protocol::TCP || ip.fragment {
+        return None;
+    }
+    let fixed = ip.body.first_chunk::<TCP_HEADER>()?;
+    let length = usize::from(fixed[12] >> 4) * 4;
+    // A stated length of zero (super-packets beyond 64 kB) leaves the payload unknown: no view.
+    let options = ip.body.get(TCP_HEADER..length)?;
+    let payload = ip.stated_body.checked_sub(length)?;
+    let mut view = AckView {
+        flags: u16::from_be_bytes([fixed[12] & 0x0f, fixed[13]]),
+        has_payload: payload != 0,
+        expendable_options: true,
+        ack: u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]),
+        ..AckView::default()
+    };
+    view.read_options(options);
+    Some(view)
+}
+
+/// Two big-endian words; zeros if there are not eight bytes.
+fn pair(bytes: &[u8]) -> (u32, u32) {
+    match bytes.first_chunk::<8>() {
+        Some([a, b, c, d, e, f, g, h]) => {
+            (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]))
+        }
+        None => (0, 0),
+    }
 }

@@ -37,7 +37,7 @@ use self::tins::{ewma, LoadRule, Tin};
 use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
-use crate::dscp::{self, TinMap};
+use crate::dscp::{self, Tiers};
 use crate::packet::{Flags, Packet};
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
@@ -54,6 +54,8 @@ const LEAST_MEMORY: u64 = 4 << 20;
 const LEAST_TRUESIZE: u64 = Packet::typical_truesize(0) as u64;
 /// Most packets held, whatever `memlimit` says: 1 GiB of descriptors.
 const MOST_PACKETS: u64 = 1 << 24;
+/// ARP is served like network control: CS7.
+const ARP_DSCP: u8 = 56;
 /// Longest packet: the 512 KiB of Linux's largest super-packets.
 const MOST_BYTES: u32 = 1 << 19;
 
@@ -72,7 +74,7 @@ pub struct Cake {
     tins: Vec<Tin>,
     arena: Arena,
     heap: overflow::Heap,
-    tin_map: &'static TinMap,
+    tiers: &'static Tiers,
     params: Params,
     /// The present rate: `params.bandwidth`, or what `autorate` found.
     rate: Rate,
@@ -157,10 +159,10 @@ impl Cake {
             current_queue: 0,
             random: Random::new(device.seed),
             rule: LoadRule { mode: params.flow_mode, load: params.host_load },
-            tins: (0..tins::count(params.diffserv)).map(|_| Tin::new(params.queues)).collect(),
+            tins: (0..dscp::tiers(params.diffserv).count()).map(|_| Tin::new(params.queues)).collect(),
             arena: Arena::new(params.capacity(device.mtu)),
             heap: overflow::Heap::new(params.queues),
-            tin_map: dscp::tin_map(params.diffserv),
+            tiers: dscp::tiers(params.diffserv),
             params: *params,
             rate: params.bandwidth,
             acks: None,
@@ -193,7 +195,7 @@ impl Cake {
     fn select_tin(&self, packet: &mut Packet) -> usize {
         let dscp = match packet.flags {
             flags if flags.any(Flags::IPV4 | Flags::IPV6) => packet.dscp(),
-            flags if flags.has(Flags::ARP) => dscp::CS7,
+            flags if flags.has(Flags::ARP) => ARP_DSCP,
             _ => 0,
         };
         if self.params.wash {
@@ -205,7 +207,7 @@ impl Cake {
                 return tin;
             }
         }
-        let tin = usize::from(self.tin_map[usize::from(dscp & 63)]);
+        let tin = usize::from(self.tiers.tin_of[usize::from(dscp & 63)]);
         if tin < tins {
             tin
         } else {
@@ -217,7 +219,7 @@ impl Cake {
     /// statistics show.
     #[cold]
     fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
-        let order = dscp::tin_order(self.params.diffserv);
+        let order = self.tiers.order;
         let nth = |n: u32| order.get((n as usize).checked_sub(1)?).map(|&tin| usize::from(tin));
         if self.tins.len() == 1 {
             return Some(0);
@@ -461,7 +463,7 @@ impl Cake {
 
     /// Empty queues in new tiers; counters of the tiers are kept where the tiers are.
     fn rebuild_tins(&mut self, keep_counters: bool) {
-        let count = tins::count(self.params.diffserv);
+        let count = dscp::tiers(self.params.diffserv).count();
         let mut fresh: Vec<Tin> = (0..count).map(|_| Tin::new(self.params.queues)).collect();
         if keep_counters {
             for (tin, old) in fresh.iter_mut().zip(&self.tins) {
@@ -474,7 +476,7 @@ impl Cake {
         self.heap = overflow::Heap::new(self.params.queues);
         (self.current_tin, self.current_queue) = (0, 0);
         self.rule = LoadRule { mode: self.params.flow_mode, load: self.params.host_load };
-        self.tin_map = dscp::tin_map(self.params.diffserv);
+        self.tiers = dscp::tiers(self.params.diffserv);
     }
 }
 
@@ -600,7 +602,7 @@ impl Qdisc for Cake {
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
         let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
         let mut tins = [TinStats::default(); MAX_TINS];
-        for (stats, &tin) in tins.iter_mut().zip(dscp::tin_order(self.params.diffserv)) {
+        for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
             *stats = self.tins[usize::from(tin)].stats();
         }
         Snapshot {

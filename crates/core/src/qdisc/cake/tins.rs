@@ -331,11 +331,6 @@ fn shares(mode: DiffservMode, rate: Rate) -> ([(Rate, u32); MAX_TINS], usize) {
     (tiers, table.len())
 }
 
-/// Number of tiers of `mode`.
-pub(super) fn count(mode: DiffservMode) -> usize {
-    shares(mode, Rate::default()).1
-}
-
 /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
 pub(super) fn configure(tins: &mut [Tin], rate: Rate, params: &Params, device: &Device) {
     let (tiers, count) = shares(params.diffserv, rate);
