@@ -13,7 +13,7 @@ use simnel_core::tc::Config;
 use simnel_core::{Rate, Span};
 use simnel_gateway::link::{DirectionStats, Link, LinkSettings};
 use simnel_lab::testbed::probe::Probe;
-use simnel_lab::testbed::traffic::{Bulk, BulkOptions, Direction};
+use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_lab::testbed::wire::{self, Sampler};
 use simnel_lab::testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
 
@@ -158,7 +158,8 @@ fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [Direc
     let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(tagged))?;
     let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
     let (rate, stats) = with_link(&middle, ["left", "right"], [line, line], || {
-        let bulk = Bulk::start(&a, &b, [10, 78, 0, 1].into(), options).unwrap();
+        let bulk =
+            Connections::open(&a, &b, [10, 78, 0, 1].into(), options).unwrap().start().unwrap();
         thread::sleep(SETTLE);
         let sampler = Sampler::start(Duration::from_millis(100), bulk.counter());
         thread::sleep(Duration::from_secs(seconds));

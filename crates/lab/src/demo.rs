@@ -22,7 +22,7 @@ use serde::Serialize;
 use simnel_core::{Qdisc, Rate, Span};
 
 use crate::testbed::probe::{Echo, Probe};
-use crate::testbed::traffic::{Bulk, BulkOptions, Direction};
+use crate::testbed::traffic::{BulkOptions, Connections, Direction};
 use crate::testbed::wire::{self, Sampler};
 use crate::testbed::{Home, HomeOptions, Process, TestbedError};
 
@@ -212,12 +212,14 @@ impl Live<'_> {
         let probe = self.probe(PROBE_INTERVAL)?;
         self.pause(IDLE, &format!("{name}: the idle line"));
 
-        let bulk = |direction| {
+        let connect = |direction| {
             let flows = self.options.flows;
             let options = BulkOptions { direction, flows, congestion: "cubic" };
-            Bulk::start(&self.home.lan1, &self.home.server, Home::SERVER, options)
+            Connections::open(&self.home.lan1, &self.home.server, Home::SERVER, options)
         };
-        let (up, down) = (bulk(Direction::Upload)?, bulk(Direction::Download)?);
+        // All are connected while the line is idle, and then start at once.
+        let (up, down) = (connect(Direction::Upload)?, connect(Direction::Download)?);
+        let (up, down) = (up.start()?, down.start()?);
         let from = probe.elapsed();
         self.pause(RAMP, &format!("{name}: under load"));
         let meters = [&up, &down].map(|bulk| Sampler::start(TICK, bulk.counter()));

@@ -34,6 +34,11 @@ pub struct BulkOptions<'a> {
     pub congestion: &'a str,
 }
 
+/// Connections that stand and carry nothing yet: several sets can be made ready on an idle line and
+/// then be started together.
+#[derive(Debug)]
+pub struct Connections(Vec<(TcpStream, TcpStream)>);
+
 /// Bulk flows under way; they end when this is dropped.
 #[derive(Debug)]
 pub struct Bulk {
@@ -48,14 +53,14 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long a connection may take to be made; lines with seconds of queue exist.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Bulk {
-    /// Opens the connections and starts to send. `address` is the server's.
-    pub fn start(
+impl Connections {
+    /// Opens connections from the client to the server at `address`.
+    pub fn open(
         client: &Namespace,
         server: &Namespace,
         address: IpAddr,
         options: BulkOptions,
-    ) -> Result<Bulk, TestbedError> {
+    ) -> Result<Connections, TestbedError> {
         let failed = |what: &str, source| TestbedError::Traffic {
             what: format!("cannot {what} {address} for bulk TCP"),
             source,
@@ -64,8 +69,6 @@ impl Bulk {
             .enter(|| TcpListener::bind(SocketAddr::new(address, 0)))?
             .map_err(|source| failed("listen on", source))?;
         let address = listener.local_addr().map_err(|source| failed("listen on", source))?;
-        let received: Arc<[AtomicU64]> = (0..options.flows).map(|_| AtomicU64::new(0)).collect();
-        let mut bulk = Bulk { streams: Vec::new(), threads: Vec::new(), received };
         let mut pairs = Vec::new();
         for _ in 0..options.flows {
             let near = client
@@ -76,17 +79,24 @@ impl Bulk {
                 Direction::Upload => (near, far),
                 Direction::Download => (far, near),
             };
-            let copies = [sender.try_clone(), receiver.try_clone()];
-            for copy in copies {
-                bulk.streams.push(copy.map_err(|source| failed("serve", source))?);
-            }
             SockRef::from(&sender)
                 .set_tcp_congestion(options.congestion.as_bytes())
                 .map_err(|source| failed("choose the congestion control for", source))?;
             pairs.push((sender, receiver));
         }
-        // All at once, and only when every connection stands.
-        for (flow, (mut sender, mut receiver)) in pairs.into_iter().enumerate() {
+        Ok(Connections(pairs))
+    }
+
+    /// Starts to send on all of them.
+    pub fn start(self) -> Result<Bulk, TestbedError> {
+        let failed =
+            |source| TestbedError::Traffic { what: "cannot serve bulk TCP".into(), source };
+        let received: Arc<[AtomicU64]> = self.0.iter().map(|_| AtomicU64::new(0)).collect();
+        let mut bulk = Bulk { streams: Vec::new(), threads: Vec::new(), received };
+        for (flow, (mut sender, mut receiver)) in self.0.into_iter().enumerate() {
+            for stream in [&sender, &receiver] {
+                bulk.streams.push(stream.try_clone().map_err(failed)?);
+            }
             bulk.threads.push(thread::spawn(move || {
                 let data = [0x5a; WRITE_BYTES];
                 while sender.write_all(&data).is_ok() {}
@@ -101,7 +111,9 @@ impl Bulk {
         }
         Ok(bulk)
     }
+}
 
+impl Bulk {
     /// Bytes of payload that each flow has delivered so far.
     pub fn received(&self) -> Vec<u64> {
         self.received.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect()
