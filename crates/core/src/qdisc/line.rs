@@ -309,4 +309,38 @@ mod tests {
         assert_eq!(line.next_event(), None);
         assert_eq!(line.snapshot().totals.dropped[DropReason::Reset as usize], 1);
     }
+
+    #[test]
+    fn conservation_order_and_rate_hold_for_random_traffic() {
+        const NS_PER_BYTE: u64 = 100;
+        let mut random = crate::random::Random::new(11);
+        let mut settings = params(80_000_000, 40_000, 8);
+        settings.delay.limit = 6;
+        let mut line = Line::new(&settings, &Device::default());
+        let (mut now, mut last, mut delivered) = (Time::ZERO, None, 0u64);
+        let mut free = Time::ZERO;
+        for handle in 0..50_000u64 {
+            now += Span(u64::from(random.below(120_000)));
+            // Deliveries up to now, some asked for in time and some late.
+            while let Some(at) = line.next_event().filter(|&at| at <= now) {
+                let at = if random.below(2) == 0 { at } else { now };
+                if let Some(packet) = line.dequeue(at, &mut Discard) {
+                    assert!(last.is_none_or(|last| last < packet.handle), "reordered");
+                    // Sent no sooner than the rate allows after the one before.
+                    let time = Span(u64::from(packet.len) * NS_PER_BYTE);
+                    free = free.max(packet.enqueued) + time;
+                    assert!(at >= free + settings.delay.delay, "faster than the line");
+                    (last, delivered) = (Some(packet.handle), delivered + 1);
+                }
+            }
+            line.enqueue(Packet::new(handle, 64 + random.below(1451)), now, &mut Discard);
+            let Snapshot { totals, backlog, .. } = line.snapshot();
+            assert_eq!(totals.enqueued_packets, handle + 1);
+            let left = totals.sent_packets + totals.drops() + u64::from(backlog.packets);
+            assert_eq!((totals.enqueued_packets, totals.sent_packets), (left, delivered));
+            assert!(backlog.packets <= settings.max_packets(&Device::default()));
+        }
+        assert!(line.snapshot().totals.drops() > 1000, "the limits were at work");
+        assert!(delivered > 20_000);
+    }
 }

@@ -34,6 +34,12 @@ const STOP_CHECK: Span = Span::from_millis(100);
 const RETRY: Span = Span::from_micros(50);
 const PATIENCE: Span = Span::from_millis(5);
 
+/// A real-time thread that never sleeps keeps all others from its core until the kernel stops it for
+/// 50 ms at a time. So of each such window ...
+const BUSY_WINDOW: Span = Span::from_millis(10);
+/// ... at least this much is left to others: the kernel's 5 %, in small pieces.
+const LEAST_REST: Span = Span::from_micros(500);
+
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
@@ -108,6 +114,9 @@ pub(super) struct Direction<'a> {
     blocked: Blocked,
     clock: Clock,
     short_waits: u32,
+    /// Start of the present [`BUSY_WINDOW`], and how much of it was spent waiting.
+    window: Time,
+    rested: Span,
 }
 
 /// Whether the sending side stands still.
@@ -156,6 +165,8 @@ impl<'a> Direction<'a> {
             blocked: Blocked::No,
             clock: Clock::start(),
             short_waits: 0,
+            window: Time::ZERO,
+            rested: Span::ZERO,
         }
     }
 
@@ -176,6 +187,7 @@ impl<'a> Direction<'a> {
             if received < BATCH {
                 self.sleep();
             }
+            self.rest();
         };
         let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
         for packet in self.pending.drain(self.sent..) {
@@ -336,5 +348,18 @@ impl<'a> Direction<'a> {
         let readable = self.inbox.is_ready() && !coalesce;
         let writable = self.blocked == Blocked::Socket;
         wait(self.from, readable, self.to, writable, Duration::from_nanos(span.0));
+        self.rested += self.clock.now().since(now);
+    }
+
+    /// Leaves the core to others if this thread has not done so for a while.
+    fn rest(&mut self) {
+        let now = self.clock.now();
+        if now.since(self.window) < BUSY_WINDOW {
+            return;
+        }
+        if self.rested < LEAST_REST {
+            wait(self.from, false, self.to, false, Duration::from_nanos(LEAST_REST.0));
+        }
+        (self.window, self.rested) = (now, Span::ZERO);
     }
 }

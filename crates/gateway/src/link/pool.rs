@@ -20,6 +20,9 @@ pub(super) const CHUNKS_PER_FRAME: usize = 33;
 /// it must refuse.
 pub(super) const MAX_CHUNKS: usize = 256 * 1024;
 
+/// Chunks of a batch being received and of one being sent.
+const STANDING_CHUNKS: usize = 2 * super::socket::BATCH * CHUNKS_PER_FRAME;
+
 const NIL: u32 = u32::MAX;
 
 /// A pool of chunks.
@@ -37,10 +40,10 @@ pub(super) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool of `chunks` chunks, at most [`MAX_CHUNKS`], besides those that receive slots hold.
+    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a batch
+    /// on its way in and one on its way out.
     pub(super) fn new(chunks: usize) -> Result<Pool, LinkError> {
-        let standing = super::socket::BATCH * CHUNKS_PER_FRAME;
-        let chunks = chunks.min(MAX_CHUNKS) + standing;
+        let chunks = chunks.min(MAX_CHUNKS) + STANDING_CHUNKS;
         let bytes = chunks * CHUNK_BYTES;
         // SAFETY: a fresh anonymous private mapping; no existing memory is involved.
         // MAP_NORESERVE: limits are worst cases, pages count when they are touched.
@@ -139,7 +142,7 @@ mod tests {
     fn chains_come_back_whole_and_the_pool_is_bounded() {
         let mut pool = Pool::new(4).unwrap();
         let mut all: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
-        assert_eq!(all.len(), 4 + super::super::socket::BATCH * CHUNKS_PER_FRAME);
+        assert_eq!(all.len(), 4 + STANDING_CHUNKS);
         pool.chain(&all[..3]);
         assert_eq!(pool.following(all[0]), Some(all[1]));
         assert_eq!(pool.following(all[2]), None);
