@@ -1,1 +1,3 @@
 //! See docs/ARCHITECTURE.md.
+
+pub mod link;

@@ -1,7 +1,11 @@
 //! Experiments on the core: what a discipline did, replayed and judged.
 //!
 //! * [`golden`]: recordings of Linux's own queue disciplines, compared with ours packet by packet.
+//! * [`testbed`]: network namespaces with real Linux TCP, probes and counters.
+//! * [`demo`]: one home line under load, without and with the gateway.
 
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod golden;
+pub mod testbed;

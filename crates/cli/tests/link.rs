@@ -1,0 +1,216 @@
+//! The emulated line over real interfaces: rate, delay, accounting, checksums and super-packets.
+//!
+//! Needs root (network namespaces, packet sockets); says so loudly and passes without.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use simnel_core::framing::Framing;
+use simnel_core::qdisc::{delay, fifo, line};
+use simnel_core::tc::Config;
+use simnel_core::{Rate, Span};
+use simnel_gateway::link::{DirectionStats, Link, LinkSettings};
+use simnel_lab::testbed::probe::Probe;
+use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_lab::testbed::wire::{self, Sampler};
+use simnel_lab::testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
+
+const SETTLE: Duration = Duration::from_millis(500);
+
+fn line(bits: u64, delay: Span, limit: u32) -> Config {
+    Config::Line(line::Params {
+        fifo: fifo::Params { kind: fifo::Kind::Pfifo, limit: Some(limit) },
+        rate: Rate::from_bits(bits),
+        framing: Framing::default(),
+        delay: delay::Params { delay, jitter: Span::ZERO, limit: 10_000 },
+    })
+}
+
+/// Builds a testbed, or says why the test is not run.
+fn or_skip<T>(test: &str, testbed: Result<T, TestbedError>) -> Option<T> {
+    match testbed {
+        Ok(testbed) => Some(testbed),
+        Err(TestbedError::NotRoot) => {
+            eprintln!("NOT RUN: {test} needs root");
+            None
+        }
+        Err(TestbedError::Command { message, .. }) if message.contains("Unknown device type") => {
+            eprintln!("NOT RUN: {test} needs a device type that this kernel lacks: {message}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs `work` while a link joins two interfaces of `namespace`; returns its counters.
+fn with_link<T: Send>(
+    namespace: &Namespace,
+    [a, b]: [&str; 2],
+    [a_to_b, b_to_a]: [Config; 2],
+    work: impl FnOnce() -> T + Send,
+) -> (T, [DirectionStats; 2]) {
+    let settings = LinkSettings { a: a.into(), b: b.into(), a_to_b, b_to_a };
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let link = scope.spawn(|| {
+            let run = || {
+                let link = Link::new(settings).unwrap();
+                link.run(&stop).unwrap();
+                link.stats()
+            };
+            namespace.enter(run).unwrap()
+        });
+        thread::sleep(Duration::from_millis(100));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        let stats = link.join().unwrap();
+        (result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stats)
+    })
+}
+
+fn home_line(home: &Home, line: [Config; 2], work: impl FnOnce() + Send) -> [DirectionStats; 2] {
+    with_link(&home.isp, [Home::LINE_HOME, Home::LINE_CORE], line, work).1
+}
+
+#[test]
+fn rate_and_delay_are_as_set() {
+    let Some(home) = or_skip("rate_and_delay", Home::new("lk-", HomeOptions::default())) else {
+        return;
+    };
+    const BITS: u64 = 20_000_000;
+    let line = line(BITS, Span::from_millis(10), 100);
+    let stats = home_line(&home, [line, line], || {
+        // Idle: twice the delay, and 214 bytes at 20 Mbit/s each way (86 µs).
+        let probe = Probe::start(&home.lan1, &home.server, Home::SERVER, Duration::from_millis(10))
+            .unwrap();
+        thread::sleep(Duration::from_secs(2));
+        let mut rtts: Vec<_> = probe.stop().iter().filter_map(|echo| echo.rtt).collect();
+        rtts.sort_unstable();
+        let ideal = Duration::from_micros(20_000 + 2 * 86);
+        let median = rtts[rtts.len() / 2];
+        println!(
+            "idle RTT: ideal {ideal:?}, least {:?}, median {median:?}, p99 {:?}",
+            rtts[0],
+            rtts[rtts.len() * 99 / 100]
+        );
+        assert!(rtts[0] >= ideal, "the line never delivers early");
+        assert!(median < ideal + Duration::from_millis(2));
+
+        // Flooded by half as much again, in full-sized frames.
+        let socket = home.lan1.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        let target = SocketAddr::new(Home::SERVER, 9);
+        let _sink = home.server.enter(|| UdpSocket::bind(target).unwrap()).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for _ in 0..5 {
+                        let _ = socket.send_to(&[0; 1472], target);
+                    }
+                    thread::sleep(Duration::from_millis(2));
+                }
+            });
+            thread::sleep(SETTLE);
+            let sampler = home.server.watch_rx("net0", Duration::from_millis(100));
+            thread::sleep(Duration::from_secs(5));
+            let samples = sampler.stop();
+            stop.store(true, Ordering::Relaxed);
+            let (mean, peak) = (wire::rate(&samples) * 8, wire::peak_rate(&samples, 1) * 8);
+            let error = mean as f64 / BITS as f64 - 1.0;
+            println!("rate: {mean} bit/s ({:+.4} %), highest 100 ms {peak}", error * 100.0);
+            assert!(error.abs() < 0.001, "{mean}");
+            assert!((peak as f64) < BITS as f64 * 1.05, "{peak}");
+        });
+    });
+    println!("{stats:#?}");
+    for side in stats {
+        let accounted = side.delivered_packets + side.dropped + side.refused + side.truncated;
+        assert_eq!(side.received_packets, accounted);
+        assert_eq!((side.missed, side.truncated, side.refused), (0, 0, 0));
+    }
+    assert!(stats[0].dropped > 0, "the flood met the limit");
+}
+
+/// A client and a server with all offloads on, so that partial checksums and super-packets cross the
+/// link; on a VLAN if `tagged`.
+fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
+    let mut testbed = Testbed::new("lk-")?;
+    let [a, middle, b] = ["a", "m", "b"].map(|name| testbed.namespace(name));
+    let (a, middle, b) = (a?, middle?, b?);
+    testbed.veth((&a, "net0"), (&middle, "left"))?;
+    testbed.veth((&middle, "right"), (&b, "net0"))?;
+    for (host, address) in [(&a, "10.78.0.2/24"), (&b, "10.78.0.1/24")] {
+        let mut interface = "net0";
+        if tagged {
+            let tag = ["link", "add", "link", "net0", "name", "tag7", "type", "vlan", "id", "7"];
+            host.ip(&tag)?;
+            host.ip(&["link", "set", "tag7", "up"])?;
+            interface = "tag7";
+        }
+        host.address(interface, address)?;
+    }
+    Ok((testbed, [a, middle, b]))
+}
+
+fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [DirectionStats; 2])> {
+    let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(tagged))?;
+    let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
+    let (rate, stats) = with_link(&middle, ["left", "right"], [line, line], || {
+        let bulk =
+            Connections::open(&a, &b, [10, 78, 0, 1].into(), options).unwrap().start().unwrap();
+        thread::sleep(SETTLE);
+        let sampler = Sampler::start(Duration::from_millis(100), bulk.counter());
+        thread::sleep(Duration::from_secs(seconds));
+        wire::rate(&sampler.stop()) * 8
+    });
+    println!("tagged {tagged}: {:.3} Gbit/s of payload, {stats:#?}", rate as f64 / 1e9);
+    Some((rate, stats))
+}
+
+#[test]
+fn super_packets_pass_and_are_charged_by_segment() {
+    let bits = 100_000_000;
+    let line = line(bits, Span::from_millis(1), 1000);
+    let Some((rate, stats)) = bulk_through(false, line, 3) else { return };
+    let ideal = bits as f64 * 1448.0 / 1514.0;
+    println!("goodput {:.4} of ideal", rate as f64 / ideal);
+    assert!((rate as f64 / ideal - 1.0).abs() < 0.01, "{rate} against {ideal}");
+    let mean = stats[0].received_bytes / stats[0].received_packets;
+    assert!(mean > 1514, "mean frame of {mean} bytes: no super-packets");
+}
+
+#[test]
+fn vlan_tags_survive_with_super_packets() {
+    let bits = 100_000_000;
+    let line = line(bits, Span::from_millis(1), 1000);
+    let Some((rate, _)) = bulk_through(true, line, 2) else { return };
+    let ideal = bits as f64 * 1448.0 / 1518.0;
+    assert!((rate as f64 / ideal - 1.0).abs() < 0.02, "{rate} against {ideal}");
+}
+
+#[test]
+fn without_a_rate_the_link_is_fast() {
+    let Some((rate, _)) = bulk_through(false, line(0, Span::ZERO, 10_000), 3) else { return };
+    assert!(rate > 500_000_000, "{rate}");
+}
+
+#[test]
+fn a_removed_interface_ends_the_link_with_its_name() {
+    let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(false)) else { return };
+    let line = line(0, Span::ZERO, 100);
+    let settings = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let stop = AtomicBool::new(false);
+    let error = thread::scope(|scope| {
+        let run = || Link::new(settings).unwrap().run(&stop).unwrap_err();
+        let link = scope.spawn(|| middle.enter(run).unwrap());
+        thread::sleep(Duration::from_millis(200));
+        a.ip(&["link", "del", "net0"]).unwrap();
+        link.join().unwrap()
+    });
+    assert!(error.to_string().starts_with("left: "), "{error}");
+    let none = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let error = middle.enter(|| Link::new(none).unwrap_err()).unwrap();
+    assert!(error.to_string().contains("no interface `left`"), "{error}");
+}

@@ -1,0 +1,211 @@
+//! An emulated line between two network interfaces: what `simnel link A B rate 20mbit delay 45ms`
+//! runs.
+//!
+//! Ethernet frames that arrive at one interface leave by the other after their [`Line`]'s queue,
+//! serialisation and delay, each direction with a line of its own: a bridge with an Internet line
+//! inside, for trying a gateway out where no slow line is at hand (veth and most LANs have no rate
+//! that matters). Frames go through AF_PACKET sockets with `PACKET_VNET_HDR`, so super-packets and
+//! partial checksums of local senders pass as they are, charged to the line segment by segment;
+//! VLAN tags that the kernel took off are put back.
+//!
+//! One thread and one pool of buffers for each direction ([`direction`]); nothing is shared between
+//! them but two sockets. Memory is bounded by the lines' limits. Every frame received is delivered,
+//! dropped by its line, refused by the other device, or still inside, and all of that is counted;
+//! what the kernel could not hand over is counted too ([`DirectionStats`]).
+//!
+//! The interfaces should carry no addresses of their own (the kernel would answer, too) and be in no
+//! bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens
+//! wake-ups.
+//!
+//! # The command line that this module expects
+//!
+//! ```text
+//! simnel link A B WORDS [reverse WORDS]
+//! WORDS := [rate RATE] [delay TIME] [jitter TIME] [fifo SIZE] [FRAMING]
+//! ```
+//! Words before `reverse` describe both directions; those after it override them from B to A. SIZE
+//! is a number of packets (`1000`) or, with a unit, of bytes (`1500kb`). FRAMING is cake's: overhead,
+//! mpu, atm and keywords.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+use simnel_core::qdisc::delay::Delay;
+use simnel_core::qdisc::fifo::Fifo;
+use simnel_core::qdisc::line::Line;
+use simnel_core::qdisc::{self, Device, Qdisc};
+use simnel_core::tc::Config;
+
+mod clock;
+mod direction;
+mod frame;
+mod pool;
+mod socket;
+
+pub use direction::DirectionStats;
+
+use direction::{Counters, Direction};
+use pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
+use socket::PacketSocket;
+
+/// What a link connects, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// Name of one interface.
+    pub a: String,
+    /// Name of the other.
+    pub b: String,
+    /// What frames from `a` to `b` go through: a `line`, `delay` or FIFO.
+    pub a_to_b: Config,
+    /// What frames from `b` to `a` go through.
+    pub b_to_a: Config,
+}
+
+/// Why a link cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The interface does not exist, here and now.
+    #[error("there is no interface `{interface}` here: `ip link` lists those that are")]
+    NoInterface {
+        /// Its name.
+        interface: String,
+    },
+    /// Both ends are the same.
+    #[error("a link needs two interfaces, but both ends are `{interface}`")]
+    SameInterface {
+        /// Its name.
+        interface: String,
+    },
+    /// A system call failed.
+    #[error("{interface}: cannot {what}: {source}{}", hint(.source))]
+    System {
+        /// Interface concerned.
+        interface: String,
+        /// What was attempted.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The discipline has no place in a link.
+    #[error("a link carries a `line`, a `delay` or a FIFO, not `cake`: use `simnel up` for that")]
+    Unsupported,
+    /// No address space for the packets that the limits allow.
+    #[error("cannot reserve {megabytes} MB for packets: lower the limits of fifo and delay")]
+    Memory {
+        /// What was asked for.
+        megabytes: usize,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => " (run as root, or with CAP_NET_RAW)",
+        Some(libc::ENETDOWN) => " (bring the interface up: `ip link set NAME up`)",
+        _ => "",
+    }
+}
+
+/// An emulated line between two interfaces.
+#[derive(Debug)]
+pub struct Link {
+    settings: LinkSettings,
+    sockets: [PacketSocket; 2],
+    counters: [Counters; 2],
+}
+
+impl Link {
+    /// Opens both interfaces. Frames are held (in the kernel, within its socket buffers) until `run`.
+    pub fn new(settings: LinkSettings) -> Result<Link, LinkError> {
+        if settings.a == settings.b {
+            return Err(LinkError::SameInterface { interface: settings.a });
+        }
+        for config in [&settings.a_to_b, &settings.b_to_a] {
+            build(config, &Device::default())?;
+        }
+        let sockets = [PacketSocket::open(&settings.a)?, PacketSocket::open(&settings.b)?];
+        Ok(Link { settings, sockets, counters: Default::default() })
+    }
+
+    /// Forwards in both directions until `stop` is set (noticed within 100 ms) or an interface goes
+    /// away for good. What is under way then is dropped, and counted.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), LinkError> {
+        let [mut forth, mut back] = [self.direction(0)?, self.direction(1)?];
+        let ended = AtomicBool::new(false);
+        let run = |direction: &mut Direction| {
+            let stopped = || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+            let result = direction.run(stopped);
+            // One direction alone is no line: take the other along.
+            ended.store(true, Ordering::Relaxed);
+            result
+        };
+        thread::scope(|scope| {
+            let threads = [scope.spawn(|| run(&mut forth)), scope.spawn(|| run(&mut back))];
+            for result in threads.map(|thread| thread.join()) {
+                result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Direction 0 is from a to b, 1 from b to a.
+    fn direction(&self, number: usize) -> Result<Direction<'_>, LinkError> {
+        let [from, to] = [&self.sockets[number], &self.sockets[1 - number]];
+        let config = [&self.settings.a_to_b, &self.settings.b_to_a][number];
+        let device = Device {
+            mtu: to.mtu,
+            tx_queue_len: to.tx_queue_len,
+            seed: number as u64,
+            ..Device::default()
+        };
+        let pool = Pool::new(chunks_for(config, &device))?;
+        Ok(Direction::new(from, to, build(config, &device)?, pool, &self.counters[number]))
+    }
+
+    /// Counters from a to b and from b to a. May be called from any thread at any time.
+    pub fn stats(&self) -> [DirectionStats; 2] {
+        let [a, b] = &self.sockets;
+        [self.counters[0].read(a), self.counters[1].read(b)]
+    }
+}
+
+/// A flag that SIGINT and SIGTERM set, for [`Link::run`].
+pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, LinkError> {
+    match config {
+        Config::Line(params) => Ok(Box::new(Line::new(params, device))),
+        Config::Delay(params) => Ok(Box::new(Delay::new(params, device))),
+        Config::Fifo(params) => Ok(Box::new(Fifo::new(params, device))),
+        _ => Err(LinkError::Unsupported),
+    }
+}
+
+/// Buffer chunks that the discipline's limits can ever fill, up to [`pool::MAX_CHUNKS`].
+fn chunks_for(config: &Config, device: &Device) -> usize {
+    let queue = |params: &qdisc::fifo::Params| {
+        let packets = params.max_packets(device) as usize;
+        let worst = packets * CHUNKS_PER_FRAME;
+        match params.kind {
+            qdisc::fifo::Kind::Bfifo => {
+                // Each packet's last chunk may be almost empty.
+                worst.min(packets + params.effective_limit(device) as usize / CHUNK_BYTES)
+            }
+            _ => worst,
+        }
+    };
+    let way = |params: &qdisc::delay::Params| params.limit as usize * CHUNKS_PER_FRAME;
+    match config {
+        Config::Fifo(params) => queue(params),
+        Config::Delay(params) => way(params),
+        Config::Line(params) => queue(&params.fifo) + way(&params.delay),
+        _ => 0,
+    }
+}

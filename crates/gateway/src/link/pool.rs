@@ -1,0 +1,156 @@
+//! Buffers for frames: one mapping cut into chunks, a frame being a chain of them.
+//!
+//! An ordinary frame takes one chunk, a super-packet up to [`CHUNKS_PER_FRAME`]; so memory follows
+//! the bytes held, not the number of packets times 64 KB. Chunks are reused last in, first out, and
+//! the mapping is touched only as far as it was ever filled.
+//!
+//! Invariant: a chunk is in the free list, in one chain, or in one receive slot, and nowhere else.
+
+use std::ptr::NonNull;
+
+use super::LinkError;
+
+/// Bytes of a chunk: a full Ethernet frame with its headers fits one.
+pub(super) const CHUNK_BYTES: usize = 2048;
+
+/// Chunks of the largest frame: 64 KB of IP, Ethernet and VLAN headers, and the virtio header.
+pub(super) const CHUNKS_PER_FRAME: usize = 33;
+
+/// 512 MiB a direction. Beyond, frames wait in the socket's buffer, and the kernel counts those that
+/// it must refuse.
+pub(super) const MAX_CHUNKS: usize = 256 * 1024;
+
+/// Chunks of a batch being received and of one being sent.
+const STANDING_CHUNKS: usize = 2 * super::socket::BATCH * CHUNKS_PER_FRAME;
+
+const NIL: u32 = u32::MAX;
+
+/// A pool of chunks.
+#[derive(Debug)]
+pub(super) struct Pool {
+    memory: NonNull<u8>,
+    /// What follows each chunk in its chain, or in the free list.
+    next: Box<[u32]>,
+    free: u32,
+    /// Chunks from here on were never used.
+    fresh: u32,
+}
+
+// SAFETY: the pool owns its mapping and hands out pointers only through `&mut self` or by index.
+unsafe impl Send for Pool {}
+
+impl Pool {
+    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a batch
+    /// on its way in and one on its way out.
+    pub(super) fn new(chunks: usize) -> Result<Pool, LinkError> {
+        let chunks = chunks.min(MAX_CHUNKS) + STANDING_CHUNKS;
+        let bytes = chunks * CHUNK_BYTES;
+        // SAFETY: a fresh anonymous private mapping; no existing memory is involved.
+        // MAP_NORESERVE: limits are worst cases, pages count when they are touched.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(LinkError::Memory { megabytes: bytes >> 20 });
+        }
+        let memory = NonNull::new(memory.cast()).ok_or(LinkError::Memory { megabytes: 0 })?;
+        Ok(Pool { memory, next: vec![NIL; chunks].into_boxed_slice(), free: NIL, fresh: 0 })
+    }
+
+    /// Takes a chunk, or None if all are in use.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<u32> {
+        if self.free != NIL {
+            let chunk = self.free;
+            self.free = self.next[chunk as usize];
+            self.next[chunk as usize] = NIL;
+            Some(chunk)
+        } else if (self.fresh as usize) < self.next.len() {
+            self.fresh += 1;
+            Some(self.fresh - 1)
+        } else {
+            None
+        }
+    }
+
+    /// Makes `chunks`, in their order, one frame's chain.
+    #[inline]
+    pub(super) fn chain(&mut self, chunks: &[u32]) {
+        for pair in chunks.windows(2) {
+            self.next[pair[0] as usize] = pair[1];
+        }
+        if let Some(&last) = chunks.last() {
+            self.next[last as usize] = NIL;
+        }
+    }
+
+    /// The chunk after `chunk` in its chain.
+    #[inline]
+    pub(super) fn following(&self, chunk: u32) -> Option<u32> {
+        let next = self.next[chunk as usize];
+        (next != NIL).then_some(next)
+    }
+
+    /// Gives a whole chain back.
+    #[inline]
+    pub(super) fn release(&mut self, first: u32) {
+        let mut last = first;
+        while let Some(next) = self.following(last) {
+            last = next;
+        }
+        self.next[last as usize] = self.free;
+        self.free = first;
+    }
+
+    /// Where chunk `chunk` lies.
+    #[inline]
+    pub(super) fn address(&self, chunk: u32) -> *mut u8 {
+        assert!((chunk as usize) < self.next.len());
+        // SAFETY: within the mapping, by the assertion.
+        unsafe { self.memory.as_ptr().add(chunk as usize * CHUNK_BYTES) }
+    }
+
+    /// The bytes of chunk `chunk`, to be read and changed while the kernel does neither.
+    #[inline]
+    pub(super) fn bytes_mut(&mut self, chunk: u32) -> &mut [u8] {
+        // SAFETY: `address` is the start of CHUNK_BYTES within the mapping; `&mut self` excludes any
+        // other reference; system calls that fill or read chunks run only between such borrows.
+        unsafe { std::slice::from_raw_parts_mut(self.address(chunk), CHUNK_BYTES) }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let bytes = self.next.len() * CHUNK_BYTES;
+        // SAFETY: exactly the mapping that `new` made; nobody holds pointers into it any more.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_come_back_whole_and_the_pool_is_bounded() {
+        let mut pool = Pool::new(4).unwrap();
+        let mut all: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
+        assert_eq!(all.len(), 4 + STANDING_CHUNKS);
+        pool.chain(&all[..3]);
+        assert_eq!(pool.following(all[0]), Some(all[1]));
+        assert_eq!(pool.following(all[2]), None);
+        pool.bytes_mut(all[1])[0] = 7;
+        pool.release(all[0]);
+        let mut again: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
+        again.sort_unstable();
+        all.truncate(3);
+        assert_eq!(again, all);
+    }
+}

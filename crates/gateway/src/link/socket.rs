@@ -1,0 +1,426 @@
+//! One AF_PACKET socket on one interface (man 7 packet), and batches of frames through it.
+//!
+//! Options, and what each is for: `PACKET_VNET_HDR` (super-packets and partial checksums pass),
+//! `PACKET_IGNORE_OUTGOING` (what we send is not received), `PACKET_QDISC_BYPASS` (no second queue
+//! behind the line's), `PACKET_AUXDATA` (the VLAN tag that the kernel took off), promiscuous mode
+//! (frames are for others). Needs CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::{self, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use super::frame::{TAG_BYTES, VNET_BYTES};
+use super::pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
+use super::LinkError;
+
+/// Frames handed to or taken from the kernel in one call.
+pub(super) const BATCH: usize = 32;
+
+/// Frames that arrive while we sleep wait here: 16 MB are 10 ms at 10 Gbit/s.
+const RECEIVE_BUFFER: libc::c_int = 16 << 20;
+
+/// Room for one `tpacket_auxdata` control message (20 bytes, with its header and alignment).
+const CONTROL_WORDS: usize = 6;
+
+/// An open socket on an interface.
+#[derive(Debug)]
+pub(super) struct PacketSocket {
+    fd: OwnedFd,
+    index: libc::c_int,
+    name: CString,
+    /// Name of the interface, for messages.
+    pub(super) interface: String,
+    /// Largest frame, link header included.
+    pub(super) mtu: u32,
+    /// The interface's queue length in packets.
+    pub(super) tx_queue_len: u32,
+}
+
+/// Frames on their way in: slots with room for a super-packet each.
+pub(super) struct Inbox {
+    chunks: Vec<[u32; CHUNKS_PER_FRAME]>,
+    vectors: Vec<[libc::iovec; CHUNKS_PER_FRAME]>,
+    control: Vec<[u64; CONTROL_WORDS]>,
+    messages: Vec<libc::mmsghdr>,
+    /// The first `ready` slots have all their chunks.
+    ready: usize,
+}
+
+/// A frame that arrived in slot `slot` of an [`Inbox`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) slot: usize,
+    /// Bytes, the virtio header included.
+    pub(super) len: usize,
+    /// False if the frame was larger than any buffer and has been cut off.
+    pub(super) complete: bool,
+    /// Protocol and tag control information of the VLAN tag that was taken off.
+    pub(super) tag: Option<(u16, u16)>,
+}
+
+/// Frames on their way out.
+pub(super) struct Outbox {
+    vectors: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the pointers in both lead into the same value's own heap blocks and into the pool of the
+// same direction, and all of them move to its thread together.
+unsafe impl Send for Inbox {}
+// SAFETY: as above.
+unsafe impl Send for Outbox {}
+
+impl PacketSocket {
+    /// Opens `interface`.
+    pub(super) fn open(interface: &str) -> Result<PacketSocket, LinkError> {
+        let system = |what| {
+            let source = io::Error::last_os_error();
+            LinkError::System { interface: interface.to_owned(), what, source }
+        };
+        let none = || LinkError::NoInterface { interface: interface.to_owned() };
+        let name = CString::new(interface).map_err(|_| none())?;
+        // SAFETY: `name` is a NUL-terminated string that outlives the call.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) } as libc::c_int;
+        if index == 0 {
+            return Err(none());
+        }
+        // Protocol 0: nothing arrives before `bind` says from which interface.
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: takes numbers only.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if fd < 0 {
+            return Err(system("open a packet socket"));
+        }
+        // SAFETY: `fd` is a descriptor that was just opened and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut socket = PacketSocket {
+            fd,
+            index,
+            name,
+            interface: interface.to_owned(),
+            mtu: 0,
+            tx_queue_len: 0,
+        };
+        let on: libc::c_int = 1;
+        for (option, what) in [
+            (libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
+            (libc::PACKET_IGNORE_OUTGOING, "ignore own frames (PACKET_IGNORE_OUTGOING)"),
+            (libc::PACKET_QDISC_BYPASS, "send without a queue (PACKET_QDISC_BYPASS)"),
+            (libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
+        ] {
+            socket.set(libc::SOL_PACKET, option, &on).map_err(|()| system(what))?;
+        }
+        // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
+        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
+            let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER);
+        }
+        // SAFETY: all zeroes is a valid packet_mreq.
+        let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
+        membership.mr_ifindex = index;
+        membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
+        socket
+            .set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+            .map_err(|()| system("make the interface promiscuous"))?;
+        socket.read_device().map_err(|()| system("read its MTU and queue length"))?;
+        // SAFETY: all zeroes is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = index;
+        // SAFETY: `address` is a sockaddr_ll of the length given and outlives the call.
+        let bound = unsafe {
+            libc::bind(
+                socket.fd.as_raw_fd(),
+                ptr::from_ref(&address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if bound < 0 {
+            return Err(system("bind to it"));
+        }
+        Ok(socket)
+    }
+
+    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> Result<(), ()> {
+        // SAFETY: `value` is readable for the length given during the call.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                ptr::from_ref(value).cast(),
+                size_of::<T>() as libc::socklen_t,
+            )
+        };
+        if result < 0 {
+            Err(())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn read_device(&mut self) -> Result<(), ()> {
+        // SAFETY: all zeroes is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { mem::zeroed() };
+        let name = self.name.as_bytes_with_nul();
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        let mut ask = |what| {
+            // SAFETY: `request` holds a NUL-terminated name and is writable; both requests write an
+            // int into the union's `ifru_metric`-sized part.
+            let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), what, &mut request) };
+            // SAFETY: the kernel has written an int there, and any bytes are a valid int.
+            if result < 0 {
+                Err(())
+            } else {
+                Ok(unsafe { request.ifr_ifru.ifru_metric })
+            }
+        };
+        const ETHERNET_HEADER: u32 = 14;
+        self.mtu = ask(libc::SIOCGIFMTU)? as u32 + ETHERNET_HEADER;
+        self.tx_queue_len = ask(libc::SIOCGIFTXQLEN)? as u32;
+        Ok(())
+    }
+
+    /// True if the interface no longer exists under its name: it will not come back up.
+    pub(super) fn is_gone(&self) -> bool {
+        // SAFETY: a NUL-terminated string that outlives the call.
+        unsafe { libc::if_nametoindex(self.name.as_ptr()) as libc::c_int != self.index }
+    }
+
+    /// Frames that the kernel dropped since the last call because the receive buffer was full.
+    pub(super) fn take_drops(&self) -> u64 {
+        // SAFETY: all zeroes is a valid tpacket_stats.
+        let mut stats: libc::tpacket_stats = unsafe { mem::zeroed() };
+        let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: `stats` is writable for `len` bytes during the call.
+        let result = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                ptr::from_mut(&mut stats).cast(),
+                &mut len,
+            )
+        };
+        if result < 0 {
+            0
+        } else {
+            u64::from(stats.tp_drops)
+        }
+    }
+
+    /// Receives what is there, up to the inbox's ready slots; calls `each` for every frame, which
+    /// must take the slot's chunks with [`Inbox::claim`]. Says how many came.
+    pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        if inbox.ready == 0 {
+            return Ok(0);
+        }
+        for (message, control) in inbox.messages.iter_mut().zip(&mut inbox.control) {
+            message.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
+            message.msg_hdr.msg_flags = 0;
+        }
+        // SAFETY: the first `ready` messages point to vectors and control blocks in boxes that this
+        // inbox owns, and those to chunks that no frame uses; all outlive the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                inbox.messages.as_mut_ptr(),
+                inbox.ready as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(count as usize)
+    }
+
+    /// Sends the frames in `outbox` from number `from` on. Says how many the kernel took; an error
+    /// concerns the first.
+    pub(super) fn send(&self, outbox: &mut Outbox, from: usize) -> io::Result<usize> {
+        let messages = &mut outbox.messages[from..];
+        // SAFETY: every message points to vectors that the outbox owns, and those to chunks of
+        // frames that are still held; all outlive the call.
+        let count = unsafe {
+            libc::sendmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                messages.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if count < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(count as usize)
+    }
+
+    /// An error about this socket.
+    pub(super) fn error(&self, what: &'static str, source: io::Error) -> LinkError {
+        LinkError::System { interface: self.interface.clone(), what, source }
+    }
+}
+
+/// Waits until `from` has a frame (if `readable`), `to` has room (if `writable`), or `timeout` has
+/// passed. Interruptions count as any of these.
+pub(super) fn wait(
+    from: &PacketSocket,
+    readable: bool,
+    to: &PacketSocket,
+    writable: bool,
+    timeout: std::time::Duration,
+) {
+    let entry = |socket: &PacketSocket, wanted, events| libc::pollfd {
+        // A negative descriptor is passed over.
+        fd: if wanted { socket.fd.as_raw_fd() } else { -1 },
+        events,
+        revents: 0,
+    };
+    let mut entries = [entry(from, readable, libc::POLLIN), entry(to, writable, libc::POLLOUT)];
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+    };
+    // SAFETY: both entries and the timeout outlive the call; no signal mask is given.
+    unsafe { libc::ppoll(entries.as_mut_ptr(), entries.len() as _, &timeout, ptr::null()) };
+}
+
+impl Inbox {
+    /// An inbox whose slots are filled from `pool`.
+    pub(super) fn new(pool: &mut Pool) -> Inbox {
+        // SAFETY: all zeroes is a valid mmsghdr and iovec.
+        let (message, vector) =
+            unsafe { (mem::zeroed::<libc::mmsghdr>(), mem::zeroed::<libc::iovec>()) };
+        let mut inbox = Inbox {
+            chunks: vec![[u32::MAX; CHUNKS_PER_FRAME]; BATCH],
+            vectors: vec![[vector; CHUNKS_PER_FRAME]; BATCH],
+            control: vec![[0; CONTROL_WORDS]; BATCH],
+            messages: vec![message; BATCH],
+            ready: 0,
+        };
+        for slot in 0..BATCH {
+            inbox.messages[slot].msg_hdr.msg_iov = inbox.vectors[slot].as_mut_ptr();
+            inbox.messages[slot].msg_hdr.msg_iovlen = CHUNKS_PER_FRAME as _;
+        }
+        inbox.refill(pool);
+        inbox
+    }
+
+    /// True if a frame could be received.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready > 0
+    }
+
+    /// Gives new chunks to slots that lack some, as far as the pool goes.
+    pub(super) fn refill(&mut self, pool: &mut Pool) {
+        self.ready = 0;
+        for (chunks, vectors) in self.chunks.iter_mut().zip(&mut self.vectors) {
+            for (at, (chunk, vector)) in chunks.iter_mut().zip(vectors).enumerate() {
+                if *chunk != u32::MAX {
+                    // Chunks are taken from the front: the rest is there.
+                    break;
+                }
+                let Some(fresh) = pool.take() else { return };
+                *chunk = fresh;
+                let skipped = if at == 0 { TAG_BYTES } else { 0 };
+                *vector = libc::iovec {
+                    // In bounds: a chunk is larger than a tag.
+                    iov_base: pool.address(fresh).wrapping_add(skipped).cast(),
+                    iov_len: CHUNK_BYTES - skipped,
+                };
+            }
+            self.ready += 1;
+        }
+    }
+
+    /// What arrived in `slot` at the last `receive`.
+    pub(super) fn arrival(&self, slot: usize) -> Arrival {
+        let message = &self.messages[slot];
+        Arrival {
+            slot,
+            len: message.msg_len as usize,
+            complete: message.msg_hdr.msg_flags & libc::MSG_TRUNC == 0
+                && message.msg_len as usize > VNET_BYTES,
+            tag: self.tag(&message.msg_hdr),
+        }
+    }
+
+    /// Takes the chunks of an arrival out of its slot, as one chain; returns the first.
+    pub(super) fn claim(&mut self, arrival: &Arrival, pool: &mut Pool) -> u32 {
+        let used = (arrival.len + TAG_BYTES).div_ceil(CHUNK_BYTES).clamp(1, CHUNKS_PER_FRAME);
+        let chunks = &mut self.chunks[arrival.slot][..used];
+        pool.chain(chunks);
+        let first = chunks[0];
+        chunks.fill(u32::MAX);
+        first
+    }
+
+    fn tag(&self, header: &libc::msghdr) -> Option<(u16, u16)> {
+        // SAFETY: the kernel has filled the control block that `header` points to; CMSG_FIRSTHDR
+        // yields a header within it or null, and the length says that an auxdata follows.
+        let auxdata = unsafe {
+            let control = libc::CMSG_FIRSTHDR(header).as_ref()?;
+            if control.cmsg_level != libc::SOL_PACKET
+                || control.cmsg_type != libc::PACKET_AUXDATA
+                || (control.cmsg_len as usize)
+                    < libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as _) as usize
+            {
+                return None;
+            }
+            ptr::read_unaligned(libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>())
+        };
+        if auxdata.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+            return None;
+        }
+        let protocol = if auxdata.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
+            libc::ETH_P_8021Q as u16
+        } else {
+            auxdata.tp_vlan_tpid
+        };
+        Some((protocol, auxdata.tp_vlan_tci))
+    }
+}
+
+impl Outbox {
+    pub(super) fn new() -> Outbox {
+        Outbox {
+            vectors: Vec::with_capacity(BATCH * CHUNKS_PER_FRAME),
+            messages: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Makes the outbox hold exactly `frames` (at most [`BATCH`]): first chunk, where the virtio
+    /// header begins in it, and the bytes from there on.
+    pub(super) fn fill(&mut self, frames: impl Iterator<Item = (u32, usize, usize)>, pool: &Pool) {
+        self.vectors.clear();
+        self.messages.clear();
+        for (first, mut start, mut left) in frames.take(BATCH) {
+            // Capacity is never exceeded, so that vectors do not move under their messages.
+            let vectors = self.vectors.as_mut_ptr().wrapping_add(self.vectors.len());
+            let mut count = 0;
+            let mut chunk = Some(first);
+            while let Some(index) = chunk.filter(|_| left > 0) {
+                let len = left.min(CHUNK_BYTES - start);
+                debug_assert!(self.vectors.len() < self.vectors.capacity());
+                self.vectors.push(libc::iovec {
+                    // In bounds: `start` is less than a chunk.
+                    iov_base: pool.address(index).wrapping_add(start).cast(),
+                    iov_len: len,
+                });
+                (start, left, count) = (0, left - len, count + 1);
+                chunk = pool.following(index);
+            }
+            // SAFETY: all zeroes is a valid mmsghdr.
+            let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
+            message.msg_hdr.msg_iov = vectors;
+            message.msg_hdr.msg_iovlen = count;
+            self.messages.push(message);
+        }
+    }
+}
