@@ -35,7 +35,7 @@ documentation() {
 step 'format' cargo fmt --all --check
 step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 # --show-output: what tests could not run must be seen even when they pass.
-step 'tests' cargo test --workspace --locked -- --show-output
+step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
 if [ -x scripts/fuzz.sh ]; then
     step 'fuzz' scripts/fuzz.sh
 else

@@ -1,7 +1,7 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! All slots are allocated at construction. A [`List`] is two indices; the links live in the packets
-//! themselves, so a queue costs eight bytes and moving a packet costs one cache line.
+//! All slots are allocated at construction. A [`List`] is two indices; the links live in the
+//! packets themselves, so a queue costs eight bytes and moving a packet costs one cache line.
 //!
 //! Rule for callers: a `List` belongs to the arena that filled it, and to no other.
 
@@ -101,7 +101,8 @@ impl Arena {
         self.used == self.capacity()
     }
 
-    /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is full.
+    /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is
+    /// full.
     #[inline]
     pub fn push(&mut self, list: &mut List, mut packet: Packet) -> Result<u32, Packet> {
         let index = if self.free != NIL {
