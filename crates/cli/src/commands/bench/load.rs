@@ -79,7 +79,10 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Frames of `flows` UDP flows from as many ports of 250 hosts.
+    /// Frames of `flows` UDP flows, each between two hosts of its own.
+    ///
+    /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
+    /// packet costs as many turns of the rotation as flows share: another workload.
     pub fn new(flows: u16) -> Frames {
         let hasher = FlowHasher::new(HashKey::new(0x5113_9e10, 0xca4e), 128);
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
@@ -105,9 +108,10 @@ fn frame(flow: u16) -> [u8; COPIED] {
     bytes[14] = 0x45;
     bytes[16..18].copy_from_slice(&ip_len.to_be_bytes());
     bytes[22..24].copy_from_slice(&[64, 17]);
-    bytes[26..30].copy_from_slice(&[10, 0, 0, 1 + (flow % 250) as u8]);
-    bytes[30..34].copy_from_slice(&[10, 1, 0, 1]);
-    bytes[34..36].copy_from_slice(&(1024 + flow).to_be_bytes());
+    let [high, low] = flow.to_be_bytes();
+    bytes[26..30].copy_from_slice(&[10, 0, high, low]);
+    bytes[30..34].copy_from_slice(&[10, 1, high, low]);
+    bytes[34..36].copy_from_slice(&1024u16.to_be_bytes());
     bytes[36..38].copy_from_slice(&443u16.to_be_bytes());
     bytes[38..40].copy_from_slice(&udp_len.to_be_bytes());
     bytes
