@@ -19,6 +19,19 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
 
+# A cargo that is not rustup's serves if it is new enough and brings the checks; it ignores
+# rust-toolchain.toml.
+minimum=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
+enough() {
+    version=$(cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p')
+    [ -n "$version" ] &&
+        [ "$(printf '%s\n%s\n' "$minimum" "$version" | sort -V | head -n 1)" = "$minimum" ]
+}
+rust=yes
+if ! have rustup && ! { enough && have cargo-fmt && have cargo-clippy; }; then
+    rust=no
+fi
+
 # --- Debian packages -------------------------------------------------------------------------
 
 needed=''   # without these nothing builds
@@ -27,7 +40,7 @@ need() { have "$1" || needed="$needed $2"; }
 want() { have "$1" || wanted="$wanted $2"; }
 
 need cc build-essential
-if ! have cargo; then
+if [ $rust = no ]; then
     need curl curl
     [ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
 fi
@@ -42,7 +55,6 @@ if [ -n "$needed$wanted" ]; then
         say "installing$needed$wanted"
         log=$(mktemp)
         # The first attempt uses the package lists that are there; fresh images have none.
-        # shellcheck disable=SC2086
         install() {
             DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
                 "$@" >>"$log" 2>&1 </dev/null
@@ -67,21 +79,14 @@ fi
 
 # --- Rust ------------------------------------------------------------------------------------
 
-# A cargo that is not rustup's serves if it is new enough: it ignores rust-toolchain.toml.
-minimum=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
-enough() {
-    version=$(cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p')
-    [ -n "$version" ] &&
-        [ "$(printf '%s\n%s\n' "$minimum" "$version" | sort -V | head -n 1)" = "$minimum" ]
-}
-
-if ! have rustup && ! { have cargo && enough; }; then
+if [ $rust = no ]; then
     say "installing rustup into $CARGO_BIN"
     have curl || fail "curl is missing, and rustup is fetched with it"
     script=$(mktemp)
     curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$script" ||
         fail "could not fetch https://sh.rustup.rs: is there a network?"
-    sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain none >&2 ||
+    # A distribution's cargo, too old, may be in the way; it stays where it is.
+    RUSTUP_INIT_SKIP_PATH_CHECK=yes sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain none >&2 ||
         fail "rustup's installer failed"
     rm -f "$script"
 fi
