@@ -1,1 +1,48 @@
-fn main() {}
+//! `simnel`: the command line.
+//!
+//! Words, rates, times and sizes are written as `tc` writes them. Help, man pages and shell
+//! completions come from one definition, the types in [`commands`]. Exit status: 0 for success, 1
+//! for an error or for a check that failed, 2 for a command line that cannot be understood.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod discipline;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Queue management for home gateways: CAKE and its peers, live and measured.
+#[derive(Parser)]
+#[command(name = "simnel", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = io::stdout().lock();
+    let result = cli.command.run(&mut out);
+    match result.and_then(|status| out.flush().map(|()| status).map_err(commands::output_failed)) {
+        Ok(status) => status,
+        Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -21,7 +21,8 @@ pub enum Cells {
 /// A link's framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
-    /// True if `overhead` counts from the network header; false charges the length as given (`raw`).
+    /// True if `overhead` counts from the network header; false charges the length as given
+    /// (`raw`).
     pub compensate: bool,
     /// Bytes added to each packet: -64..=256.
     pub overhead: i16,

@@ -4,7 +4,8 @@
 //! with their owner; nothing allocates after construction. Every discipline is driven through
 //! [`qdisc::Qdisc`] and nothing else, by the live gateway and by the simulator alike.
 //!
-//! No standard library (only `alloc`, for construction), no dependencies, no unsafe code, no floats.
+//! No standard library (only `alloc`, for construction), no dependencies, no unsafe code, no
+//! floats.
 
 #![no_std]
 #![forbid(unsafe_code)]

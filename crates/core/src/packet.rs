@@ -71,8 +71,8 @@ pub enum Ecn {
 pub struct Packet {
     /// The owner's name for the packet; opaque to disciplines.
     pub handle: u64,
-    /// Keyed hash of addresses, protocol and ports: the packet's flow. The low 32 bits pick the queue;
-    /// all 64 tell whether two packets are of the same connection.
+    /// Keyed hash of addresses, protocol and ports: the packet's flow. The low 32 bits pick the
+    /// queue; all 64 tell whether two packets are of the same connection.
     pub flow: u64,
     /// When the packet entered its present discipline. Written by `enqueue`.
     pub enqueued: Time,
@@ -84,7 +84,8 @@ pub struct Packet {
     pub len: u32,
     /// Memory that the owner spends on the packet in bytes, for memory limits.
     pub truesize: u32,
-    /// Bytes that the packet occupies on the wire, framing included. Written by shaping disciplines.
+    /// Bytes that the packet occupies on the wire, framing included. Written by shaping
+    /// disciplines.
     pub adj_len: u32,
     /// The firewall mark.
     pub mark: u32,

@@ -2,11 +2,11 @@
 //!
 //! A [`Rate`] is in bytes per second, the unit in which `tc` and netlink speak. [`ByteTime`] turns
 //! bytes into nanoseconds by one multiplication and one shift: `ns = bytes * mult >> shift`. What
-//! the shift cuts off is carried to the next call by [`ByteTime::charge`], so that a clock driven by
-//! it neither gains nor loses over hours, from 64 bit/s to beyond 100 Gbit/s.
+//! the shift cuts off is carried to the next call by [`ByteTime::charge`], so that a clock driven
+//! by it neither gains nor loses over hours, from 64 bit/s to beyond 100 Gbit/s.
 //!
-//! Linux's cake keeps a 34-bit `mult` and drops what the shift cuts off, up to 1 ns a packet (2 % of
-//! a 64-byte packet at 100 Gbit/s). [`Arithmetic::Linux`] reproduces that for comparison with
+//! Linux's cake keeps a 34-bit `mult` and drops what the shift cuts off, up to 1 ns a packet (2 %
+//! of a 64-byte packet at 100 Gbit/s). [`Arithmetic::Linux`] reproduces that for comparison with
 //! recordings; only the numbers in [`ByteTime`] differ, never the code path.
 
 use crate::time::Span;

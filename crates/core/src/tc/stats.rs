@@ -59,7 +59,8 @@ pub struct CakeStats {
     pub memory_used: u32,
     /// Limit of that.
     pub memory_limit: u32,
-    /// Estimated capacity of the line (`autorate-ingress`), or the set rate if nothing was estimated.
+    /// Estimated capacity of the line (`autorate-ingress`), or the set rate if nothing was
+    /// estimated.
     pub capacity_estimate: Rate,
     /// Smallest and largest packet in bytes, counted from where the overhead counts.
     pub min_network_size: u16,

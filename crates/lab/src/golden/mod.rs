@@ -79,6 +79,13 @@ pub struct Counts {
     pub ack_filtered: usize,
 }
 
+impl Counts {
+    /// Events of all kinds.
+    pub fn total(&self) -> usize {
+        self.sent + self.dropped + self.dropped_at_enqueue + self.ack_filtered
+    }
+}
+
 /// What came of one recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {

@@ -1,0 +1,39 @@
+# Simnel. `make demo` and `make test` work on a fresh Debian or Ubuntu with git and a network:
+# scripts/setup.sh installs what is missing and is silent when nothing is.
+
+CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH)
+
+SIMNEL = cargo run --quiet --release --locked --package simnel --
+
+.PHONY: all build test demo bench lint fuzz clean setup help
+
+all: build
+
+build: setup ## build everything, optimised
+	cargo build --release --locked --workspace
+
+test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
+	@scripts/test.sh
+
+demo: setup ## see it work: ARGS=--json for numbers only
+	@$(SIMNEL) demo $(ARGS)
+
+bench: setup ## time the core: ARGS="--flows 100 --json"
+	@$(SIMNEL) bench core $(ARGS)
+
+lint: setup ## format and lints only
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fuzz: setup ## bounded fuzzing
+	@scripts/fuzz.sh
+
+clean: ## remove everything that was built
+	cargo clean
+
+setup:
+	@scripts/setup.sh
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14

@@ -1,0 +1,306 @@
+//! The benchmark's work: pairs of enqueue and dequeue on a virtual clock.
+//!
+//! `now` advances by [`STEP`] with each pair and no clock is read inside. *Empty*: a packet goes
+//! into an empty queue and comes out, flows in turn. *Backlog*: [`STANDING`] packets of each flow
+//! stand in the queue; one is taken out and one of the same flow put in. Packets start as
+//! *descriptors* with their keys hashed, or as the *headers* of an Ethernet frame, which are read
+//! and hashed each time.
+
+use serde::Serialize;
+use simnel_core::flow::{Addresses, FlowHasher, HashKey};
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
+use simnel_core::{Packet, Span, Time};
+
+/// Packets of each flow that stand in the queue under `backlog`.
+pub const STANDING: u32 = 10;
+/// Time from pair to pair: 1514 bytes take 61 ns at 200 Gbit/s, so the shaper is always ready, and
+/// ten thousand standing packets wait 1 ms, too short for any AQM.
+const STEP: Span = Span(100);
+/// Bytes of a packet, link header included.
+const LEN: u32 = 1514;
+/// Bytes of a frame that a driver copies: all headers and a little more.
+const COPIED: usize = 128;
+
+/// What a packet starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Input {
+    /// A descriptor with its keys hashed.
+    Descriptor,
+    /// The bytes of the headers.
+    Headers,
+}
+
+/// What stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// Nothing.
+    Empty,
+    /// Ten packets of each flow.
+    Backlog,
+}
+
+impl Input {
+    /// As in the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Input::Descriptor => "descriptor",
+            Input::Headers => "headers",
+        }
+    }
+}
+
+impl Load {
+    /// As in the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Load::Empty => "empty",
+            Load::Backlog => "backlog",
+        }
+    }
+}
+
+/// What came out of a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Result {
+    /// FNV-1a over flow and time of each packet, in order of departure.
+    pub hash: u64,
+    /// Packets that the discipline gave up: none, if the benchmark is to mean anything.
+    pub drops: u64,
+}
+
+/// One frame of each flow, as bytes and as a descriptor. The handle is the flow's number.
+pub struct Frames {
+    hasher: FlowHasher,
+    bytes: Vec<[u8; COPIED]>,
+    descriptors: Vec<Packet>,
+}
+
+impl Frames {
+    /// Frames of `flows` UDP flows, each between two hosts of its own.
+    ///
+    /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
+    /// packet costs as many turns of the rotation as flows share: another workload.
+    pub fn new(flows: u16) -> Frames {
+        let hasher = FlowHasher::new(HashKey::new(0x5113_9e10, 0xca4e), 128);
+        let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
+        let descriptors = (0u64..).zip(&bytes).map(|(n, b)| classify(&hasher, b, n)).collect();
+        Frames { hasher, bytes, descriptors }
+    }
+
+    #[inline]
+    fn packet(&self, flow: usize, input: Input) -> Packet {
+        match input {
+            Input::Descriptor => self.descriptors[flow],
+            Input::Headers => classify(&self.hasher, &self.bytes[flow], flow as u64),
+        }
+    }
+}
+
+/// Headers of a 1514-byte UDP packet of flow number `flow`.
+fn frame(flow: u16) -> [u8; COPIED] {
+    let mut bytes = [0; COPIED];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    let ip_len = (LEN - 14) as u16;
+    let udp_len = ip_len - 20;
+    bytes[14] = 0x45;
+    bytes[16..18].copy_from_slice(&ip_len.to_be_bytes());
+    bytes[22..24].copy_from_slice(&[64, 17]);
+    let [high, low] = flow.to_be_bytes();
+    bytes[26..30].copy_from_slice(&[10, 0, high, low]);
+    bytes[30..34].copy_from_slice(&[10, 1, high, low]);
+    bytes[34..36].copy_from_slice(&1024u16.to_be_bytes());
+    bytes[36..38].copy_from_slice(&443u16.to_be_bytes());
+    bytes[38..40].copy_from_slice(&udp_len.to_be_bytes());
+    bytes
+}
+
+/// Bytes to descriptor, as a driver does for each packet. Memory is charged by length, so that ten
+/// packets of a thousand flows stay below CAKE's default limit of 15.5 MB.
+#[inline]
+fn classify(hasher: &FlowHasher, bytes: &[u8; COPIED], handle: u64) -> Packet {
+    let mut packet = Packet::new(handle, LEN);
+    packet.truesize = LEN;
+    if bytes[12..14] != [0x08, 0x00] || bytes[14] != 0x45 {
+        return packet;
+    }
+    let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    let hash = hasher.hash(&Addresses::V4(four(26), four(30)), bytes[23], four(34));
+    packet.flow = hash.flow;
+    packet.src_host = hash.src_host;
+    packet.dst_host = hash.dst_host;
+    packet.tos = bytes[15];
+    packet.flags = Flags::IPV4;
+    packet
+}
+
+/// Counts what should not happen.
+#[derive(Default)]
+struct Owner {
+    drops: u64,
+}
+
+impl PacketOwner for Owner {
+    fn dropped(&mut self, _: Packet, _: DropReason) {
+        self.drops += 1;
+    }
+}
+
+/// A discipline at work.
+pub struct Workload<'a> {
+    qdisc: &'a mut dyn Qdisc,
+    frames: &'a Frames,
+    input: Input,
+    load: Load,
+    now: Time,
+    owner: Owner,
+    hash: u64,
+    next_flow: usize,
+}
+
+impl<'a> Workload<'a> {
+    /// Begins, with a standing queue if `load` asks for it.
+    pub fn new(
+        qdisc: &'a mut dyn Qdisc,
+        frames: &'a Frames,
+        input: Input,
+        load: Load,
+    ) -> Workload<'a> {
+        let mut workload = Workload {
+            qdisc,
+            frames,
+            input,
+            load,
+            now: Time(100_000_000_000),
+            owner: Owner::default(),
+            hash: 0xcbf2_9ce4_8422_2325,
+            next_flow: 0,
+        };
+        if load == Load::Backlog {
+            for _ in 0..STANDING {
+                for flow in 0..frames.descriptors.len() {
+                    workload.put(flow);
+                }
+            }
+        }
+        workload
+    }
+
+    /// Does `pairs` pairs.
+    pub fn run(&mut self, pairs: u64) {
+        for _ in 0..pairs {
+            self.now += STEP;
+            match self.load {
+                Load::Empty => {
+                    let flow = self.next_flow;
+                    self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
+                    self.put(flow);
+                    self.take();
+                }
+                Load::Backlog => {
+                    if let Some(flow) = self.take() {
+                        self.put(flow);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What came out so far.
+    pub fn result(&self) -> Result {
+        Result { hash: self.hash, drops: self.owner.drops }
+    }
+
+    #[inline]
+    fn put(&mut self, flow: usize) {
+        let packet = self.frames.packet(flow, self.input);
+        self.qdisc.enqueue(packet, self.now, &mut self.owner);
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<usize> {
+        let packet = self.qdisc.dequeue(self.now, &mut self.owner);
+        // A pair that brings nothing (a slow shaper) leaves its trace, too.
+        let what = packet.map_or(u64::MAX, |packet| packet.handle) ^ self.now.0.rotate_left(20);
+        self.hash = (self.hash ^ what).wrapping_mul(0x0000_0100_0000_01b3);
+        packet.map(|packet| packet.handle as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simnel_core::qdisc::{Backlog, ConfigError};
+    use simnel_core::tc::stats::{Detail, Snapshot, Totals};
+    use simnel_core::tc::Config;
+    use std::collections::VecDeque;
+
+    /// As simple as a queue gets.
+    #[derive(Default)]
+    struct Fifo(VecDeque<Packet>);
+
+    impl Qdisc for Fifo {
+        fn enqueue(&mut self, packet: Packet, _: Time, owner: &mut dyn PacketOwner) {
+            match self.0.len() {
+                0..=9_999 => self.0.push_back(packet),
+                _ => owner.dropped(packet, DropReason::Overlimit),
+            }
+        }
+        fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
+            self.0.pop_front()
+        }
+        fn next_event(&self) -> Option<Time> {
+            self.0.front().map(|_| Time::ZERO)
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog { packets: self.0.len() as u32, bytes: 0 }
+        }
+        fn snapshot(&self) -> Snapshot {
+            Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::None }
+        }
+        fn config(&self) -> Config {
+            unreachable!("the benchmark never asks")
+        }
+        fn configure(
+            &mut self,
+            _: &Config,
+            _: Time,
+            _: &mut dyn PacketOwner,
+        ) -> std::result::Result<(), ConfigError> {
+            Ok(())
+        }
+        fn reset(&mut self, _: &mut dyn PacketOwner) {}
+    }
+
+    fn work(flows: u16, input: Input, load: Load) -> (Result, u32) {
+        let (mut fifo, frames) = (Fifo::default(), Frames::new(flows));
+        let mut workload = Workload::new(&mut fifo, &frames, input, load);
+        workload.run(5000);
+        (workload.result(), fifo.backlog().packets)
+    }
+
+    #[test]
+    fn the_queue_stands_as_it_was_asked_to() {
+        assert_eq!(work(7, Input::Descriptor, Load::Empty).1, 0);
+        assert_eq!(work(7, Input::Descriptor, Load::Backlog).1, 70);
+        assert_eq!(work(7, Input::Descriptor, Load::Backlog).0.drops, 0);
+        // A queue that is too short for the load shows.
+        assert!(work(1001, Input::Descriptor, Load::Backlog).0.drops > 0);
+    }
+
+    #[test]
+    fn both_inputs_are_the_same_packets_and_the_hash_tells_workloads_apart() {
+        let hash = |flows, input, load| work(flows, input, load).0.hash;
+        for load in [Load::Empty, Load::Backlog] {
+            assert_eq!(hash(9, Input::Descriptor, load), hash(9, Input::Headers, load));
+        }
+        let empty = hash(9, Input::Headers, Load::Empty);
+        assert_ne!(empty, hash(8, Input::Headers, Load::Empty));
+        let frames = Frames::new(500);
+        let flows: std::collections::BTreeSet<u64> =
+            frames.descriptors.iter().map(|packet| packet.flow).collect();
+        assert_eq!(flows.len(), 500);
+    }
+}

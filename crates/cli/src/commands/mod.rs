@@ -1,0 +1,52 @@
+//! The commands, one file each.
+//!
+//! A new one is a file with `Args` and `run`, and three lines here. `run` writes its result to
+//! `out`; whatever goes wrong is a [`miette::Report`] that names the thing and the fix.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+mod bench;
+mod completions;
+mod conformance;
+mod man;
+
+/// What to do.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    Bench(bench::Args),
+    Completions(completions::Args),
+    Conformance(conformance::Args),
+    Man(man::Args),
+}
+
+impl Command {
+    /// Does it. The exit status is 1 where a check that was asked for failed.
+    pub fn run(self, out: &mut dyn Write) -> miette::Result<ExitCode> {
+        match self {
+            Command::Bench(args) => bench::run(&args, out),
+            Command::Completions(args) => completions::run(&args, out),
+            Command::Conformance(args) => conformance::run(&args, out),
+            Command::Man(args) => man::run(&args, out),
+        }
+    }
+}
+
+/// Writing the result failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the result")]
+struct OutputFailed(#[source] io::Error);
+
+impl miette::Diagnostic for OutputFailed {}
+
+/// Wraps an error of writing to `out`.
+pub fn output_failed(error: io::Error) -> miette::Report {
+    OutputFailed(error).into()
+}
+
+/// True if the reader of our output went away, as `head` does: not an error.
+pub fn is_broken_pipe(report: &miette::Report) -> bool {
+    report
+        .downcast_ref::<OutputFailed>()
+        .is_some_and(|OutputFailed(error)| error.kind() == io::ErrorKind::BrokenPipe)
+}

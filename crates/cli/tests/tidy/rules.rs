@@ -1,0 +1,277 @@
+//! The rules themselves. To add one: a line in [`RULES`] with a sample that it must catch.
+//!
+//! Forbidden words are put together from two halves here, so that this file keeps its own rules.
+
+use crate::code::{lines_with, only_code, without_tests};
+use crate::{Complaints, Source};
+
+/// A rule and the samples, path and text, that prove it.
+pub struct Rule {
+    pub name: &'static str,
+    pub check: fn(&Source) -> Complaints,
+    pub caught: &'static [(&'static str, &'static str)],
+    pub allowed: &'static [(&'static str, &'static str)],
+}
+
+/// Crates whose results must be the same on every machine and in every run.
+const DETERMINISTIC: [&str; 3] = ["crates/core/src/", "crates/tcp/src/", "crates/sim/src/"];
+/// The one crate with unsafe code.
+const UNSAFE_HOME: &str = "crates/gateway/";
+/// Columns that fit two files side by side.
+const COLUMNS: usize = 100;
+/// Lines of a file that is surely more than one concept.
+const LINES: usize = 900;
+
+/// Which crates of ours a crate may depend on.
+const DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("simnel-core", &[]),
+    ("simnel-tcp", &["simnel-core"]),
+    ("simnel-sim", &["simnel-core", "simnel-tcp"]),
+    ("simnel-gateway", &["simnel-core"]),
+    ("simnel-lab", &["simnel-core", "simnel-tcp", "simnel-sim"]),
+    ("simnel", &["simnel-core", "simnel-tcp", "simnel-sim", "simnel-lab", "simnel-gateway"]),
+];
+
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "no clock",
+        check: |source| in_state(source, &["Instant", "SystemTime"], "time is passed in"),
+        caught: &[
+            ("crates/core/src/a.rs", "let now = Instant::now();"),
+            ("crates/sim/src/a.rs", "use std::time::SystemTime;"),
+        ],
+        allowed: &[
+            ("crates/core/src/a.rs", "// never Instant::now()"),
+            ("crates/cli/src/a.rs", "let now = Instant::now();"),
+        ],
+    },
+    Rule {
+        name: "ordered containers",
+        check: |source| in_state(source, &["HashMap", "HashSet"], "its order changes between runs"),
+        caught: &[("crates/tcp/src/a.rs", "use std::collections::HashMap;")],
+        allowed: &[("crates/tcp/src/a.rs", "use std::collections::BTreeMap;")],
+    },
+    Rule {
+        name: "no floats in state",
+        check: |source| in_state(source, &["f32", "f64"], "use integers, or fixed point"),
+        caught: &[
+            ("crates/core/src/a.rs", "let x: f64 = 0;"),
+            ("crates/core/src/a/b.rs", "x as f32"),
+        ],
+        allowed: &[
+            ("crates/core/src/a.rs", "#[cfg(test)]\nmod tests {\nlet x: f64 = 0;\n}"),
+            ("crates/core/src/a.rs", "let half64 = 1;"),
+            ("crates/lab/src/a.rs", "let x: f64 = 0;"),
+        ],
+    },
+    Rule {
+        name: "unsafe code has one home",
+        check: unsafe_code,
+        caught: &[("crates/lab/src/a.rs", "unsafe { x() }"), ("fuzz/a.rs", "unsafe fn x() {}")],
+        allowed: &[
+            ("crates/gateway/src/a.rs", "unsafe { x() }"),
+            ("crates/core/src/lib.rs", "#![forbid(unsafe_code)] // no unsafe code"),
+        ],
+    },
+    Rule {
+        name: "dependencies point one way",
+        check: dependencies,
+        caught: &[
+            (
+                "crates/core/Cargo.toml",
+                "[package]\nname = \"simnel-core\"\n[dependencies]\nserde = \"1\"",
+            ),
+            (
+                "crates/gateway/Cargo.toml",
+                "[package]\nname = \"simnel-gateway\"\n[dependencies]\nsimnel-lab = \"1\"",
+            ),
+            (
+                "crates/lab/Cargo.toml",
+                "[package]\nname = \"simnel-lab\"\n\
+                 [target.'cfg(unix)'.dependencies]\nsimnel-gateway = \"1\"",
+            ),
+            ("crates/new/Cargo.toml", "[package]\nname = \"simnel-new\""),
+        ],
+        allowed: &[
+            (
+                "crates/core/Cargo.toml",
+                "[package]\nname = \"simnel-core\"\n[dev-dependencies]\nproptest = \"1\"",
+            ),
+            (
+                "crates/lab/Cargo.toml",
+                "[package]\nname = \"simnel-lab\"\n\
+                 [dependencies]\nsimnel-core = \"1\"\nserde = \"1\"",
+            ),
+        ],
+    },
+    Rule {
+        name: "lines fit",
+        check: long_lines,
+        caught: &[(
+            "a.rs",
+            concat!(
+                "// 3456789 123456789 123456789 123456789 123456789 ",
+                "123456789 123456789 123456789 123456789 123456789 1"
+            ),
+        )],
+        allowed: &[
+            (
+                "a.rs",
+                concat!(
+                    "// 3456789 123456789 123456789 123456789 123456789 ",
+                    "123456789 123456789 123456789 123456789 123456789"
+                ),
+            ),
+            ("a.rs", "// ééééééééééééééééééééééééééééééééééééééééééééééééééééé"),
+        ],
+    },
+    Rule {
+        name: "files are one job each",
+        check: long_files,
+        caught: &[("a.rs", NINE_HUNDRED_AND_ONE_LINES)],
+        allowed: &[("a.rs", "\n\n"), ("a.csv", NINE_HUNDRED_AND_ONE_LINES)],
+    },
+    Rule {
+        name: "nothing is left for later",
+        check: unfinished,
+        caught: &[
+            ("a.rs", concat!("// TO", "DO: more")),
+            ("a.md", concat!("FIX", "ME")),
+            ("a.rs", concat!("to", "do!()")),
+            ("a.rs", concat!("unimple", "mented!(\"x\")")),
+            ("a.rs", concat!("#[ig", "nore]")),
+            ("a.rs", concat!("#[ig", "nore = \"slow\"]")),
+        ],
+        allowed: &[("a.rs", "\"todo\" // methodology"), ("a.rs", "#[allow(x)] let ignore = 1;")],
+    },
+    Rule {
+        name: "the project stands alone",
+        check: outside,
+        caught: &[
+            ("a.md", concat!("see /wo", "rk/x")),
+            ("a.sh", concat!("cd /ro", "ot/x")),
+            ("a.rs", concat!("\"/ho", "me/someone/x\"")),
+            (concat!("AGEN", "TS.md"), ""),
+            (concat!("docs/CLAU", "DE.md"), ""),
+        ],
+        allowed: &[("a.md", "see docs/network/x and ../shared/golden, ~/.cargo")],
+    },
+];
+
+/// 901 empty lines.
+const NINE_HUNDRED_AND_ONE_LINES: &str = match std::str::from_utf8(&[b'\n'; LINES + 1]) {
+    Ok(text) => text,
+    Err(_) => panic!("line feeds are UTF-8"),
+};
+
+fn in_state(source: &Source, words: &[&str], why: &str) -> Complaints {
+    if !is_rust(source) || !DETERMINISTIC.iter().any(|home| source.path.starts_with(home)) {
+        return Vec::new();
+    }
+    let code = without_tests(&source.path, &source.text);
+    let complaint = |word: &&str| {
+        let text = format!("`{word}`: {why}");
+        lines_with(&code, word)
+            .into_iter()
+            .map(move |line| (line, text.clone()))
+            .collect::<Vec<_>>()
+    };
+    words.iter().flat_map(complaint).collect()
+}
+
+fn unsafe_code(source: &Source) -> Complaints {
+    if !is_rust(source) || source.path.starts_with(UNSAFE_HOME) {
+        return Vec::new();
+    }
+    let lines = lines_with(&only_code(&source.text), "unsafe");
+    lines.into_iter().map(|line| (line, format!("only {UNSAFE_HOME} may"))).collect()
+}
+
+fn dependencies(source: &Source) -> Complaints {
+    let file = source.path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'));
+    if file.map(|(_, file)| file) != Some("Cargo.toml") {
+        return Vec::new();
+    }
+    let manifest: toml::Table = match source.text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![(1, error.to_string())],
+    };
+    let name = manifest.get("package").and_then(|p| p.get("name")).and_then(|name| name.as_str());
+    let name = name.unwrap_or_default();
+    let Some((_, allowed)) = DEPENDENCIES.iter().find(|(known, _)| *known == name) else {
+        return vec![(1, format!("`{name}` has no line in DEPENDENCIES: what may it use?"))];
+    };
+    let mut complaints = Vec::new();
+    let targets = manifest.get("target").and_then(|t| t.as_table()).into_iter();
+    let tables = targets.flat_map(|t| t.values().filter_map(|v| v.as_table())).chain([&manifest]);
+    for table in tables {
+        for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
+            let used =
+                table.get(kind).and_then(|k| k.as_table()).into_iter().flat_map(|t| t.keys());
+            for used in used {
+                let ours = used.starts_with("simnel");
+                let foreign_in_core = name == "simnel-core" && kind != "dev-dependencies";
+                if (ours && !allowed.contains(&used.as_str())) || (!ours && foreign_in_core) {
+                    complaints.push((1, format!("{name} must not depend on {used}")));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+fn long_lines(source: &Source) -> Complaints {
+    if !is_rust(source) {
+        return Vec::new();
+    }
+    let columns = source.text.lines().map(|line| line.chars().count()).enumerate();
+    columns
+        .filter(|(_, columns)| *columns > COLUMNS)
+        .map(|(n, columns)| (n + 1, format!("{columns} columns; {COLUMNS} fit")))
+        .collect()
+}
+
+fn long_files(source: &Source) -> Complaints {
+    let lines = source.text.lines().count();
+    if !is_rust(source) || lines <= LINES {
+        return Vec::new();
+    }
+    vec![(lines, format!("{lines} lines: split it by part ({LINES} at most)"))]
+}
+
+fn unfinished(source: &Source) -> Complaints {
+    let mut complaints = Vec::new();
+    for word in [concat!("TO", "DO"), concat!("FIX", "ME")] {
+        complaints.extend(lines_with(&source.text, word).into_iter().map(|n| (n, word.into())));
+    }
+    if is_rust(source) {
+        let code = only_code(&source.text);
+        for word in [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("#[ig", "nore")] {
+            complaints.extend(lines_with(&code, word).into_iter().map(|n| (n, word.into())));
+        }
+    }
+    complaints
+}
+
+fn outside(source: &Source) -> Complaints {
+    let name = source.path.rsplit('/').next().unwrap_or_default();
+    let mut complaints = Vec::new();
+    if [concat!("AGEN", "TS.md"), concat!("CLAU", "DE.md")].contains(&name) {
+        complaints.push((1, "does not belong into the project".into()));
+    }
+    for prefix in [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")] {
+        // Only as the beginning of a path: `docs/work/` is fine.
+        let starts_path = |line: &str| {
+            line.match_indices(prefix).any(|(at, _)| {
+                !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~/".contains(c))
+            })
+        };
+        let lines = source.text.lines().enumerate().filter(|(_, line)| starts_path(line));
+        complaints.extend(lines.map(|(n, _)| (n + 1, format!("a path of one machine: {prefix}"))));
+    }
+    complaints
+}
+
+fn is_rust(source: &Source) -> bool {
+    source.path.ends_with(".rs")
+}

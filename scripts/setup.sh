@@ -1,0 +1,112 @@
+#!/bin/sh
+# Installs what building and testing Simnel needs, and nothing that is already there.
+#
+# Quiet and without network use when nothing is missing. Installs Debian packages only as root on a
+# machine with apt; elsewhere it prints what to install. Rust comes through rustup into the usual
+# place (~/.cargo, ~/.rustup) with the toolchain that rust-toolchain.toml pins; neither the default
+# toolchain nor any shell profile is changed.
+#
+# Exit status: 0 if building can go on (missing tools of the live data path are only warned about).
+set -eu
+cd "$(dirname "$0")/.."
+
+CARGO_BIN="${CARGO_HOME:-$HOME/.cargo}/bin"
+PATH="$CARGO_BIN:$PATH"
+export PATH
+channel=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ]; }
+
+# A cargo that is not rustup's serves if it is new enough and brings the checks; it ignores
+# rust-toolchain.toml.
+minimum=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
+enough() {
+    version=$(cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p')
+    [ -n "$version" ] &&
+        [ "$(printf '%s\n%s\n' "$minimum" "$version" | sort -V | head -n 1)" = "$minimum" ]
+}
+rust=yes
+if ! have rustup && ! { enough && have cargo-fmt && have cargo-clippy; }; then
+    rust=no
+fi
+
+# --- Debian packages -------------------------------------------------------------------------
+
+needed=''   # without these nothing builds
+wanted=''   # without these the live data path can be built, but neither run nor tested
+need() { have "$1" || needed="$needed $2"; }
+want() { have "$1" || wanted="$wanted $2"; }
+
+need cc build-essential
+if [ $rust = no ]; then
+    need curl curl
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
+fi
+want nft nftables
+want ip iproute2
+want ping iputils-ping
+want ethtool ethtool
+want sysctl procps
+
+if [ -n "$needed$wanted" ]; then
+    if have apt-get && [ "$(id -u)" = 0 ]; then
+        say "installing$needed$wanted"
+        log=$(mktemp)
+        # The first attempt uses the package lists that are there; fresh images have none.
+        install() {
+            DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+                "$@" >>"$log" 2>&1 </dev/null
+        }
+        # shellcheck disable=SC2086
+        if ! install $needed $wanted; then
+            apt-get update >>"$log" 2>&1 || true
+            # shellcheck disable=SC2086
+            if ! install $needed $wanted; then
+                cat "$log" >&2
+                [ -z "$needed" ] || fail "apt-get could not install:$needed"
+                say "WARNING: apt-get could not install$wanted; live demos and tests will not run"
+            fi
+        fi
+        rm -f "$log"
+    elif [ -n "$needed" ]; then
+        fail "missing; as root, install: apt-get install$needed$wanted"
+    else
+        say "WARNING: live demos and tests need: apt-get install$wanted (as root)"
+    fi
+fi
+
+# --- Rust ------------------------------------------------------------------------------------
+
+if [ $rust = no ]; then
+    say "installing rustup into $CARGO_BIN"
+    have curl || fail "curl is missing, and rustup is fetched with it"
+    script=$(mktemp)
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$script" ||
+        fail "could not fetch https://sh.rustup.rs: is there a network?"
+    # A distribution's cargo, too old, may be in the way; it stays where it is.
+    RUSTUP_INIT_SKIP_PATH_CHECK=yes sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain none >&2 ||
+        fail "rustup's installer failed"
+    rm -f "$script"
+fi
+
+if have rustup; then
+    for part in rustfmt clippy; do
+        if ! rustup component list --toolchain "$channel" 2>/dev/null |
+            grep -q "^$part.*(installed)"; then
+            say "installing Rust $channel"
+            rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy \
+                --no-self-update >&2 || fail "rustup could not install Rust $channel"
+            break
+        fi
+    done
+fi
+enough || fail "cargo $minimum or newer is needed, found: $(cargo --version 2>&1 | head -n 1)"
+
+# --- Crates ----------------------------------------------------------------------------------
+
+if ! cargo fetch --locked --offline >/dev/null 2>&1; then
+    say 'fetching crates'
+    cargo fetch --locked >/dev/null || fail 'could not fetch the crates that Cargo.lock names'
+fi

@@ -1,0 +1,55 @@
+#!/bin/bash
+# The one entry of all checks: format, lints, tests, bounded fuzzing, documentation.
+#
+# Runs every step even if an earlier one failed, and ends with a summary. A test that cannot run
+# here prints a line that starts with "NOT RUN:" (or "NOT COMPARED:"); those are repeated loudly.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+[ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+summary=()
+not_run=()
+failed=0
+
+step() { # NAME COMMAND...
+    local name=$1 log="$logs/${1// /-}" start=$SECONDS
+    shift
+    printf '\n=== %s: %s\n' "$name" "$*"
+    if "$@" 2>&1 </dev/null | tee "$log"; then
+        summary+=("ok      $name ($((SECONDS - start)) s)")
+    else
+        summary+=("FAILED  $name ($((SECONDS - start)) s)")
+        failed=1
+    fi
+    while IFS= read -r line; do not_run+=("$line"); done \
+        < <(grep -ohE 'NOT (RUN|COMPARED): .*' "$log" | sort -u)
+}
+
+documentation() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --locked
+}
+
+step 'format' cargo fmt --all --check
+step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+# --show-output: what tests could not run must be seen even when they pass.
+step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
+if [ -x scripts/fuzz.sh ]; then
+    step 'fuzz' scripts/fuzz.sh
+else
+    not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
+fi
+step 'documentation' documentation
+
+tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests" |
+    awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed", passed, failed }')
+printf '\n=== Summary\n'
+printf '%s\n' "${summary[@]}"
+printf 'tests   %s\n' "$tests"
+if [ ${#not_run[@]} -gt 0 ]; then
+    printf '\n!!! Not everything was checked here:\n'
+    printf '!!!   %s\n' "${not_run[@]}"
+fi
+exit $failed
