@@ -1,8 +1,8 @@
 //! Our reading and printing against the real `tc`: recordings made by scripts/record-tc.sh.
 //!
 //! Each recorded block holds words, the text and the JSON that `tc` printed for them. Reading the
-//! words must give settings that print as that text and that JSON, byte for byte; the numbers of the
-//! statistics are taken from the JSON, so that the text is rebuilt from them.
+//! words must give settings that print as that text and that JSON, byte for byte; the numbers of
+//! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
 use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, DropReason};

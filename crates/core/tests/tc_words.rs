@@ -127,7 +127,8 @@ fn every_keyword_in_the_tables_is_read() {
     assert_eq!(tc::keywords("nothing").count(), 0);
 }
 
-// The hardware's doubles are the witness of the ones that the core computes with integers.
+// The hardware's doubles are the witness of the ones that the core computes with integers, for up
+// to 18 digits (it tells 19 apart).
 #[test]
 fn values_agree_with_the_hardware() {
     let mut x = 88_172_645_463_325_252u64;
@@ -140,7 +141,7 @@ fn values_agree_with_the_hardware() {
     for _ in 0..200_000 {
         let places = draw(12) as usize;
         let magnitude = draw(5) as usize;
-        let whole = draw([1, 10, 1000, 1_000_000, 1 << 50][magnitude]);
+        let whole = draw([1, 10, 1000, 1_000_000, 1 << 22][magnitude]);
         let text = match places {
             0 => format!("{whole}"),
             _ => format!("{whole}.{:0places$}", draw(10u64.pow(places as u32))),
@@ -274,7 +275,11 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
+    #![proptest_config(ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn what_is_printed_is_read_back(config in config()) {

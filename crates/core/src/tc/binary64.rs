@@ -23,7 +23,8 @@ const BITS: u32 = 53;
 /// Decimal places that are told apart: 10^22 is the largest power that leaves 54 bits of quotient
 /// when a 128-bit numerator is divided by it.
 const PLACES: i32 = 22;
-/// Significant decimal digits that are told apart: as many as always fit in 64 bits.
+/// Significant decimal digits that are told apart: as many as always fit in 64 bits. (A longer
+/// number may come out one unit in the 53rd bit away from `strtod`'s.)
 const DIGITS: u32 = 19;
 
 impl Binary64 {

@@ -1,8 +1,8 @@
-//! Words to settings: the dispatcher, and the cursor over words that the disciplines' parsers share.
+//! Words to settings: the dispatcher, and the cursor over words that all parsers share.
 //!
 //! A configuration is a discipline's name and its words in any order; of words that contradict each
-//! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table of
-//! keywords (one file each beside this one) and stands in [`DISCIPLINES`]. No input panics.
+//! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
+//! of keywords (one file each beside this one) and stands in [`DISCIPLINES`]. No input panics.
 
 use alloc::string::String;
 use alloc::vec::Vec;

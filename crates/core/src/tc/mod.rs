@@ -1,9 +1,9 @@
 //! `tc`'s language: words to settings, settings and statistics to text and JSON.
 //!
-//! [`parse`] reads what a user writes after the device; [`show()`] and [`show_json`] write what `tc -s
-//! qdisc show` and its JSON look like, byte for byte. Each discipline's words stand in one file:
-//! a parser, a table of keywords, and writers. To add one: that file, its variant in [`Config`], its
-//! entry in `grammar.rs`.
+//! [`parse`] reads what a user writes after the device; [`show()`] and [`show_json`] write what
+//! `tc -s qdisc show` and its JSON look like, byte for byte. Each discipline's words stand in one
+//! file: a parser, a table of keywords, and writers. To add one: that file, its variant in
+//! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
 mod cake;

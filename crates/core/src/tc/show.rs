@@ -1,8 +1,8 @@
 //! Disciplines and their statistics, as `tc -s qdisc show` and `tc -s -j qdisc show` print them.
 //!
-//! With [`Statistics::Tc`] the output equals that of `tc` (iproute2 6.1) byte for byte, for the same
-//! settings and numbers; recordings are the test. [`Statistics::All`] adds what only we count, always
-//! after what `tc` prints, so that existing parsers keep working.
+//! With [`Statistics::Tc`] the output equals that of `tc` (iproute2 6.1) byte for byte, for the
+//! same settings and numbers; recordings are the test. [`Statistics::All`] adds what only we count,
+//! always after what `tc` prints, so that existing parsers keep working.
 
 use core::fmt::{self, Write};
 

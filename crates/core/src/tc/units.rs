@@ -1,9 +1,9 @@
 //! Rates, times and sizes as `tc` writes them.
 //!
-//! Reading follows `tc`'s arithmetic to the last bit (`binary64.rs`); recordings of the real program
-//! are the test (tests/data/tc/units.txt). Printing comes in two kinds: [`Digits::AsTc`] is what `tc`
-//! prints, which drops digits (12345678 bit/s is shown as 12345Kbit); [`Digits::Exact`] loses
-//! nothing, so that what is printed can be read back.
+//! Reading follows `tc`'s arithmetic to the last bit (`binary64.rs`); recordings of the real
+//! program are the test (tests/data/tc/units.txt). Printing comes in two kinds: [`Digits::AsTc`] is
+//! what `tc` prints, which drops digits (12345678 bit/s is shown as 12345Kbit); [`Digits::Exact`]
+//! loses nothing, so that what is printed can be read back.
 
 use core::fmt::{self, Write};
 
