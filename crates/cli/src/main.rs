@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod discipline;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -12,7 +12,6 @@ use serde::Serialize;
 use simnel_lab::golden::{self, Ledger, Outcome};
 
 use super::output_failed;
-use crate::discipline;
 
 /// Check that the disciplines decide as Linux's do.
 #[derive(clap::Args)]
@@ -61,7 +60,7 @@ struct Line<'a> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Arm::Golden(args) = &args.arm;
     let ledger = read_ledger(args)?;
-    let outcomes = golden::run_directory(&args.directory, &args.only, &discipline::build, &ledger)
+    let outcomes = golden::run_directory(&args.directory, &args.only, &golden::build, &ledger)
         .into_diagnostic()?;
     if outcomes.is_empty() {
         return Err(miette!(

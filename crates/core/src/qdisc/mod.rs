@@ -8,6 +8,7 @@
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
 //! allocates outside construction and `configure`; every loop is bounded.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use crate::packet::Packet;
@@ -158,6 +159,16 @@ pub trait Qdisc {
 
     /// Gives every queued packet to `owner` and forgets all learnt state; counters stay.
     fn reset(&mut self, owner: &mut dyn PacketOwner);
+}
+
+/// The discipline that `config` describes, empty. All its memory is reserved here.
+pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    Ok(match config {
+        Config::Cake(params) => Box::new(cake::Cake::new(params, device)?),
+        Config::Fifo(params) => Box::new(fifo::Fifo::new(params, device)),
+        Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
+        Config::Line(params) => Box::new(line::Line::new(params, device)),
+    })
 }
 
 /// What a discipline must know of its surroundings, beyond its configuration.

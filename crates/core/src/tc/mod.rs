@@ -1,19 +1,43 @@
 //! `tc`'s language: words to settings, settings and statistics to text and JSON.
+//!
+//! [`parse`] reads what a user writes after the device; [`show()`] and [`show_json`] write what
+//! `tc -s qdisc show` and its JSON look like, byte for byte. Each discipline's words stand in one
+//! file: a parser, a table of keywords, and writers. To add one: that file, its variant in
+//! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
-use crate::qdisc::{cake, delay, fifo, line};
-
+mod binary64;
+mod cake;
+mod delay;
+mod error;
+mod fifo;
+mod grammar;
+mod json;
+mod line;
+mod link;
+mod show;
 pub mod stats;
+pub mod units;
+
+pub use error::{ParseError, Problem};
+pub use grammar::{
+    disciplines, keywords, parse, parse_with_default, parse_words, Discipline, Keyword,
+};
+pub use json::Json;
+pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
+pub use units::Digits;
+
+use crate::qdisc;
 
 /// A discipline with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // Copied at configuration time only.
 pub enum Config {
     /// `cake`.
-    Cake(cake::Params),
+    Cake(qdisc::cake::Params),
     /// `pfifo`, `bfifo`, `pfifo_head_drop`.
-    Fifo(fifo::Params),
+    Fifo(qdisc::fifo::Params),
     /// `delay`: every packet waits a fixed time, more or less.
-    Delay(delay::Params),
+    Delay(qdisc::delay::Params),
     /// `line`: an emulated line with its own rate, queue and delay.
-    Line(line::Params),
+    Line(qdisc::line::Params),
 }

@@ -7,14 +7,12 @@
 //!
 //! Everything up to and including the time of an arrival happens before it. At equal times a link
 //! becomes free before the watchdog fires, and the watchdog fires exactly when it is due.
-//!
-//! [`Qdisc::next_event`]: simnel_core::Qdisc::next_event
 
-use simnel_core::{Packet, Time};
+use simnel_core::{Packet, Qdisc, Time};
 
 use super::format::{Event, Fate, Link, Recording};
 use super::owner::{descriptor, Owner, Phase};
-use super::Subject;
+use super::Place;
 
 /// How often a watchdog may fire at one and the same time without a packet to show for it.
 const FRUITLESS_LIMIT: u32 = 1000;
@@ -35,10 +33,10 @@ pub enum ReplayError {
     },
 }
 
-/// Drives `subject` through all arrivals and returns what it did, in the recording's order.
-pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Vec<Event>, ReplayError> {
+/// Drives `qdisc` through all arrivals and returns what it did, in the recording's order.
+pub fn replay(recording: &Recording, qdisc: &mut dyn Qdisc) -> Result<Vec<Event>, ReplayError> {
     let mut device = Device {
-        subject,
+        qdisc,
         owner: Owner::new(recording),
         link: recording.link,
         busy_until: None,
@@ -49,7 +47,7 @@ pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Vec<Ev
         device.owner.now = arrival.time;
         device.owner.phase = Phase::Enqueue;
         let packet = descriptor(recording, id);
-        device.subject.qdisc().enqueue(packet, arrival.time, &mut device.owner);
+        device.qdisc.enqueue(packet, arrival.time, &mut device.owner);
         device.owner.enqueued();
         if device.busy_until.is_none() {
             device.take();
@@ -62,7 +60,7 @@ pub fn replay(recording: &Recording, subject: &mut dyn Subject) -> Result<Vec<Ev
 }
 
 struct Device<'a> {
-    subject: &'a mut dyn Subject,
+    qdisc: &'a mut dyn Qdisc,
     owner: Owner<'a>,
     link: Link,
     /// When a busy link becomes free.
@@ -77,7 +75,7 @@ impl Device<'_> {
             // While the link is busy the watchdog can change nothing.
             let due = match self.busy_until {
                 Some(free) => free,
-                None => match self.subject.qdisc().next_event() {
+                None => match self.qdisc.next_event() {
                     Some(due) => due.max(self.owner.now),
                     None => return Ok(()),
                 },
@@ -104,7 +102,7 @@ impl Device<'_> {
     /// Takes what the device can take now.
     fn take(&mut self) {
         let now = self.owner.now;
-        while let Some(packet) = self.subject.qdisc().dequeue(now, &mut self.owner) {
+        while let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) {
             self.sent(&packet);
             if let Link::BitsPerSecond(rate) = self.link {
                 let bits = u128::from(packet.len) * 8;
@@ -117,7 +115,7 @@ impl Device<'_> {
 
     fn sent(&mut self, packet: &Packet) {
         let fate = Fate::Sent {
-            place: self.subject.last_dequeued(),
+            place: self.qdisc.placement().map(|(tin, flow)| Place { tin: tin.into(), flow }),
             adj_len: Some(packet.adj_len),
             marked: packet.flags.has(simnel_core::packet::Flags::MARKED),
         };

@@ -7,13 +7,15 @@
 //! with the same flow hashes and the same random numbers; [`compare`] finds the first event that
 //! differs; the [`Ledger`] lists the deviations that we chose, with reasons.
 //!
-//! Nothing here knows any discipline: a [`Factory`] makes one from the recording's `tc` words.
+//! Nothing here knows any discipline: a [`Factory`] makes one from the recording's `tc` words; [`build`]
+//! is the one that knows all of ours.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use simnel_core::qdisc::{Device, Qdisc};
+use simnel_core::qdisc::{self, Device, Qdisc};
 use simnel_core::rate::Arithmetic;
+use simnel_core::tc;
 
 mod compare;
 mod device;
@@ -41,28 +43,15 @@ pub struct Place {
     pub flow: u32,
 }
 
-/// A discipline under replay.
-///
-/// Every boxed [`Qdisc`] is one. A discipline that can tell where its last packet came from may
-/// implement this itself, and then tiers and queues are compared as well.
-pub trait Subject {
-    /// The discipline.
-    fn qdisc(&mut self) -> &mut dyn Qdisc;
-
-    /// Where the packet that `dequeue` returned last had been queued; None: not compared.
-    fn last_dequeued(&self) -> Option<Place> {
-        None
-    }
-}
-
-impl Subject for Box<dyn Qdisc> {
-    fn qdisc(&mut self) -> &mut dyn Qdisc {
-        self.as_mut()
-    }
-}
-
 /// Makes a discipline from the recording's `tc` words, or says in one line why it cannot.
-pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Subject>, String> + 'a;
+pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Qdisc + Send>, String> + 'a;
+
+/// Makes any of our disciplines from its `tc` words.
+pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let config = tc::parse_words(&words).map_err(|error| error.to_string())?;
+    qdisc::build(&config, device).map_err(|error| error.to_string())
+}
 
 /// How many events of each kind a recording expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,7 +153,7 @@ pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, F
     let device = linux_device(recording.seed()?);
     let (equal_events, first_difference) = match factory(&recording.words, &device) {
         Err(reason) => (0, Some(Difference::failed(format!("cannot be built: {reason}")))),
-        Ok(mut subject) => match replay(&recording, subject.as_mut()) {
+        Ok(mut qdisc) => match replay(&recording, qdisc.as_mut()) {
             Err(error) => (0, Some(Difference::failed(error.to_string()))),
             Ok(events) => compare(&recording.expected, &events),
         },

@@ -78,20 +78,19 @@ impl Qdisc for Gap {
 }
 
 /// `gap NS mark ID`, `stuck`.
-fn gap(words: &[String], _: &Device) -> Result<Box<dyn Subject>, String> {
+fn gap(words: &[String], _: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
     let number = |n: usize| words.get(n).and_then(|word| word.parse().ok());
     if words.first().map(String::as_str) != Some("gap") {
         return Err(format!("`{}` is not known here", words.join(" ")));
     }
-    let qdisc: Box<dyn Qdisc> = Box::new(Gap {
+    Ok(Box::new(Gap {
         queue: VecDeque::new(),
         limit: 2,
         gap: Span(number(1).unwrap_or(0)),
         next: Time::ZERO,
         mark: number(3).unwrap_or(u64::MAX),
         stuck: words[1] == "stuck",
-    });
-    Ok(Box::new(qdisc))
+    }))
 }
 
 const FLOWS: &str = "\
@@ -351,15 +350,14 @@ fn real_recordings_are_reproduced_to_the_nanosecond() {
         ("pppoe-ptm-20mbit", 20.0, overhead(30, 0, Cells::Ptm)),
         ("overhead_44_mpu_84_noatm-1gbit", 1000.0, overhead(44, 84, Cells::None)),
     ] {
-        let factory = |_: &[String], device: &Device| -> Result<Box<dyn Subject>, String> {
+        let factory = |_: &[String], device: &Device| -> Result<Box<dyn Qdisc + Send>, String> {
             let rate = Rate::from_bits((mbit * 1e6) as u64);
-            let qdisc: Box<dyn Qdisc> = Box::new(ShapedFifo {
+            Ok(Box::new(ShapedFifo {
                 queue: VecDeque::new(),
                 time: ByteTime::new(rate, device.arithmetic),
                 framing,
                 next: Time::ZERO,
-            });
-            Ok(Box::new(qdisc))
+            }))
         };
         let path = directory.join("cake-overhead").join(name);
         let outcome = run(&path, &factory, &Ledger::default()).unwrap();

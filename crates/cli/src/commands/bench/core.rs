@@ -13,10 +13,10 @@ use miette::miette;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use serde::Serialize;
 use simnel_core::qdisc::Device;
+use simnel_lab::golden::build;
 
 use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING};
 use crate::commands::output_failed;
-use crate::discipline;
 
 /// What is timed unless `--qdisc` says otherwise.
 const DISCIPLINES: [&str; 5] = [
@@ -113,9 +113,9 @@ fn measure<'a>(
     let mut times = Vec::new();
     let mut result: Option<LoadResult> = None;
     for _ in 0..args.runs {
-        let mut subject = discipline::build(&words, &device)
+        let mut qdisc = build(&words, &device)
             .map_err(|reason| miette!(help = "see `man tc-cake` for the words", "{reason}"))?;
-        let mut workload = Workload::new(subject.qdisc(), &frames, input, load);
+        let mut workload = Workload::new(qdisc.as_mut(), &frames, input, load);
         workload.run(args.pairs.min(10_000));
         let begin = Instant::now();
         workload.run(args.pairs);

@@ -7,9 +7,9 @@
 //! and hashed each time.
 
 use serde::Serialize;
-use simnel_core::flow::{Addresses, FlowHasher, HashKey};
-use simnel_core::packet::Flags;
+use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
+use simnel_core::wire::{Classifier, LinkLayer};
 use simnel_core::{Packet, Span, Time};
 
 /// Packets of each flow that stand in the queue under `backlog`.
@@ -73,7 +73,7 @@ pub struct Result {
 
 /// One frame of each flow, as bytes and as a descriptor. The handle is the flow's number.
 pub struct Frames {
-    hasher: FlowHasher,
+    classifier: Classifier,
     bytes: Vec<[u8; COPIED]>,
     descriptors: Vec<Packet>,
 }
@@ -84,17 +84,18 @@ impl Frames {
     /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
     /// packet costs as many turns of the rotation as flows share: another workload.
     pub fn new(flows: u16) -> Frames {
-        let hasher = FlowHasher::new(HashKey::new(0x5113_9e10, 0xca4e), 128);
+        let key = HashKey::new(0x5113_9e10, 0xca4e);
+        let classifier = Classifier::new(FlowHasher::new(key, 128));
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
-        let descriptors = (0u64..).zip(&bytes).map(|(n, b)| classify(&hasher, b, n)).collect();
-        Frames { hasher, bytes, descriptors }
+        let descriptors = (0u64..).zip(&bytes).map(|(n, b)| classify(&classifier, b, n)).collect();
+        Frames { classifier, bytes, descriptors }
     }
 
     #[inline]
     fn packet(&self, flow: usize, input: Input) -> Packet {
         match input {
             Input::Descriptor => self.descriptors[flow],
-            Input::Headers => classify(&self.hasher, &self.bytes[flow], flow as u64),
+            Input::Headers => classify(&self.classifier, &self.bytes[flow], flow as u64),
         }
     }
 }
@@ -120,19 +121,9 @@ fn frame(flow: u16) -> [u8; COPIED] {
 /// Bytes to descriptor, as a driver does for each packet. Memory is charged by length, so that ten
 /// packets of a thousand flows stay below CAKE's default limit of 15.5 MB.
 #[inline]
-fn classify(hasher: &FlowHasher, bytes: &[u8; COPIED], handle: u64) -> Packet {
-    let mut packet = Packet::new(handle, LEN);
+fn classify(classifier: &Classifier, bytes: &[u8; COPIED], handle: u64) -> Packet {
+    let mut packet = classifier.classify(LinkLayer::Ethernet, bytes, LEN, handle);
     packet.truesize = LEN;
-    if bytes[12..14] != [0x08, 0x00] || bytes[14] != 0x45 {
-        return packet;
-    }
-    let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-    let hash = hasher.hash(&Addresses::V4(four(26), four(30)), bytes[23], four(34));
-    packet.flow = hash.flow;
-    packet.src_host = hash.src_host;
-    packet.dst_host = hash.dst_host;
-    packet.tos = bytes[15];
-    packet.flags = Flags::IPV4;
     packet
 }
 

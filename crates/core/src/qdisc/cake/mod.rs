@@ -159,7 +159,9 @@ impl Cake {
             current_queue: 0,
             random: Random::new(device.seed),
             rule: LoadRule { mode: params.flow_mode, load: params.host_load },
-            tins: (0..dscp::tiers(params.diffserv).count()).map(|_| Tin::new(params.queues)).collect(),
+            tins: (0..dscp::tiers(params.diffserv).count())
+                .map(|_| Tin::new(params.queues))
+                .collect(),
             arena: Arena::new(params.capacity(device.mtu)),
             heap: overflow::Heap::new(params.queues),
             tiers: dscp::tiers(params.diffserv),

@@ -1,0 +1,435 @@
+//! `cake`'s words (man tc-cake, facts A.1), both ways, and its statistics (facts A.13).
+//!
+//! All that `tc` accepts means the same here; recordings of the real program are the test
+//! (tests/data/tc). Two things are added: `bandwidth unlimited`, which `tc` prints but does not
+//! read, and our own settings (`queues`, `host-prefix`, `host-load`), printed after everything else
+//! and only when they differ from what Linux has.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::link::{self, FramingWords};
+use super::stats::{CakeStats, TinStats};
+use super::units::{self, write_rate, write_size, write_time, Digits, Shown, ValueError};
+use super::Config;
+use crate::qdisc::cake::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
+use crate::rate::Rate;
+use crate::time::Span;
+
+const RATE: &str = "a RATE such as 20mbit";
+const RATE_RANGE: &str = "a RATE below 2^64 bytes a second";
+const TIME: &str = "a TIME such as 30ms or 100us";
+const TIME_RANGE: &str = "a TIME of at most 4294s";
+const SIZE: &str = "a SIZE such as 32mb";
+const SIZE_RANGE: &str = "a SIZE less than 4gb";
+const MASK: &str = "a MASK such as 0xff";
+const MASK_RANGE: &str = "a MASK of at most 0xffffffff";
+const QUEUES: &str = "a power of two, 8 to 65536";
+const PREFIX: &str = "a number of bits, 1 to 128";
+const LOAD: &str = "`bulk` or `active`";
+
+/// The keywords, by group.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("bandwidth", "RATE", "shape to this rate"),
+        Keyword::new("unlimited", "", "do not shape (default)"),
+        Keyword::new("autorate-ingress", "", "follow the rate at which packets arrive"),
+        // Before the other modes, so that a mistyped one is taken for this.
+        Keyword::new("diffserv4", "", "four tiers: Bulk, Best Effort, Video, Voice"),
+        Keyword::new("diffserv3", "", "three tiers: Bulk, Best Effort, Voice (default)"),
+        Keyword::new("diffserv8", "", "eight tiers by purpose"),
+        Keyword::new("diffserv", "", "the same as diffserv4"),
+        Keyword::new("besteffort", "", "one tier for all"),
+        Keyword::new("precedence", "", "eight tiers by the old precedence bits"),
+        Keyword::new("triple-isolate", "", "fair to hosts at both ends, then flows (default)"),
+        Keyword::new("dual-srchost", "", "fair between source hosts, then between their flows"),
+        Keyword::new("dual-dsthost", "", "fair between destination hosts, then their flows"),
+        Keyword::new("flows", "", "fair between flows"),
+        Keyword::new("hosts", "", "fair between pairs of hosts"),
+        Keyword::new("srchost", "", "fair between source hosts"),
+        Keyword::new("dsthost", "", "fair between destination hosts"),
+        Keyword::new("flowblind", "", "one queue in each tier"),
+        Keyword::new("nat", "", "see hosts behind address translation"),
+        Keyword::new("nonat", "", "take addresses as they are (default)"),
+        Keyword::new("wash", "", "clear the DSCP after reading it"),
+        Keyword::new("nowash", "", "leave the DSCP (default)"),
+        Keyword::new("ingress", "", "stands behind the bottleneck: charge dropped packets too"),
+        Keyword::new("egress", "", "stands before the bottleneck (default)"),
+        Keyword::new("ack-filter", "", "drop redundant acknowledgements, always keeping two"),
+        Keyword::new("ack-filter-aggressive", "", "drop all redundant acknowledgements"),
+        Keyword::new("no-ack-filter", "", "drop no acknowledgements (default)"),
+        Keyword::new("split-gso", "", "cut super-packets up (default)"),
+        Keyword::new("no-split-gso", "", "leave super-packets whole"),
+        Keyword::new("rtt", "TIME", "typical round-trip time of the traffic; 0 is the default"),
+        Keyword::new("datacentre", "", "rtt 100us"),
+        Keyword::new("lan", "", "rtt 1ms"),
+        Keyword::new("metro", "", "rtt 10ms"),
+        Keyword::new("regional", "", "rtt 30ms"),
+        Keyword::new("internet", "", "rtt 100ms (default)"),
+        Keyword::new("oceanic", "", "rtt 300ms"),
+        Keyword::new("satellite", "", "rtt 1s"),
+        Keyword::new("interplanetary", "", "rtt 1000s"),
+    ],
+    link::KEYWORDS,
+    &[
+        Keyword::new("memlimit", "SIZE", "memory for packets; 0 computes it (default)"),
+        Keyword::new("fwmark", "MASK", "firewall-mark bits that choose the tier"),
+        Keyword::new("queues", "N", "queues in each tier, 8 to 65536, default 1024 (ours)"),
+        Keyword::new("host-prefix", "BITS", "IPv6 bits that make a host, default 128 (ours)"),
+        Keyword::new("host-load", "bulk|active", "flows that divide a host's share (ours)"),
+    ],
+];
+
+/// `rtt` presets in microseconds.
+const PRESETS: &[(&str, u64)] = &[
+    ("datacentre", 100),
+    ("lan", 1_000),
+    ("metro", 10_000),
+    ("regional", 30_000),
+    ("internet", 100_000),
+    ("oceanic", 300_000),
+    ("satellite", 1_000_000),
+    ("interplanetary", 1_000_000_000),
+];
+
+/// Tier modes; where two words mean the same, the first is printed.
+const DIFFSERV_MODES: &[(&str, DiffservMode)] = &[
+    ("diffserv3", DiffservMode::Diffserv3),
+    ("diffserv4", DiffservMode::Diffserv4),
+    ("diffserv", DiffservMode::Diffserv4),
+    ("diffserv8", DiffservMode::Diffserv8),
+    ("besteffort", DiffservMode::Besteffort),
+    ("precedence", DiffservMode::Precedence),
+];
+
+/// Flow modes.
+const FLOW_MODES: &[(&str, FlowMode)] = &[
+    ("flowblind", FlowMode::Flowblind),
+    ("srchost", FlowMode::Srchost),
+    ("dsthost", FlowMode::Dsthost),
+    ("hosts", FlowMode::Hosts),
+    ("flows", FlowMode::Flows),
+    ("dual-srchost", FlowMode::DualSrchost),
+    ("dual-dsthost", FlowMode::DualDsthost),
+    ("triple-isolate", FlowMode::TripleIsolate),
+];
+
+/// ACK-filter modes: as words, and as `tc`'s JSON calls them.
+const ACK_FILTERS: &[(&str, AckFilter, &str)] = &[
+    ("no-ack-filter", AckFilter::Off, "disabled"),
+    ("ack-filter", AckFilter::Conservative, "enabled"),
+    ("ack-filter-aggressive", AckFilter::Aggressive, "aggressive"),
+];
+
+/// The value that `word` has in a table.
+fn meaning<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+}
+
+/// The word for a value; each value has one.
+fn name<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
+    table.iter().find(|(_, other)| other == value).map_or("", |(name, _)| name)
+}
+
+/// Reads cake's words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params::default();
+    let mut framing = FramingWords::default();
+    while let Some(word) = words.next() {
+        if let Some(micros) = meaning(PRESETS, word) {
+            params.set_rtt(Span::from_micros(micros));
+        } else if let Some(mode) = meaning(DIFFSERV_MODES, word) {
+            params.diffserv = mode;
+        } else if let Some(mode) = meaning(FLOW_MODES, word) {
+            params.flow_mode = mode;
+        } else if let Some(row) = ACK_FILTERS.iter().find(|row| row.0 == word) {
+            params.ack_filter = row.1;
+        } else if !framing.take(word, words)?
+            && !take_flag(&mut params, word)
+            && !take_value(&mut params, word, words)?
+        {
+            return Err(words.unknown());
+        }
+    }
+    params.framing = framing.framing();
+    Ok(Config::Cake(params))
+}
+
+/// Takes a word that stands alone; false if it is none.
+fn take_flag(params: &mut Params, word: &str) -> bool {
+    match word {
+        "unlimited" => (params.bandwidth, params.autorate_ingress) = (Rate(0), false),
+        "autorate-ingress" => params.autorate_ingress = true,
+        "nat" => params.nat = true,
+        "nonat" => params.nat = false,
+        "wash" => params.wash = true,
+        "nowash" => params.wash = false,
+        "ingress" => params.ingress = true,
+        "egress" => params.ingress = false,
+        "split-gso" => params.split_gso = true,
+        "no-split-gso" => params.split_gso = false,
+        _ => return false,
+    }
+    true
+}
+
+/// Takes a word that is followed by a value; false if it is none.
+fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
+    match word {
+        "bandwidth" => {
+            let read = |word: &str| match word {
+                "unlimited" => Ok(Rate(0)),
+                word => units::rate(word),
+            };
+            params.bandwidth = words.value("bandwidth", RATE, RATE_RANGE, read)?;
+            params.autorate_ingress = false;
+        }
+        "rtt" => {
+            let micros = words.value("rtt", TIME, TIME_RANGE, units::micros)?;
+            // tc does not send a zero, which leaves the default in force.
+            let rtt = Span::from_micros(micros.into());
+            params.set_rtt(if micros == 0 { Params::DEFAULT_RTT } else { rtt });
+        }
+        "memlimit" => params.memlimit = words.value("memlimit", SIZE, SIZE_RANGE, units::size)?,
+        "fwmark" => params.fwmark = words.value("fwmark", MASK, MASK_RANGE, mask)?,
+        "queues" => {
+            params.queues = words.value("queues", QUEUES, QUEUES, |word| match word.parse() {
+                Ok(n @ 8..=65_536) if u32::is_power_of_two(n) => Ok(n),
+                Ok(_) => Err(ValueError::TooLarge),
+                Err(_) => Err(ValueError::Invalid),
+            })?;
+        }
+        "host-prefix" => params.host_prefix = words.number("host-prefix", (1, 128), PREFIX)? as u8,
+        "host-load" => {
+            params.host_load = words.value("host-load", LOAD, LOAD, |word| match word {
+                "bulk" => Ok(HostLoad::Bulk),
+                "active" => Ok(HostLoad::Active),
+                _ => Err(ValueError::Invalid),
+            })?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// A mask as C writes integers: 0x for hexadecimal, a leading zero for octal, else decimal.
+fn mask(word: &str) -> Result<u32, ValueError> {
+    let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let (digits, radix) = match (hexadecimal, word.strip_prefix('0')) {
+        (Some(digits), _) => (digits, 16),
+        (None, Some(digits)) if !digits.is_empty() => (digits, 8),
+        _ => (word, 10),
+    };
+    // A second sign would be read as part of the number.
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(ValueError::Invalid);
+    }
+    u32::from_str_radix(digits, radix).map_err(|_| ValueError::TooLarge)
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    out.write_str("bandwidth ")?;
+    match params.bandwidth {
+        Rate(0) => out.write_str("unlimited")?,
+        rate => write_rate(rate, digits, out)?,
+    }
+    out.write_str(if params.autorate_ingress { " autorate-ingress " } else { " " })?;
+    write!(out, "{} ", name(DIFFSERV_MODES, &params.diffserv))?;
+    write!(out, "{} ", name(FLOW_MODES, &params.flow_mode))?;
+    out.write_str(if params.nat { "nat " } else { "nonat " })?;
+    out.write_str(if params.wash { "wash " } else { "nowash " })?;
+    out.write_str(if params.ingress { "ingress " } else { "" })?;
+    write!(out, "{} ", ack_filter(params).0)?;
+    out.write_str(if params.split_gso { "split-gso " } else { "no-split-gso " })?;
+    out.write_str("rtt ")?;
+    write_time(params.rtt, digits, out)?;
+    out.write_char(' ')?;
+    link::write_words(&params.framing, out)?;
+    if params.memlimit > 0 {
+        out.write_str("memlimit ")?;
+        write_size(params.memlimit.into(), digits, out)?;
+        out.write_char(' ')?;
+    }
+    if params.fwmark > 0 {
+        write!(out, "fwmark {:#x} ", params.fwmark)?;
+    }
+    let linux = Params::default();
+    if params.queues != linux.queues {
+        write!(out, "queues {} ", params.queues)?;
+    }
+    if params.host_prefix != linux.host_prefix {
+        write!(out, "host-prefix {} ", params.host_prefix)?;
+    }
+    if params.host_load == HostLoad::Active {
+        out.write_str("host-load active ")?;
+    }
+    Ok(())
+}
+
+fn ack_filter(params: &Params) -> &'static (&'static str, AckFilter, &'static str) {
+    ACK_FILTERS.iter().find(|row| row.1 == params.ack_filter).unwrap_or(&ACK_FILTERS[0])
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    match params.bandwidth {
+        Rate(0) => json.key("bandwidth")?.string("unlimited")?,
+        rate => json.key("bandwidth")?.number(rate.bytes())?,
+    }
+    if params.autorate_ingress {
+        json.key("autorate")?.string("autorate-ingress")?;
+    }
+    json.key("diffserv")?.string(name(DIFFSERV_MODES, &params.diffserv))?;
+    json.key("flowmode")?.string(name(FLOW_MODES, &params.flow_mode))?;
+    json.key("nat")?.boolean(params.nat)?;
+    json.key("wash")?.boolean(params.wash)?;
+    json.key("ingress")?.boolean(params.ingress)?;
+    json.key("ack-filter")?.string(ack_filter(params).2)?;
+    json.key("split_gso")?.boolean(params.split_gso)?;
+    json.key("rtt")?.number(params.rtt.as_micros())?;
+    link::write_json(&params.framing, json)?;
+    if params.memlimit > 0 {
+        json.key("memlimit")?.number(params.memlimit.into())?;
+    }
+    match params.fwmark {
+        0 => json.key("fwmark")?.string("0")?,
+        mask => json.key("fwmark")?.display(format_args!("{mask:#x}"))?,
+    }
+    let linux = Params::default();
+    if params.queues != linux.queues {
+        json.key("queues")?.number(params.queues.into())?;
+    }
+    if params.host_prefix != linux.host_prefix {
+        json.key("host_prefix")?.number(params.host_prefix.into())?;
+    }
+    if params.host_load == HostLoad::Active {
+        json.key("host_load")?.string("active")?;
+    }
+    Ok(())
+}
+
+/// Writes one row of the table of tiers: twelve columns each.
+fn row<D: fmt::Display>(
+    out: &mut dyn Write,
+    label: &str,
+    tins: &[TinStats],
+    value: impl Fn(&TinStats) -> D,
+) -> fmt::Result {
+    write!(out, "  {label:<8}")?;
+    for tin in tins {
+        write!(out, " {:>12}", value(tin))?;
+    }
+    out.write_char('\n')
+}
+
+/// Writes the statistics below the lines that all disciplines have. `all` adds our own.
+pub(super) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write) -> fmt::Result {
+    let size = |n: u64| Shown(move |out: &mut dyn Write| write_size(n, Digits::AsTc, out));
+    let rate = |r: Rate| Shown(move |out: &mut dyn Write| write_rate(r, Digits::AsTc, out));
+    let time = |t: Span| Shown(move |out: &mut dyn Write| write_time(t, Digits::AsTc, out));
+
+    let (used, limit) = (size(stats.memory_used.into()), size(stats.memory_limit.into()));
+    writeln!(out, " memory used: {used} of {limit}")?;
+    writeln!(out, " capacity estimate: {}", rate(stats.capacity_estimate))?;
+    let (min, max) = (stats.min_network_size, stats.max_network_size);
+    writeln!(out, " min/max network layer size: {min:>12} /{max:>8}")?;
+    let (min, max) = (stats.min_adj_size, stats.max_adj_size);
+    writeln!(out, " min/max overhead-adjusted size: {min:>8} /{max:>8}")?;
+    writeln!(out, " average network hdr offset: {:>12}\n", stats.avg_hdr_offset)?;
+
+    let tins = tins(stats);
+    out.write_str("          ")?;
+    let named: &[&str] = match tins.len() {
+        3 => &["Bulk", "Best Effort", "Voice"],
+        4 => &["Bulk", "Best Effort", "Video", "Voice"],
+        _ => &[],
+    };
+    for index in 0..tins.len() {
+        match named.get(index) {
+            Some(name) => write!(out, " {name:>12}")?,
+            None => write!(out, " {:>12}", alloc::format!("Tin {index}"))?,
+        }
+    }
+    out.write_char('\n')?;
+    row(out, "thresh", tins, |tin| rate(tin.threshold_rate))?;
+    row(out, "target", tins, |tin| time(tin.target))?;
+    row(out, "interval", tins, |tin| time(tin.interval))?;
+    row(out, "pk_delay", tins, |tin| time(tin.peak_delay))?;
+    row(out, "av_delay", tins, |tin| time(tin.avg_delay))?;
+    row(out, "sp_delay", tins, |tin| time(tin.base_delay))?;
+    row(out, "backlog", tins, |tin| size(tin.backlog_bytes))?;
+    row(out, "pkts", tins, |tin| tin.sent_packets)?;
+    row(out, "bytes", tins, |tin| tin.sent_bytes)?;
+    row(out, "way_inds", tins, |tin| tin.way_indirect_hits)?;
+    row(out, "way_miss", tins, |tin| tin.way_misses)?;
+    row(out, "way_cols", tins, |tin| tin.way_collisions)?;
+    row(out, "drops", tins, |tin| tin.drops)?;
+    row(out, "marks", tins, |tin| tin.ecn_mark)?;
+    row(out, "ack_drop", tins, |tin| tin.ack_drops)?;
+    row(out, "sp_flows", tins, |tin| tin.sparse_flows)?;
+    row(out, "bk_flows", tins, |tin| tin.bulk_flows)?;
+    row(out, "un_flows", tins, |tin| tin.unresponsive_flows)?;
+    row(out, "max_len", tins, |tin| tin.max_pkt_len)?;
+    row(out, "quantum", tins, |tin| tin.flow_quantum)?;
+    if all {
+        row(out, "way_hits", tins, |tin| tin.way_direct_hits)?;
+    }
+    Ok(())
+}
+
+/// Writes the statistics as members of a JSON object. `all` adds our own.
+pub(super) fn write_statistics_json(
+    stats: &CakeStats,
+    all: bool,
+    json: &mut Json<'_>,
+) -> fmt::Result {
+    json.key("memory_used")?.number(stats.memory_used.into())?;
+    json.key("memory_limit")?.number(stats.memory_limit.into())?;
+    json.key("capacity_estimate")?.number(stats.capacity_estimate.bytes())?;
+    json.key("min_network_size")?.number(stats.min_network_size.into())?;
+    json.key("max_network_size")?.number(stats.max_network_size.into())?;
+    json.key("min_adj_size")?.number(stats.min_adj_size.into())?;
+    json.key("max_adj_size")?.number(stats.max_adj_size.into())?;
+    json.key("avg_hdr_offset")?.number(stats.avg_hdr_offset.into())?;
+    json.key("tins")?.begin_array()?;
+    for tin in tins(stats) {
+        json.begin_object()?;
+        for (key, value) in [
+            ("threshold_rate", tin.threshold_rate.bytes()),
+            ("sent_bytes", tin.sent_bytes),
+            ("backlog_bytes", tin.backlog_bytes),
+            ("target_us", tin.target.as_micros()),
+            ("interval_us", tin.interval.as_micros()),
+            ("peak_delay_us", tin.peak_delay.as_micros()),
+            ("avg_delay_us", tin.avg_delay.as_micros()),
+            ("base_delay_us", tin.base_delay.as_micros()),
+            ("sent_packets", tin.sent_packets),
+            ("way_indirect_hits", tin.way_indirect_hits.into()),
+            ("way_misses", tin.way_misses.into()),
+            ("way_collisions", tin.way_collisions.into()),
+            ("drops", tin.drops.into()),
+            ("ecn_mark", tin.ecn_mark.into()),
+            ("ack_drops", tin.ack_drops.into()),
+            ("sparse_flows", tin.sparse_flows.into()),
+            ("bulk_flows", tin.bulk_flows.into()),
+            ("unresponsive_flows", tin.unresponsive_flows.into()),
+            ("max_pkt_len", tin.max_pkt_len.into()),
+            ("flow_quantum", tin.flow_quantum.into()),
+        ] {
+            json.key(key)?.number(value)?;
+        }
+        if all {
+            json.key("way_direct_hits")?.number(tin.way_direct_hits.into())?;
+        }
+        json.end_object()?;
+    }
+    json.end_array()
+}
+
+/// The tiers in use.
+fn tins(stats: &CakeStats) -> &[TinStats] {
+    &stats.tins[..usize::from(stats.tin_count).min(stats.tins.len())]
+}

@@ -1,0 +1,91 @@
+//! The words of `delay`: `delay 20ms [2ms] [limit N]`. Ours; the order is netem's.
+//!
+//! The time may stand bare after the discipline's name or behind the keyword `delay`, the jitter
+//! after it or behind `jitter`. Printing uses the keywords.
+
+use core::fmt::{self, Write};
+
+use super::error::{ParseError, Problem};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::units::{self, write_time, Digits};
+use super::Config;
+use crate::qdisc::delay::Params;
+use crate::time::Span;
+
+const TIME: &str = "a TIME such as 20ms";
+const TIME_RANGE: &str = "a TIME of at most 584 years";
+/// Packets under way if nothing else is said: netem's default.
+const DEFAULT_LIMIT: u32 = 1000;
+/// Most packets that may be under way.
+const LIMIT: (i64, i64) = (1, u32::MAX as i64);
+const LIMIT_RANGE: &str = "a number of packets, 1 to 4294967295";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+    Keyword::new("delay", "TIME [JITTER]", "how long every packet waits, and how much it varies"),
+    Keyword::new("jitter", "TIME", "largest deviation either way; packets keep their order"),
+    Keyword::new("limit", "N", "packets that may be under way, default 1000"),
+]];
+
+/// Reads `delay`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params { delay: Span::ZERO, jitter: Span::ZERO, limit: DEFAULT_LIMIT };
+    // What the first word may be without a keyword.
+    if words.peek().is_none_or(|word| units::time(word).is_ok()) {
+        take_delay(&mut params, words)?;
+    } else if !words.peek().is_some_and(|word| KEYWORDS[0].iter().any(|k| k.word == word)) {
+        words.next();
+        return Err(words.error_here(Problem::Invalid { keyword: "delay", expected: TIME }));
+    }
+    while let Some(word) = words.next() {
+        match word {
+            "delay" => take_delay(&mut params, words)?,
+            "jitter" => params.jitter = take_jitter(words)?,
+            "limit" => params.limit = words.number("limit", LIMIT, LIMIT_RANGE)? as u32,
+            _ => return Err(words.unknown()),
+        }
+    }
+    Ok(Config::Delay(params))
+}
+
+/// Reads `TIME [JITTER]` after the keyword `delay`.
+pub(super) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(), ParseError> {
+    params.delay = words.value("delay", TIME, TIME_RANGE, units::time)?;
+    if let Some(Ok(jitter)) = words.peek().map(units::time) {
+        words.next();
+        params.jitter = jitter;
+    }
+    Ok(())
+}
+
+/// Reads the time after the keyword `jitter`.
+pub(super) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
+    words.value("jitter", TIME, TIME_RANGE, units::time)
+}
+
+/// Writes delay and jitter as words, each with a space after it.
+pub(super) fn write_times(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    out.write_str("delay ")?;
+    write_time(params.delay, digits, out)?;
+    out.write_char(' ')?;
+    if params.jitter > Span::ZERO {
+        out.write_str("jitter ")?;
+        write_time(params.jitter, digits, out)?;
+        out.write_char(' ')?;
+    }
+    Ok(())
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    write_times(params, digits, out)?;
+    write!(out, "limit {} ", params.limit)
+}
+
+/// Writes the settings as members of a JSON object; times in nanoseconds, as the names say.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    json.key("delay_ns")?.number(params.delay.0)?;
+    json.key("jitter_ns")?.number(params.jitter.0)?;
+    json.key("limit")?.number(params.limit.into())
+}

@@ -1,0 +1,178 @@
+//! What is wrong with a list of words: which word, where, what would be right, what was near it.
+
+use alloc::string::String;
+use core::fmt;
+
+/// A word that cannot be used, with all that a one-line message or a drawn caret needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The word; empty if words are missing at the end.
+    pub word: String,
+    /// Its place among the words, from 0.
+    pub index: usize,
+    /// First byte of it in the text (words given as a list count as joined by single spaces).
+    pub start: usize,
+    /// Byte after its last.
+    pub end: usize,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// No discipline has this name.
+    UnknownDiscipline {
+        /// The name most like it.
+        nearest: Option<&'static str>,
+    },
+    /// The discipline has no such keyword.
+    UnknownWord {
+        /// The discipline.
+        discipline: &'static str,
+        /// The keyword most like it.
+        nearest: Option<&'static str>,
+    },
+    /// A keyword stands without its value.
+    Missing {
+        /// The keyword.
+        keyword: &'static str,
+        /// What must follow it.
+        expected: &'static str,
+    },
+    /// A keyword's value cannot be read.
+    Invalid {
+        /// The keyword.
+        keyword: &'static str,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// A keyword's value is too small or too large.
+    OutOfRange {
+        /// The keyword.
+        keyword: &'static str,
+        /// What is allowed.
+        range: &'static str,
+    },
+}
+
+impl ParseError {
+    /// The known word that was perhaps meant.
+    pub fn nearest(&self) -> Option<&'static str> {
+        match self.problem {
+            Problem::UnknownDiscipline { nearest } | Problem::UnknownWord { nearest, .. } => {
+                nearest
+            }
+            _ => None,
+        }
+    }
+
+    /// What would have been right in this place.
+    pub fn expected(&self) -> &'static str {
+        match self.problem {
+            Problem::UnknownDiscipline { .. } => "the name of a discipline",
+            Problem::UnknownWord { .. } => "a keyword of the discipline",
+            Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
+            Problem::OutOfRange { range, .. } => range,
+        }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, place) = (&self.word, self.index + 1);
+        match self.problem {
+            Problem::UnknownDiscipline { .. } if word.is_empty() => {
+                f.write_str("no discipline is named: say `cake`, for instance")?;
+            }
+            Problem::UnknownDiscipline { .. } => {
+                write!(f, "`{word}` (word {place}) is not a queue discipline")?;
+            }
+            Problem::UnknownWord { discipline, .. } => {
+                write!(f, "`{word}` (word {place}) is not a keyword of {discipline}")?;
+            }
+            Problem::Missing { keyword, expected } => {
+                write!(f, "`{keyword}` (word {place}) must be followed by {expected}")?;
+            }
+            Problem::Invalid { keyword, expected } => {
+                write!(f, "`{word}` (word {place}) cannot be used: `{keyword}` takes {expected}")?;
+            }
+            Problem::OutOfRange { keyword, range } => {
+                write!(f, "`{word}` (word {place}) is out of range: `{keyword}` takes {range}")?;
+            }
+        }
+        match self.nearest() {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl core::error::Error for ParseError {}
+
+/// Longest word that is compared; no keyword is longer than 22 bytes.
+const COMPARED: usize = 32;
+
+/// The candidate that is fewest edits from `word`, if they are few for its length. The earlier
+/// candidate wins a tie.
+pub(super) fn nearest(
+    word: &str,
+    candidates: impl Iterator<Item = &'static str>,
+) -> Option<&'static str> {
+    let most = (word.len() / 3).clamp(1, 3);
+    let mut best = None;
+    for candidate in candidates {
+        let edits = edits(word.as_bytes(), candidate.as_bytes());
+        if edits <= most && best.is_none_or(|(fewest, _)| edits < fewest) {
+            best = Some((edits, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein), case aside; as many
+/// as the longer one has bytes if either is beyond comparison.
+fn edits(a: &[u8], b: &[u8]) -> usize {
+    if a.len() > COMPARED || b.len() > COMPARED {
+        return a.len().max(b.len());
+    }
+    // row[j]: edits between what has been seen of `a` and the first j bytes of `b`.
+    let mut row = [0; COMPARED + 1];
+    for (j, cell) in row.iter_mut().enumerate() {
+        *cell = j;
+    }
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(!x.eq_ignore_ascii_case(y));
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edit_distances() {
+        for (a, b, n) in [
+            ("", "", 0),
+            ("kitten", "sitting", 3),
+            ("nat", "", 3),
+            ("ack-fitler", "ack-filter", 2),
+            ("CAKE", "cake", 0),
+        ] {
+            assert_eq!(edits(a.as_bytes(), b.as_bytes()), n, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_near_to_nonsense() {
+        assert_eq!(nearest("xyzzy", ["cake", "pfifo"].into_iter()), None);
+        assert_eq!(nearest("cke", ["pfifo", "cake"].into_iter()), Some("cake"));
+    }
+}

@@ -1,0 +1,226 @@
+//! Words to settings: the dispatcher, and the cursor over words that all parsers share.
+//!
+//! A configuration is a discipline's name and its words in any order; of words that contradict each
+//! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
+//! of keywords (one file each beside this one) and stands in [`DISCIPLINES`]. No input panics.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::error::{nearest, ParseError, Problem};
+use super::units::ValueError;
+use super::{cake, delay, fifo, line, Config};
+
+/// A word of a discipline's language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keyword {
+    /// The word itself.
+    pub word: &'static str,
+    /// What follows it (`RATE`, `TIME [JITTER]`), or nothing.
+    pub argument: &'static str,
+    /// What it does, in one line.
+    pub meaning: &'static str,
+}
+
+impl Keyword {
+    /// A keyword's entry.
+    pub(super) const fn new(
+        word: &'static str,
+        argument: &'static str,
+        meaning: &'static str,
+    ) -> Keyword {
+        Keyword { word, argument, meaning }
+    }
+}
+
+/// A discipline that words can describe.
+pub struct Discipline {
+    /// Its name, the first word.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// Its keywords, in groups, in the order in which a reader wants them.
+    pub keywords: &'static [&'static [Keyword]],
+    parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
+}
+
+/// All disciplines.
+static DISCIPLINES: &[Discipline] = &[
+    Discipline {
+        name: "cake",
+        about: "shaper, fair queues, AQM and tiers in one",
+        keywords: cake::KEYWORDS,
+        parse: cake::parse,
+    },
+    Discipline {
+        name: "pfifo",
+        about: "first in, first out; a limit in packets",
+        keywords: fifo::KEYWORDS,
+        parse: fifo::parse_pfifo,
+    },
+    Discipline {
+        name: "bfifo",
+        about: "first in, first out; a limit in bytes",
+        keywords: fifo::KEYWORDS,
+        parse: fifo::parse_bfifo,
+    },
+    Discipline {
+        name: "pfifo_head_drop",
+        about: "first in, first out; a full queue loses its oldest packet",
+        keywords: fifo::KEYWORDS,
+        parse: fifo::parse_pfifo_head_drop,
+    },
+    Discipline {
+        name: "delay",
+        about: "every packet waits a fixed time, more or less",
+        keywords: delay::KEYWORDS,
+        parse: delay::parse,
+    },
+    Discipline {
+        name: "line",
+        about: "an emulated line: a queue, a rate, a distance",
+        keywords: line::KEYWORDS,
+        parse: line::parse,
+    },
+];
+
+/// All disciplines with their keywords, for help texts.
+pub fn disciplines() -> &'static [Discipline] {
+    DISCIPLINES
+}
+
+/// The keywords of the discipline `name`, in reading order; none if there is no such discipline.
+pub fn keywords(name: &str) -> impl Iterator<Item = &'static Keyword> {
+    let known = DISCIPLINES.iter().find(|discipline| discipline.name == name);
+    known.into_iter().flat_map(|discipline| discipline.keywords.iter().copied().flatten())
+}
+
+/// Reads a configuration from one text: `cake bandwidth 20mbit nat`.
+pub fn parse(text: &str) -> Result<Config, ParseError> {
+    parse_in(&mut Words::split(text), None)
+}
+
+/// Reads a configuration from separate words, as a shell passes them.
+pub fn parse_words(words: &[&str]) -> Result<Config, ParseError> {
+    parse_in(&mut Words::listed(words), None)
+}
+
+/// As [`parse_words`]; if the first word names no discipline, all words belong to `default`.
+pub fn parse_with_default(words: &[&str], default: &str) -> Result<Config, ParseError> {
+    parse_in(&mut Words::listed(words), Some(default))
+}
+
+fn parse_in(words: &mut Words<'_>, default: Option<&str>) -> Result<Config, ParseError> {
+    let find = |name| DISCIPLINES.iter().find(|discipline| discipline.name == name);
+    let named = words.words.first().and_then(|first| find(first.text));
+    if named.is_some() {
+        words.next = 1;
+    }
+    let Some(discipline) = named.or_else(|| find(default?)) else {
+        let first = words.words.first().map_or("", |first| first.text);
+        let names = DISCIPLINES.iter().map(|discipline| discipline.name);
+        let problem = Problem::UnknownDiscipline { nearest: nearest(first, names) };
+        return Err(words.error(0, problem));
+    };
+    words.discipline = discipline.name;
+    (discipline.parse)(words)
+}
+
+/// One word and where it starts.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+/// The words of a configuration, read from left to right.
+pub(super) struct Words<'a> {
+    words: Vec<Word<'a>>,
+    next: usize,
+    discipline: &'static str,
+}
+
+impl<'a> Words<'a> {
+    fn split(text: &'a str) -> Words<'a> {
+        let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+        let words = text.split_whitespace().map(|text| Word { text, start: start(text) }).collect();
+        Words { words, next: 0, discipline: "" }
+    }
+
+    fn listed(list: &[&'a str]) -> Words<'a> {
+        let mut start = 0;
+        let words = list
+            .iter()
+            .map(|text| {
+                let word = Word { text, start };
+                start += text.len() + 1;
+                word
+            })
+            .collect();
+        Words { words, next: 0, discipline: "" }
+    }
+
+    /// The next word, if any.
+    pub fn next(&mut self) -> Option<&'a str> {
+        let word = self.words.get(self.next)?.text;
+        self.next += 1;
+        Some(word)
+    }
+
+    /// The next word, left in place.
+    pub fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.next).map(|word| word.text)
+    }
+
+    /// The value after `keyword`, which was the last word read. `expected` says what it is, with an
+    /// example; `range` what is allowed.
+    pub fn value<T>(
+        &mut self,
+        keyword: &'static str,
+        expected: &'static str,
+        range: &'static str,
+        read: impl FnOnce(&'a str) -> Result<T, ValueError>,
+    ) -> Result<T, ParseError> {
+        let Some(word) = self.next() else {
+            return Err(self.error_here(Problem::Missing { keyword, expected }));
+        };
+        read(word).map_err(|error| {
+            self.error_here(match error {
+                ValueError::Invalid => Problem::Invalid { keyword, expected },
+                ValueError::TooLarge => Problem::OutOfRange { keyword, range },
+            })
+        })
+    }
+
+    /// A whole decimal number within `low..=high` after `keyword`.
+    pub fn number(
+        &mut self,
+        keyword: &'static str,
+        (low, high): (i64, i64),
+        range: &'static str,
+    ) -> Result<i64, ParseError> {
+        self.value(keyword, range, range, |word| match word.parse::<i64>() {
+            Ok(n) if (low..=high).contains(&n) => Ok(n),
+            Ok(_) => Err(ValueError::TooLarge),
+            Err(_) => Err(ValueError::Invalid),
+        })
+    }
+
+    /// The error that the last word read is not one of the discipline's keywords.
+    pub fn unknown(&self) -> ParseError {
+        let word = self.words[self.next - 1].text;
+        let candidates = keywords(self.discipline).map(|keyword| keyword.word);
+        let nearest = nearest(word, candidates);
+        self.error_here(Problem::UnknownWord { discipline: self.discipline, nearest })
+    }
+
+    /// `problem` with the last word read.
+    pub fn error_here(&self, problem: Problem) -> ParseError {
+        self.error(self.next.saturating_sub(1), problem)
+    }
+
+    fn error(&self, index: usize, problem: Problem) -> ParseError {
+        let (text, start) = self.words.get(index).map_or(("", 0), |word| (word.text, word.start));
+        ParseError { word: String::from(text), index, start, end: start + text.len(), problem }
+    }
+}

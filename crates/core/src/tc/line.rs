@@ -1,0 +1,153 @@
+//! The words of `line`, an emulated line: `line rate 20mbit fifo 100p delay 10ms 1ms docsis`. Ours.
+//!
+//! The queue is one of `tc`'s FIFOs by its name, or by its limit alone: `fifo 100p` counts packets,
+//! `fifo 64kb` bytes. The framing words are cake's.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::link::{self, FramingWords};
+use super::units::{self, write_rate, Digits, ValueError};
+use super::{delay, fifo, Config};
+use crate::qdisc::fifo::Kind;
+use crate::qdisc::line::Params;
+use crate::rate::Rate;
+use crate::time::Span;
+
+const RATE: &str = "a RATE such as 20mbit";
+const RATE_RANGE: &str = "a RATE below 2^64 bytes a second";
+const FIFO: &str = "packets or bytes, such as 100p or 64kb";
+const FIFO_RANGE: &str = "at most 4294967295 packets or bytes";
+const IN_FLIGHT: (i64, i64) = (1, u32::MAX as i64);
+const IN_FLIGHT_RANGE: &str = "a number of packets, 1 to 4294967295";
+/// Packets in flight if nothing else is said: 1 Gbit/s over 100 ms needs 8256 full ones.
+const DEFAULT_IN_FLIGHT: u32 = 10_000;
+
+/// The keywords, by group.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("rate", "RATE", "the line's rate; unlimited by default"),
+        Keyword::new("delay", "TIME [JITTER]", "propagation, and how much it varies"),
+        Keyword::new("jitter", "TIME", "largest deviation of it either way"),
+        Keyword::new("in-flight", "N", "packets that may be under way, default 10000"),
+        Keyword::new("fifo", "Np|SIZE", "longest queue before the line, in packets or bytes"),
+        Keyword::new("limit", "Np|SIZE", "the same as fifo"),
+        Keyword::new("pfifo", "", "count the queue in packets (default)"),
+        Keyword::new("bfifo", "", "count the queue in bytes"),
+        Keyword::new("pfifo_head_drop", "", "a full queue loses its oldest packet"),
+    ],
+    link::KEYWORDS,
+];
+
+/// A queue's limit as written.
+enum Limit {
+    Packets(u32),
+    Bytes(u32),
+}
+
+/// Reads `line`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params {
+        fifo: crate::qdisc::fifo::Params { kind: Kind::Pfifo, limit: None },
+        rate: Rate(0),
+        framing: Default::default(),
+        delay: crate::qdisc::delay::Params {
+            delay: Span::ZERO,
+            jitter: Span::ZERO,
+            limit: DEFAULT_IN_FLIGHT,
+        },
+    };
+    let mut framing = FramingWords::default();
+    while let Some(word) = words.next() {
+        match word {
+            "rate" => {
+                params.rate = words.value("rate", RATE, RATE_RANGE, |word| match word {
+                    "unlimited" => Ok(Rate(0)),
+                    word => units::rate(word),
+                })?;
+            }
+            "delay" => delay::take_delay(&mut params.delay, words)?,
+            "jitter" => params.delay.jitter = delay::take_jitter(words)?,
+            "in-flight" => {
+                let limit = words.number("in-flight", IN_FLIGHT, IN_FLIGHT_RANGE)?;
+                params.delay.limit = limit as u32;
+            }
+            "fifo" => take_limit(&mut params, "fifo", words)?,
+            "limit" => take_limit(&mut params, "limit", words)?,
+            "pfifo" => set_kind(&mut params, Kind::Pfifo),
+            "bfifo" => set_kind(&mut params, Kind::Bfifo),
+            "pfifo_head_drop" => set_kind(&mut params, Kind::PfifoHeadDrop),
+            _ if framing.take(word, words)? => {}
+            _ => return Err(words.unknown()),
+        }
+    }
+    params.framing = framing.framing();
+    Ok(Config::Line(params))
+}
+
+/// Changes the FIFO; a limit in the other unit would no longer mean anything.
+fn set_kind(params: &mut Params, kind: Kind) {
+    if (params.fifo.kind == Kind::Bfifo) != (kind == Kind::Bfifo) {
+        params.fifo.limit = None;
+    }
+    params.fifo.kind = kind;
+}
+
+fn take_limit(
+    params: &mut Params,
+    keyword: &'static str,
+    words: &mut Words<'_>,
+) -> Result<(), ParseError> {
+    let read = |word: &str| -> Result<Limit, ValueError> {
+        match fifo::packets(word) {
+            Some(packets) => packets.map(Limit::Packets),
+            None => units::size(word).map(Limit::Bytes),
+        }
+    };
+    let (limit, bytes) = match words.value(keyword, FIFO, FIFO_RANGE, read)? {
+        Limit::Packets(limit) => (limit, false),
+        Limit::Bytes(limit) => (limit, true),
+    };
+    match (params.fifo.kind, bytes) {
+        (Kind::Pfifo | Kind::PfifoHeadDrop, true) => params.fifo.kind = Kind::Bfifo,
+        (Kind::Bfifo, false) => params.fifo.kind = Kind::Pfifo,
+        _ => {}
+    }
+    params.fifo.limit = Some(limit);
+    Ok(())
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    out.write_str("rate ")?;
+    match params.rate {
+        Rate(0) => out.write_str("unlimited")?,
+        rate => write_rate(rate, digits, out)?,
+    }
+    write!(out, " {} ", fifo::name(params.fifo.kind))?;
+    if params.fifo.limit.is_some() {
+        fifo::write_words(&params.fifo, digits, out)?;
+        out.write_char(' ')?;
+    }
+    delay::write_times(&params.delay, digits, out)?;
+    if params.delay.limit != DEFAULT_IN_FLIGHT {
+        write!(out, "in-flight {} ", params.delay.limit)?;
+    }
+    link::write_words(&params.framing, out)
+}
+
+/// Writes the settings as members of a JSON object: the rate in bytes a second, as `tc`.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    match params.rate {
+        Rate(0) => json.key("rate")?.string("unlimited")?,
+        rate => json.key("rate")?.number(rate.bytes())?,
+    }
+    json.key("fifo")?.string(fifo::name(params.fifo.kind))?;
+    fifo::write_json(&params.fifo, json)?;
+    json.key("delay_ns")?.number(params.delay.delay.0)?;
+    json.key("jitter_ns")?.number(params.delay.jitter.0)?;
+    json.key("in_flight")?.number(params.delay.limit.into())?;
+    link::write_json(&params.framing, json)
+}

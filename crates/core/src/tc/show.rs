@@ -1,0 +1,221 @@
+//! Disciplines and their statistics, as `tc -s qdisc show` and `tc -s -j qdisc show` print them.
+//!
+//! With [`Statistics::Tc`] the output equals that of `tc` (iproute2 6.1) byte for byte, for the
+//! same settings and numbers; recordings are the test. [`Statistics::All`] adds what only we count,
+//! always after what `tc` prints, so that existing parsers keep working.
+
+use core::fmt::{self, Write};
+
+use super::json::Json;
+use super::stats::{Detail, Snapshot};
+use super::units::{write_size, Digits};
+use super::{cake, delay, fifo, line, Config};
+use crate::qdisc::DropReason;
+
+/// How much to show of the statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statistics {
+    /// None (`tc qdisc show`).
+    #[default]
+    Off,
+    /// What `tc -s` shows.
+    Tc,
+    /// That and our own counters.
+    All,
+}
+
+/// Where a discipline hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parent {
+    /// At the device.
+    #[default]
+    Root,
+    /// Below this class: major number in the upper 16 bits, minor in the lower.
+    Class(u32),
+}
+
+/// One discipline to be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct QdiscView<'a> {
+    /// Its handle: major number in the upper 16 bits.
+    pub handle: u32,
+    /// The device, if it is to be named.
+    pub dev: Option<&'a str>,
+    /// Where it hangs.
+    pub parent: Parent,
+    /// References to it; `tc` names them unless there is one. The kernel has two for a root.
+    pub refcnt: u32,
+    /// Its settings.
+    pub config: &'a Config,
+    /// Its statistics.
+    pub snapshot: Option<&'a Snapshot>,
+}
+
+/// The name of a configuration's discipline.
+pub fn name(config: &Config) -> &'static str {
+    match config {
+        Config::Cake(_) => "cake",
+        Config::Fifo(params) => fifo::name(params.kind),
+        Config::Delay(_) => "delay",
+        Config::Line(_) => "line",
+    }
+}
+
+/// Writes the settings of `config` as words, without the discipline's name: with [`Digits::AsTc`]
+/// exactly what `tc qdisc show` prints (a space after the last word where `tc` leaves one); with
+/// [`Digits::Exact`] words that give the same settings when read.
+///
+/// A cake `target` that was not set by `rtt` has no words, in `tc` as here.
+pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    match config {
+        Config::Cake(params) => cake::write_words(params, digits, out),
+        Config::Fifo(params) => fifo::write_words(params, digits, out),
+        Config::Delay(params) => delay::write_words(params, digits, out),
+        Config::Line(params) => line::write_words(params, digits, out),
+    }
+}
+
+/// A configuration prints as the words that make it: discipline and settings, nothing lost.
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = alloc::string::String::new();
+        write_options(self, Digits::Exact, &mut words)?;
+        f.write_str(name(self))?;
+        match words.trim_end() {
+            "" => Ok(()),
+            words => write!(f, " {words}"),
+        }
+    }
+}
+
+/// Writes `views` as `tc` does as text.
+pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics) -> fmt::Result {
+    for view in views {
+        write!(out, "qdisc {} {}", name(view.config), Handle(view.handle))?;
+        if let Some(dev) = view.dev {
+            write!(out, " dev {dev}")?;
+        }
+        match view.parent {
+            Parent::Root => out.write_str(" root")?,
+            Parent::Class(class) => write!(out, " parent {}", Handle(class))?,
+        }
+        if view.refcnt != 1 {
+            write!(out, " refcnt {}", view.refcnt)?;
+        }
+        out.write_char(' ')?;
+        write_options(view.config, Digits::AsTc, out)?;
+        out.write_char('\n')?;
+        if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
+            write_statistics(snapshot, statistics == Statistics::All, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt::Result {
+    let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
+    let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
+    let (drops, overlimits) = (totals.drops(), totals.overlimits);
+    write!(out, " Sent {bytes} bytes {packets} pkt ")?;
+    writeln!(out, "(dropped {drops}, overlimits {overlimits} requeues 0) ")?;
+    out.write_str(" backlog ")?;
+    write_size(backlog.bytes, Digits::AsTc, out)?;
+    writeln!(out, " {}p requeues 0", backlog.packets)?;
+    match &snapshot.detail {
+        Detail::None => {}
+        Detail::Cake(stats) => {
+            cake::write_statistics(stats, all, out)?;
+            out.write_char('\n')?;
+        }
+    }
+    if all {
+        write!(
+            out,
+            " enqueued {} pkt, marked {}, dropped:",
+            totals.enqueued_packets, totals.marked
+        )?;
+        for reason in DropReason::ALL {
+            write!(out, " {} {}", reason.name(), totals.dropped[reason as usize])?;
+        }
+        out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// Writes `views` as `tc -j` does: one JSON array on one line, with a line feed after it.
+pub fn show_json(
+    out: &mut dyn Write,
+    views: &[QdiscView<'_>],
+    statistics: Statistics,
+) -> fmt::Result {
+    let mut json = Json::new(out);
+    json.begin_array()?;
+    for view in views {
+        json.begin_object()?;
+        json.key("kind")?.string(name(view.config))?;
+        json.key("handle")?.display(Handle(view.handle))?;
+        if let Some(dev) = view.dev {
+            json.key("dev")?.string(dev)?;
+        }
+        match view.parent {
+            Parent::Root => json.key("root")?.boolean(true)?,
+            Parent::Class(class) => json.key("parent")?.display(Handle(class))?,
+        }
+        if view.refcnt != 1 {
+            json.key("refcnt")?.number(view.refcnt.into())?;
+        }
+        json.key("options")?.begin_object()?;
+        match view.config {
+            Config::Cake(params) => cake::write_json(params, &mut json)?,
+            Config::Fifo(params) => fifo::write_json(params, &mut json)?,
+            Config::Delay(params) => delay::write_json(params, &mut json)?,
+            Config::Line(params) => line::write_json(params, &mut json)?,
+        }
+        json.end_object()?;
+        if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
+            write_statistics_json(snapshot, statistics == Statistics::All, &mut json)?;
+        }
+        json.end_object()?;
+    }
+    json.end_array()?;
+    out.write_char('\n')
+}
+
+fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) -> fmt::Result {
+    let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
+    json.key("bytes")?.number(totals.sent_bytes)?;
+    json.key("packets")?.number(totals.sent_packets)?;
+    json.key("drops")?.number(totals.drops())?;
+    json.key("overlimits")?.number(totals.overlimits)?;
+    // A discipline of ours is never handed a packet back.
+    json.key("requeues")?.number(0)?;
+    json.key("backlog")?.number(backlog.bytes)?;
+    json.key("qlen")?.number(backlog.packets.into())?;
+    match &snapshot.detail {
+        Detail::None => {}
+        Detail::Cake(stats) => cake::write_statistics_json(stats, all, json)?,
+    }
+    if all {
+        json.key("enqueued")?.number(totals.enqueued_packets)?;
+        json.key("marked")?.number(totals.marked)?;
+        json.key("dropped")?.begin_object()?;
+        for reason in DropReason::ALL {
+            json.key(reason.name())?.number(totals.dropped[reason as usize])?;
+        }
+        json.end_object()?;
+    }
+    Ok(())
+}
+
+/// A handle or class as `tc` writes it: `8001:`, `1:10`, hexadecimal.
+struct Handle(u32);
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}:", self.0 >> 16)?;
+        match self.0 & 0xffff {
+            0 => Ok(()),
+            minor => write!(f, "{minor:x}"),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Rates, times and sizes as `tc` writes them.
+//!
+//! Reading follows `tc`'s arithmetic to the last bit (`binary64.rs`); recordings of the real
+//! program are the test (tests/data/tc/units.txt). Printing comes in two kinds: [`Digits::AsTc`] is
+//! what `tc` prints, which drops digits (12345678 bit/s is shown as 12345Kbit); [`Digits::Exact`]
+//! loses nothing, so that what is printed can be read back.
+
+use core::fmt::{self, Write};
+
+use super::binary64::Binary64;
+use crate::rate::Rate;
+use crate::time::Span;
+
+/// How many digits a printed value has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Digits {
+    /// As many as `tc` shows.
+    #[default]
+    AsTc,
+    /// All.
+    Exact,
+}
+
+/// Why a word is not a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueError {
+    /// It is not a number with a known unit.
+    Invalid,
+    /// It is a number, but too large.
+    TooLarge,
+}
+
+/// Units of rates: what one is in bits per second.
+const RATES: &[(&str, u64)] = &[
+    ("", 1),
+    ("bit", 1),
+    ("kbit", 1000),
+    ("mbit", 1_000_000),
+    ("gbit", 1_000_000_000),
+    ("tbit", 1_000_000_000_000),
+    ("kibit", 1 << 10),
+    ("mibit", 1 << 20),
+    ("gibit", 1 << 30),
+    ("tibit", 1 << 40),
+    ("bps", 8),
+    ("kbps", 8000),
+    ("mbps", 8_000_000),
+    ("gbps", 8_000_000_000),
+    ("tbps", 8_000_000_000_000),
+    ("kibps", 8 << 10),
+    ("mibps", 8 << 20),
+    ("gibps", 8 << 30),
+    ("tibps", 8 << 40),
+];
+
+/// Units of times: how many make a second.
+const TIMES: &[(&str, u64)] = &[
+    ("", MICROS),
+    ("s", 1),
+    ("sec", 1),
+    ("secs", 1),
+    ("ms", 1000),
+    ("msec", 1000),
+    ("msecs", 1000),
+    ("us", MICROS),
+    ("usec", MICROS),
+    ("usecs", MICROS),
+    ("ns", NANOS),
+    ("nsec", NANOS),
+    ("nsecs", NANOS),
+];
+
+/// Units of sizes: what one is in bytes.
+const SIZES: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kb", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("kbit", 1 << 7),
+    ("mbit", 1 << 17),
+    ("gbit", 1 << 27),
+];
+
+const MICROS: u64 = 1_000_000;
+const NANOS: u64 = 1_000_000_000;
+
+/// A number and what its unit stands for in `units`; case does not matter.
+fn quantity(word: &str, units: &[(&str, u64)]) -> Result<(Binary64, u64), ValueError> {
+    let (number, suffix) = Binary64::parse(word).ok_or(ValueError::Invalid)?;
+    let unit = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix));
+    Ok((number, unit.ok_or(ValueError::Invalid)?.1))
+}
+
+/// A rate: `20mbit`, `64kbps` (bytes), `1.5mibit` (1024-based), `9600` (bits per second).
+pub fn rate(word: &str) -> Result<Rate, ValueError> {
+    let (number, scale) = quantity(word, RATES)?;
+    number.times(scale).over(8).whole().map(Rate).ok_or(ValueError::TooLarge)
+}
+
+/// A time in whole microseconds, as `rtt` takes it: `5ms`, `100us`, `1.5s`, `20` (microseconds).
+pub fn micros(word: &str) -> Result<u32, ValueError> {
+    let (number, per_second) = quantity(word, TIMES)?;
+    if per_second > MICROS {
+        return Err(ValueError::Invalid);
+    }
+    let micros = number.times(MICROS / per_second).whole().ok_or(ValueError::TooLarge)?;
+    u32::try_from(micros).map_err(|_| ValueError::TooLarge)
+}
+
+/// A time to the nanosecond: as [`micros`], and `20ns`. A bare number is still in microseconds.
+pub fn time(word: &str) -> Result<Span, ValueError> {
+    let (number, per_second) = quantity(word, TIMES)?;
+    number.times(NANOS / per_second).whole().map(Span).ok_or(ValueError::TooLarge)
+}
+
+/// A size in bytes: `32mb`, `15k`, `1500`, `512kbit`; prefixes are 1024-based.
+pub fn size(word: &str) -> Result<u32, ValueError> {
+    let (number, scale) = quantity(word, SIZES)?;
+    let bytes = number.times(scale).whole().ok_or(ValueError::TooLarge)?;
+    u32::try_from(bytes).map_err(|_| ValueError::TooLarge)
+}
+
+/// Writes a rate: `10Mbit`.
+pub fn write_rate(rate: Rate, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    // Wraps around beyond 2^61 bytes a second, as tc's arithmetic does.
+    let mut bits = rate.0.wrapping_mul(8);
+    let mut prefixes = ["", "K", "M", "G", "T"].into_iter().peekable();
+    let mut prefix = prefixes.next().unwrap_or_default();
+    while let Some(&larger) = prefixes.peek() {
+        // tc gives digits up once six of them remain.
+        let goes_up = match digits {
+            Digits::AsTc => bits >= 1000 && (bits % 1000 == 0 || bits >= 1_000_000),
+            Digits::Exact => bits >= 1000 && bits % 1000 == 0,
+        };
+        if !goes_up {
+            break;
+        }
+        (bits, prefix) = (bits / 1000, larger);
+        prefixes.next();
+    }
+    write!(out, "{bits}{prefix}bit")
+}
+
+/// Writes a time: `18.2ms`. `tc` knows whole microseconds only.
+pub fn write_time(time: Span, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let micros = time.as_micros();
+    match digits {
+        Digits::AsTc => {
+            let (per_unit, unit) = match micros {
+                0..=999 => return write!(out, "{micros}us"),
+                1_000..=999_999 => (1_000, "ms"),
+                _ => (MICROS, "s"),
+            };
+            Binary64::from_integer(micros).over(per_unit).write_general(3, out)?;
+            out.write_str(unit)
+        }
+        Digits::Exact => {
+            let (per_unit, unit) = match time.0 {
+                0 => (1, "us"),
+                ns if ns % NANOS == 0 => (NANOS, "s"),
+                ns if ns % 1_000_000 == 0 => (1_000_000, "ms"),
+                ns if ns % 1_000 == 0 => (1_000, "us"),
+                _ => (1, "ns"),
+            };
+            write!(out, "{}{unit}", time.0 / per_unit)
+        }
+    }
+}
+
+/// Writes a size: `4Mb`, `15140Kb`, `1000b`.
+pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    // How far from a whole number of units tc still calls it whole.
+    for (unit, tolerance, name) in [(1u64 << 20, 1024, "Mb"), (1 << 10, 16, "Kb")] {
+        let count = (bytes / unit).saturating_add(u64::from(bytes % unit >= unit / 2));
+        let distance = (count.saturating_mul(unit)).abs_diff(bytes);
+        match digits {
+            Digits::AsTc if bytes >= unit && distance < tolerance => {
+                Binary64::from_integer(count).write_general(6, out)?;
+                return out.write_str(name);
+            }
+            Digits::Exact if bytes >= unit && distance == 0 => return write!(out, "{count}{name}"),
+            _ => {}
+        }
+    }
+    write!(out, "{bytes}b")
+}
+
+/// A value that formats itself through one of the writers above, with `{:>12}` honoured.
+pub(super) struct Shown<F>(pub F);
+
+impl<F: Fn(&mut dyn Write) -> fmt::Result> fmt::Display for Shown<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = alloc::string::String::new();
+        (self.0)(&mut text)?;
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn units_without_a_recording() {
+        assert_eq!(time("20ns"), Ok(Span(20)));
+        assert_eq!(time("1.5us"), Ok(Span(1500)));
+        assert_eq!(time("20"), Ok(Span::from_micros(20)));
+        assert_eq!(micros("20ns"), Err(ValueError::Invalid));
+        assert_eq!(micros("4295s"), Err(ValueError::TooLarge));
+        assert_eq!(time("1e12s"), Err(ValueError::TooLarge));
+        assert_eq!(rate("-1mbit"), Err(ValueError::Invalid));
+    }
+
+    #[test]
+    fn exact_printing_is_read_back() {
+        let mut x = 1u64;
+        for _ in 0..20_000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let n = (x >> 32) >> (x % 31);
+            let n = if x & 64 == 0 { n * 1000 } else { n };
+            let shown = Shown(|out: &mut dyn Write| write_rate(Rate(n), Digits::Exact, out));
+            assert_eq!(rate(&shown.to_string()), Ok(Rate(n)), "{shown}");
+            let shown = Shown(|out: &mut dyn Write| write_time(Span(n), Digits::Exact, out));
+            assert_eq!(time(&shown.to_string()), Ok(Span(n)), "{shown}");
+            let n = n & 0xffff_ffff;
+            let shown = Shown(|out: &mut dyn Write| write_size(n, Digits::Exact, out));
+            assert_eq!(size(&shown.to_string()), Ok(n as u32), "{shown}");
+        }
+    }
+}

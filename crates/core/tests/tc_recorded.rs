@@ -1,0 +1,310 @@
+//! Our reading and printing against the real `tc`: recordings made by scripts/record-tc.sh.
+//!
+//! Each recorded block holds words, the text and the JSON that `tc` printed for them. Reading the
+//! words must give settings that print as that text and that JSON, byte for byte; the numbers of
+//! the statistics are taken from the JSON, so that the text is rebuilt from them.
+
+use serde_json::Value;
+use simnel_core::qdisc::{fifo, Backlog, DropReason};
+use simnel_core::rate::Rate;
+use simnel_core::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals};
+use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
+use simnel_core::time::Span;
+
+const OPTIONS: &str = include_str!("data/tc/options.txt");
+const STATISTICS: &str = include_str!("data/tc/statistics.txt");
+const UNITS: &str = include_str!("data/tc/units.txt");
+
+/// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints.
+const WE_ALSO_TAKE: &[&str] = &["pfifo limit 10p"];
+
+/// One recorded block: the words, and the text and the JSON if `tc` took them.
+struct Block<'a> {
+    words: &'a str,
+    answer: Option<(&'a str, &'a str)>,
+}
+
+fn blocks(file: &'static str) -> Vec<Block<'static>> {
+    let first = file.find("\n$ ").expect("a block") + 3;
+    let read = |block: &'static str| {
+        let (words, rest) = block.split_once('\n').expect("words");
+        let answer = (!rest.starts_with('!')).then(|| {
+            let json = rest.find("\n[").expect("JSON") + 1;
+            (rest[..json].trim_end_matches('\n'), rest[json..].trim_end_matches('\n'))
+        });
+        Block { words, answer }
+    };
+    file[first..].split("\n$ ").map(read).collect()
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+fn handle(text: &str) -> u32 {
+    let (major, minor) = text.split_once(':').unwrap();
+    let part = |digits: &str| match digits {
+        "" => 0,
+        digits => u32::from_str_radix(digits, 16).unwrap(),
+    };
+    part(major) << 16 | part(minor)
+}
+
+fn tin(tin: &Value) -> TinStats {
+    let n = |key| number(tin, key);
+    let small = |key| n(key).try_into().unwrap();
+    let count = |key| n(key).try_into().unwrap();
+    TinStats {
+        threshold_rate: Rate(n("threshold_rate")),
+        sent_bytes: n("sent_bytes"),
+        sent_packets: n("sent_packets"),
+        backlog_bytes: n("backlog_bytes"),
+        target: Span::from_micros(n("target_us")),
+        interval: Span::from_micros(n("interval_us")),
+        peak_delay: Span::from_micros(n("peak_delay_us")),
+        avg_delay: Span::from_micros(n("avg_delay_us")),
+        base_delay: Span::from_micros(n("base_delay_us")),
+        way_direct_hits: 0,
+        way_indirect_hits: count("way_indirect_hits"),
+        way_misses: count("way_misses"),
+        way_collisions: count("way_collisions"),
+        drops: count("drops"),
+        ecn_mark: count("ecn_mark"),
+        ack_drops: count("ack_drops"),
+        sparse_flows: small("sparse_flows"),
+        bulk_flows: small("bulk_flows"),
+        unresponsive_flows: small("unresponsive_flows"),
+        max_pkt_len: small("max_pkt_len"),
+        flow_quantum: small("flow_quantum"),
+    }
+}
+
+fn snapshot(qdisc: &Value) -> Snapshot {
+    let n = |key| number(qdisc, key);
+    let mut totals = Totals {
+        sent_packets: n("packets"),
+        sent_bytes: n("bytes"),
+        overlimits: n("overlimits"),
+        ..Totals::default()
+    };
+    totals.dropped[DropReason::Congested as usize] = n("drops");
+    let detail = match qdisc["tins"].as_array() {
+        None => Detail::None,
+        Some(list) => {
+            let small = |key| n(key).try_into().unwrap();
+            let mut stats = CakeStats {
+                memory_used: n("memory_used").try_into().unwrap(),
+                memory_limit: n("memory_limit").try_into().unwrap(),
+                capacity_estimate: Rate(n("capacity_estimate")),
+                min_network_size: small("min_network_size"),
+                max_network_size: small("max_network_size"),
+                min_adj_size: small("min_adj_size"),
+                max_adj_size: small("max_adj_size"),
+                avg_hdr_offset: small("avg_hdr_offset"),
+                tin_count: list.len().try_into().unwrap(),
+                ..CakeStats::default()
+            };
+            for (to, from) in stats.tins.iter_mut().zip(list) {
+                *to = tin(from);
+            }
+            Detail::Cake(stats)
+        }
+    };
+    let backlog = Backlog { packets: n("qlen").try_into().unwrap(), bytes: n("backlog") };
+    Snapshot { totals, backlog, detail }
+}
+
+fn view<'a>(qdisc: &'a Value, config: &'a Config, snapshot: Option<&'a Snapshot>) -> QdiscView<'a> {
+    QdiscView {
+        handle: handle(qdisc["handle"].as_str().unwrap()),
+        dev: qdisc["dev"].as_str(),
+        parent: match qdisc["parent"].as_str() {
+            Some(class) => Parent::Class(handle(class)),
+            None => Parent::Root,
+        },
+        refcnt: qdisc["refcnt"].as_u64().unwrap_or(1).try_into().unwrap(),
+        config,
+        snapshot,
+    }
+}
+
+/// Where the words name no limit, Linux shows the device's; take it from the recording.
+fn with_limit(mut config: Config, qdisc: &Value) -> Config {
+    if let Config::Fifo(fifo::Params { limit: limit @ None, .. }) = &mut config {
+        *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
+    }
+    config
+}
+
+/// A rate that autorate found has more digits than the text shows; take it from the JSON.
+fn with_rate(mut config: Config, qdisc: &Value) -> Config {
+    if let (Config::Cake(params), Some(rate)) =
+        (&mut config, qdisc["options"]["bandwidth"].as_u64())
+    {
+        params.bandwidth = Rate(rate);
+    }
+    config
+}
+
+/// The words of a discipline as `tc` printed them, from the first line of its text.
+fn options(text: &str) -> String {
+    let line = text.lines().next().unwrap();
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    words.remove(0);
+    words.remove(1);
+    for pair in ["dev", "parent", "refcnt"] {
+        if let Some(at) = words.iter().position(|word| *word == pair) {
+            words.drain(at..at + 2);
+        }
+    }
+    words.retain(|word| *word != "root");
+    words.join(" ")
+}
+
+#[test]
+fn settings_as_recorded() {
+    let blocks = blocks(OPTIONS);
+    assert!(blocks.len() > 150, "{} blocks", blocks.len());
+    for Block { words, answer } in blocks {
+        let config = tc::parse(words);
+        let Some((text, json)) = answer else {
+            assert_eq!(config.is_ok(), WE_ALSO_TAKE.contains(&words), "{words}: {config:?}");
+            continue;
+        };
+        let parsed: Value = serde_json::from_str(json).unwrap();
+        let config = with_limit(config.unwrap_or_else(|e| panic!("{words}: {e}")), &parsed[0]);
+        let views = [view(&parsed[0], &config, None)];
+        let (mut our_text, mut our_json) = (String::new(), String::new());
+        tc::show(&mut our_text, &views, Statistics::Tc).unwrap();
+        tc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
+        assert_eq!(our_text.trim_end_matches('\n'), text, "{words}");
+        assert_eq!(our_json.trim_end_matches('\n'), json, "{words}");
+
+        // What tc prints can be read, and nothing is lost beyond the digits that tc drops.
+        let again = tc::parse(&options(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let mut printed = String::new();
+        tc::write_options(&again, Digits::AsTc, &mut printed).unwrap();
+        assert!(text.ends_with(&printed), "{text} against {printed}");
+    }
+}
+
+#[test]
+fn statistics_as_recorded() {
+    let blocks = blocks(STATISTICS);
+    assert!(blocks.len() > 30, "{} blocks", blocks.len());
+    let (mut compared, mut backlogged, mut marked) = (0, 0, 0);
+    for Block { words, answer } in blocks {
+        let (text, json) = answer.expect("an answer");
+        let parsed: Value = serde_json::from_str(json).unwrap();
+        let mut texts: Vec<String> = Vec::new();
+        for line in text.split_inclusive('\n') {
+            match texts.last_mut() {
+                Some(last) if !line.starts_with("qdisc ") => last.push_str(line),
+                _ => texts.push(line.to_string()),
+            }
+        }
+        let qdiscs = parsed.as_array().unwrap();
+        assert_eq!(texts.len(), qdiscs.len(), "{words}");
+        let mut known = 0;
+        for (qdisc, text) in qdiscs.iter().zip(&texts) {
+            // Disciplines that only surround ours in the recording.
+            if ["prio", "noqueue", "tbf"].contains(&qdisc["kind"].as_str().unwrap()) {
+                continue;
+            }
+            known += 1;
+            let config = tc::parse(&options(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let config = with_rate(config, qdisc);
+            let snapshot = snapshot(qdisc);
+            backlogged += usize::from(snapshot.backlog.packets > 0);
+            marked += usize::from(text.lines().any(|line| {
+                line.starts_with("  marks ") && line.bytes().any(|b| (b'1'..=b'9').contains(&b))
+            }));
+            let views = [view(qdisc, &config, Some(&snapshot))];
+            let (mut our_text, mut our_json) = (String::new(), String::new());
+            tc::show(&mut our_text, &views, Statistics::Tc).unwrap();
+            tc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
+            // The shell that recorded it dropped line feeds at the end.
+            let trim = |text: &str| text.trim_end_matches('\n').to_string();
+            assert_eq!(trim(&our_text), trim(text), "{words}");
+            let ours = trim(&our_json);
+            let ours = &ours[1..ours.len() - 1];
+            assert!(json.contains(ours), "{words}\n{json}\n{ours}");
+            if qdiscs.len() == 1 {
+                assert_eq!(ours, &json[1..json.len() - 1]);
+            }
+            compared += 1;
+
+            // Our own counters only add: tc's part stays as it is.
+            let mut all = String::new();
+            tc::show(&mut all, &views, Statistics::All).unwrap();
+            assert!(all.len() > our_text.len());
+            let mut all = String::new();
+            tc::show_json(&mut all, &views, Statistics::All).unwrap();
+            let all: Value = serde_json::from_str(&all).expect("valid JSON");
+            for (key, value) in qdisc.as_object().unwrap() {
+                if key != "tins" {
+                    assert_eq!(&all[0][key], value, "{key}");
+                }
+            }
+        }
+        assert!(known > 0, "{words}");
+    }
+    assert!(compared > 30 && backlogged > 5, "{compared} compared, {backlogged} with a backlog");
+    assert!(marked > 0, "no recording with CE marks");
+}
+
+#[test]
+fn a_table_of_tiers_ends_with_an_empty_line() {
+    let config = tc::parse("cake").unwrap();
+    let detail = Detail::Cake(CakeStats { tin_count: 1, ..CakeStats::default() });
+    let snapshot = Snapshot { totals: Totals::default(), backlog: Backlog::default(), detail };
+    let view = QdiscView {
+        handle: 0x8001_0000,
+        dev: None,
+        parent: Parent::Root,
+        refcnt: 2,
+        config: &config,
+        snapshot: Some(&snapshot),
+    };
+    let mut text = String::new();
+    tc::show(&mut text, &[view], Statistics::Tc).unwrap();
+    assert!(text.ends_with("  quantum             0\n\n"), "{text:?}");
+}
+
+#[test]
+fn units_as_recorded() {
+    let mut compared = 0;
+    for line in UNITS.lines().filter(|line| !line.starts_with('#')) {
+        let [kind, word, value, shown] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        // strtod takes a sign and the conversion wraps around: no use to anybody.
+        let refused = shown == "-" && value == "-" || word.starts_with('-');
+        let mut text = String::new();
+        let read = match kind {
+            "rate" => units::rate(word).map(|rate| {
+                units::write_rate(rate, Digits::AsTc, &mut text).unwrap();
+                (rate.0, "unlimited")
+            }),
+            "time" => units::micros(word).map(|micros| {
+                let span = Span::from_micros(micros.into());
+                units::write_time(span, Digits::AsTc, &mut text).unwrap();
+                (micros.into(), "100ms")
+            }),
+            "size" => units::size(word).map(|bytes| {
+                units::write_size(bytes.into(), Digits::AsTc, &mut text).unwrap();
+                (bytes.into(), "-")
+            }),
+            _ => panic!("{line}"),
+        };
+        compared += 1;
+        match read {
+            // A zero is not sent by tc: what is shown is what stands for "not set".
+            Ok((0, unset)) => assert_eq!(shown, unset, "{line}"),
+            Ok((number, _)) => assert_eq!((number.to_string().as_str(), &*text), (value, shown)),
+            Err(_) => assert!(refused, "{line}"),
+        }
+        assert!(!refused || read.is_err() || kind == "size", "{line}: {read:?}");
+    }
+    assert!(compared > 500, "{compared} values");
+}

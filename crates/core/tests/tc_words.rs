@@ -1,0 +1,310 @@
+//! `tc`'s language as a user meets it: errors that help, words of our own, round trips, no panics.
+
+use proptest::prelude::*;
+use simnel_core::framing::{Cells, Framing};
+use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostLoad};
+use simnel_core::qdisc::{delay, fifo, line};
+use simnel_core::rate::Rate;
+use simnel_core::tc::{self, units, Config, Problem};
+use simnel_core::time::Span;
+
+fn cake(words: &str) -> cake::Params {
+    match tc::parse(words) {
+        Ok(Config::Cake(params)) => params,
+        other => panic!("{words}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_line_of_the_manual() {
+    let words = ["cake", "diffserv4", "docsis", "ack-filter", "nat"];
+    let Ok(Config::Cake(params)) = tc::parse_words(&words) else { panic!() };
+    assert_eq!((params.diffserv, params.nat), (DiffservMode::Diffserv4, true));
+    assert_eq!(params.ack_filter, AckFilter::Conservative);
+    let docsis = Framing { compensate: true, overhead: 18, mpu: 64, cells: Cells::None };
+    assert_eq!((params.framing, params.bandwidth), (docsis, Rate(0)));
+    // The same without the name, where cake goes without saying.
+    assert_eq!(tc::parse_with_default(&words[1..], "cake"), Ok(Config::Cake(params)));
+    assert_eq!(tc::parse_with_default(&[], "cake"), tc::parse("cake"));
+    assert_eq!(tc::parse_with_default(&["pfifo"], "cake"), tc::parse("pfifo"));
+}
+
+#[test]
+fn our_own_words() {
+    let params = cake("cake queues 4096 host-prefix 64 host-load active");
+    assert_eq!((params.queues, params.host_prefix), (4096, 64));
+    assert_eq!(params.host_load, HostLoad::Active);
+    let text = Config::Cake(params).to_string();
+    assert!(text.ends_with("raw overhead 0 queues 4096 host-prefix 64 host-load active"), "{text}");
+
+    let ms = Span::from_millis;
+    let expected = delay::Params { delay: ms(20), jitter: ms(2), limit: 50 };
+    for words in ["delay 20ms 2ms limit 50", "delay limit 50 jitter 2ms delay 20ms"] {
+        assert_eq!(tc::parse(words), Ok(Config::Delay(expected)), "{words}");
+    }
+    let Ok(Config::Line(params)) =
+        tc::parse("line rate 20mbit delay 10ms 1ms fifo 100p pppoe-ptm ether-vlan")
+    else {
+        panic!()
+    };
+    assert_eq!(params.fifo, fifo::Params { kind: fifo::Kind::Pfifo, limit: Some(100) });
+    assert_eq!(params.rate, Rate::from_bits(20_000_000));
+    assert_eq!((params.delay.delay, params.delay.jitter), (ms(10), ms(1)));
+    assert_eq!((params.framing.overhead, params.framing.cells), (34, Cells::Ptm));
+    let Ok(Config::Line(params)) = tc::parse("line limit 64kb rate 1mbit") else { panic!() };
+    assert_eq!(params.fifo, fifo::Params { kind: fifo::Kind::Bfifo, limit: Some(65536) });
+}
+
+#[test]
+fn errors_say_what_where_and_what_instead() {
+    for (words, message) in [
+        (
+            "cake nat diffserv5",
+            "`diffserv5` (word 3) is not a keyword of cake; did you mean `diffserv4`?",
+        ),
+        (
+            "cake ack-fitler",
+            "`ack-fitler` (word 2) is not a keyword of cake; did you mean `ack-filter`?",
+        ),
+        ("cake xyzzy", "`xyzzy` (word 2) is not a keyword of cake"),
+        ("cke nat", "`cke` (word 1) is not a queue discipline; did you mean `cake`?"),
+        ("", "no discipline is named: say `cake`, for instance"),
+        ("cake bandwidth", "`bandwidth` (word 2) must be followed by a RATE such as 20mbit"),
+        (
+            "cake bandwidth fast",
+            "`fast` (word 3) cannot be used: `bandwidth` takes a RATE such as 20mbit",
+        ),
+        (
+            "cake overhead 257",
+            "`257` (word 3) is out of range: `overhead` takes a whole number of bytes, -64 to 256",
+        ),
+        (
+            "cake queues 1000",
+            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 65536",
+        ),
+        (
+            "cake memlimit 5gb",
+            "`5gb` (word 3) is out of range: `memlimit` takes a SIZE less than 4gb",
+        ),
+        ("delay soon", "`soon` (word 2) cannot be used: `delay` takes a TIME such as 20ms"),
+        ("delay", "`delay` (word 1) must be followed by a TIME such as 20ms"),
+    ] {
+        assert_eq!(tc::parse(words).unwrap_err().to_string(), message, "{words}");
+    }
+}
+
+#[test]
+fn errors_point_at_the_word() {
+    let text = "  cake\t nat   diffserv5 wash";
+    let error = tc::parse(text).unwrap_err();
+    assert_eq!((error.index, &text[error.start..error.end]), (2, "diffserv5"));
+    let words = ["cake", "nat", "diffserv5"];
+    let error = tc::parse_words(&words).unwrap_err();
+    assert_eq!(&words.join(" ")[error.start..error.end], "diffserv5");
+    assert_eq!(error.nearest(), Some("diffserv4"));
+    let stacked = "cake conservative ".to_string() + &"docsis ".repeat(20);
+    let error = tc::parse(&stacked).unwrap_err();
+    assert!(matches!(error.problem, Problem::OutOfRange { keyword: "docsis", .. }));
+}
+
+#[test]
+fn every_keyword_in_the_tables_is_read() {
+    for discipline in tc::disciplines() {
+        for keyword in tc::keywords(discipline.name) {
+            let value = match (keyword.argument, keyword.word) {
+                ("", _) => "",
+                (_, "queues") => "64",
+                ("bulk|active", _) => "active",
+                _ => "20",
+            };
+            let first =
+                if discipline.name == "delay" { "delay delay 1ms" } else { discipline.name };
+            let words = format!("{first} {} {value}", keyword.word);
+            assert!(tc::parse(&words).is_ok(), "{words}: {}", tc::parse(&words).unwrap_err());
+            assert!(!keyword.meaning.is_empty());
+        }
+    }
+    assert_eq!(tc::keywords("nothing").count(), 0);
+}
+
+// The hardware's doubles are the witness of the ones that the core computes with integers, for up
+// to 18 digits (it tells 19 apart).
+#[test]
+fn values_agree_with_the_hardware() {
+    let mut x = 88_172_645_463_325_252u64;
+    let mut draw = |n: u64| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x % n
+    };
+    for _ in 0..200_000 {
+        let places = draw(12) as usize;
+        let magnitude = draw(5) as usize;
+        let whole = draw([1, 10, 1000, 1_000_000, 1 << 22][magnitude]);
+        let text = match places {
+            0 => format!("{whole}"),
+            _ => format!("{whole}.{:0places$}", draw(10u64.pow(places as u32))),
+        };
+        let witness: f64 = text.parse().unwrap();
+        for (unit, scale) in [("bit", 1.0), ("mbit", 1e6), ("kibit", 1024.0), ("kbps", 8e3)] {
+            let bytes = witness * scale / 8.0;
+            let expected =
+                if bytes < 18_446_744_073_709_551_616.0 { Some(bytes as u64) } else { None };
+            let word = format!("{text}{unit}");
+            assert_eq!(units::rate(&word).ok().map(|rate| rate.0), expected, "{word}");
+        }
+        for (unit, scale) in [("s", 1e6), ("ms", 1e3), ("us", 1.0)] {
+            let micros = witness * scale;
+            let expected = if micros < 4_294_967_296.0 { Some(micros as u32) } else { None };
+            let word = format!("{text}{unit}");
+            assert_eq!(units::micros(&word).ok(), expected, "{word}");
+        }
+    }
+}
+
+fn framing() -> impl Strategy<Value = Framing> {
+    let cells = prop_oneof![Just(Cells::None), Just(Cells::Atm), Just(Cells::Ptm)];
+    (any::<bool>(), -64i16..=256, 0u16..=256, cells)
+        .prop_map(|(compensate, overhead, mpu, cells)| Framing { compensate, overhead, mpu, cells })
+}
+
+/// Rates as far as a double holds their bits: to 10^15 bit/s.
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![Just(0), 1u64..125_000_000_000_000, (1u64..100_000).prop_map(|n| n * 125)]
+        .prop_map(Rate)
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    prop_oneof![0u64..1 << 50, (0u64..100_000).prop_map(|n| n * 1_000_000)].prop_map(Span)
+}
+
+fn cake_params() -> impl Strategy<Value = cake::Params> {
+    use DiffservMode::*;
+    use FlowMode::*;
+    let diffserv =
+        proptest::sample::select(vec![Diffserv3, Diffserv4, Diffserv8, Besteffort, Precedence]);
+    let flows = proptest::sample::select(vec![
+        Flowblind,
+        Srchost,
+        Dsthost,
+        Hosts,
+        Flows,
+        DualSrchost,
+        DualDsthost,
+        TripleIsolate,
+    ]);
+    let filter = proptest::sample::select(vec![
+        AckFilter::Off,
+        AckFilter::Conservative,
+        AckFilter::Aggressive,
+    ]);
+    let load = proptest::sample::select(vec![HostLoad::Bulk, HostLoad::Active]);
+    (
+        (rate(), any::<[bool; 5]>(), diffserv, flows, filter, framing()),
+        (1u32.., any::<u32>(), any::<u32>(), 3u32..=16, 1u8..=128, load),
+    )
+        .prop_map(|((rate, flags, diffserv, flows, filter, framing), rest)| {
+            let (rtt, memlimit, fwmark, queues, host_prefix, host_load) = rest;
+            let mut params = cake::Params {
+                bandwidth: rate,
+                autorate_ingress: flags[0],
+                diffserv,
+                flow_mode: flows,
+                nat: flags[1],
+                wash: flags[2],
+                ingress: flags[3],
+                ack_filter: filter,
+                split_gso: flags[4],
+                framing,
+                memlimit,
+                fwmark,
+                queues: 1 << queues,
+                host_prefix,
+                host_load,
+                ..cake::Params::default()
+            };
+            params.set_rtt(Span::from_micros(rtt.into()));
+            params
+        })
+}
+
+fn fifo_params() -> impl Strategy<Value = fifo::Params> {
+    let kinds = vec![fifo::Kind::Pfifo, fifo::Kind::Bfifo, fifo::Kind::PfifoHeadDrop];
+    (proptest::sample::select(kinds), any::<Option<u32>>())
+        .prop_map(|(kind, limit)| fifo::Params { kind, limit })
+}
+
+fn delay_params() -> impl Strategy<Value = delay::Params> {
+    (span(), span(), 1u32..).prop_map(|(delay, jitter, limit)| delay::Params {
+        delay,
+        jitter,
+        limit,
+    })
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    prop_oneof![
+        cake_params().prop_map(Config::Cake),
+        fifo_params().prop_map(Config::Fifo),
+        delay_params().prop_map(Config::Delay),
+        (fifo_params(), rate(), framing(), delay_params()).prop_map(
+            |(fifo, rate, framing, delay)| Config::Line(line::Params {
+                fifo,
+                rate,
+                framing,
+                delay
+            })
+        ),
+    ]
+}
+
+/// A word that is likely to get far: a keyword, a number with a unit, or anything.
+fn word() -> impl Strategy<Value = String> {
+    let mut known: Vec<String> = Vec::new();
+    for discipline in tc::disciplines() {
+        known.push(discipline.name.into());
+        known.extend(tc::keywords(discipline.name).map(|keyword| keyword.word.to_string()));
+    }
+    prop_oneof![
+        4 => proptest::sample::select(known),
+        2 => "[+-]?[0-9]{0,30}\\.?[0-9]{0,30}(e[+-]?[0-9]{1,12})?(kbit|mbps|ms|ns|kb|p|gb)?",
+        1 => "0[xX]?[0-9a-g]{0,12}",
+        1 => "\\PC{0,40}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_printed_is_read_back(config in config()) {
+        let text = config.to_string();
+        prop_assert_eq!(tc::parse(&text), Ok(config), "{}", text);
+    }
+
+    #[test]
+    fn no_words_panic_and_errors_lie_in_the_text(words in prop::collection::vec(word(), 0..8)) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        for result in [tc::parse_words(&words), tc::parse_with_default(&words, "cake")] {
+            match result {
+                Ok(config) => prop_assert_eq!(tc::parse(&config.to_string()), Ok(config)),
+                Err(error) => {
+                    let joined = words.join(" ");
+                    prop_assert_eq!(&joined[error.start..error.end], &error.word);
+                    prop_assert!(!error.to_string().contains('\n') || joined.contains('\n'));
+                }
+            }
+        }
+        let _ = tc::parse(&words.join(" "));
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,80}") {
+        let _ = tc::parse(&text);
+    }
+}

@@ -1,0 +1,409 @@
+#!/bin/sh
+# Records what the real `tc` prints for real qdiscs: the witness of crates/core/tests/tc_recorded.rs.
+#
+# Most kernels of virtual machines come without cake, so this boots Debian's user-mode-linux (a
+# kernel in a process, about three seconds, no root needed for the kernel itself) with this very
+# script as its init, and works there on a dummy device. Nothing of the host's network is touched.
+#
+#   apt-get install user-mode-linux iproute2 perl
+#   scripts/record-tc.sh [options] [units] [statistics]   # rewrites crates/core/tests/data/tc/*.txt
+#
+# A block of the recordings is `$ WORDS`, the text that tc prints, then its JSON on one line
+# (`! rejected` in the place of both if tc or the kernel refuses the words). A line of units.txt is
+# a kind of value, the word, the number in tc's JSON and the text that tc prints for it.
+set -eu
+
+if [ "$$" != 1 ]; then
+    here=$(cd "$(dirname "$0")/.." && pwd)
+    exec linux quiet mem=256M rootfstype=hostfs rootflags=/ rw init="$here/scripts/record-tc.sh" \
+        OUT="$here/crates/core/tests/data/tc" PARTS="${*:-options units statistics}" con0=fd:0,fd:1 con=null
+fi
+
+# --- From here on we are the init of the guest. -------------------------------------------------
+set +eu
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /tmp
+mount -t sysfs sysfs /sys
+exec 2>/run/errors
+
+modules=/usr/lib/uml/modules/$(uname -r)
+load() { # A module and whatever modules.dep lists before it; finit_module(2) is call 313 on amd64.
+    line=$(grep "/$1.ko:" "$modules/modules.dep")
+    for file in $(printf '%s\n' ${line#*:} | tac) ${line%%:*}; do
+        perl -e 'open(F,"<",$ARGV[0])||die; syscall(313,fileno(F),my $none="",0)' "$modules/$file"
+    done
+}
+for module in dummy veth sch_cake sch_prio sch_tbf; do load $module; done
+ip link set lo up
+ip link add dummy0 type dummy
+ip link set dummy0 up
+ip address add 10.9.9.1/24 dev dummy0
+
+head_lines() {
+    echo "# Recorded by scripts/record-tc.sh from $(tc -V | sed 's/^tc utility, //;s/,.*//')" \
+        "on Linux 6.1's sch_cake and FIFOs."
+}
+
+set_root() { # words
+    printf 'qdisc del dev dummy0 root\nqdisc add dev dummy0 root %s\n' "$1" |
+        tc -force -batch - >/dev/null
+}
+
+block() { # words, options of tc
+    set_root "$1"
+    printf '$ %s\n' "$1"
+    text=$(tc $2 qdisc show dev dummy0)
+    case $text in
+    'qdisc noqueue'*) echo '! rejected' ;;
+    *) printf '%s\n' "$text" && tc $2 -j qdisc show dev dummy0 && echo ;;
+    esac
+}
+
+# --- Settings only -------------------------------------------------------------------------------
+record_options() {
+    head_lines
+    while read -r words; do
+        [ -z "$words" ] || block "$words"
+    done <<'WORDS'
+cake
+cake unlimited
+cake bandwidth 64kbit
+cake bandwidth 128kbit
+cake bandwidth 600kbit
+cake bandwidth 1mbit
+cake bandwidth 1.5mbit
+cake bandwidth 10Mbit
+cake bandwidth 12345678
+cake bandwidth 20mbit
+cake bandwidth 100mbit
+cake bandwidth 940mbit
+cake bandwidth 1gbit
+cake bandwidth 10gbit
+cake bandwidth 100gbit
+cake bandwidth 1mbps
+cake bandwidth 512kibit
+cake bandwidth 0
+cake bandwidth 10mbit unlimited
+cake unlimited bandwidth 10mbit
+cake bandwidth 10mbit bandwidth 5mbit
+cake autorate-ingress
+cake bandwidth 10mbit autorate-ingress
+cake autorate-ingress bandwidth 10mbit
+cake autorate-ingress unlimited
+cake unlimited autorate-ingress
+cake besteffort
+cake precedence
+cake diffserv8
+cake diffserv4
+cake diffserv3
+cake diffserv
+cake diffserv5
+cake diffserv8 besteffort
+cake flowblind
+cake srchost
+cake dsthost
+cake hosts
+cake flows
+cake dual-srchost
+cake dual-dsthost
+cake triple-isolate
+cake nat
+cake nonat
+cake nat nonat
+cake wash
+cake nowash
+cake split-gso
+cake no-split-gso
+cake ack-filter
+cake ack-filter-aggressive
+cake no-ack-filter
+cake ack-filter no-ack-filter
+cake ingress
+cake egress
+cake ingress egress
+cake rtt 5ms
+cake rtt 100us
+cake rtt 1s
+cake rtt 1.5ms
+cake rtt 0
+cake rtt 1
+cake rtt 25
+cake rtt 20ns
+cake rtt 37.5ms
+cake rtt 283.9ms
+cake rtt 4294s
+cake rtt 5ms internet
+cake datacentre
+cake lan
+cake metro
+cake regional
+cake internet
+cake oceanic
+cake satellite
+cake interplanetary
+cake satellite rtt 20ms
+cake memlimit 32mb
+cake memlimit 4Mb
+cake memlimit 15k
+cake memlimit 500000b
+cake memlimit 1000001
+cake memlimit 0
+cake memlimit 4gb
+cake memlimit 5gb
+cake fwmark 0xff
+cake fwmark 0
+cake fwmark 240
+cake fwmark 0x00f0
+cake fwmark 017
+cake fwmark 0xffffffff
+cake fwmark 0x100000000
+cake fwmark -1
+cake fwmark ff
+cake raw
+cake overhead 0
+cake overhead 18
+cake overhead -20
+cake overhead -64
+cake overhead -65
+cake overhead 256
+cake overhead 257
+cake overhead 0x10
+cake overhead +18
+cake mpu 0
+cake mpu 64
+cake mpu 84 overhead 38
+cake mpu 256
+cake mpu 257
+cake mpu -1
+cake atm
+cake ptm
+cake noatm
+cake overhead 18 noatm
+cake overhead 18 atm
+cake overhead 18 ptm
+cake overhead 18 raw
+cake raw overhead 18
+cake raw atm
+cake atm raw
+cake raw overhead 18 atm mpu 64
+cake mpu 64 raw
+cake conservative
+cake overhead 10 conservative
+cake conservative overhead 10
+cake conservative noatm
+cake ipoa-vcmux
+cake ipoa-llcsnap
+cake bridged-vcmux
+cake bridged-llcsnap
+cake pppoa-vcmux
+cake pppoa-llc
+cake pppoe-vcmux
+cake pppoe-llcsnap
+cake pppoe-ptm
+cake bridged-ptm
+cake via-ethernet
+cake ethernet
+cake ether-vlan
+cake ethernet ether-vlan
+cake ethernet ether-vlan ether-vlan
+cake pppoe-ptm ether-vlan
+cake via-ethernet pppoe-ptm
+cake docsis
+cake docsis overhead 22
+cake overhead 22 docsis
+cake docsis mpu 0
+cake atm docsis
+cake docsis docsis
+cake conservative docsis
+cake ethernet docsis
+cake raw docsis
+cake docsis raw
+cake docsis raw ethernet
+cake conservative ether-vlan
+cake bandwidth 50mbit diffserv4 docsis ack-filter nat
+cake bandwidth 16mbit besteffort dual-dsthost nat wash ingress pppoe-vcmux
+cake bandwidth 1500kbit diffserv8 dual-srchost nat nowash egress ack-filter-aggressive no-split-gso rtt 50ms ptm overhead 34 mpu 68 memlimit 32mb fwmark 0x0f
+cake bandwidth 9600 rtt 333333us memlimit 1234567 flows precedence overhead -4 atm
+cake fwmark
+cake bandwidth
+cake bandwidth fast
+cake nonsense
+pfifo
+pfifo limit 1
+pfifo limit 1000
+pfifo limit 0
+pfifo limit 10 limit 20
+pfifo limit 4294967295
+pfifo limit 10p
+pfifo limit 1k
+bfifo
+bfifo limit 0
+bfifo limit 1
+bfifo limit 64kb
+bfifo limit 64k
+bfifo limit 1mb
+bfifo limit 1.5mb
+bfifo limit 150000
+pfifo_head_drop
+pfifo_head_drop limit 0
+pfifo_head_drop limit 37
+pfifo_head_drop limit 1k
+WORDS
+}
+
+# --- Values: fixed ones with a point, then decimals of every shape --------------------------------
+decimals() { # how many, then the suffixes
+    perl -e '
+        my ($n, @suffix) = @ARGV; my $x = 12345;
+        sub draw { $x = ($x * 1103515245 + 12345) & 0x7fffffff; return ($x >> 8) % $_[0]; }
+        for (1 .. $n) {
+            my $places = draw(5); my $whole = draw((1, 10, 100, 1000)[draw(4)]);
+            my $word = $places ? sprintf("%d.%0${places}d", $whole, draw(10 ** $places)) : $whole + 1;
+            print $word, $suffix[draw(scalar @suffix)], "\n";
+        }' "$@"
+}
+
+value() { # name, keyword, field of the JSON; words come on standard input
+    while read -r word; do
+        set_root "cake $2 $word"
+        number=$(tc -j qdisc show dev dummy0 | sed -n "s/.*\"$3\":\([0-9]*\)[,}].*/\1/p")
+        text=$(tc qdisc show dev dummy0 | sed -n "s/.* $2 \([^ ]*\) .*/\1/p")
+        echo "$1 $word ${number:--} ${text:--}"
+    done
+}
+
+record_units() {
+    head_lines
+    { tr ' ' '\n' <<'W'
+1 7 8 9 63 64 100 999 1000 1001 9600 64000 999999 1000000 1000001 123456789 1e6 1.5e6 1e3kbit
+64kbit 64Kbit 64KBIT 64KiBit 1.5mbit 10mibit 1gibit 1tibit 2tbit 100gbit 10bps 64kbps 10mbps 1gbps
+1tbps 64kibps 10mibps 1gibps 1tibps 0.29mbit 4.35mbit 1.005mbit 0.001kbit .5mbit 5.mbit 64k 64m
+64kb 64kbyte 10% -1mbit +1mbit mbit 1.5.5mbit 1kbitx 999999bit 999.9kbit 1000.5mbit 18446744073709551615
+W
+      decimals 150 '' bit kbit Mbit Gbit kibit mibit gibit kbps Mbps mibps; } |
+        value rate bandwidth bandwidth
+    { tr ' ' '\n' <<'W'
+0 1 20 999 1000 1001 9999 10000 999499 999500 999999 1000000 1234567 5ms 100us 1s 1sec 2secs 7msec
+7msecs 9usec 9usecs 1.5ms 0.29s 0.57s 18.2ms 283.9ms 99.95ms 9.995ms 9.985ms 1.115ms 1.125ms 1.135ms
+999.4ms 999.5ms 1.0005s 59.999s 100.5s 999.5s 1000s 1234s 4294s 1S 1MS 1m 1min -5ms 5ns 1e3 1e-3s ms
+W
+      decimals 150 '' s ms us ms us sec msec; } | value time rtt rtt
+    { tr ' ' '\n' <<'W'
+0 1 15k 15K 1m 1M 1g 1kb 1mb 1gb 1kbit 1mbit 1gbit 8kbit 1b 1000b 1024 1023 1025 1039 1040 1041
+1048576 1047553 1049599 1049600 2097152 4294967295 4294967294 4194303k 4095m 4gb 1.5kb 0.3mb 0.7k
+15.5k 1.1mb 1023.9k 2.5gb 1e6 1kib 1x kb 3999999k 4000000k 1000000k 999999k 1000001k 1234567k -1kb
+W
+      decimals 150 '' b k kb m mb kbit mbit; } | value size memlimit memlimit
+}
+
+# --- Statistics ----------------------------------------------------------------------------------
+udp() { # bytes, packets, DSCP, first port, ports: datagrams into the dummy device
+    perl -MSocket -e '
+        my ($bytes, $n, $dscp, $port, $ports) = @ARGV;
+        socket(my $s, PF_INET, SOCK_DGRAM, 0); setsockopt($s, IPPROTO_IP, IP_TOS, $dscp << 2);
+        setsockopt($s, SOL_SOCKET, 32, 4000000); # SO_SNDBUFFORCE: never wait
+        send($s, "x" x $bytes, 0, sockaddr_in($port + $_ % $ports, inet_aton("10.9.9.2")))
+            for 1 .. $n;' "$@"
+}
+
+still() { # label, options that choose the qdisc: recorded when two looks a moment apart are equal
+    for attempt in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        before=$(tc -s qdisc show $2) json=$(tc -s -j qdisc show $2) after=$(tc -s qdisc show $2)
+        if [ "$before" = "$after" ]; then
+            printf '$ %s\n%s\n\n%s\n' "$1" "$before" "$json"
+            return
+        fi
+        sleep 0.3
+    done
+    echo "never still: $1" >&2
+}
+
+loaded() { # words: a little of everything, more than the rate takes
+    set_root "$1"
+    udp 1400 300 0 5000 3
+    udp 200 40 46 6000 2
+    udp 900 60 8 7000 1
+    udp 1200 80 34 8000 5
+    udp 40 20 16 9000 20
+    udp 1 20 48 9100 20
+    sleep "${2:-0.5}"
+    still "$1" 'dev dummy0'
+}
+
+record_statistics() {
+    head_lines
+    for words in 'cake bandwidth 10mbit' 'cake' 'cake bandwidth 64kbit besteffort' \
+        'cake diffserv4 bandwidth 100gbit' 'cake precedence' 'pfifo' 'bfifo' 'pfifo_head_drop'; do
+        set_root "$words"
+        still "$words" 'dev dummy0'
+    done
+    for mode in besteffort precedence diffserv3 diffserv4 diffserv8; do
+        loaded "cake bandwidth 400kbit $mode docsis"
+        loaded "cake $mode"
+    done
+    loaded 'cake bandwidth 64kbit memlimit 100kb pppoe-vcmux ingress' 1
+    loaded 'cake bandwidth 128kbit flowblind wash overhead 18 rtt 5ms' 3
+    loaded 'cake bandwidth 2mbit diffserv4 dual-srchost nat ether-vlan ptm' 5
+    loaded 'cake bandwidth 300kbit autorate-ingress diffserv4' 1
+    # At cake's smallest rate a packet takes many seconds, so that a backlog stands still.
+    for mode in besteffort precedence diffserv3 diffserv4 diffserv8; do
+        loaded "cake bandwidth 512bit $mode overhead 18"
+    done
+    loaded 'cake bandwidth 512bit diffserv4 memlimit 300kb ingress flowblind'
+    for fifo in 'pfifo limit 100' 'bfifo limit 64kb' 'pfifo_head_drop limit 10'; do
+        loaded "$fifo"
+        set_root 'handle 1: tbf rate 8bit burst 2000 limit 1000000'
+        tc qdisc replace dev dummy0 parent 1: handle 2: $fifo
+        udp 1400 30 0 5000 3
+        udp 200 100 46 6000 2
+        still "$fifo, below tbf" 'dev dummy0'
+    done
+
+    # Below another qdisc, with all that tc says about where it is.
+    set_root 'handle 1: prio'
+    tc qdisc add dev dummy0 parent 1:1 handle 10: cake bandwidth 1mbit besteffort
+    tc qdisc add dev dummy0 parent 1:2 handle 20: pfifo limit 7
+    udp 1400 30 0 5000 3
+    still 'several below prio' 'dev dummy0'
+    set_root 'cake bandwidth 3mbit besteffort'
+    still 'all devices' ''
+
+    # TCP with ECN across a veth pair: marks and filtered acknowledgements.
+    ip netns add one
+    ip netns add two
+    ip link add one0 netns one type veth peer name two0 netns two
+    for n in one two; do
+        ip netns exec $n sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_ecn'
+        ip -n $n link set lo up
+        ip -n $n link set ${n}0 up
+    done
+    ip -n one address add 10.8.8.1/24 dev one0
+    ip -n two address add 10.8.8.2/24 dev two0
+    tc -n one qdisc add dev one0 root cake bandwidth 8mbit ethernet
+    tc -n two qdisc add dev two0 root cake bandwidth 100kbit ack-filter besteffort
+    ip netns exec two perl -MSocket -e '
+        socket(my $l, PF_INET, SOCK_STREAM, 0); bind($l, sockaddr_in(5001, INADDR_ANY)); listen($l, 5);
+        for (1 .. 3) { accept(my $c, $l); fork() and next; 1 while sysread($c, my $b, 65536); exit }
+        1 while wait() > 0' &
+    sleep 0.5
+    for flow in 1 2 3; do
+        ip netns exec one perl -MSocket -e '
+            socket(my $s, PF_INET, SOCK_STREAM, 0);
+            connect($s, sockaddr_in(5001, inet_aton("10.8.8.2"))) or die;
+            my $end = time + 4; syswrite($s, "x" x 16384) while time < $end' &
+    done
+    sleep 8
+    for n in one two; do
+        before=$(tc -n $n -s qdisc show dev ${n}0) json=$(tc -n $n -s -j qdisc show dev ${n}0)
+        printf '$ after TCP, %s\n%s\n\n%s\n' $n "$before" "$json"
+    done
+}
+
+for part in $PARTS; do
+    "record_$part" >"$OUT/$part.txt"
+done
+grep -v '^Error: Cannot delete' /run/errors | sort | uniq -c | sort -rn | head -40
+echo o >/proc/sysrq-trigger
+sleep 5
