@@ -61,8 +61,8 @@ pub(super) fn wake_on_time() {
     // SAFETY: prctl(PR_SET_TIMERSLACK) takes a number and changes this thread only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
     let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: `parameters` outlives the call; 0 is the calling thread. Needs CAP_SYS_NICE; a refusal
-    // is a slower wake-up, not an error.
+    // SAFETY: `parameters` outlives the call; 0 is the calling thread. Needs CAP_SYS_NICE; a
+    // refusal is a slower wake-up, not an error.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
 }
 

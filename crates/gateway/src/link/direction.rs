@@ -1,11 +1,11 @@
 //! One direction of a link: receive, queue, send when due, wait.
 //!
-//! The loop takes what has arrived, offers it to the discipline at the time that the kernel stamped on
-//! it (so that a late wake-up does not lengthen the line), sends what is due in one batch, and
+//! The loop takes what has arrived, offers it to the discipline at the time that the kernel stamped
+//! on it (so that a late wake-up does not lengthen the line), sends what is due in one batch, and
 //! sleeps until the next frame arrives or is due. A late wake-up makes a small burst and never a
-//! lower rate, because the line's clock is virtual. When frames are due less than [`COALESCE`] apart
-//! for a while (above some 200 Mbit/s), they are sent in batches that far apart: measured, a wake-up
-//! per frame costs 11 µs of CPU a frame, batches of six 7 µs.
+//! lower rate, because the line's clock is virtual. When frames are due less than [`COALESCE`]
+//! apart for a while (above some 200 Mbit/s), they are sent in batches that far apart: measured, a
+//! wake-up per frame costs 11 µs of CPU a frame, batches of six 7 µs.
 //!
 //! Invariants: received = delivered + dropped + refused + truncated + queued; frames keep their
 //! order; nothing allocates once the loop runs.
@@ -35,8 +35,8 @@ const STOP_CHECK: Span = Span::from_millis(100);
 const RETRY: Span = Span::from_micros(50);
 const PATIENCE: Span = Span::from_millis(5);
 
-/// A real-time thread that never sleeps keeps all others from its core until the kernel stops it for
-/// 50 ms at a time. So of each such window ...
+/// A real-time thread that never sleeps keeps all others from its core until the kernel stops it
+/// for 50 ms at a time. So of each such window ...
 const BUSY_WINDOW: Span = Span::from_millis(10);
 /// ... at least this much is left to others: the kernel's 5 %, in small pieces.
 const LEAST_REST: Span = Span::from_micros(500);

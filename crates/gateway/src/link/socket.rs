@@ -3,7 +3,8 @@
 //! Options, and what each is for: `PACKET_VNET_HDR` (super-packets and partial checksums pass),
 //! `PACKET_IGNORE_OUTGOING` (what we send is not received), `PACKET_QDISC_BYPASS` (no second queue
 //! behind the line's), `PACKET_AUXDATA` (the VLAN tag that the kernel took off), `SO_TIMESTAMPNS`
-//! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
+//! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs
+//! CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
 
 use std::ffi::CString;
 use std::io;
@@ -404,8 +405,8 @@ fn notes(header: &libc::msghdr) -> (Option<(u16, u16)>, Option<Duration>) {
 fn read<T: Copy>(control: &libc::cmsghdr) -> Option<T> {
     // SAFETY: CMSG_LEN only computes.
     let needed = unsafe { libc::CMSG_LEN(size_of::<T>() as _) };
-    // SAFETY: the length says that a `T` follows the header; alignment is not relied upon; both `T`s
-    // used here are integers all through.
+    // SAFETY: the length says that a `T` follows the header; alignment is not relied upon; both
+    // `T`s used here are integers all through.
     (control.cmsg_len >= needed as _)
         .then(|| unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast::<T>()) })
 }
