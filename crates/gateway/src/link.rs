@@ -8,10 +8,10 @@
 //! partial checksums of local senders pass as they are, charged to the line segment by segment;
 //! VLAN tags that the kernel took off are put back.
 //!
-//! One thread and one pool of buffers for each direction ([`direction`]); nothing is shared between
-//! them but two sockets. Memory is bounded by the lines' limits. Every frame received is delivered,
-//! dropped by its line, refused by the other device, or still inside, and all of that is counted;
-//! what the kernel could not hand over is counted too ([`DirectionStats`]).
+//! One thread and one pool of buffers for each direction (`link/direction.rs`); nothing is shared
+//! between them but two sockets. Memory is bounded by the lines' limits. Every frame received is
+//! delivered, dropped by its line, refused by the other device, or still inside, and all of that is
+//! counted; what the kernel could not hand over is counted too ([`DirectionStats`]).
 //!
 //! The interfaces should carry no addresses of their own (the kernel would answer, too) and be in
 //! no bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens

@@ -4,8 +4,8 @@
 //! and a server stand at the two ends of `simnel link`, a line with the oversized FIFO that modems
 //! have. Host 1 uploads and downloads with several CUBIC flows each way while host 2 sends an echo
 //! every 20 ms, as a call would. Then the same again with `simnel up` on the gateway at a share of
-//! the line's rates. Without root, the same core runs against a synthetic load ([`synthetic`]), and
-//! the report says so.
+//! the line's rates. Without root, the same core runs against a synthetic load
+//! (`demo/synthetic.rs`), and the report says so.
 //!
 //! Nothing outside the namespaces is touched; whatever happens, they are deleted at the end.
 //!
