@@ -133,8 +133,8 @@ fn rate_and_delay_are_as_set() {
     assert!(stats[0].dropped > 0, "the flood met the limit");
 }
 
-/// A client and a server with all offloads on, so that partial checksums and super-packets cross the
-/// link; on a VLAN if `tagged`.
+/// A client and a server with all offloads on, so that partial checksums and super-packets cross
+/// the link; on a VLAN if `tagged`.
 fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
     let mut testbed = Testbed::new("lk-")?;
     let [a, middle, b] = ["a", "m", "b"].map(|name| testbed.namespace(name));

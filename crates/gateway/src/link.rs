@@ -8,24 +8,23 @@
 //! partial checksums of local senders pass as they are, charged to the line segment by segment;
 //! VLAN tags that the kernel took off are put back.
 //!
-//! One thread and one pool of buffers for each direction ([`direction`]); nothing is shared between
-//! them but two sockets. Memory is bounded by the lines' limits. Every frame received is delivered,
-//! dropped by its line, refused by the other device, or still inside, and all of that is counted;
-//! what the kernel could not hand over is counted too ([`DirectionStats`]).
+//! One thread and one pool of buffers for each direction (`link/direction.rs`); nothing is shared
+//! between them but two sockets. Memory is bounded by the lines' limits. Every frame received is
+//! delivered, dropped by its line, refused by the other device, or still inside, and all of that is
+//! counted; what the kernel could not hand over is counted too ([`DirectionStats`]).
 //!
-//! The interfaces should carry no addresses of their own (the kernel would answer, too) and be in no
-//! bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens
+//! The interfaces should carry no addresses of their own (the kernel would answer, too) and be in
+//! no bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens
 //! wake-ups.
 //!
 //! # The command line that this module expects
 //!
 //! ```text
 //! simnel link A B WORDS [reverse WORDS]
-//! WORDS := [rate RATE] [delay TIME] [jitter TIME] [fifo SIZE] [FRAMING]
+//! WORDS := the words of the discipline `line`
 //! ```
-//! Words before `reverse` describe both directions; those after it override them from B to A. SIZE
-//! is a number of packets (`1000`) or, with a unit, of bytes (`1500kb`). FRAMING is cake's: overhead,
-//! mpu, atm and keywords.
+//! Words before `reverse` describe both directions; those after it override them from B to A:
+//! `simnel link eth1 eth2 rate 3mbit delay 15ms fifo 1000p reverse rate 20mbit`.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +88,9 @@ pub enum LinkError {
         source: io::Error,
     },
     /// The discipline has no place in a link.
-    #[error("a link carries a `line`, a `delay` or a FIFO, not `cake`: use `simnel up` for that")]
+    #[error(
+        "a link carries a `line`, a `delay` or a FIFO; other disciplines belong to `simnel up`"
+    )]
     Unsupported,
     /// No address space for the packets that the limits allow.
     #[error("cannot reserve {megabytes} MB for packets: lower the limits of fifo and delay")]
@@ -116,7 +117,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Opens both interfaces. Frames are held (in the kernel, within its socket buffers) until `run`.
+    /// Opens both interfaces. Frames are held (in the kernel, within its socket buffers) until
+    /// `run`.
     pub fn new(settings: LinkSettings) -> Result<Link, LinkError> {
         if settings.a == settings.b {
             return Err(LinkError::SameInterface { interface: settings.a });

@@ -1,18 +1,18 @@
 //! The demonstration: one home line under load, without Simnel and with it, in half a minute.
 //!
-//! As root, everything is real: namespaces, Linux's TCP, packets. A home of two hosts, its gateway and
-//! a server stand at the two ends of `simnel link`, a line with the oversized FIFO that modems have.
-//! Host 1 uploads and downloads with several CUBIC flows each way while host 2 sends an echo every
-//! 20 ms, as a call would. Then the same again with `simnel up` on the gateway at a share of the
-//! line's rates. Without root, the same core runs against a synthetic load ([`synthetic`]), and the
-//! report says so.
+//! As root, everything is real: namespaces, Linux's TCP, packets. A home of two hosts, its gateway
+//! and a server stand at the two ends of `simnel link`, a line with the oversized FIFO that modems
+//! have. Host 1 uploads and downloads with several CUBIC flows each way while host 2 sends an echo
+//! every 20 ms, as a call would. Then the same again with `simnel up` on the gateway at a share of
+//! the line's rates. Without root, the same core runs against a synthetic load
+//! (`demo/synthetic.rs`), and the report says so.
 //!
 //! Nothing outside the namespaces is touched; whatever happens, they are deleted at the end.
 //!
 //! # Command lines that must exist
 //! `simnel up IFACE download RATE upload RATE [WORDS]` and
-//! `simnel link A B rate RATE delay TIME fifo PACKETS reverse rate RATE`, both running until SIGTERM.
-//! Rates are written `2850000bit`, times `15000us`.
+//! `simnel link A B rate RATE delay TIME fifo SIZE reverse rate RATE`, both running until SIGTERM.
+//! Rates are written `2850000bit`, times `15000us`, the FIFO's size in packets `1000p`.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -34,7 +34,8 @@ pub use report::{DemoReport, Grade, Kind, LineReport, Phase, Style};
 /// What to demonstrate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
-    /// The `simnel` program, for its subcommands `up` and `link`; None runs the synthetic part only.
+    /// The `simnel` program, for its subcommands `up` and `link`; None runs the synthetic part
+    /// only.
     #[serde(skip)]
     pub simnel: Option<PathBuf>,
     /// Further words for `simnel up`, after the rates.
@@ -164,7 +165,7 @@ impl Live<'_> {
         let Options { download, upload, rtt, fifo, .. } = self.options;
         // The whole round trip is split between the two directions.
         let words = format!(
-            "link {} {} rate {}bit delay {}us fifo {fifo} reverse rate {}bit",
+            "link {} {} rate {}bit delay {}us fifo {fifo}p reverse rate {}bit",
             Home::LINE_HOME,
             Home::LINE_CORE,
             upload.bits(),

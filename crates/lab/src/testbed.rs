@@ -1,13 +1,13 @@
 //! Real traffic over real Linux networking, in network namespaces of this machine.
 //!
-//! A [`Testbed`] makes namespaces, joins them with veth pairs and takes everything down again when it
-//! is dropped, and also on SIGINT, SIGTERM and SIGHUP. Names carry the process id, so that several can
-//! exist side by side. [`Home`] is the topology that most checks want: two LAN hosts, a gateway, an
-//! Internet line, a server. [`traffic`], [`probe`] and [`wire`] load it and measure.
+//! A [`Testbed`] makes namespaces, joins them with veth pairs and takes everything down again when
+//! it is dropped, and also on SIGINT, SIGTERM and SIGHUP. Names carry the process id, so that
+//! several can exist side by side. [`Home`] is the topology that most checks want: two LAN hosts, a
+//! gateway, an Internet line, a server. [`traffic`], [`probe`] and [`wire`] load it and measure.
 //!
-//! Needs root and iproute2 (`ip`); ethtool for [`Testbed::plain_frames`], nftables for masquerading.
-//! Nothing leaves the machine. Rule for callers: keep the `Testbed` alive as long as anything runs in
-//! its namespaces.
+//! Needs root and iproute2 (`ip`); ethtool for [`Testbed::plain_frames`], nftables for
+//! masquerading. Nothing leaves the machine. Rule for callers: keep the `Testbed` alive as long as
+//! anything runs in its namespaces.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -93,8 +93,9 @@ impl Testbed {
         Ok(Testbed { prefix: format!("{prefix}{process}-{number}-"), namespaces: Vec::new() })
     }
 
-    /// Makes a namespace with loopback up. TCP there is CUBIC unless a socket asks for another (or the
-    /// host's settings forbid it); IPv6 is off, so that nothing but the experiment is on the wire.
+    /// Makes a namespace with loopback up. TCP there is CUBIC unless a socket asks for another (or
+    /// the host's settings forbid it); IPv6 is off, so that nothing but the experiment is on the
+    /// wire.
     pub fn namespace(&mut self, name: &str) -> Result<Namespace, TestbedError> {
         let namespace = Namespace { name: format!("{}{name}", self.prefix) };
         run("ip", &["netns", "add", &namespace.name])?;
@@ -122,8 +123,8 @@ impl Testbed {
     }
 
     /// Makes both directions of an interface carry frames as a wire would: none above the MTU, and
-    /// complete checksums. With offloads, a veth carries super-packets of up to 64 KB, which occupy a
-    /// slow line for tens of milliseconds each.
+    /// complete checksums. With offloads, a veth carries super-packets of up to 64 KB, which occupy
+    /// a slow line for tens of milliseconds each.
     pub fn plain_frames(&self, namespace: &Namespace, interface: &str) -> Result<(), TestbedError> {
         let off = ["tso", "off", "gso", "off", "gro", "off", "tx", "off"];
         namespace.run("ethtool", &[&["-K", interface][..], &off[..]].concat())

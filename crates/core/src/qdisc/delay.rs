@@ -63,8 +63,8 @@ impl Delay {
         }
     }
 
-    /// Takes in a packet that sets out at `departure`, with its `enqueued` as it is; says whether it
-    /// is now under way. For disciplines of which a delay is a part.
+    /// Takes in a packet that sets out at `departure`, with its `enqueued` as it is; says whether
+    /// it is now under way. For disciplines of which a delay is a part.
     #[inline]
     pub(crate) fn admit(
         &mut self,

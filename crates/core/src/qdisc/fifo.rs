@@ -1,13 +1,13 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
 //! One list in one [`Arena`]. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
-//! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without a
-//! `limit` the device's queue length counts, times its MTU for bytes.
+//! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
+//! a `limit` the device's queue length counts, times its MTU for bytes.
 //!
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
-//! [`MAX_PACKETS`] slots whatever the limit says, because memory is taken at construction. A `bfifo`
-//! has a slot for each [`BYTES_PER_SLOT`] bytes of its limit: a flood of smaller frames meets that
-//! bound before the limit, and is dropped (and counted) as over the limit.
+//! [`MAX_PACKETS`] slots whatever the limit says, because memory is taken at construction. A
+//! `bfifo` has a slot for each [`BYTES_PER_SLOT`] bytes of its limit: a flood of smaller frames
+//! meets that bound before the limit, and is dropped (and counted) as over the limit.
 //!
 //! Like Linux's, these queues count a full queue under `dropped` only: `overlimits` is for shapers.
 
@@ -22,8 +22,8 @@ use crate::time::Time;
 /// frames to hold 100 ms.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
-/// Bytes of a `bfifo`'s limit for which it has one slot: the smallest Ethernet frame, with its check
-/// sequence.
+/// Bytes of a `bfifo`'s limit for which it has one slot: the smallest Ethernet frame, with its
+/// check sequence.
 pub const BYTES_PER_SLOT: u32 = 64;
 
 /// Which FIFO, and how long.
@@ -242,5 +242,4 @@ impl Qdisc for Fifo {
 }
 
 #[cfg(test)]
-#[path = "fifo/tests.rs"]
 mod tests;

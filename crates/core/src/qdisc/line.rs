@@ -8,8 +8,9 @@
 //!
 //! The transmitter is a virtual clock: a packet starts when the one before it ends, or when it came
 //! if that is later. Starts are computed from those two times, not from when somebody calls, so a
-//! driver that wakes late delivers late but never at a lower rate. Times are exact to the nanosecond
-//! and carry their remainders ([`ByteTime::charge`]). Super-packets are charged for each segment.
+//! driver that wakes late delivers late but never at a lower rate. Times are exact to the
+//! nanosecond and carry their remainders ([`ByteTime::charge`]). Super-packets are charged for each
+//! segment.
 //!
 //! Invariants: order is kept; the rate is never exceeded between starts; packets in = delivered +
 //! dropped (by either stage) + waiting + under way.

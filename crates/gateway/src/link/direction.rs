@@ -1,10 +1,11 @@
 //! One direction of a link: receive, queue, send when due, wait.
 //!
-//! The loop takes what has arrived, offers it to the discipline, sends what is due in one batch, and
+//! The loop takes what has arrived, offers it to the discipline at the time that the kernel stamped
+//! on it (so that a late wake-up does not lengthen the line), sends what is due in one batch, and
 //! sleeps until the next frame arrives or is due. A late wake-up makes a small burst and never a
-//! lower rate, because the line's clock is virtual. When frames are due less than [`COALESCE`] apart
-//! for a while (above some 200 Mbit/s), they are sent in batches that far apart: measured, a wake-up
-//! per frame costs 11 µs of CPU a frame, batches of six 7 µs.
+//! lower rate, because the line's clock is virtual. When frames are due less than [`COALESCE`]
+//! apart for a while (above some 200 Mbit/s), they are sent in batches that far apart: measured, a
+//! wake-up per frame costs 11 µs of CPU a frame, batches of six 7 µs.
 //!
 //! Invariants: received = delivered + dropped + refused + truncated + queued; frames keep their
 //! order; nothing allocates once the loop runs.
@@ -34,8 +35,8 @@ const STOP_CHECK: Span = Span::from_millis(100);
 const RETRY: Span = Span::from_micros(50);
 const PATIENCE: Span = Span::from_millis(5);
 
-/// A real-time thread that never sleeps keeps all others from its core until the kernel stops it for
-/// 50 ms at a time. So of each such window ...
+/// A real-time thread that never sleeps keeps all others from its core until the kernel stops it
+/// for 50 ms at a time. So of each such window ...
 const BUSY_WINDOW: Span = Span::from_millis(10);
 /// ... at least this much is left to others: the kernel's 5 %, in small pieces.
 const LEAST_REST: Span = Span::from_micros(500);
@@ -113,6 +114,8 @@ pub(super) struct Direction<'a> {
     sent: usize,
     blocked: Blocked,
     clock: Clock,
+    /// The latest time that the discipline was told.
+    told: Time,
     short_waits: u32,
     /// Start of the present [`BUSY_WINDOW`], and how much of it was spent waiting.
     window: Time,
@@ -164,6 +167,7 @@ impl<'a> Direction<'a> {
             sent: 0,
             blocked: Blocked::No,
             clock: Clock::start(),
+            told: Time::ZERO,
             short_waits: 0,
             window: Time::ZERO,
             rested: Span::ZERO,
@@ -209,7 +213,10 @@ impl<'a> Direction<'a> {
                 _ => return Err(self.from.error("receive", error)),
             },
         };
-        let now = self.clock.now();
+        if count == 0 {
+            return Ok(0);
+        }
+        let moment = self.clock.moment();
         let mut bytes = 0;
         for slot in 0..count {
             let arrival = self.inbox.arrival(slot);
@@ -230,7 +237,10 @@ impl<'a> Direction<'a> {
             let handle = Handle { chunk, start: start as u8 };
             let packet = frame::describe(handle, &head[start..], len);
             let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
-            self.discipline.enqueue(packet, now, &mut owner);
+            // A frame that came while we were at work is stamped before our last look at the
+            // clock; disciplines are never told of the past.
+            self.told = self.told.max(moment.of(arrival.stamp));
+            self.discipline.enqueue(packet, self.told, &mut owner);
         }
         add(&self.counters.received_packets, count as u64);
         add(&self.counters.received_bytes, bytes);
@@ -242,6 +252,7 @@ impl<'a> Direction<'a> {
         loop {
             if self.pending.is_empty() {
                 let now = self.clock.now();
+                self.told = now;
                 let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
                 while self.pending.len() < BATCH {
                     let Some(packet) = self.discipline.dequeue(now, &mut owner) else { break };

@@ -1,8 +1,8 @@
 //! From what the kernel says about a frame to a packet descriptor, and VLAN tags back into frames.
 //!
-//! A received buffer begins with a `virtio_net_hdr` of ten bytes (linux/virtio_net.h, legacy layout,
-//! native byte order): flags, gso_type, hdr_len, gso_size, csum_start, csum_offset. Offsets in it
-//! count from the start of the Ethernet header.
+//! A received buffer begins with a `virtio_net_hdr` of ten bytes (linux/virtio_net.h, legacy
+//! layout, native byte order): flags, gso_type, hdr_len, gso_size, csum_start, csum_offset. Offsets
+//! in it count from the start of the Ethernet header.
 
 use simnel_core::packet::Packet;
 

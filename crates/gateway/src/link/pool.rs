@@ -16,8 +16,8 @@ pub(super) const CHUNK_BYTES: usize = 2048;
 /// Chunks of the largest frame: 64 KB of IP, Ethernet and VLAN headers, and the virtio header.
 pub(super) const CHUNKS_PER_FRAME: usize = 33;
 
-/// 512 MiB a direction. Beyond, frames wait in the socket's buffer, and the kernel counts those that
-/// it must refuse.
+/// 512 MiB a direction. Beyond, frames wait in the socket's buffer, and the kernel counts those
+/// that it must refuse.
 pub(super) const MAX_CHUNKS: usize = 256 * 1024;
 
 /// Chunks of a batch being received and of one being sent.
@@ -40,8 +40,8 @@ pub(super) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a batch
-    /// on its way in and one on its way out.
+    /// A pool of `chunks` chunks for queued frames, at most [`MAX_CHUNKS`], besides those for a
+    /// batch on its way in and one on its way out.
     pub(super) fn new(chunks: usize) -> Result<Pool, LinkError> {
         let chunks = chunks.min(MAX_CHUNKS) + STANDING_CHUNKS;
         let bytes = chunks * CHUNK_BYTES;
@@ -120,8 +120,8 @@ impl Pool {
     /// The bytes of chunk `chunk`, to be read and changed while the kernel does neither.
     #[inline]
     pub(super) fn bytes_mut(&mut self, chunk: u32) -> &mut [u8] {
-        // SAFETY: `address` is the start of CHUNK_BYTES within the mapping; `&mut self` excludes any
-        // other reference; system calls that fill or read chunks run only between such borrows.
+        // SAFETY: `address` is the start of CHUNK_BYTES within the mapping; `&mut self` excludes
+        // any other reference; system calls that fill or read chunks run only between such borrows.
         unsafe { std::slice::from_raw_parts_mut(self.address(chunk), CHUNK_BYTES) }
     }
 }

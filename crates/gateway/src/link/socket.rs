@@ -2,14 +2,16 @@
 //!
 //! Options, and what each is for: `PACKET_VNET_HDR` (super-packets and partial checksums pass),
 //! `PACKET_IGNORE_OUTGOING` (what we send is not received), `PACKET_QDISC_BYPASS` (no second queue
-//! behind the line's), `PACKET_AUXDATA` (the VLAN tag that the kernel took off), promiscuous mode
-//! (frames are for others). Needs CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
+//! behind the line's), `PACKET_AUXDATA` (the VLAN tag that the kernel took off), `SO_TIMESTAMPNS`
+//! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs
+//! CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
 
 use std::ffi::CString;
 use std::io;
 use std::mem::{self, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::time::Duration;
 
 use super::frame::{TAG_BYTES, VNET_BYTES};
 use super::pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
@@ -21,8 +23,9 @@ pub(super) const BATCH: usize = 32;
 /// Frames that arrive while we sleep wait here: 16 MB are 10 ms at 10 Gbit/s.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 
-/// Room for one `tpacket_auxdata` control message (20 bytes, with its header and alignment).
-const CONTROL_WORDS: usize = 6;
+/// Room for two control messages with their headers and alignment: `tpacket_auxdata` (20 bytes) and
+/// `timespec` (16).
+const CONTROL_WORDS: usize = 10;
 
 /// An open socket on an interface.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(super) struct Arrival {
     pub(super) complete: bool,
     /// Protocol and tag control information of the VLAN tag that was taken off.
     pub(super) tag: Option<(u16, u16)>,
+    /// When the kernel received it, by the system's clock (CLOCK_REALTIME), since its epoch.
+    pub(super) stamp: Option<Duration>,
 }
 
 /// Frames on their way out.
@@ -104,13 +109,22 @@ impl PacketSocket {
             tx_queue_len: 0,
         };
         let on: libc::c_int = 1;
-        for (option, what) in [
-            (libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
-            (libc::PACKET_IGNORE_OUTGOING, "ignore own frames (PACKET_IGNORE_OUTGOING)"),
-            (libc::PACKET_QDISC_BYPASS, "send without a queue (PACKET_QDISC_BYPASS)"),
-            (libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
+        for (level, option, what) in [
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "have arrivals stamped (SO_TIMESTAMPNS)"),
+            (libc::SOL_PACKET, libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
+            (
+                libc::SOL_PACKET,
+                libc::PACKET_IGNORE_OUTGOING,
+                "ignore own frames (PACKET_IGNORE_OUTGOING)",
+            ),
+            (
+                libc::SOL_PACKET,
+                libc::PACKET_QDISC_BYPASS,
+                "send without a queue (PACKET_QDISC_BYPASS)",
+            ),
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
         ] {
-            socket.set(libc::SOL_PACKET, option, &on).map_err(|()| system(what))?;
+            socket.set(level, option, &on).map_err(|()| system(what))?;
         }
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
         if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
@@ -274,7 +288,7 @@ pub(super) fn wait(
     readable: bool,
     to: &PacketSocket,
     writable: bool,
-    timeout: std::time::Duration,
+    timeout: Duration,
 ) {
     let entry = |socket: &PacketSocket, wanted, events| libc::pollfd {
         // A negative descriptor is passed over.
@@ -342,12 +356,14 @@ impl Inbox {
     /// What arrived in `slot` at the last `receive`.
     pub(super) fn arrival(&self, slot: usize) -> Arrival {
         let message = &self.messages[slot];
+        let (tag, stamp) = notes(&message.msg_hdr);
         Arrival {
             slot,
             len: message.msg_len as usize,
             complete: message.msg_hdr.msg_flags & libc::MSG_TRUNC == 0
                 && message.msg_len as usize > VNET_BYTES,
-            tag: self.tag(&message.msg_hdr),
+            tag,
+            stamp,
         }
     }
 
@@ -360,31 +376,51 @@ impl Inbox {
         chunks.fill(u32::MAX);
         first
     }
+}
 
-    fn tag(&self, header: &libc::msghdr) -> Option<(u16, u16)> {
-        // SAFETY: the kernel has filled the control block that `header` points to; CMSG_FIRSTHDR
-        // yields a header within it or null, and the length says that an auxdata follows.
-        let auxdata = unsafe {
-            let control = libc::CMSG_FIRSTHDR(header).as_ref()?;
-            if control.cmsg_level != libc::SOL_PACKET
-                || control.cmsg_type != libc::PACKET_AUXDATA
-                || (control.cmsg_len as usize)
-                    < libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as _) as usize
-            {
-                return None;
+/// The VLAN tag and the time stamp among a received message's control messages.
+fn notes(header: &libc::msghdr) -> (Option<(u16, u16)>, Option<Duration>) {
+    let (mut tag, mut stamp) = (None, None);
+    // SAFETY: the kernel has filled the control block that `header` points to.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: both functions yield null or a control message within the block.
+    while let Some(control) = unsafe { next.as_ref() } {
+        match (control.cmsg_level, control.cmsg_type) {
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                tag = read::<libc::tpacket_auxdata>(control).and_then(|auxdata| tag_of(&auxdata));
             }
-            ptr::read_unaligned(libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>())
-        };
-        if auxdata.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
-            return None;
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                stamp = read::<libc::timespec>(control)
+                    .map(|time| Duration::new(time.tv_sec as u64, time.tv_nsec as u32));
+            }
+            _ => {}
         }
-        let protocol = if auxdata.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
-            libc::ETH_P_8021Q as u16
-        } else {
-            auxdata.tp_vlan_tpid
-        };
-        Some((protocol, auxdata.tp_vlan_tci))
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(header, control) };
     }
+    (tag, stamp)
+}
+
+/// What a control message carries, if it is as long as a `T`, which must be valid as any bytes.
+fn read<T: Copy>(control: &libc::cmsghdr) -> Option<T> {
+    // SAFETY: CMSG_LEN only computes.
+    let needed = unsafe { libc::CMSG_LEN(size_of::<T>() as _) };
+    // SAFETY: the length says that a `T` follows the header; alignment is not relied upon; both
+    // `T`s used here are integers all through.
+    (control.cmsg_len >= needed as _)
+        .then(|| unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast::<T>()) })
+}
+
+fn tag_of(auxdata: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+    if auxdata.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let protocol = if auxdata.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
+        libc::ETH_P_8021Q as u16
+    } else {
+        auxdata.tp_vlan_tpid
+    };
+    Some((protocol, auxdata.tp_vlan_tci))
 }
 
 impl Outbox {

@@ -2,9 +2,9 @@
 //!
 //! Added delay is an echo's round-trip time above the idle line's median. The grade is of its 95th
 //! percentile: receivers of calls size their jitter buffers so that about 95 of 100 packets come in
-//! time (WebRTC's NetEq: 0.95 to 0.97), so this is the delay that a call really gets; the median would
-//! praise a line that stutters, and the 99th percentile of 700 echoes is 7 echoes, often the measuring
-//! machine's own. A lost echo counts as later than any.
+//! time (WebRTC's NetEq: 0.95 to 0.97), so this is the delay that a call really gets; the median
+//! would praise a line that stutters, and the 99th percentile of 700 echoes is 7 echoes, often the
+//! measuring machine's own. A lost echo counts as later than any.
 
 use std::fmt::Write;
 use std::io::IsTerminal;

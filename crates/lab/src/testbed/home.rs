@@ -5,8 +5,9 @@
 //!                      +-- br-lan [gateway] wan --- home [isp] core --- net0 [server] 10.77.0.1
 //! lan2 192.168.77.12 --+   192.168.77.1     10.77.0.2
 //! ```
-//! The isp namespace carries nothing by itself: whatever joins its two interfaces (`simnel link home
-//! core ...`) is the line. No interface uses offloads, so that the line sees frames as a modem does.
+//! The isp namespace carries nothing by itself: whatever joins its two interfaces (`simnel link
+//! home core ...`) is the line. No interface uses offloads, so that the line sees frames as a modem
+//! does.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,5 +1,5 @@
-//! A sparse UDP echo: what a call or a game feels. Sends a small datagram at a regular interval, and
-//! notes when each comes back.
+//! A sparse UDP echo: what a call or a game feels. Sends a small datagram at a regular interval,
+//! and notes when each comes back.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
