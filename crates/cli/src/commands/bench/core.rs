@@ -113,9 +113,9 @@ fn measure<'a>(
     let mut times = Vec::new();
     let mut result: Option<LoadResult> = None;
     for _ in 0..args.runs {
-        let mut qdisc = build(&words, &device)
+        let mut discipline = build(&words, &device)
             .map_err(|reason| miette!(help = "see `man tc-cake` for the words", "{reason}"))?;
-        let mut workload = Workload::new(qdisc.as_mut(), &frames, input, load);
+        let mut workload = Workload::new(discipline.as_mut(), &frames, input, load);
         workload.run(args.pairs.min(10_000));
         let begin = Instant::now();
         workload.run(args.pairs);
