@@ -1,7 +1,8 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! All memory is reserved at construction and touched only as it is first used. A [`List`] is two indices; the links live in the packets
-//! themselves, so a queue costs eight bytes and moving a packet costs one cache line.
+//! All memory is reserved at construction and touched only as it is first used. A [`List`] is two
+//! indices; the links live in the packets themselves, so a queue costs eight bytes and moving a
+//! packet costs one cache line.
 //!
 //! Rule for callers: a `List` belongs to the arena that filled it, and to no other.
 
@@ -95,7 +96,8 @@ impl Arena {
         self.used == self.capacity
     }
 
-    /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is full.
+    /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is
+    /// full.
     #[inline]
     pub fn push(&mut self, list: &mut List, mut packet: Packet) -> Result<u32, Packet> {
         packet.next = NIL;

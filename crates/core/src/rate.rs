@@ -40,8 +40,8 @@ pub enum Arithmetic {
     /// The remainder of a packet's time is carried: no drift. Roots are exact.
     #[default]
     Exact,
-    /// As Linux 6.1, for comparison with its recordings: 34-bit reciprocal of the rate, each packet's
-    /// time cut to whole nanoseconds, roots of small counts by four Newton steps.
+    /// As Linux 6.1, for comparison with its recordings: 34-bit reciprocal of the rate, each
+    /// packet's time cut to whole nanoseconds, roots of small counts by four Newton steps.
     Linux,
 }
 

@@ -1,6 +1,7 @@
-//! The parser against an independent one: packets built by etherparse must come back field by field,
-//! and rewriting must leave checksums that etherparse accepts. Beside that, what must hold for bytes
-//! of any kind: no panic, nothing claimed that was not there, nothing touched but the one octet.
+//! The parser against an independent one: packets built by etherparse must come back field by
+//! field, and rewriting must leave checksums that etherparse accepts. Beside that, what must hold
+//! for bytes of any kind: no panic, nothing claimed that was not there, nothing touched but the one
+//! octet.
 
 use etherparse::{
     IpHeaders, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder, SlicedPacket,
@@ -338,7 +339,9 @@ proptest! {
     #[test]
     fn any_bytes_are_a_packet(
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
-        ethertype in prop::sample::select(vec![0u16, 0x0800, 0x86dd, 0x8100, 0x88a8, 0x8864, 0x0806]),
+        ethertype in prop::sample::select(
+            vec![0u16, 0x0800, 0x86dd, 0x8100, 0x88a8, 0x8864, 0x0806],
+        ),
         wire_len in any::<u32>(),
         header in any::<u8>(),
     ) {
@@ -367,7 +370,10 @@ proptest! {
 
     /// Fragments of one datagram share a flow, whatever is in them; IPv4's hosts survive.
     #[test]
-    fn fragments_share_a_flow(mut spec in specs(), offsets in prop::collection::vec(1u16..0x2000, 1..4)) {
+    fn fragments_share_a_flow(
+        mut spec in specs(),
+        offsets in prop::collection::vec(1u16..0x2000, 1..4),
+    ) {
         (spec.v6, spec.vlans) = (false, 0);
         let mut frame = spec.frame();
         frame[20..22].copy_from_slice(&0x2000u16.to_be_bytes());

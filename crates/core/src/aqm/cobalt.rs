@@ -1,14 +1,15 @@
 //! COBALT: CoDel, and BLUE for flows that do not listen to it.
 //!
 //! CoDel (RFC 8289) signals, by CE or by dropping, while packets have waited longer than `target`;
-//! the signals come closer together as 1/sqrt(count). COBALT's CoDel winds `count` down again in the
-//! same steps instead of jumping, whenever a signal falls due that is not needed. BLUE (Feng et al.
-//! 1999) runs beside it: each overflow of the buffer raises a drop probability by 1/256, each time
-//! the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it is
-//! there for senders that ignore marks. (Facts A.6.)
+//! the signals come closer together as 1/sqrt(count). COBALT's CoDel winds `count` down again in
+//! the same steps instead of jumping, whenever a signal falls due that is not needed. BLUE (Feng et
+//! al. 1999) runs beside it: each overflow of the buffer raises a drop probability by 1/256, each
+//! time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it
+//! is there for senders that ignore marks. (Facts A.6.)
 //!
-//! Caller's rule: [`Cobalt::should_drop`] for each packet taken from the queue, [`Cobalt::queue_empty`]
-//! when there was none to take, [`Cobalt::queue_full`] when a packet of this queue had to go for room.
+//! Caller's rule: [`Cobalt::should_drop`] for each packet taken from the queue,
+//! [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when a packet of
+//! this queue had to go for room.
 //!
 //! Work is bounded: each step down of `count` was paid for by a step up.
 
@@ -40,7 +41,8 @@ pub struct Cobalt {
     blue_timer: Time,
     /// Signals sent in this spell of congestion.
     count: u32,
-    /// 1/sqrt(count), Q0.32. Zero until the first spell, which therefore begins without a grace interval.
+    /// 1/sqrt(count), Q0.32. Zero until the first spell, which therefore begins without a grace
+    /// interval.
     rec_inv_sqrt: u32,
     /// BLUE's drop probability, Q0.32.
     p_drop: u32,
@@ -81,8 +83,8 @@ impl Cobalt {
     };
 
     /// Decides about `packet`, which is leaving the queue at `now` after `sojourn`, and marks it if
-    /// marking is enough. `bulk_flows` raises the target where the queue stands behind the bottleneck
-    /// (`ingress`): each flow needs two packets under way; zero elsewhere.
+    /// marking is enough. `bulk_flows` raises the target where the queue stands behind the
+    /// bottleneck (`ingress`): each flow needs two packets under way; zero elsewhere.
     #[inline]
     pub fn should_drop(
         &mut self,

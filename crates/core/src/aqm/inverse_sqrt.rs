@@ -3,9 +3,9 @@
 //! [`Arithmetic::Exact`] computes it by an integer square root: right to the last bit for every
 //! count. [`Arithmetic::Linux`] does as Linux's cake: a table for counts below 16, above that one
 //! Newton step from the last value, `x' = x * (3 - count * x^2) / 2`, which is 0.16 % off at 16,
-//! 0.001 % at 200, and loses bits again above 10^5. Linux up to 6.11 filled the table by four Newton
-//! steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %; so do we, since that
-//! is what the recordings show.
+//! 0.001 % at 200, and loses bits again above 10^5. Linux up to 6.11 filled the table by four
+//! Newton steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %; so do we,
+//! since that is what the recordings show.
 
 use crate::rate::Arithmetic;
 

@@ -133,8 +133,8 @@ pub trait Qdisc {
     /// means now. Calling early is harmless, calling late costs only quality.
     fn next_event(&self) -> Option<Time>;
 
-    /// Where the packet that `dequeue` last returned had stood: tier and queue. None for disciplines
-    /// that have neither.
+    /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
+    /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {
         None
     }

@@ -5,8 +5,8 @@
 //! clock behind a busy queue is left there, so a driver that wakes late catches up.
 //!
 //! Behind the bottleneck (`ingress`) dropped packets are charged too. So that drops alone can never
-//! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the rate:
-//! sending is blocked only while both are ahead. (Facts A.4.)
+//! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the
+//! rate: sending is blocked only while both are ahead. (Facts A.4.)
 
 use crate::rate::ByteTime;
 use crate::time::{Span, Time};

@@ -1,9 +1,9 @@
 //! Bytes to descriptors, and ECN/DSCP back into bytes.
 //!
-//! [`Classifier::classify`] parses a frame once and hashes it once. Two fast paths, for IPv4 without
-//! options and IPv6 without extension headers carrying TCP or UDP, read fixed offsets behind one
-//! bounds check; everything else (tags, tunnels, fragments, damage) takes the general walk out of
-//! line ([`link`](LinkLayer), `ip`). A test holds both to the same result.
+//! [`Classifier::classify`] parses a frame once and hashes it once. Two fast paths, for IPv4
+//! without options and IPv6 without extension headers carrying TCP or UDP, read fixed offsets
+//! behind one bounds check; everything else (tags, tunnels, fragments, damage) takes the general
+//! walk out of line ([`link`](LinkLayer), `ip`). A test holds both to the same result.
 //!
 //! Every frame becomes a valid [`Packet`], however damaged or short: what is not understood is left
 //! out, and a flag is set only for what was certainly found. Never a panic, never an allocation.
@@ -28,7 +28,8 @@ use crate::packet::{Flags, Packet};
 use ip::{protocol, Walk, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
 use link::{Network, ETHERNET_HEADER, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 
-/// Protocol number under which frames without IP are hashed: reserved by IANA, so no IP flow has it.
+/// Protocol number under which frames without IP are hashed: reserved by IANA, so no IP flow has
+/// it.
 const NOT_IP: u8 = 255;
 
 /// Turns bytes into descriptors.
@@ -45,9 +46,10 @@ impl Classifier {
 
     /// Describes the packet that starts with `bytes` (128 are enough for all common headers).
     ///
-    /// `wire_len` is the packet's true length in bytes, counted from the first of `bytes`; a capture
-    /// may be shorter. `handle` is the owner's name for the packet. `truesize` is an estimate, and
-    /// mark, class and super-packet fields are zero: an owner that knows better sets them.
+    /// `wire_len` is the packet's true length in bytes, counted from the first of `bytes`; a
+    /// capture may be shorter. `handle` is the owner's name for the packet. `truesize` is an
+    /// estimate, and mark, class and super-packet fields are zero: an owner that knows better sets
+    /// them.
     #[inline]
     pub fn classify(&self, link: LinkLayer, bytes: &[u8], wire_len: u32, handle: u64) -> Packet {
         let fast = match link {

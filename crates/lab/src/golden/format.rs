@@ -131,8 +131,8 @@ pub struct FlowKeys {
     pub ipv6: bool,
     /// The flow hash (`hash=`).
     pub hash: u32,
-    /// The source address as the kernel hashes it (not `srchash=`: see `host_hash`); as recorded where
-    /// the recording has no key, 0 where it has neither.
+    /// The source address as the kernel hashes it (not `srchash=`: see `host_hash`); as recorded
+    /// where the recording has no key, 0 where it has neither.
     pub src_hash: u32,
     /// The same of the destination address.
     pub dst_hash: u32,

@@ -1,11 +1,12 @@
 //! The hash by which Linux's cake tells hosts apart.
 //!
-//! A recording prints `srchash=` and `dsthash=`, computed over flow keys without a network protocol;
-//! the kernel hashes with it, and so indexes its host table (and, in the modes that hash hosts only,
-//! its queues) by another number. That number is rebuilt here from the recording's hash key:
-//! SipHash-2-4 over the flow keys' fixed layout, all zero but the protocol and one address, which
-//! stands in the second place since Linux puts the two in order first. It was found by looking for
-//! the layout that gives the printed hashes; with the protocol in it, it gives the printed queues.
+//! A recording prints `srchash=` and `dsthash=`, computed over flow keys without a network
+//! protocol; the kernel hashes with it, and so indexes its host table (and, in the modes that hash
+//! hosts only, its queues) by another number. That number is rebuilt here from the recording's hash
+//! key: SipHash-2-4 over the flow keys' fixed layout, all zero but the protocol and one address,
+//! which stands in the second place since Linux puts the two in order first. It was found by
+//! looking for the layout that gives the printed hashes; with the protocol in it, it gives the
+//! printed queues.
 
 use std::hash::Hasher;
 use std::net::IpAddr;

@@ -7,8 +7,8 @@
 //! with the same flow hashes and the same random numbers; [`compare`] finds the first event that
 //! differs; the [`Ledger`] lists the deviations that we chose, with reasons.
 //!
-//! Nothing here knows any discipline: a [`Factory`] makes one from the recording's `tc` words; [`build`]
-//! is the one that knows all of ours.
+//! Nothing here knows any discipline: a [`Factory`] makes one from the recording's `tc` words;
+//! [`build`] is the one that knows all of ours.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! Which queued acknowledgement a new packet of the same connection makes redundant.
 //!
-//! On a line with a slow uplink, acknowledgements of downloads can fill it. TCP's are cumulative, so
-//! all but the last few that wait in a queue say nothing new. An acknowledgement may go if the packet
-//! just queued acknowledges at least as much, including every SACKed range, and no flag, option or
-//! payload would be lost with it. The conservative filter drops the older of two such; the
-//! aggressive one also drops a single one directly before the newcomer, if their ECN echoes are
+//! On a line with a slow uplink, acknowledgements of downloads can fill it. TCP's are cumulative,
+//! so all but the last few that wait in a queue say nothing new. An acknowledgement may go if the
+//! packet just queued acknowledges at least as much, including every SACKed range, and no flag,
+//! option or payload would be lost with it. The conservative filter drops the older of two such;
+//! the aggressive one also drops a single one directly before the newcomer, if their ECN echoes are
 //! alike. (Piece of CAKE, section III-D; facts A.10.)
 //!
 //! One scan of one queue a packet, from its head: bounded by the queue's length.

@@ -1,9 +1,9 @@
 //! `autorate-ingress`: the rate follows what arrives.
 //!
-//! Between bursts the bytes of the last window give a bandwidth; a moving average that follows rises
-//! quickly is the capacity estimate, and the shaper is set to 15/16 of it, at most every 250 ms.
-//! Linux forgot for years to note the time of the last change, so the pause was without effect; here
-//! it holds. (Facts A.11.)
+//! Between bursts the bytes of the last window give a bandwidth; a moving average that follows
+//! rises quickly is the capacity estimate, and the shaper is set to 15/16 of it, at most every 250
+//! ms. Linux forgot for years to note the time of the last change, so the pause was without effect;
+//! here it holds. (Facts A.11.)
 
 use super::tins::ewma;
 use crate::rate::Rate;

@@ -1,8 +1,8 @@
 //! The load of each host: how many flows that count it has in this tier, as source and destination.
 //!
 //! A set-associative table like the flows' (1024 places, 8 ways): a place keeps its tag for as long
-//! as a flow counts there. A set whose places are all taken shares the original one. (Facts A.7, A.8;
-//! Piece of CAKE, section III-B.1.)
+//! as a flow counts there. A set whose places are all taken shares the original one. (Facts A.7,
+//! A.8; Piece of CAKE, section III-B.1.)
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -35,7 +35,8 @@ impl Hosts {
         Hosts { table: vec![Host::default(); places as usize].into_boxed_slice() }
     }
 
-    /// The place of the host with `hash`: the one that has its tag, else one that no flow counts in.
+    /// The place of the host with `hash`: the one that has its tag, else one that no flow counts
+    /// in.
     pub(super) fn find(&mut self, end: End, hash: u32) -> u16 {
         let end = end as usize;
         let home = hash as usize & (self.table.len() - 1);

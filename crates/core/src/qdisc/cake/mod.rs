@@ -7,8 +7,9 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: [`tins`] (tiers), [`flows`] (set-associative queues), [`hosts`] (host loads), `overflow`
-//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
+//! The parts: [`tins`] (tiers), [`flows`] (set-associative queues), [`hosts`] (host loads),
+//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
+//! AQM
 //! `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
@@ -352,7 +353,8 @@ impl Cake {
 
     /// Drops heads of the longest queues until memory is within its limit and a slot is free.
     ///
-    /// Ends: a fresh heap has a queue with packets at its top, so at least each second round drops one.
+    /// Ends: a fresh heap has a queue with packets at its top, so at least each second round drops
+    /// one.
     #[cold]
     fn make_room(&mut self, now: Time, owner: &mut dyn PacketOwner) {
         while self.memory > self.memory_limit || self.arena.is_full() {

@@ -1,13 +1,14 @@
 //! The longest queue of all tiers, for when the buffer overflows.
 //!
-//! A binary max-heap over all queues by their bytes. Keeping it costs something with each packet, so
-//! it is built at the first overflow and kept up only while overflows recur (Linux gives up after
-//! 65535 packets without one). Between queues of equal length the heap's shape decides; it starts
-//! as Linux's does, tier by tier within queue by queue over all eight tiers. (Facts A.9.)
+//! A binary max-heap over all queues by their bytes. Keeping it costs something with each packet,
+//! so it is built at the first overflow and kept up only while overflows recur (Linux gives up
+//! after 65535 packets without one). Between queues of equal length the heap's shape decides; it
+//! starts as Linux's does, tier by tier within queue by queue over all eight tiers. (Facts A.9.)
 //!
-//! As in Linux, a queue that has shrunk moves down only until the first queue that is no longer than
-//! what it has just let pass, in general one level. So the top is the longest queue whenever the heap was just
-//! built, and later may be merely a long one; an empty one there makes the heap be built anew.
+//! As in Linux, a queue that has shrunk moves down only until the first queue that is no longer
+//! than what it has just let pass, in general one level. So the top is the longest queue whenever
+//! the heap was just built, and later may be merely a long one; an empty one there makes the heap
+//! be built anew.
 
 use alloc::boxed::Box;
 
