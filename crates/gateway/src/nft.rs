@@ -128,21 +128,29 @@ impl Table {
     ) -> Result<Table, Error> {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(interface);
-        // A kernel without XFRM knows no security paths, and needs no exception for them.
-        let attempt = |xfrm| {
+        let attempt = |kernel: Kernel| {
             let mut batch = Batch::new(&name);
             batch.table();
             if let Some(queue) = download {
-                batch.direction(&ARRIVE, interface, queue, bits, xfrm);
+                batch.direction(&ARRIVE, interface, queue, bits, kernel);
             }
             if let Some(queue) = upload {
-                batch.direction(&LEAVE, interface, queue, bits, xfrm);
+                batch.direction(&LEAVE, interface, queue, bits, kernel);
             }
             batch.commit(&socket)
         };
-        let result = match attempt(true) {
-            Err((_, e)) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => attempt(false),
-            other => other,
+        let mut kernel = Kernel { queue_expression: true, security_paths: true };
+        let result = loop {
+            let result = attempt(kernel);
+            match result.as_ref().map_err(|(_, e)| e.raw_os_error()) {
+                Err(Some(libc::ENOENT)) if kernel.queue_expression => {
+                    kernel.queue_expression = false;
+                }
+                Err(Some(libc::EOPNOTSUPP)) if kernel.security_paths => {
+                    kernel.security_paths = false;
+                }
+                _ => break result,
+            }
         };
         match result {
             Ok(()) => Ok(Table { socket, name, queues: true }),
@@ -178,6 +186,15 @@ impl Table {
             Ok(()) => Ok(()),
         }
     }
+}
+
+/// What the kernel was built with; found out by trying.
+#[derive(Clone, Copy)]
+struct Kernel {
+    /// CONFIG_NFT_QUEUE. Without it, iptables' NFQUEUE target does the same through nft_compat.
+    queue_expression: bool,
+    /// CONFIG_XFRM. Without it there are no security paths, and no exception for them is needed.
+    security_paths: bool,
 }
 
 /// Where one direction's chains stand.
@@ -275,7 +292,7 @@ impl<'a> Batch<'a> {
         interface: &str,
         queue: u16,
         bits: MarkBits,
-        xfrm: bool,
+        kernel: Kernel,
     ) {
         self.chain(place.queue_chain, place.hook, place.priority);
         self.chain(place.act_chain, place.hook, place.priority + 1);
@@ -288,14 +305,14 @@ impl<'a> Batch<'a> {
         });
         self.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
-            if xfrm {
+            if kernel.security_paths {
                 match place.hook {
                     PREROUTING => rule.meta(SECURITY_PATH),
                     _ => rule.route(ROUTE_TRANSFORM),
                 }
                 rule.compare(EQUAL, &[0]);
             }
-            rule.queue(queue);
+            rule.queue(queue, kernel.queue_expression);
         });
 
         // The common case first: nothing to do.
@@ -423,11 +440,21 @@ impl Rule<'_> {
         });
     }
 
-    fn queue(&mut self, number: u16) {
-        self.expression("queue", |w| {
-            w.attribute(1, &number.to_be_bytes());
-            w.attribute(2, &1u16.to_be_bytes());
-            w.attribute(3, &1u16.to_be_bytes()); // bypass: nobody listening means accept
+    /// Bypass in both forms: nobody listening means accept.
+    fn queue(&mut self, number: u16, native: bool) {
+        if native {
+            return self.expression("queue", |w| {
+                w.attribute(1, &number.to_be_bytes());
+                w.attribute(2, &1u16.to_be_bytes());
+                w.attribute(3, &1u16.to_be_bytes());
+            });
+        }
+        self.expression("target", |w| {
+            // struct xt_NFQ_info_v3 in host order, padded to eight bytes: number, queues, flags.
+            let words = [number, 1, 1, 0];
+            w.string(1, "NFQUEUE");
+            w.number(2, 3);
+            w.attribute(3, &words.map(u16::to_ne_bytes).concat());
         });
     }
 
@@ -471,7 +498,7 @@ fn explain(sequence: u32, error: io::Error, interface: &str, table: &str) -> Err
             fix: "Linux 5.12 or later, with nf_tables' inet family",
         },
         (_, libc::ENOENT) => Error::KernelLacks {
-            what: "an nftables expression that the rules need (nft_queue)",
+            what: "both nft_queue and xt_NFQUEUE with nft_compat, one of which the rules need",
             fix: "`modprobe nft_queue` (OpenWrt: the package kmod-nft-queue)",
         },
         _ => Error::system(format!("creating the nftables table {table} (step {sequence})"), error),

@@ -58,6 +58,12 @@ impl World {
                 std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap();
             });
         }
+        // IPv6 speaks once its link-local addresses are known to be nobody else's.
+        let start = Instant::now();
+        while ["c", "g", "s"].iter().any(|place| world.ip(place, "-6 addr show tentative") != "") {
+            assert!(start.elapsed() < Duration::from_secs(5), "addresses stay tentative");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         world.ip("c", "route add default via 10.77.1.1");
         world.ip("c", "-6 route add default via fd77:1::1");
         world.ip("s", "route add 10.77.1.0/24 via 10.77.2.1");
