@@ -39,6 +39,9 @@ use crate::sys;
 
 /// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
 const BATCH_BELOW: Span = Span::from_micros(60);
+/// While the next packet is due sooner than this, arrivals wait for it too: the shaper would not let
+/// them go earlier, and each would cost a wake-up. Sojourn times are short by so much at most.
+const ARRIVALS_WAIT_BELOW: Span = Span::from_micros(250);
 /// Receive calls (of 64 packets) in one turn, so that a flood does not keep due packets waiting.
 const RECEIVES_PER_TURN: usize = 4;
 /// Packets released in one turn, so that arrivals are not kept waiting.
@@ -508,7 +511,7 @@ impl Worker {
         let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
         self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
         let forfeit = late.saturating_sub(self.tuning.catch_up);
-        self.behind = self.behind + forfeit;
+        self.behind += forfeit;
         self.counters.forfeited += forfeit;
         self.due.take()
     }
@@ -585,8 +588,11 @@ impl Worker {
             }
         } else if next > now {
             self.planned = Some(next);
-            let sleep = next.since(now).saturating_sub(self.tuning.spin);
-            let interrupted = sleep > Span::ZERO && sys::wait(&[wake, socket], Some(sleep)) != 0;
+            let gap = next.since(now);
+            let sleep = gap.saturating_sub(self.tuning.spin);
+            let fds = [wake, socket];
+            let fds = if gap < ARRIVALS_WAIT_BELOW { &fds[..1] } else { &fds[..] };
+            let interrupted = sleep > Span::ZERO && sys::wait(fds, Some(sleep)) != 0;
             self.slept = sys::now();
             while self.tuning.spin > Span::ZERO && !interrupted && self.now() < next {
                 std::hint::spin_loop();

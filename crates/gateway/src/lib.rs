@@ -12,6 +12,7 @@
 //! promise in `datapath`.
 
 mod classify;
+pub mod config;
 pub mod control;
 pub mod daemon;
 mod datapath;

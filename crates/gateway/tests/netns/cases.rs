@@ -3,6 +3,8 @@
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use simnel_gateway::Direction;
@@ -22,7 +24,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", show_change_and_down),
     ("reloading_changes_what_runs", reloading_changes_what_runs),
-    ("inner_addresses_of_masqueraded_flows_pass_both_ways", masquerade),
+    ("masqueraded_flows_are_shaped", masquerade),
 ];
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,7 +34,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const SHARE_V4: f64 = 1448.0 / 1514.0;
 const SHARE_V6: f64 = 1428.0 / 1514.0;
 
-/// Goodput must be within 3 % of the ideal; the exact figure is for `measure`.
+/// The rate must be within 3 % of the ideal; the exact figure is for `measure`.
 fn assert_rate(what: &str, rate: f64, ideal: f64) {
     let off = rate / ideal - 1.0;
     println!("  {what}: {:.3} of {:.3} Mbit/s ({:+.2} %)", rate / 1e6, ideal / 1e6, off * 100.0);
@@ -43,22 +45,21 @@ fn both_directions_are_shaped_v4_and_v6() {
     let mut world = World::new();
     world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
     let (up, down) = (8e6, 20e6);
-    for (server, share) in [("10.77.2.2", SHARE_V4), ("fd77:2::2", SHARE_V6)] {
+    for server in ["10.77.2.2", "fd77:2::2"] {
         let upload = Transfer::start(&world, "c", "s", address(server, 5001), false);
         std::thread::sleep(WARM_UP);
-        assert_rate(&format!("{server} up"), upload.rate(SECOND * 2), up * share);
+        assert_rate(&format!("{server} up"), world.wire_rate("s", "wan0", SECOND * 2), up);
         let download = Transfer::start(&world, "s", "c", address(server, 5002), true);
         std::thread::sleep(WARM_UP);
-        // Acknowledgements take part of the other direction, and wait behind its packets.
-        let (before, start) = (download.bytes(), Instant::now());
-        let both_up = upload.rate(SECOND * 2);
-        let both_down = (download.bytes() - before) as f64 * 8.0 / start.elapsed().as_secs_f64();
+        // Acknowledgements wait behind the packets of the other direction, which slows both.
+        let both_up = world.wire_rate("s", "wan0", SECOND);
+        let both_down = world.wire_rate("c", "lan0", SECOND);
         println!("  {server} both: {:.3} and {:.3} Mbit/s", both_up / 1e6, both_down / 1e6);
-        assert!((0.6..=1.01).contains(&(both_up / (up * share))), "{both_up}");
-        assert!((0.6..=1.01).contains(&(both_down / (down * share))), "{both_down}");
+        assert!((0.6..=1.01).contains(&(both_up / up)), "{both_up}");
+        assert!((0.6..=1.01).contains(&(both_down / down)), "{both_down}");
         upload.end();
         std::thread::sleep(SECOND);
-        assert_rate(&format!("{server} down"), download.rate(SECOND * 2), down * share);
+        assert_rate(&format!("{server} down"), world.wire_rate("c", "lan0", SECOND * 2), down);
         download.end();
     }
     world.stop();
@@ -70,11 +71,14 @@ fn the_routers_own_traffic_is_shaped() {
     for (server, share) in [("10.77.2.2", SHARE_V4), ("fd77:2::2", SHARE_V6)] {
         let upload = Transfer::start(&world, "g", "s", address(server, 5001), false);
         std::thread::sleep(WARM_UP);
-        assert_rate(&format!("{server} own up"), upload.rate(SECOND * 2), 8e6 * share);
+        assert_rate(&format!("{server} own up"), world.wire_rate("s", "wan0", SECOND * 2), 8e6);
         upload.end();
         let download = Transfer::start(&world, "s", "g", address(server, 5002), true);
         std::thread::sleep(WARM_UP);
-        assert_rate(&format!("{server} own down"), download.rate(SECOND * 2), 20e6 * share);
+        // Behind the shaper there is only the application.
+        let rate = download.rate(SECOND * 4);
+        println!("  {server} own down: {:.3} Mbit/s", rate / 1e6);
+        assert!((0.9..1.05).contains(&(rate / (20e6 * share))), "{rate}");
         download.end();
     }
     world.stop();
@@ -88,8 +92,8 @@ fn masquerade() {
     world.nft(&["add", "rule", "ip", "nat", "post", "oifname", "wan0", "masquerade"]);
     world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
-    std::thread::sleep(SECOND);
-    assert_rate("masqueraded up", upload.rate(SECOND * 2), 8e6 * SHARE_V4);
+    std::thread::sleep(WARM_UP);
+    assert_rate("masqueraded up", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
     upload.end();
     world.stop();
 }
@@ -198,16 +202,15 @@ fn two_interfaces_at_once() {
     let first = Transfer::start(&world, "g", "s", address("10.77.2.2", 5001), false);
     let second = Transfer::start(&world, "g", "s", address("10.77.3.2", 5002), false);
     std::thread::sleep(WARM_UP);
-    let (before, start) = (second.bytes(), Instant::now());
-    assert_rate("wan0", first.rate(SECOND * 2), 8e6 * SHARE_V4);
-    let rate = (second.bytes() - before) as f64 * 8.0 / start.elapsed().as_secs_f64();
-    assert_rate("wan1", rate, 16e6 * SHARE_V4);
+    // On the wire: what arrives in order jumps whenever TCP has filled a gap.
+    assert_rate("wan0 on the wire", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+    assert_rate("wan1 on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
     // One ends, the other goes on.
     world.client("wan0").down().unwrap();
     // Removing chains makes the kernel drop what the other interface had queued.
     std::thread::sleep(WARM_UP);
     assert!(first.rate(SECOND) > 50e6, "wan0 is still shaped");
-    assert_rate("wan1 alone", second.rate(SECOND * 2), 16e6 * SHARE_V4);
+    assert_rate("wan1 alone, on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
     first.end();
     second.end();
     world.stop();
@@ -259,17 +262,21 @@ fn marks_and_washing_reach_the_far_side() {
             ("g", "s", "10.77.2.2"),
         ] {
             let at = address(bind, 6001);
+            let arrived = Arc::new(AtomicBool::new(false));
+            let done = Arc::clone(&arrived);
             let (ready, wait) = std::sync::mpsc::channel();
             let receiver = world.spawn(to, move || {
                 let socket = UdpSocket::bind(at).unwrap();
-                socket.set_read_timeout(Some(SECOND)).unwrap();
+                socket.set_read_timeout(Some(SECOND * 3)).unwrap();
                 match at.is_ipv4() {
                     true => option(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
                     false => option(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
                 }
                 ready.send(()).unwrap();
                 // A wrong header checksum would not get here.
-                receive_tos(&socket)
+                let result = receive_tos(&socket);
+                done.store(true, Ordering::Relaxed);
+                result
             });
             wait.recv().unwrap();
             world.within(from, move || {
@@ -279,7 +286,11 @@ fn marks_and_washing_reach_the_far_side() {
                     true => option(&socket, libc::IPPROTO_IP, libc::IP_TOS, sent.into()),
                     false => option(&socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, sent.into()),
                 }
-                socket.send_to(b"odd length!", at).unwrap();
+                // Neighbours may not know each other yet.
+                while !arrived.load(Ordering::Relaxed) {
+                    socket.send_to(b"odd length!", at).unwrap();
+                    std::thread::sleep(Duration::from_millis(20));
+                }
             });
             let (bytes, tos) = receiver
                 .join()
@@ -428,10 +439,10 @@ fn show_change_and_down() {
     // In place, and by replacement (the stand-in takes a limit of 7 for another discipline).
     client.change(Direction::Upload, "shaper rate 16000kbit limit 90").unwrap();
     std::thread::sleep(SECOND);
-    assert_rate("changed", upload.rate(SECOND), 16e6 * SHARE_V4);
+    assert_rate("changed", world.wire_rate("s", "wan0", SECOND), 16e6);
     client.change(Direction::Upload, "shaper rate 4000kbit limit 7").unwrap();
     std::thread::sleep(SECOND);
-    assert_rate("replaced", upload.rate(SECOND * 2), 4e6 * SHARE_V4);
+    assert_rate("replaced", world.wire_rate("s", "wan0", SECOND * 2), 4e6);
     let error = client.change(Direction::Upload, "shaper rote 1kbit").unwrap_err().to_string();
     assert!(error.contains("unknown word `rote`"), "{error}");
 

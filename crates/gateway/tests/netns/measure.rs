@@ -1,6 +1,6 @@
 //! Figures of a release build: `GW_MEASURE=1 cargo test --release -p simnel-gateway --test netns`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use simnel_gateway::control::Entry;
 use simnel_gateway::Direction;
@@ -51,7 +51,12 @@ fn accuracy(world: &mut World, kbit: u64, seconds: u64) {
     let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
     let before = entry(world, Direction::Upload);
-    let rate = upload.rate(Duration::from_secs(seconds));
+    let (start, start_bytes) = (Instant::now(), upload.bytes());
+    let mut most = 0.0f64;
+    for _ in 0..seconds {
+        most = most.max(world.wire_rate("s", "wan0", Duration::from_secs(1)));
+    }
+    let rate = (upload.bytes() - start_bytes) as f64 * 8.0 / start.elapsed().as_secs_f64();
     let after = entry(world, Direction::Upload);
     upload.end();
     world.stop();
@@ -60,12 +65,13 @@ fn accuracy(world: &mut World, kbit: u64, seconds: u64) {
     let cpu = after.datapath.cpu.0 - before.datapath.cpu.0;
     println!(
         "{kbit} kbit: goodput {:.3} Mbit/s, ideal {:.3} ({:+.2} %), {:.2} µs CPU a packet, \
-         {:.1} packets a turn, forfeited {} µs, lateness {:?}",
+         {:.1} packets a turn, most in a second {:+.3} %, forfeited {} µs, lateness {:?}",
         rate / 1e6,
         ideal / 1e6,
         (rate / ideal - 1.0) * 100.0,
         cpu as f64 / 1000.0 / packets as f64,
         packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
+        (most / (kbit as f64 * 1000.0) - 1.0) * 100.0,
         (after.datapath.forfeited.0 - before.datapath.forfeited.0) / 1000,
         after.datapath.lateness,
     );

@@ -45,8 +45,8 @@ impl Transfer {
             }
         };
         let (listening, connecting) = if pull { (from, to) } else { (to, from) };
-        let work: [(_, Box<dyn FnOnce(TcpStream) + Send>); 2] =
-            [(from, Box::new(send)), (to, Box::new(receive))];
+        type Work = Box<dyn FnOnce(TcpStream) + Send>;
+        let work: [(&str, Work); 2] = [(from, Box::new(send)), (to, Box::new(receive))];
         let mut wait = Some(wait);
         let mut threads = Vec::new();
         let mut work: Vec<_> = work.into();

@@ -37,6 +37,13 @@ impl World {
         let world = World { prefix, control, daemon: None };
         for place in ["c", "g", "s"] {
             run(&format!("ip netns add {}", world.ns(place)));
+            // Nobody else can have an address here, so none need be asked for.
+            world.within(place, || {
+                for scope in ["all", "default"] {
+                    std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/accept_dad"), "0")
+                        .unwrap();
+                }
+            });
             world.ip(place, "link set lo up");
         }
         for (line, left, right, net) in
@@ -58,9 +65,11 @@ impl World {
                 std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap();
             });
         }
-        // IPv6 speaks once its link-local addresses are known to be nobody else's.
         let start = Instant::now();
-        while ["c", "g", "s"].iter().any(|place| world.ip(place, "-6 addr show tentative") != "") {
+        while ["c", "g", "s"]
+            .iter()
+            .any(|place| !world.ip(place, "-6 addr show tentative").is_empty())
+        {
             assert!(start.elapsed() < Duration::from_secs(5), "addresses stay tentative");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -88,6 +97,22 @@ impl World {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "nft {words:?}: {errors}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Bytes with Ethernet headers that an interface has received.
+    fn wire_bytes(&self, place: &str, interface: &str) -> u64 {
+        let text = self.ip(place, &format!("-s link show {interface}"));
+        let after = text.split("RX:").nth(1).unwrap().lines().nth(1).unwrap();
+        after.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// What it receives over `time` from now, in bit/s. Unlike what arrives in order, this does not jump
+    /// when TCP fills a gap.
+    pub fn wire_rate(&self, place: &str, interface: &str, time: Duration) -> f64 {
+        let (start, before) = (Instant::now(), self.wire_bytes(place, interface));
+        std::thread::sleep(time);
+        let bytes = self.wire_bytes(place, interface) - before;
+        bytes as f64 * 8.0 / start.elapsed().as_secs_f64()
     }
 
     /// A thread in a namespace.
