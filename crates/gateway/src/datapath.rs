@@ -24,16 +24,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::packet::Flags;
-use simnel_core::qdisc::{cake, ConfigError, DropReason, PacketOwner};
+use simnel_core::qdisc::ConfigError;
 use simnel_core::tc::stats::Snapshot;
 use simnel_core::tc::Config;
-use simnel_core::wire::tcp::AckView;
-use simnel_core::{Packet, Qdisc, Span, Time};
+use simnel_core::{Qdisc, Span, Time};
 
 use crate::classify;
 use crate::nfqueue::{Event, Receiver, Verdicts};
 use crate::nft::MarkBits;
+use crate::owner::{id, AckViews, Leaving, Owner};
 use crate::seqlock::SeqLock;
 use crate::sys;
 
@@ -209,116 +208,6 @@ impl Remote {
     }
 }
 
-/// What becomes of a packet that leaves the discipline sideways.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaving {
-    /// It is dropped.
-    Drop,
-    /// `reset` hands it over to us.
-    Collect,
-}
-
-/// The packets' owner: verdicts, and TCP headers for the ACK filter.
-struct Owner {
-    verdicts: Verdicts,
-    bits: MarkBits,
-    views: AckViews,
-    leaving: Leaving,
-    collected: Vec<Packet>,
-    released: u64,
-    dropped: u64,
-    marked: u64,
-    washed: u64,
-}
-
-impl Owner {
-    #[inline]
-    fn release(&mut self, packet: &Packet) {
-        self.views.free(packet);
-        self.released += 1;
-        let mut bits = 0;
-        if packet.flags.has(Flags::MARKED) {
-            bits |= self.bits.ce();
-            self.marked += 1;
-        }
-        if packet.flags.has(Flags::WASHED) {
-            bits |= self.bits.wash();
-            self.washed += 1;
-        }
-        let mark = (bits != 0).then_some(packet.mark & !self.bits.mask() | bits);
-        self.verdicts.accept(id(packet), mark);
-    }
-}
-
-impl PacketOwner for Owner {
-    fn dropped(&mut self, packet: Packet, reason: DropReason) {
-        if self.leaving == Leaving::Collect && reason == DropReason::Reset {
-            self.collected.push(packet);
-            return;
-        }
-        self.views.free(&packet);
-        self.dropped += 1;
-        self.verdicts.drop(id(&packet));
-    }
-
-    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
-        self.views.get(packet)
-    }
-}
-
-/// The kernel's number of a packet: the lower half of its handle.
-#[inline]
-fn id(packet: &Packet) -> u32 {
-    packet.handle as u32
-}
-
-/// TCP headers of queued packets, while the ACK filter is on. The upper half of a handle is the slot
-/// plus one, or zero.
-#[derive(Default)]
-struct AckViews {
-    on: bool,
-    slots: Box<[AckView]>,
-    free: Vec<u32>,
-    missing: u64,
-}
-
-impl AckViews {
-    /// Follows the settings; allocates when the filter is first turned on.
-    fn follow(&mut self, config: &Config, capacity: u32) {
-        self.on = matches!(config, Config::Cake(p) if p.ack_filter != cake::AckFilter::Off);
-        if self.on && self.slots.is_empty() {
-            self.slots = vec![AckView::default(); capacity as usize].into_boxed_slice();
-            self.free = (0..capacity).rev().collect();
-        }
-    }
-
-    #[inline]
-    fn keep(&mut self, packet: &mut Packet, bytes: &[u8]) {
-        if !self.on || !packet.flags.has(Flags::TCP) {
-            return;
-        }
-        let Some(view) = classify::ack_view(bytes) else { return };
-        let Some(slot) = self.free.pop() else {
-            self.missing += 1;
-            return;
-        };
-        self.slots[slot as usize] = view;
-        packet.handle |= u64::from(slot + 1) << 32;
-    }
-
-    fn get(&self, packet: &Packet) -> Option<AckView> {
-        let slot = (packet.handle >> 32).checked_sub(1)?;
-        self.slots.get(slot as usize).copied()
-    }
-
-    #[inline]
-    fn free(&mut self, packet: &Packet) {
-        if let Some(slot) = (packet.handle >> 32).checked_sub(1) {
-            self.free.push(slot as u32);
-        }
-    }
-}
-
 /// The thread's own state.
 pub(crate) struct Worker {
     receiver: Receiver,
@@ -361,17 +250,7 @@ impl Worker {
         });
         let mut views = AckViews::default();
         views.follow(&config, tuning.queue_length);
-        let owner = Owner {
-            verdicts,
-            bits,
-            views,
-            leaving: Leaving::Drop,
-            collected: Vec::new(),
-            released: 0,
-            dropped: 0,
-            marked: 0,
-            washed: 0,
-        };
+        let owner = Owner::new(verdicts, bits, views);
         let worker = Worker {
             receiver,
             qdisc,

@@ -1,7 +1,7 @@
 //! The live gateway: disciplines of `simnel-core` on a real interface of a stock Linux kernel.
 //!
 //! [`Gateway::up`] puts one interface's traffic, in both directions, through disciplines; packets stay
-//! in the kernel, which hands their headers to us and waits for verdicts. [`daemon::run`] keeps
+//! in the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`] keeps
 //! gateways running, answers the control socket and handles signals; [`control::Client`] is the other
 //! end of that socket. [`config`] reads `/etc/simnel/simnel.toml`.
 //!
@@ -22,6 +22,7 @@ mod netlink;
 mod nfqueue;
 mod nft;
 mod offload;
+mod owner;
 mod report;
 mod seqlock;
 mod sys;

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::netlink::{Attributes, Socket, Writer};
+use crate::netlink::{Attributes, Message, Socket, Writer};
 use crate::sys;
 
 /// Warnings about `interface`, one sentence or two each. Whatever cannot be found out gives none.
@@ -33,27 +33,28 @@ fn flowtables(interface: &str) -> io::Result<Vec<String>> {
     writer.begin(GET_FLOWTABLE, libc::NLM_F_DUMP, 1, 0, 0);
     writer.finish();
     let mut found = Vec::new();
-    Socket::open()?.dump(&writer, |message| {
-        let (mut table, mut name, mut ours) = (String::new(), String::new(), false);
-        for (kind, data) in message.attributes() {
-            match kind {
-                1 => table = text(data),
-                2 => name = text(data),
-                // hook { devices { name, name, … } }
-                3 => {
-                    let devices = Attributes(data).filter(|(kind, _)| *kind == 3);
-                    ours = devices
-                        .flat_map(|(_, list)| Attributes(list))
-                        .any(|(_, device)| text(device) == interface);
-                }
-                _ => {}
-            }
-        }
-        if ours {
-            found.push(format!("flowtable `{name}` of table `{table}`"));
-        }
-    })?;
+    Socket::open()?.dump(&writer, |message| found.extend(flowtable(&message, interface)))?;
     Ok(found)
+}
+
+/// What a message says of a flowtable, if `interface` is among its devices.
+fn flowtable(message: &Message<'_>, interface: &str) -> Option<String> {
+    let (mut table, mut name, mut ours) = (String::new(), String::new(), false);
+    for (kind, data) in message.attributes() {
+        match kind {
+            1 => table = text(data),
+            2 => name = text(data),
+            // hook { devices { name, name, … } }
+            3 => {
+                ours = Attributes(data)
+                    .filter(|(kind, _)| *kind == 3)
+                    .flat_map(|(_, list)| Attributes(list))
+                    .any(|(_, device)| text(device) == interface);
+            }
+            _ => {}
+        }
+    }
+    ours.then(|| format!("flowtable `{name}` of table `{table}`"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -95,4 +96,30 @@ fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
     features[4..8].copy_from_slice(&(blocks as u32).to_ne_bytes());
     sys::ethtool(interface, &mut features)?;
     Ok(number(&features, 8 + bit / 32 * 16 + 8) >> (bit % 32) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::Messages;
+
+    #[test]
+    fn a_flowtable_concerns_its_devices_only() {
+        let mut writer = Writer::default();
+        writer.begin(10 << 8 | 22, 0, 1, 1, 0);
+        writer.string(1, "fw4");
+        writer.string(2, "ft");
+        let hook = writer.start(3);
+        writer.number(1, 0);
+        let devices = writer.start(3);
+        writer.string(1, "eth0");
+        writer.string(1, "lan1");
+        writer.end(devices);
+        writer.end(hook);
+        writer.finish();
+        let message = Messages(writer.bytes()).next().unwrap();
+        let found = flowtable(&message, "lan1");
+        assert_eq!(found.as_deref(), Some("flowtable `ft` of table `fw4`"));
+        assert_eq!(flowtable(&message, "lan"), None);
+    }
 }

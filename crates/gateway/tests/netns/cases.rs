@@ -24,6 +24,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", show_change_and_down),
     ("reloading_changes_what_runs", reloading_changes_what_runs),
+    ("flow_offload_is_warned_of", flow_offload_is_warned_of),
     ("masqueraded_flows_are_shaped", masquerade),
 ];
 
@@ -473,4 +474,32 @@ fn reloading_changes_what_runs() {
     assert_eq!((shown.len(), shown[0].direction), (1, Direction::Download));
     let _ = std::fs::remove_file(file);
     world.stop();
+}
+
+fn flow_offload_is_warned_of() {
+    let world = World::new();
+    world.nft(&["add", "table", "inet", "fw"]);
+    let devices = "{ hook ingress priority 0; devices = { wan0, lan0 }; }";
+    if world.try_nft(&["add", "flowtable", "inet", "fw", "fast", devices]).is_err() {
+        eprintln!("*** NOT RUN: this kernel has no flowtables (CONFIG_NF_FLOW_TABLE) ***");
+        return;
+    }
+    for (interface, warned) in [("wan0", true), ("wan1", false)] {
+        let words = format!("{interface}=|shaper rate 8000kbit");
+        let mut command = world.daemon_command(&[&words], &world.control);
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let socket = simnel_gateway::control::socket_path(&world.control, interface);
+        let start = Instant::now();
+        let mut client = loop {
+            match simnel_gateway::control::Client::connect(&world.control, interface) {
+                Ok(client) => break client,
+                Err(e) => assert!(start.elapsed() < SECOND * 5, "{}: {e}", socket.display()),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        client.down().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.contains("flowtable `fast` of table `fw`"), warned, "{said}");
+    }
 }

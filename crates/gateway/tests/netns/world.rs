@@ -89,30 +89,38 @@ impl World {
     }
 
     pub fn nft(&self, words: &[&str]) -> String {
+        self.try_nft(words).unwrap_or_else(|errors| panic!("nft {words:?}: {errors}"))
+    }
+
+    pub fn try_nft(&self, words: &[&str]) -> Result<String, String> {
         let output = Command::new("ip")
             .args(["netns", "exec", &self.ns("g"), "nft"])
             .args(words)
             .output()
             .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "nft {words:?}: {errors}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(text(&output.stderr)),
+        }
     }
 
-    /// Bytes with Ethernet headers that an interface has received.
-    fn wire_bytes(&self, place: &str, interface: &str) -> u64 {
-        let text = self.ip(place, &format!("-s link show {interface}"));
-        let after = text.split("RX:").nth(1).unwrap().lines().nth(1).unwrap();
-        after.split_whitespace().next().unwrap().parse().unwrap()
-    }
-
-    /// What it receives over `time` from now, in bit/s. Unlike what arrives in order, this does not jump
-    /// when TCP fills a gap.
+    /// What an interface receives over `time` from now, Ethernet headers included, in bit/s. Unlike what
+    /// arrives in order, this does not jump when TCP fills a gap.
     pub fn wire_rate(&self, place: &str, interface: &str, time: Duration) -> f64 {
-        let (start, before) = (Instant::now(), self.wire_bytes(place, interface));
-        std::thread::sleep(time);
-        let bytes = self.wire_bytes(place, interface) - before;
-        bytes as f64 * 8.0 / start.elapsed().as_secs_f64()
+        let name = format!("{interface}:");
+        let bytes = move || {
+            let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(&name));
+            let count: u64 = line.unwrap().split_whitespace().next().unwrap().parse().unwrap();
+            (Instant::now(), count)
+        };
+        self.within(place, move || {
+            let (start, before) = bytes();
+            std::thread::sleep(time);
+            let (end, after) = bytes();
+            (after - before) as f64 * 8.0 / (end - start).as_secs_f64()
+        })
     }
 
     /// A thread in a namespace.
