@@ -13,6 +13,7 @@ mod world;
 use std::io::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use simnel_gateway::daemon::Daemon;
@@ -38,7 +39,11 @@ fn main() {
     let mut failed = Vec::new();
     let mut passed = 0;
     for (name, case) in cases::ALL.iter().filter(|(name, _)| chosen(name)) {
+        let not_run = cases::NOT_RUN.load(Ordering::Relaxed);
         match catch_unwind(AssertUnwindSafe(case)) {
+            Ok(()) if cases::NOT_RUN.load(Ordering::Relaxed) > not_run => {
+                println!("test {name} ... NOT RUN");
+            }
             Ok(()) => {
                 println!("test {name} ... ok");
                 passed += 1;
@@ -49,7 +54,8 @@ fn main() {
             }
         }
     }
-    println!("test result: {passed} passed; {} failed {failed:?}", failed.len());
+    let not_run = cases::NOT_RUN.load(Ordering::Relaxed);
+    println!("test result: {passed} passed; {} failed {failed:?}; {not_run} NOT RUN", failed.len());
     if !failed.is_empty() {
         std::process::exit(1);
     }
