@@ -66,12 +66,7 @@ impl Arena {
     /// An arena of `capacity` slots (at least one).
     pub fn new(capacity: u32) -> Arena {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
-        Arena {
-            slots: Vec::with_capacity(capacity as usize),
-            capacity,
-            free: Link::END,
-            used: 0,
-        }
+        Arena { slots: Vec::with_capacity(capacity as usize), capacity, free: Link::END, used: 0 }
     }
 
     /// Slots in all.
