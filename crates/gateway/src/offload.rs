@@ -14,7 +14,8 @@ pub(crate) fn warnings(interface: &str) -> Vec<String> {
     for table in flowtables(interface).unwrap_or_default() {
         warnings.push(format!(
             "flow offload is on: packets of `{interface}` that match {table} bypass every \
-             discipline; remove the flowtable (OpenWrt: `uci set firewall.@defaults[0].flow_offloading=0`)"
+             discipline; remove the flowtable (OpenWrt: \
+             `uci set firewall.@defaults[0].flow_offloading=0`)"
         ));
     }
     if feature(interface, "hw-tc-offload").unwrap_or(false) {
