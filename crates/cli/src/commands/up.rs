@@ -16,9 +16,10 @@ use crate::tc::Core;
 #[command(after_help = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit\n  \
     simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n\n\
-IFACE is the interface towards the Internet. Give a little less than the line's real rates, so\n\
-that the queue stands here and not in the modem. Needs root or CAP_NET_ADMIN. When the process ends,\n\
-however it ends, the kernel removes its rules and traffic passes as before.")]
+IFACE is the interface towards the Internet. Give a little less than the line's real\n\
+rates, so that the queue stands here and not in the modem. Needs root or CAP_NET_ADMIN.\n\
+When the process ends, however it ends, the kernel removes its rules and traffic passes\n\
+as before.")]
 pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
