@@ -104,17 +104,16 @@ impl Line {
             packet.adj_len = self.params.framing.charge(&packet);
             transmitter.free =
                 start + transmitter.byte_time.charge(packet.adj_len, &mut transmitter.remainder);
-            self.way.admit(packet, self.transmitter.free, owner);
+            self.way.admit(packet, packet.enqueued, self.transmitter.free, owner);
         }
     }
 }
 
 impl Qdisc for Line {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         // First what should have left by now, so that the newcomer meets the true queue.
         self.transmit(now, owner);
-        packet.enqueued = now;
-        if self.queue.admit(packet, owner) && self.transmitter.free > now {
+        if self.queue.admit(packet, now, owner) && self.transmitter.free > now {
             self.overlimits += 1;
         }
         self.transmit(now, owner);
