@@ -58,7 +58,10 @@ pub struct ByteTime {
 impl ByteTime {
     /// Linux refuses to compute with less (facts A.3): 64 bytes a second.
     pub const MIN_RATE: u64 = 64;
-    /// Bits of `mult` that leave room for a super-packet of 2^19 bytes in 64 bits.
+    /// Longest packet: the 512 KiB of Linux's largest super-packets. With its framing it is not
+    /// twice as long.
+    pub const MOST_BYTES: u32 = 1 << 19;
+    /// Bits of `mult` that leave room for twice [`ByteTime::MOST_BYTES`] in 64 bits.
     const EXACT_BITS: u32 = 44;
     /// Bits of `mult` in Linux's cake.
     const LINUX_BITS: u32 = 34;
