@@ -1,22 +1,31 @@
 //! The contract of `qdisc::Qdisc`, driven by random operations.
 //!
 //! After every operation: packets in = out + dropped + queued, by the discipline's own count and by
-//! ours; every handle leaves once, unchanged but for ECN and DSCP; a queued packet means a next
-//! event; an error of `configure` changes nothing. In the end: the queue drains by following
-//! `next_event`, in a bounded number of steps.
+//! ours; every handle leaves once, unchanged but for ECN and DSCP; packets alike in all that a
+//! discipline looks at keep their order; memory is within the limit; a queued packet means a next
+//! event, before which nothing comes out and at which something happens. An error of `configure`
+//! changes nothing. In the end the queue drains by following `next_event`, in a bounded number of
+//! steps.
+//!
+//! A packet of no bytes or of more than 512 KiB does not exist; a discipline may take it for the
+//! nearest that does.
 
-use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::framing::{Cells, Framing};
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostLoad};
-use simnel_core::qdisc::{delay, fifo, line, DropReason, PacketOwner};
-use simnel_core::tc::Config;
-use simnel_core::wire::{ack_view, AckView, Classifier, LinkLayer};
-use simnel_core::{Packet, Qdisc, Rate, Span, Time};
+use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
+use simnel_core::tc::stats::{Detail, Snapshot};
+use simnel_core::wire::{ack_view, AckView, LinkLayer};
+use simnel_core::{Packet, Qdisc, Span, Time};
 
-use crate::input::Input;
+use super::input::Input;
+use super::packets::{random_ack, random_frame, random_packet};
+use super::table::random_config;
 
-/// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a second.
+/// Lengths that exist.
+const LENGTHS: (u32, u32) = (1, 1 << 19);
+/// Packets in one run: enough for every queue to overflow, few enough for many runs a second.
 const MAX_PACKETS: usize = 2_000;
 /// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
 /// a shaper may wake early, and an AQM may move its clock, but not forever.
@@ -35,6 +44,17 @@ struct Entry {
     packet: Packet,
     frame: Vec<u8>,
     place: Place,
+    /// Changes of settings before it came.
+    epoch: u32,
+}
+
+/// All that a discipline may sort packets by.
+type Alike = (u64, [u32; 2], u8, u8, [u32; 2], bool);
+
+fn alike(packet: &Packet) -> Alike {
+    let Packet { flow, src_host, dst_host, tos, flags, mark, class, .. } = *packet;
+    // ECN decides nothing but marks.
+    (flow, [src_host, dst_host], tos & !3, flags.0, [mark, class], packet.segments() > 1)
 }
 
 /// Owner of all packets of a run; a handle is an index plus [`Ledger::BASE`].
@@ -42,10 +62,15 @@ struct Entry {
 struct Ledger {
     entries: Vec<Entry>,
     queued: u64,
-    queued_bytes: u64,
+    /// As handed in, and as the nearest lengths that exist.
+    queued_bytes: [u64; 2],
+    queued_memory: u64,
     sent: u64,
     sent_bytes: u64,
     dropped: [u64; DropReason::COUNT],
+    epoch: u32,
+    /// The last one sent of packets alike.
+    last_sent: BTreeMap<Alike, usize>,
 }
 
 impl Ledger {
@@ -54,9 +79,12 @@ impl Ledger {
 
     fn admit(&mut self, mut packet: Packet, frame: Vec<u8>) -> Packet {
         packet.handle = Ledger::BASE + self.entries.len() as u64;
-        self.entries.push(Entry { packet, frame, place: Place::Queued });
+        self.entries.push(Entry { packet, frame, place: Place::Queued, epoch: self.epoch });
         self.queued += 1;
-        self.queued_bytes += u64::from(packet.len);
+        for (sum, len) in self.queued_bytes.iter_mut().zip(lengths(&packet)) {
+            *sum += u64::from(len);
+        }
+        self.queued_memory += u64::from(packet.truesize);
         packet
     }
 
@@ -68,9 +96,10 @@ impl Ledger {
         entry.place = place;
         let was = entry.packet;
         assert_eq!(
-            (packet.flow, packet.src_host, packet.dst_host, packet.len, packet.truesize),
-            (was.flow, was.src_host, was.dst_host, was.len, was.truesize),
+            (packet.flow, packet.src_host, packet.dst_host, packet.truesize),
+            (was.flow, was.src_host, was.dst_host, was.truesize),
         );
+        assert!(lengths(&was).contains(&packet.len), "{} bytes were {}", packet.len, was.len);
         assert_eq!((packet.gso_size, packet.gso_segs), (was.gso_size, was.gso_segs));
         assert_eq!((packet.mark, packet.class), (was.mark, was.class));
         let added = Flags(packet.flags.0 & !was.flags.0);
@@ -83,8 +112,29 @@ impl Ledger {
             assert!(packet.tos & 3 == 3 && was.tos & 3 != 0 && added.has(Flags::MARKED));
         }
         self.queued -= 1;
-        self.queued_bytes -= u64::from(packet.len);
+        for (sum, len) in self.queued_bytes.iter_mut().zip(lengths(&was)) {
+            *sum -= u64::from(len);
+        }
+        self.queued_memory -= u64::from(was.truesize);
     }
+
+    /// `packet` is sent: after all those like it that came before it under the same settings.
+    fn check_order(&mut self, packet: &Packet) {
+        let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
+        let key = alike(&self.entries[index].packet);
+        if let Some(last) = self.last_sent.insert(key, index) {
+            let same_settings = self.entries[last].epoch == self.entries[index].epoch;
+            assert!(
+                last < index || !same_settings,
+                "{index} was sent after {last}, which is newer"
+            );
+        }
+    }
+}
+
+/// The length of a packet as handed in, and as the nearest that exists.
+fn lengths(packet: &Packet) -> [u32; 2] {
+    [packet.len, packet.len.clamp(LENGTHS.0, LENGTHS.1)]
 }
 
 impl PacketOwner for Ledger {
@@ -108,38 +158,36 @@ struct Run {
     now: Time,
 }
 
-/// Runs the operations that `bytes` stand for on a discipline made by `build`.
-pub fn exercise(build: fn(u8) -> Box<dyn Qdisc>, bytes: &[u8]) {
+/// Runs the operations that `bytes` stand for on `qdisc`, which must be new.
+pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let mut run = Run {
-        qdisc: build(input.u8()),
-        ledger: Ledger::default(),
-        now: Time(100_000_000_000 + input.magnitude() / 2),
-    };
-    let classifier = Classifier::new(FlowHasher::new(HashKey::new(3, 4), 64));
+    let now = Time(100_000_000_000 + input.magnitude() / 2);
+    let mut run = Run { qdisc, ledger: Ledger::default(), now };
     while !input.is_empty() && run.ledger.entries.len() < MAX_PACKETS {
         match input.u8() % 16 {
-            0..=4 => {
+            0..=3 => {
                 let (packet, copies) = random_packet(&mut input);
                 for _ in 0..copies {
                     run.enqueue(packet, Vec::new());
                 }
             }
-            5..=6 => {
-                let length = usize::from(input.u8());
-                let frame = input.bytes(length).to_vec();
-                let wire_len = (frame.len() as u32).saturating_add(u32::from(input.u8()) * 6);
-                let packet = classifier.classify(LinkLayer::Ethernet, &frame, wire_len, 0);
+            4 => {
+                let (packet, frame) = random_frame(&mut input);
                 run.enqueue(packet, frame);
             }
-            7..=10 => {
+            5..=6 => {
+                let (packet, frame) = random_ack(&mut input);
+                run.enqueue(packet, frame);
+            }
+            7..=9 => {
                 for _ in 0..=input.u8() % 16 {
                     run.dequeue();
                 }
             }
+            10 => run.dequeue_too_early(input.u8()),
             11..=12 => run.now += Span(input.magnitude() % 100_000_000_000),
             13 => run.sleep_until_next_event(),
-            14 => run.configure(&random_config(&mut input)),
+            14 => run.configure(&mut input),
             _ => run.reset(),
         }
         run.check();
@@ -151,14 +199,38 @@ impl Run {
     fn enqueue(&mut self, packet: Packet, frame: Vec<u8>) {
         let packet = self.ledger.admit(packet, frame);
         self.qdisc.enqueue(packet, self.now, &mut self.ledger);
+        self.check_memory(&self.qdisc.snapshot());
     }
 
+    /// One call. What is due must bring a packet, unless it was dropped or the next event moves on.
     fn dequeue(&mut self) -> bool {
-        let Some(packet) = self.qdisc.dequeue(self.now, &mut self.ledger) else { return false };
+        let (due, queued) = (self.qdisc.next_event(), self.ledger.queued);
+        let Some(packet) = self.qdisc.dequeue(self.now, &mut self.ledger) else {
+            let progress = self.ledger.queued < queued || self.qdisc.next_event() > due;
+            assert!(
+                due.is_none_or(|due| due > self.now) || progress,
+                "{queued} packets wait since {due:?}, and nothing happens at {:?}",
+                self.now
+            );
+            return false;
+        };
+        assert!(due.is_some_and(|due| due <= self.now), "a packet before its time, {due:?}");
         self.ledger.leave(&packet, Place::Sent);
+        if collisions(&self.qdisc.snapshot()) == 0 {
+            self.ledger.check_order(&packet);
+        }
         self.ledger.sent += 1;
         self.ledger.sent_bytes += u64::from(packet.len);
         true
+    }
+
+    /// At some moment before the next event nothing comes out.
+    fn dequeue_too_early(&mut self, part: u8) {
+        if let Some(event) = self.qdisc.next_event().filter(|event| *event > self.now) {
+            let wait = event.since(self.now).0 - 1;
+            self.now += Span(wait / 255 * u64::from(part));
+            assert!(!self.dequeue());
+        }
     }
 
     fn sleep_until_next_event(&mut self) {
@@ -167,9 +239,21 @@ impl Run {
         }
     }
 
-    fn configure(&mut self, config: &Config) {
+    fn configure(&mut self, input: &mut Input) {
         let (before, backlog) = (self.qdisc.config(), self.qdisc.backlog());
-        if self.qdisc.configure(config, self.now, &mut self.ledger).is_err() {
+        let Some(config) = random_config(input, &before) else { return };
+        let dropped = self.ledger.dropped;
+        if self.qdisc.configure(&config, self.now, &mut self.ledger).is_ok() {
+            assert_eq!(self.qdisc.config(), config);
+            self.ledger.epoch += 1;
+            for reason in DropReason::ALL {
+                let lost = self.ledger.dropped[reason as usize] - dropped[reason as usize];
+                assert!(lost == 0 || reason == DropReason::Overlimit, "{lost} for {reason:?}");
+            }
+        } else {
+            let possible = discriminant(&config) == discriminant(&before)
+                && build(&config, &Device::default()).is_ok();
+            assert!(!possible, "refused to become {config}");
             assert_eq!(self.qdisc.config(), before, "an error changed the settings");
             assert_eq!(self.qdisc.backlog(), backlog, "an error changed the queue");
         }
@@ -184,10 +268,8 @@ impl Run {
     fn check(&self) {
         let (backlog, snapshot) = (self.qdisc.backlog(), self.qdisc.snapshot());
         let (ledger, totals) = (&self.ledger, &snapshot.totals);
-        assert_eq!(
-            (u64::from(backlog.packets), backlog.bytes),
-            (ledger.queued, ledger.queued_bytes)
-        );
+        assert_eq!(u64::from(backlog.packets), ledger.queued);
+        assert!(ledger.queued_bytes.contains(&backlog.bytes), "{} bytes queued", backlog.bytes);
         assert_eq!(snapshot.backlog, backlog);
         assert_eq!(totals.enqueued_packets, ledger.entries.len() as u64);
         assert_eq!((totals.sent_packets, totals.sent_bytes), (ledger.sent, ledger.sent_bytes));
@@ -198,6 +280,16 @@ impl Run {
             "packets in = out + dropped + queued"
         );
         assert_eq!(self.qdisc.next_event().is_some(), backlog.packets > 0, "next event");
+        self.check_memory(&snapshot);
+    }
+
+    fn check_memory(&self, snapshot: &Snapshot) {
+        if let Detail::Cake(cake) = &snapshot.detail {
+            // A limit beyond 4 GiB is shown as that.
+            if cake.memory_limit != u32::MAX {
+                assert!(self.ledger.queued_memory <= u64::from(cake.memory_limit), "memory");
+            }
+        }
     }
 
     /// Follows `next_event` until the queue is empty.
@@ -216,118 +308,11 @@ impl Run {
     }
 }
 
-/// A packet of random fields, and how many of it to enqueue.
-fn random_packet(input: &mut Input) -> (Packet, u8) {
-    let shape = input.u8();
-    let len = match shape & 3 {
-        0 => 1514,
-        1 => u32::from(input.u8()),
-        2 => u32::from(input.u16()),
-        _ => input.magnitude().min(1 << 19) as u32,
-    };
-    let mut packet = Packet::new(0, len);
-    // Few flows and hosts, so that they meet; now and then one of all bits.
-    let who = input.u8();
-    packet.flow = if shape & 4 == 0 { u64::from(who & 15) } else { input.u64() };
-    packet.src_host = u32::from(who >> 4 & 3) + 1;
-    packet.dst_host = u32::from(who >> 6);
-    packet.tos = input.u8();
-    packet.flags = match shape >> 3 & 3 {
-        0 => Flags::IPV4,
-        1 => Flags::IPV6,
-        2 => Flags::IPV4 | Flags::TCP,
-        _ => Flags::ARP,
-    };
-    if shape & 32 != 0 {
-        (packet.mark, packet.class) = (input.u32(), input.u32());
-        packet.truesize = input.magnitude().min(1 << 24) as u32;
-        packet.network_offset = input.u8();
+/// Packets that had to share another flow's queue: a flow that shared one and then found another
+/// may overtake itself.
+fn collisions(snapshot: &Snapshot) -> u32 {
+    match &snapshot.detail {
+        Detail::Cake(cake) => cake.tins.iter().map(|tin| tin.way_collisions).sum(),
+        Detail::None => 0,
     }
-    if shape & 64 != 0 {
-        // What an owner may hand in: segments of at least the least MSS that Linux sends (48), as
-        // many as the length has. `rate::ByteTime` has room for no more.
-        packet.header_len = input.u8();
-        packet.gso_size = input.u16().max(48);
-        packet.len = packet.len.clamp(u32::from(packet.header_len) + 1, 65_535 + 14);
-        let payload = packet.len - u32::from(packet.header_len);
-        packet.gso_segs = payload.div_ceil(u32::from(packet.gso_size)) as u16;
-    }
-    let copies = if shape & 128 == 0 { 1 } else { input.u8() };
-    (packet, copies)
-}
-
-/// Settings within the documented ranges; often another discipline's.
-fn random_config(input: &mut Input) -> Config {
-    match input.u8() % 4 {
-        0 => Config::Cake(random_cake(input)),
-        1 => Config::Fifo(random_fifo(input)),
-        2 => Config::Delay(random_delay(input)),
-        _ => Config::Line(line::Params {
-            fifo: random_fifo(input),
-            rate: random_rate(input),
-            framing: random_framing(input),
-            delay: random_delay(input),
-        }),
-    }
-}
-
-fn random_rate(input: &mut Input) -> Rate {
-    match input.u8() {
-        0 => Rate(0),
-        // Up to 400 Gbit/s; not so slow that a packet takes longer than the clock lasts.
-        _ => Rate(input.magnitude().clamp(64, 50_000_000_000)),
-    }
-}
-
-fn random_fifo(input: &mut Input) -> fifo::Params {
-    use fifo::Kind::{Bfifo, Pfifo, PfifoHeadDrop};
-    let kind = [Pfifo, Bfifo, PfifoHeadDrop][usize::from(input.u8() % 3)];
-    // Limits that a test can reach, or that are allocated without harm.
-    let limit = input.magnitude().min(1 << 14) as u32;
-    fifo::Params { kind, limit: (limit != 0).then_some(limit) }
-}
-
-fn random_delay(input: &mut Input) -> delay::Params {
-    let span = |input: &mut Input| Span(input.magnitude() % 10_000_000_000);
-    let (delay, jitter) = (span(input), span(input));
-    delay::Params { delay, jitter, limit: input.magnitude().clamp(1, 1 << 12) as u32 }
-}
-
-fn random_framing(input: &mut Input) -> Framing {
-    Framing {
-        compensate: input.u8() & 1 != 0,
-        overhead: (input.u16() % 321) as i16 - 64,
-        mpu: input.u16() % 257,
-        cells: [Cells::None, Cells::Atm, Cells::Ptm][usize::from(input.u8() % 3)],
-    }
-}
-
-fn random_cake(input: &mut Input) -> cake::Params {
-    use {DiffservMode::*, FlowMode::*};
-    let flow_modes =
-        [Flowblind, Srchost, Dsthost, Hosts, Flows, DualSrchost, DualDsthost, TripleIsolate];
-    let switches = input.u8();
-    let on = |bit: u8| switches & (1 << bit) != 0;
-    let mut params = cake::Params {
-        bandwidth: random_rate(input),
-        autorate_ingress: on(0),
-        diffserv: [Diffserv3, Diffserv4, Diffserv8, Besteffort, Precedence]
-            [usize::from(input.u8() % 5)],
-        flow_mode: flow_modes[usize::from(input.u8() % 8)],
-        nat: on(1),
-        wash: on(2),
-        ingress: on(3),
-        ack_filter: [AckFilter::Off, AckFilter::Conservative, AckFilter::Aggressive]
-            [usize::from(input.u8() % 3)],
-        split_gso: on(4),
-        framing: random_framing(input),
-        memlimit: input.magnitude().min(1 << 28) as u32,
-        fwmark: if on(5) { input.u32() } else { 0 },
-        queues: 8 << (input.u8() % 8),
-        host_prefix: input.u8() % 128 + 1,
-        host_load: if on(6) { HostLoad::Active } else { HostLoad::Bulk },
-        ..cake::Params::default()
-    };
-    params.set_rtt(Span::from_micros(input.magnitude().clamp(1, 1_000_000_000)));
-    params
 }
