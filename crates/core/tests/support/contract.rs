@@ -23,14 +23,10 @@ use super::input::Input;
 use super::packets::{random_ack, random_frame, random_packet};
 use super::table::random_config;
 
-<<<<<<< HEAD:crates/core/tests/support/contract.rs
 /// Lengths that exist.
 const LENGTHS: (u32, u32) = (1, 1 << 19);
-/// Packets in one run: enough for every queue to overflow, few enough for many runs a second.
-=======
 /// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a
 /// second.
->>>>>>> main:fuzz/src/contract.rs
 const MAX_PACKETS: usize = 2_000;
 /// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
 /// a shaper may wake early, and an AQM may move its clock, but not forever.

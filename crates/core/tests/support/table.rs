@@ -54,6 +54,9 @@ pub const DISCIPLINES: &[Line] = &[
     ("cake bandwidth 10mbit diffserv8 pppoe-vcmux ack-filter-aggressive", &[TEN]),
     ("cake bandwidth 10mbit precedence pppoe-ptm no-split-gso rtt 10ms", &[TEN]),
     ("cake bandwidth 10mbit memlimit 100kb besteffort", &[TEN, EqualFlows]),
+    ("cake bandwidth 10mbit memlimit 4kb diffserv4 ingress ack-filter", &[TEN]),
+    ("cake memlimit 1b", &[WorkConserving]),
+    ("cake bandwidth 10mbit diffserv3 raw overhead -20 mpu 64 atm", &[TEN, EqualFlows]),
     ("cake bandwidth 64kbit conservative queues 8", &[Rate(64_000)]),
     ("cake bandwidth 40gbit flows datacentre", &[Rate(40_000_000_000), EqualFlows]),
     // Shares of what arrives, not of what is sent: dropped packets are charged.
