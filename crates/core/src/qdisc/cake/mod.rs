@@ -7,9 +7,8 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: [`tins`] (tiers), [`flows`] (set-associative queues), [`hosts`] (host loads),
-//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
-//! AQM
+//! The parts: `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads), `overflow`
+//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
 //! `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
