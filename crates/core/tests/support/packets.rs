@@ -36,13 +36,12 @@ pub fn random_packet(input: &mut Input) -> (Packet, u8) {
         packet.network_offset = input.u8();
     }
     if shape & 64 != 0 {
-        // What an owner may hand in: segments of at least the least MSS that Linux sends (48), as
-        // many as the length has. `rate::ByteTime` has room for no more.
+        // Mostly as many segments as the length has, but nothing relies on that.
         packet.header_len = input.u8();
-        packet.gso_size = input.u16().max(48);
-        packet.len = packet.len.clamp(u32::from(packet.header_len) + 1, 65_535 + 14);
-        let payload = packet.len - u32::from(packet.header_len);
-        packet.gso_segs = payload.div_ceil(u32::from(packet.gso_size)) as u16;
+        packet.gso_size = input.u16();
+        let payload = packet.len.saturating_sub(u32::from(packet.header_len));
+        let segments = payload.div_ceil(u32::from(packet.gso_size).max(1));
+        packet.gso_segs = if who & 3 == 3 { input.u16() } else { segments as u16 };
     }
     let copies = if shape & 128 == 0 { 1 } else { input.u8() };
     (packet, copies)
