@@ -65,6 +65,16 @@ impl Rotation {
         self.last = flow;
     }
 
+    /// Puts the first flow at the end.
+    #[inline(always)]
+    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        let first = self.first;
+        if first != self.last {
+            self.remove_first(flows, first);
+            self.push(flows, first);
+        }
+    }
+
     /// Takes `flow`, which must be the first, out of the rotation.
     #[inline(always)]
     pub fn remove_first<F: Linked>(&mut self, flows: &mut [F], flow: u32) {

@@ -231,14 +231,18 @@ impl Tins {
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
             tin.counters.unresponsive -= 1;
         }
-        let state = if flow.cobalt.is_at_rest(now) { State::Idle } else { State::Decaying };
+        let at_rest = flow.cobalt.is_at_rest(now);
+        if !at_rest && flow.state == State::Decaying {
+            return tin.decaying_flows.rotate(queues);
+        }
         let from = match flow.state {
             State::Decaying => &mut tin.decaying_flows,
             State::Sparse => &mut tin.new_flows,
             State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
         };
         from.remove_first(queues, queue);
-        if state == State::Decaying {
+        let state = if at_rest { State::Idle } else { State::Decaying };
+        if !at_rest {
             tin.decaying_flows.push(queues, queue);
         }
         set_state(tin, &mut queues[queue as usize], state, base, *rule, hosts);
