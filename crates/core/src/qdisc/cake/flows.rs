@@ -88,6 +88,12 @@ impl Flows {
         }
     }
 
+    /// Forgets all flows, whose queues must be empty.
+    pub(super) fn clear(&mut self) {
+        self.tags.fill(0);
+        self.queues.fill(Flow::default());
+    }
+
     /// The queue of the flow with `hash`, which is reserved for it from now on.
     #[inline]
     pub(super) fn find(&mut self, hash: u32) -> (u32, Found) {

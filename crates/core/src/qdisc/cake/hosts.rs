@@ -35,6 +35,11 @@ impl Hosts {
         Hosts { table: vec![Host::default(); places as usize].into_boxed_slice() }
     }
 
+    /// Forgets all hosts.
+    pub(super) fn clear(&mut self) {
+        self.table.fill(Host::default());
+    }
+
     /// The place of the host with `hash`: the one that has its tag, else one that no flow counts
     /// in.
     pub(super) fn find(&mut self, end: End, hash: u32) -> u16 {

@@ -675,10 +675,17 @@ impl Qdisc for Cake {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for packet in self.drain() {
-            self.give_up(packet, DropReason::Reset, owner);
+        for tin in 0..self.tins.len() {
+            for queue in 0..self.params.queues {
+                while let Some(packet) = self.pop(tin, queue) {
+                    self.give_up(packet, DropReason::Reset, owner);
+                }
+            }
+            self.tins[tin].forget();
         }
-        self.rebuild_tins(true);
+        self.heap.clear();
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
     }

@@ -118,6 +118,18 @@ impl Tin {
         };
     }
 
+    /// Forgets all flows, whose queues must be empty, and hosts; keeps settings and counters.
+    pub(super) fn forget(&mut self) {
+        (self.sparse, self.bulk, self.decaying) = (0, 0, 0);
+        (self.deficit, self.remainder) = (0, 0);
+        self.new_flows = Rotation::default();
+        self.old_flows = Rotation::default();
+        self.decaying_flows = Rotation::default();
+        self.counters.unresponsive = 0;
+        self.flows.clear();
+        self.hosts.clear();
+    }
+
     /// True if there may be something to send.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
