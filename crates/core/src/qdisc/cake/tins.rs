@@ -103,6 +103,7 @@ impl Tin {
     fn configure(&mut self, rate: Rate, tin_quantum: u32, params: &Params, device: &Device) {
         self.rate = rate;
         self.byte_time = ByteTime::new(rate, device.arithmetic);
+        self.remainder = 0;
         self.tin_quantum = tin_quantum;
         let (least, most) = QUANTUM;
         self.flow_quantum =
