@@ -80,7 +80,7 @@ fn errors_say_what_where_and_what_instead() {
         ),
         (
             "cake queues 1000",
-            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 65536",
+            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 32768",
         ),
         (
             "cake memlimit 5gb",
@@ -202,7 +202,7 @@ fn cake_params() -> impl Strategy<Value = cake::Params> {
     let load = proptest::sample::select(vec![HostLoad::Bulk, HostLoad::Active]);
     (
         (rate(), any::<[bool; 5]>(), diffserv, flows, filter, framing()),
-        (1u32.., any::<u32>(), any::<u32>(), 3u32..=16, 1u8..=128, load),
+        (1u32.., any::<u32>(), any::<u32>(), 3u32..=15, 1u8..=128, load),
     )
         .prop_map(|((rate, flags, diffserv, flows, filter, framing), rest)| {
             let (rtt, memlimit, fwmark, queues, host_prefix, host_load) = rest;

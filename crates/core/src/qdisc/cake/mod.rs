@@ -593,10 +593,16 @@ impl Qdisc for Cake {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for packet in self.drain() {
-            self.give_up(packet, DropReason::Reset, owner);
+        for queue in 0..self.tins.flows.queues.len() {
+            while let Some(packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets) {
+                self.give_up(packet, DropReason::Reset, owner);
+            }
         }
-        self.rebuild_tins(true);
+        (self.backlog, self.memory) = (Backlog::default(), 0);
+        self.tins.forget(self.params.queues);
+        self.heap.clear();
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
     }

@@ -55,6 +55,14 @@ impl Tins {
         }
     }
 
+    /// Forgets all flows, whose queues must be empty, and hosts; keeps settings and counters.
+    pub(super) fn forget(&mut self, queues: u32) {
+        self.tins.iter_mut().for_each(|tin| tin.forget(queues));
+        self.flows.clear();
+        self.hosts.clear();
+        self.active = 0;
+    }
+
     /// The tier to serve while shaping: the highest one on schedule, else the one with the earliest
     /// schedule. None if no tier has flows.
     #[inline(always)]
