@@ -63,6 +63,12 @@ impl Tins {
         self.active = 0;
     }
 
+    /// True if a tier has flows that may have something to send.
+    #[inline(always)]
+    pub(super) fn is_active(&self, tin: usize) -> bool {
+        self.active >> tin & 1 != 0
+    }
+
     /// The tier to serve while shaping: the highest one on schedule, else the one with the earliest
     /// schedule. None if no tier has flows.
     #[inline(always)]
@@ -91,7 +97,7 @@ impl Tins {
             return None;
         }
         // Ends: each round pays every tier that is in debt its quantum.
-        while self.tins[current].deficit < 0 || self.active >> current & 1 == 0 {
+        while self.tins[current].deficit < 0 || !self.is_active(current) {
             if self.tins[current].deficit <= 0 {
                 self.tins[current].refill();
             }
