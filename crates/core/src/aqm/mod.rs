@@ -2,3 +2,4 @@
 
 pub mod cobalt;
 pub mod inverse_sqrt;
+pub mod pie;
