@@ -37,7 +37,7 @@ step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warni
 # --show-output: what tests could not run must be seen even when they pass.
 step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
 if [ -x scripts/fuzz.sh ]; then
-    step 'fuzz' scripts/fuzz.sh
+    step 'fuzz' scripts/fuzz.sh 15
 else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi

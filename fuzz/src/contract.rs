@@ -16,7 +16,8 @@ use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
 use crate::input::Input;
 
-/// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a second.
+/// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a
+/// second.
 const MAX_PACKETS: usize = 2_000;
 /// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
 /// a shaper may wake early, and an AQM may move its clock, but not forever.

@@ -8,12 +8,13 @@
 
 use alloc::vec::Vec;
 
-use crate::packet::{Packet, NIL};
+use crate::packet::{Link, Packet};
 
 /// A first-in first-out list of packets in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    head: u32,
+    head: Link,
+    /// Slot of the last packet; meaningless while the list is empty.
     tail: u32,
 }
 
@@ -23,8 +24,8 @@ pub struct Arena {
     /// Slots that were ever used; grows within its reserved capacity only.
     slots: Vec<Packet>,
     capacity: u32,
-    /// First free slot of `slots`; NIL if there is none.
-    free: u32,
+    /// First free slot of `slots`.
+    free: Link,
     used: u32,
 }
 
@@ -36,42 +37,36 @@ impl Default for List {
 
 impl List {
     /// No packets.
-    pub const EMPTY: List = List { head: NIL, tail: NIL };
+    pub const EMPTY: List = List { head: Link::END, tail: 0 };
 
     /// True if the list holds no packet.
-    #[inline]
+    #[inline(always)]
     pub const fn is_empty(&self) -> bool {
-        self.head == NIL
+        self.head.is_end()
     }
 
     /// Slot of the first packet, if any.
-    #[inline]
+    #[inline(always)]
     pub const fn head(&self) -> Option<u32> {
-        slot(self.head)
+        self.head.slot()
     }
 
     /// Slot of the last packet, if any.
     #[inline]
     pub const fn tail(&self) -> Option<u32> {
-        match self.head {
-            NIL => None,
-            _ => Some(self.tail),
+        if self.is_empty() {
+            None
+        } else {
+            Some(self.tail)
         }
-    }
-}
-
-const fn slot(index: u32) -> Option<u32> {
-    match index {
-        NIL => None,
-        index => Some(index),
     }
 }
 
 impl Arena {
     /// An arena of `capacity` slots (at least one).
     pub fn new(capacity: u32) -> Arena {
-        let capacity = capacity.clamp(1, NIL - 1);
-        Arena { slots: Vec::with_capacity(capacity as usize), capacity, free: NIL, used: 0 }
+        let capacity = capacity.clamp(1, Link::END.index() - 1);
+        Arena { slots: Vec::with_capacity(capacity as usize), capacity, free: Link::END, used: 0 }
     }
 
     /// Slots in all.
@@ -80,7 +75,7 @@ impl Arena {
     }
 
     /// Packets held.
-    #[inline]
+    #[inline(always)]
     pub fn len(&self) -> u32 {
         self.used
     }
@@ -91,33 +86,34 @@ impl Arena {
     }
 
     /// True if `push` would fail.
-    #[inline]
+    #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.used == self.capacity
     }
 
     /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is
     /// full.
-    #[inline]
-    pub fn push(&mut self, list: &mut List, mut packet: Packet) -> Result<u32, Packet> {
-        packet.next = NIL;
-        let index = self.free;
+    #[inline(always)]
+    pub fn push(&mut self, list: &mut List, packet: Packet) -> Result<u32, Packet> {
+        let index = self.free.index();
         let index = match self.slots.get_mut(index as usize) {
             Some(slot) => {
                 self.free = slot.next;
                 *slot = packet;
+                slot.next = Link::END;
                 index
             }
             None if self.used < self.capacity => {
                 self.slots.push(packet);
+                self.slots[self.used as usize].next = Link::END;
                 self.used
             }
             None => return Err(packet),
         };
-        if list.head == NIL {
-            list.head = index;
+        if list.is_empty() {
+            list.head = Link::to(index);
         } else {
-            self.slots[list.tail as usize].next = index;
+            self.slots[list.tail as usize].next = Link::to(index);
         }
         list.tail = index;
         self.used += 1;
@@ -125,36 +121,52 @@ impl Arena {
     }
 
     /// Takes the first packet of `list`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, list: &mut List) -> Option<Packet> {
+        let index = self.detach(list)?;
+        Some(self.take(index))
+    }
+
+    /// Takes the first packet of `list` out of it, but leaves it in its slot: it can be looked at
+    /// and changed there. [`Arena::take`] must follow.
+    #[inline(always)]
+    pub fn detach(&mut self, list: &mut List) -> Option<u32> {
         let index = list.head()?;
-        let packet = self.slots[index as usize];
-        list.head = packet.next;
-        self.release(index);
-        Some(packet)
+        list.head = self.slots[index as usize].next;
+        Some(index)
+    }
+
+    /// Empties slot `index`, whose packet is in no list any more.
+    #[inline(always)]
+    pub fn take(&mut self, index: u32) -> Packet {
+        let slot = &mut self.slots[index as usize];
+        let packet = *slot;
+        slot.next = self.free;
+        self.free = Link::to(index);
+        self.used -= 1;
+        packet
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
     pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<Packet> {
         let Some(before) = before else { return self.pop(list) };
         let index = self.next(before)?;
-        let packet = self.slots[index as usize];
-        self.slots[before as usize].next = packet.next;
-        if packet.next == NIL {
+        let next = self.slots[index as usize].next;
+        self.slots[before as usize].next = next;
+        if next.is_end() {
             list.tail = before;
         }
-        self.release(index);
-        Some(packet)
+        Some(self.take(index))
     }
 
     /// The packet in slot `index`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: u32) -> &Packet {
         &self.slots[index as usize]
     }
 
     /// The packet in slot `index`, to be changed in place.
-    #[inline]
+    #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> &mut Packet {
         &mut self.slots[index as usize]
     }
@@ -162,14 +174,7 @@ impl Arena {
     /// Slot of the packet that follows slot `index` in its list.
     #[inline]
     pub fn next(&self, index: u32) -> Option<u32> {
-        slot(self.slots[index as usize].next)
-    }
-
-    #[inline]
-    fn release(&mut self, index: u32) {
-        self.slots[index as usize].next = self.free;
-        self.free = index;
-        self.used -= 1;
+        self.slots[index as usize].next.slot()
     }
 }
 

@@ -4,10 +4,49 @@
 //! them again by `handle`. Parsing (`wire`) fills the descriptor once; disciplines read it, may
 //! change its ECN and DSCP bits, and hand it back from `dequeue` or to the owner as dropped.
 
+use core::num::NonZeroU32;
+
 use crate::time::Time;
 
-/// End of a list of packets.
-pub(crate) const NIL: u32 = u32::MAX;
+/// A place in a list of packets: the slot of the next one, or the end. Never zero, so that
+/// `Option<Packet>` takes no more room than a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link(NonZeroU32);
+
+impl Link {
+    /// No packet follows.
+    pub(crate) const END: Link = Link(NonZeroU32::MAX);
+
+    /// The packet in `slot` follows. The last two numbers are no slots.
+    #[inline(always)]
+    pub(crate) const fn to(slot: u32) -> Link {
+        match NonZeroU32::new(slot.wrapping_add(1)) {
+            Some(link) => Link(link),
+            None => Link::END,
+        }
+    }
+
+    /// The slot of the next packet; out of any arena's range at the end.
+    #[inline(always)]
+    pub(crate) const fn index(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// The slot of the next packet, if there is one.
+    #[inline(always)]
+    pub(crate) const fn slot(self) -> Option<u32> {
+        if self.is_end() {
+            None
+        } else {
+            Some(self.index())
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_end(self) -> bool {
+        self.0.get() == u32::MAX
+    }
+}
 
 /// What is known of the headers, one bit each; see the constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,10 +143,11 @@ pub struct Packet {
     /// What is known of the headers.
     pub flags: Flags,
     /// The next packet in whatever list the arena keeps this one in.
-    pub(crate) next: u32,
+    pub(crate) next: Link,
 }
 
 const _: () = assert!(core::mem::size_of::<Packet>() == 64);
+const _: () = assert!(core::mem::size_of::<Option<Packet>>() == 64);
 
 impl Packet {
     /// A descriptor for `len` bytes of Ethernet about which nothing else is known.
@@ -129,7 +169,7 @@ impl Packet {
             network_offset: 14,
             tos: 0,
             flags: Flags(0),
-            next: NIL,
+            next: Link::END,
         }
     }
 

@@ -1,3 +1,39 @@
-//! See docs/ARCHITECTURE.md.
+//! The live gateway: disciplines of `simnel-core` on a real interface of a stock Linux kernel.
+//!
+//! [`Gateway::up`] puts one interface's traffic, in both directions, through disciplines; packets
+//! stay in the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`]
+//! keeps gateways running, answers the control socket and handles signals; [`control::Client`] is
+//! the other end of that socket. [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an
+//! emulated line between two interfaces.
+//!
+//! Needs CAP_NET_ADMIN, nf_tables and nfnetlink_queue (Linux 5.12 or later); no module of ours.
+//! When the process ends, however it ends, the kernel removes our rules and traffic passes as
+//! before.
+//!
+//! The only crate of the project with unsafe code; all of it is in `sys` and `seqlock`, but for one
+//! promise in `datapath`.
 
+mod classify;
+pub mod config;
+pub mod control;
+pub mod daemon;
+mod datapath;
+mod error;
+mod gateway;
 pub mod link;
+mod netlink;
+mod nfqueue;
+mod nft;
+mod offload;
+mod owner;
+mod report;
+mod seqlock;
+mod sys;
+
+pub use datapath::{BoxedQdisc, Counters, Status, Tuning, LATENESS_BUCKETS};
+pub use error::Error;
+pub use gateway::{
+    Direction, Disciplines, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR,
+};
+pub use nfqueue::{kernel_counters, KernelCounters};
+pub use nft::{table_name, MarkBits};

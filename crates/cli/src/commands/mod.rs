@@ -7,16 +7,30 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 mod bench;
+mod change;
 mod completions;
 mod conformance;
+mod daemon;
+mod demo;
+mod down;
+mod link;
 mod man;
+mod show;
+mod up;
 
 /// What to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    Up(up::Args),
+    Down(down::Args),
+    Daemon(daemon::Args),
+    Change(change::Args),
+    Show(show::Args),
+    Link(link::Args),
+    Demo(demo::Args),
     Bench(bench::Args),
-    Completions(completions::Args),
     Conformance(conformance::Args),
+    Completions(completions::Args),
     Man(man::Args),
 }
 
@@ -27,6 +41,13 @@ impl Command {
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),
+            Command::Daemon(args) => daemon::run(&args, out),
+            Command::Up(args) => up::run(&args, out),
+            Command::Down(args) => down::run(&args, out),
+            Command::Change(args) => change::run(&args, out),
+            Command::Show(args) => show::run(&args, out),
+            Command::Link(args) => link::run(&args, out),
+            Command::Demo(args) => demo::run(&args, out),
             Command::Man(args) => man::run(&args, out),
         }
     }

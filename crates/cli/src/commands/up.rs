@@ -1,0 +1,104 @@
+//! `simnel up`: take an interface over, in the foreground, until `simnel down` or a signal.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use miette::{miette, IntoDiagnostic};
+use simnel_gateway::config::settings_of;
+use simnel_gateway::daemon::Daemon;
+use simnel_gateway::{Direction, Settings};
+
+use crate::tc::Core;
+
+/// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel up eth0 download 50mbit upload 10mbit\n  \
+    simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n\n\
+IFACE is the interface towards the Internet. Give a little less than the line's real\n\
+rates, so that the queue stands here and not in the modem. Needs root or CAP_NET_ADMIN.\n\
+When the process ends, however it ends, the kernel removes its rules and traffic passes\n\
+as before.")]
+pub struct Args {
+    /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
+    #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
+    words: Vec<String>,
+}
+
+/// What the words ask for.
+struct Request {
+    interface: String,
+    download: Option<String>,
+    upload: Option<String>,
+    discipline: String,
+}
+
+fn understand(words: &[String]) -> miette::Result<Request> {
+    let mut words = words.iter().peekable();
+    let interface = words.next().cloned().unwrap_or_default();
+    let (mut download, mut upload) = (None, None);
+    while let Some(place) = match words.peek().map(|word| word.as_str()) {
+        Some("download") => Some(&mut download),
+        Some("upload") => Some(&mut upload),
+        _ => None,
+    } {
+        let direction = words.next().cloned().unwrap_or_default();
+        let rate = words.next().cloned();
+        *place = Some(rate.ok_or_else(|| {
+            miette!(help = "for example: {direction} 50mbit", "`{direction}` needs a rate")
+        })?);
+    }
+    let discipline: Vec<&str> = words.map(String::as_str).collect();
+    if download.is_none() && upload.is_none() {
+        return Err(miette!(
+            help = "for example: simnel up {interface} download 50mbit upload 10mbit",
+            "neither `download RATE` nor `upload RATE` follows `{interface}`"
+        ));
+    }
+    Ok(Request { interface, download, upload, discipline: discipline.join(" ") })
+}
+
+/// Runs the gateway.
+pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
+    let request = understand(&args.words)?;
+    let mut settings = Settings::new(request.interface.as_str());
+    let config = |direction, rate: &Option<String>| {
+        rate.as_deref()
+            .map(|rate| settings_of(direction, Some(rate), &request.discipline, &Core))
+            .transpose()
+            .map_err(|error| miette!("{error}"))
+    };
+    settings.download = config(Direction::Download, &request.download)?;
+    settings.upload = config(Direction::Upload, &request.upload)?;
+    let mut daemon =
+        Daemon::new(Arc::new(Core), |notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    daemon.up(settings).into_diagnostic()?;
+    daemon.run(None).into_diagnostic()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &str) -> miette::Result<Request> {
+        understand(&words.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn rates_come_before_the_discipline() {
+        let request = request("eth0 upload 10mbit download 50mbit cake nat").unwrap();
+        assert_eq!(request.interface, "eth0");
+        assert_eq!(request.download.as_deref(), Some("50mbit"));
+        assert_eq!(request.upload.as_deref(), Some("10mbit"));
+        assert_eq!(request.discipline, "cake nat");
+    }
+
+    #[test]
+    fn a_missing_rate_is_named() {
+        let message = |words| request(words).err().map(|error| error.to_string());
+        assert!(message("eth0 download").unwrap().contains("`download` needs a rate"));
+        assert!(message("eth0 cake").unwrap().contains("`eth0`"));
+    }
+}

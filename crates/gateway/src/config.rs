@@ -1,0 +1,253 @@
+//! The configuration file, `/etc/simnel/simnel.toml`, and how rates and words become settings.
+//!
+//! ```toml
+//! [[interface]]
+//! name = "eth0"
+//! download = "50mbit"
+//! upload = "10mbit"
+//! qdisc = "cake diffserv4 nat"
+//! ```
+//!
+//! An unknown key is an error that names the key and the line. Rates and words are `tc`'s and are
+//! left to the discipline's own grammar; this module only puts them together.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use simnel_core::tc::Config;
+use simnel_core::Span;
+
+use crate::error::Error;
+use crate::gateway::{check_name, Direction, Disciplines, Settings, DEFAULT_CONTROL_DIR};
+use crate::nft::MarkBits;
+
+/// Where the file lies unless told otherwise.
+pub const DEFAULT_FILE: &str = "/etc/simnel/simnel.toml";
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// Directory of locks and control sockets.
+    control_dir: Option<PathBuf>,
+    #[serde(default)]
+    interface: Vec<Interface>,
+}
+
+/// One `[[interface]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Interface {
+    name: String,
+    /// Rate of what arrives, as `tc` writes it.
+    download: Option<String>,
+    /// Rate of what leaves.
+    upload: Option<String>,
+    /// Discipline and its words, for both directions.
+    qdisc: Option<String>,
+    /// Instead of `qdisc`, for one direction.
+    download_qdisc: Option<String>,
+    upload_qdisc: Option<String>,
+    /// Two bits of the packet mark that are ours.
+    mark_mask: Option<u32>,
+    /// Priority under SCHED_FIFO; 0 for none.
+    realtime: Option<u8>,
+    /// Microseconds that are spun before each release.
+    spin_us: Option<u32>,
+    /// Microseconds of lateness that a burst makes up for.
+    catch_up_us: Option<u32>,
+    /// Packets that the kernel keeps for us.
+    queue_length: Option<u32>,
+    lock_memory: Option<bool>,
+}
+
+/// Reads and understands a file.
+///
+/// # Errors
+/// [`Error::ConfigFile`] with the place and the reason; errors of a discipline's words name the
+/// interface and the direction.
+pub fn read(path: &Path, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, Error> {
+    let failed = |reason: String| Error::ConfigFile { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
+    parse(&text, disciplines).map_err(failed)
+}
+
+/// Understands the text of a file.
+///
+/// # Errors
+/// What is wrong, and in which line or for which interface.
+pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, String> {
+    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
+    let mut all: Vec<Settings> = Vec::new();
+    for interface in file.interface {
+        let name = interface.name.clone();
+        if all.iter().any(|settings| settings.interface == name) {
+            return Err(format!("interface `{name}` occurs twice: put its keys into one table"));
+        }
+        let mut settings =
+            interface.settings(disciplines).map_err(|e| format!("interface `{name}`: {e}"))?;
+        settings.control_dir.clone_from(&control_dir);
+        all.push(settings);
+    }
+    if all.is_empty() {
+        return Err("there is no [[interface]]: add one with name, download and upload".into());
+    }
+    Ok(all)
+}
+
+impl Interface {
+    fn settings(self, disciplines: &dyn Disciplines) -> Result<Settings, String> {
+        check_name(&self.name).map_err(|e| e.to_string())?;
+        let mut settings = Settings::new(&self.name);
+        let both = self.qdisc.as_deref();
+        let compose = |direction, rate: &Option<String>, words: &Option<String>| {
+            // A direction without a rate and without words of its own is left alone.
+            if rate.is_none() && words.is_none() {
+                return Ok(None);
+            }
+            let words = words.as_deref().or(both).unwrap_or("cake");
+            settings_of(direction, rate.as_deref(), words, disciplines).map(Some)
+        };
+        settings.download = compose(Direction::Download, &self.download, &self.download_qdisc)?;
+        settings.upload = compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
+        if settings.download.is_none() && settings.upload.is_none() {
+            return Err("neither `download` nor `upload` is set".into());
+        }
+        if let Some(mask) = self.mark_mask {
+            settings.mark_bits = MarkBits::new(mask).map_err(|e| e.to_string())?;
+        }
+        let tuning = &mut settings.tuning;
+        match self.realtime {
+            None => {}
+            Some(0) => tuning.realtime = None,
+            Some(priority @ 1..=99) => tuning.realtime = Some(priority),
+            Some(other) => return Err(format!("realtime = {other}: expected 0 to 99")),
+        }
+        let micros = |value: u32| Span::from_micros(value.into());
+        tuning.spin = self.spin_us.map_or(tuning.spin, micros);
+        tuning.catch_up = self.catch_up_us.map_or(tuning.catch_up, micros);
+        tuning.queue_length = self.queue_length.unwrap_or(tuning.queue_length);
+        tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
+        Ok(settings)
+    }
+}
+
+/// Settings of one direction from a rate and the words of a discipline.
+///
+/// `cake` gets `bandwidth RATE`, and for downloads `ingress` unless the words say `egress` or
+/// `ingress` themselves: our queue stands behind the line's own there. `line` gets `rate RATE`.
+///
+/// # Errors
+/// Another discipline was given a rate, or does not understand its words.
+pub fn settings_of(
+    direction: Direction,
+    rate: Option<&str>,
+    words: &str,
+    disciplines: &dyn Disciplines,
+) -> Result<Config, String> {
+    disciplines.parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
+}
+
+/// The words that [`settings_of`] understands.
+///
+/// # Errors
+/// The discipline has no rate, but one was given.
+pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
+    let words = words.trim();
+    let words = if words.is_empty() { "cake" } else { words };
+    let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let mut composed = vec![name];
+    if let Some(rate) = rate {
+        composed.push(match name {
+            "cake" => "bandwidth",
+            "line" => "rate",
+            _ => {
+                return Err(format!(
+                    "{direction}: `{name}` does not shape, so it cannot take the rate {rate}: \
+                     use `cake`, or leave the rate out"
+                ));
+            }
+        });
+        composed.push(rate);
+    }
+    composed.extend(rest.split_whitespace());
+    let said = rest.split_whitespace().any(|word| word == "ingress" || word == "egress");
+    if name == "cake" && direction == Direction::Download && !said {
+        composed.push("ingress");
+    }
+    Ok(composed.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use simnel_core::qdisc::{cake, ConfigError, Device};
+
+    use super::*;
+    use crate::BoxedQdisc;
+
+    /// Remembers nothing but whether the words can be understood.
+    struct Words;
+
+    impl Disciplines for Words {
+        fn build(&self, _: &Config, _: &Device) -> Result<BoxedQdisc, ConfigError> {
+            Err(ConfigError::OtherDiscipline)
+        }
+        fn parse(&self, words: &str) -> Result<Config, String> {
+            match words.contains("nonsense") {
+                true => Err(format!("`nonsense` in `{words}`")),
+                false => Ok(Config::Cake(cake::Params::default())),
+            }
+        }
+        fn print(&self, _: &Config) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn the_example_that_is_shipped_is_understood() {
+        let text = include_str!("../../../dist/simnel.toml");
+        let all = parse(text, &Words).unwrap();
+        assert_eq!(all.len(), 1);
+        assert!(all[0].upload.is_some() && all[0].download.is_some());
+        assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
+        assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn errors_name_the_key_the_line_or_the_interface() {
+        let error = |text: &str| parse(text, &Words).unwrap_err();
+        let unknown = error("[[interface]]\nname = \"eth0\"\nuplaod = \"1mbit\"\n");
+        assert!(unknown.contains("line 3") && unknown.contains("`uplaod`"), "{unknown}");
+        let typed = error("[[interface]]\nname = \"eth0\"\nupload = 10\n");
+        assert!(typed.contains("line 3"), "{typed}");
+        for (rest, expected) in [
+            ("", "neither `download` nor `upload`"),
+            ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
+            ("upload = \"1mbit\"\nqdisc = \"fq_codel\"", "`fq_codel` does not shape"),
+            ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
+            ("upload = \"1mbit\"\nrealtime = 100", "realtime = 100"),
+        ] {
+            let message = error(&format!("[[interface]]\nname = \"eth0\"\n{rest}"));
+            assert!(
+                message.contains("interface `eth0`") && message.contains(expected),
+                "{message}"
+            );
+        }
+        assert!(error("").contains("no [[interface]]"));
+        let twice = "[[interface]]\nname = \"a\"\nupload = \"1mbit\"\n".repeat(2);
+        assert!(error(&twice).contains("occurs twice"));
+    }
+
+    #[test]
+    fn words_are_put_together_as_documented() {
+        let (up, down) = (Direction::Upload, Direction::Download);
+        let ok = |direction, rate, words| compose(direction, rate, words).unwrap();
+        assert_eq!(ok(up, Some("1mbit"), ""), "cake bandwidth 1mbit");
+        assert_eq!(ok(down, Some("1mbit"), "cake nat"), "cake bandwidth 1mbit nat ingress");
+        assert_eq!(ok(down, Some("1mbit"), "cake egress"), "cake bandwidth 1mbit egress");
+        assert_eq!(ok(up, Some("9kbit"), "line delay 5ms"), "line rate 9kbit delay 5ms");
+        assert_eq!(ok(down, None, "fq_codel ecn"), "fq_codel ecn");
+        assert!(compose(up, Some("1mbit"), "pfifo").is_err());
+    }
+}

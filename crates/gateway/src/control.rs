@@ -1,0 +1,218 @@
+//! The control socket's language, and its client.
+//!
+//! A Unix stream socket `<directory>/<interface>.sock`, mode 0600. One JSON object a line each way:
+//!
+//! ```text
+//! {"cmd":"show"}                                                  → {"ok":true,"qdiscs":[…]}
+//! {"cmd":"change","direction":"upload","words":"cake bandwidth 8mbit"} → {"ok":true}
+//! {"cmd":"down"}                                                  → {"ok":true,"drained":17}
+//! anything else                                                   → {"ok":false,"error":"…"}
+//! ```
+//!
+//! Settings travel as `tc`'s words, counters as numbers under their names here, times in
+//! nanoseconds, rates in bytes a second. An unknown key in a request is an error.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use simnel_core::tc::stats::Snapshot;
+
+use crate::datapath::Counters;
+use crate::error::Error;
+use crate::gateway::{check_name, Direction, Report};
+use crate::nfqueue::KernelCounters;
+use crate::report::{CountersForm, SnapshotForm};
+
+/// What can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Request {
+    /// Both directions as they run.
+    Show {},
+    /// New settings for one direction.
+    Change {
+        /// Which way.
+        direction: Direction,
+        /// The discipline and its settings in `tc`'s words.
+        words: String,
+    },
+    /// Give the interface back.
+    Down {},
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Whether it was done.
+    pub ok: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// For `show`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdiscs: Option<Vec<Entry>>,
+    /// For `down`: packets that were queued and have been let go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<u64>,
+}
+
+impl Reply {
+    /// The answer that something could not be done.
+    pub fn error(error: impl ToString) -> Reply {
+        Reply { error: Some(error.to_string()), ..Reply::default() }
+    }
+
+    /// The answer that something was done.
+    pub fn done() -> Reply {
+        Reply { ok: true, ..Reply::default() }
+    }
+}
+
+/// One direction of one interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The interface.
+    pub dev: String,
+    /// Which way.
+    pub direction: Direction,
+    /// Settings in `tc`'s words.
+    pub config: String,
+    /// The discipline's counters.
+    #[serde(with = "SnapshotForm")]
+    pub stats: Snapshot,
+    /// The data path's counters.
+    #[serde(with = "CountersForm")]
+    pub datapath: Counters,
+    /// Number of the NFQUEUE.
+    pub queue: u16,
+    /// The kernel's counters of it.
+    pub kernel: KernelCounters,
+}
+
+impl From<Report> for Entry {
+    fn from(report: Report) -> Entry {
+        Entry {
+            dev: report.dev,
+            direction: report.direction,
+            config: report.words,
+            stats: report.status.snapshot,
+            datapath: report.status.counters,
+            queue: report.queue,
+            kernel: report.kernel,
+        }
+    }
+}
+
+/// Where the daemon of `interface` listens.
+pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
+    directory.join(format!("{interface}.sock"))
+}
+
+/// Interfaces whose daemons have a socket in `directory`, sorted. One may be a leftover of a daemon
+/// that was killed: then [`Client::connect`] says [`Error::NotUp`].
+pub fn interfaces(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            Some(entry.ok()?.file_name().to_str()?.strip_suffix(".sock")?.to_owned())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// A connection to the daemon of one interface.
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the daemon of `interface`.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] if nobody listens.
+    pub fn connect(directory: &Path, interface: &str) -> Result<Client, Error> {
+        const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));
+        check_name(interface)?;
+        let path = socket_path(directory, interface);
+        match UnixStream::connect(&path) {
+            Ok(stream) => {
+                stream
+                    .set_read_timeout(PATIENCE)
+                    .and_then(|()| stream.set_write_timeout(PATIENCE))
+                    .map_err(|e| Error::system("setting up the control socket", e))?;
+                Ok(Client { stream: BufReader::new(stream) })
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(Error::system(format!("connecting to {} (are you root?)", path.display()), e))
+            }
+            Err(_) => Err(Error::NotUp { interface: interface.to_owned(), path }),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// [`Error::Remote`] with the daemon's words if it could not be done.
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
+        let failed = |e| Error::system("talking to the daemon", e);
+        let mut line = serde_json::to_string(request).map_err(protocol)?;
+        line.push('\n');
+        self.stream.get_mut().write_all(line.as_bytes()).map_err(failed)?;
+        let mut answer = String::new();
+        self.stream.read_line(&mut answer).map_err(failed)?;
+        let reply: Reply = serde_json::from_str(&answer).map_err(protocol)?;
+        match reply.ok {
+            true => Ok(reply),
+            false => Err(Error::Remote(reply.error.unwrap_or_default())),
+        }
+    }
+
+    /// Both directions as they run.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn show(&mut self) -> Result<Vec<Entry>, Error> {
+        Ok(self.ask(&Request::Show {})?.qdiscs.unwrap_or_default())
+    }
+
+    /// Changes one direction to the settings that `words` stand for.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn change(&mut self, direction: Direction, words: &str) -> Result<(), Error> {
+        self.ask(&Request::Change { direction, words: words.to_owned() }).map(drop)
+    }
+
+    /// Ends the interface's management; says how many packets were let go.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn down(&mut self) -> Result<u64, Error> {
+        Ok(self.ask(&Request::Down {})?.drained.unwrap_or(0))
+    }
+}
+
+fn protocol(error: serde_json::Error) -> Error {
+    Error::Protocol(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_as_documented() {
+        let parse = serde_json::from_str::<Request>;
+        assert_eq!(parse(r#"{"cmd":"show"}"#).unwrap(), Request::Show {});
+        assert_eq!(
+            parse(r#"{"cmd":"change","direction":"upload","words":"cake"}"#).unwrap(),
+            Request::Change { direction: Direction::Upload, words: "cake".into() }
+        );
+        assert!(parse(r#"{"cmd":"down","now":1}"#).unwrap_err().to_string().contains("`now`"));
+        assert!(parse(r#"{"cmd":"up"}"#).is_err());
+    }
+}

@@ -1,0 +1,337 @@
+//! The process that keeps gateways running: control sockets, signals, reloading.
+//!
+//! One thread, one poll loop; the data path has threads of its own. SIGTERM and SIGINT give every
+//! interface back without losing a packet; SIGHUP reads the settings again. Signals are blocked
+//! before any thread is started and arrive at a descriptor, so that none can interrupt the data
+//! path.
+//!
+//! Bounded: [`MAX_INTERFACES`], [`MAX_CONNECTIONS`] (more are closed at once), [`MAX_LINE`] bytes a
+//! request.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::control::{socket_path, Entry, Reply, Request};
+use crate::error::Error;
+use crate::gateway::{Direction, Disciplines, Drained, Gateway, Settings};
+use crate::sys;
+
+/// Interfaces of one process.
+pub const MAX_INTERFACES: usize = 31;
+/// Control connections at a time.
+pub const MAX_CONNECTIONS: usize = 32;
+/// Bytes of a request.
+pub const MAX_LINE: usize = 64 * 1024;
+/// How long a client may take to read its answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Something that the operator may want to know; the caller logs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An interface is under management.
+    Up(String),
+    /// An interface was given back; so many packets were let go.
+    Down(String, u64),
+    /// Settings of an interface were changed.
+    Changed(String, Direction),
+    /// Traffic may pass us by, or something went wrong that does not end the daemon.
+    Warning(String),
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Notice::Up(interface) => write!(f, "{interface}: up"),
+            Notice::Down(interface, packets) => {
+                write!(f, "{interface}: down, {packets} queued packets let go")
+            }
+            Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
+            Notice::Warning(text) => write!(f, "warning: {text}"),
+        }
+    }
+}
+
+/// Reads the settings again, for SIGHUP.
+pub type Reload = Box<dyn FnMut() -> Result<Vec<Settings>, Error>>;
+
+/// A process with gateways. Make it before any thread: it blocks signals for all threads to come.
+pub struct Daemon {
+    disciplines: Arc<dyn Disciplines>,
+    signals: OwnedFd,
+    served: Vec<Served>,
+    connections: Vec<Connection>,
+    notice: Box<dyn FnMut(Notice)>,
+}
+
+struct Served {
+    gateway: Gateway,
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+struct Connection {
+    stream: UnixStream,
+    interface: String,
+    received: Vec<u8>,
+}
+
+/// How a turn of the loop ended.
+enum Next {
+    Continue,
+    Exit,
+    Reload,
+}
+
+impl Daemon {
+    /// A daemon without interfaces; `notice` is told what happens.
+    ///
+    /// # Errors
+    /// The system has no signal descriptor left.
+    pub fn new(
+        disciplines: Arc<dyn Disciplines>,
+        notice: impl FnMut(Notice) + 'static,
+    ) -> Result<Daemon, Error> {
+        let signals = sys::signal_descriptor(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+            .map_err(|e| Error::system("making a signal descriptor", e))?;
+        Ok(Daemon {
+            disciplines,
+            signals,
+            served: Vec::new(),
+            connections: Vec::new(),
+            notice: Box::new(notice),
+        })
+    }
+
+    /// Takes an interface over and listens for requests about it.
+    ///
+    /// # Errors
+    /// As [`Gateway::up`]; also if the control socket cannot be made.
+    pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
+        if self.served.len() >= MAX_INTERFACES {
+            let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
+            return Err(Error::system(format!("taking {} over", settings.interface), many));
+        }
+        let path = socket_path(&settings.control_dir, &settings.interface);
+        let gateway = Gateway::up(settings, Arc::clone(&self.disciplines))?;
+        let interface = gateway.interface().to_owned();
+        // The lock is ours: whatever lies there is a leftover.
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)
+            .and_then(|listener| {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            })
+            .map_err(|e| Error::system(format!("listening at {}", path.display()), e))?;
+        self.served.push(Served { gateway, listener, path });
+        for warning in crate::offload::warnings(&interface) {
+            (self.notice)(Notice::Warning(warning));
+        }
+        (self.notice)(Notice::Up(interface));
+        Ok(())
+    }
+
+    /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// The first interface that could not be given back in good order; all were tried.
+    pub fn run(mut self, mut reload: Option<Reload>) -> Result<(), Error> {
+        notify_systemd("READY=1");
+        while !self.served.is_empty() {
+            match self.turn() {
+                Next::Continue => {}
+                Next::Exit => break,
+                Next::Reload => match reload.as_mut().map(|reload| reload()) {
+                    Some(Ok(settings)) => self.apply(settings),
+                    Some(Err(e)) => self.warn(format!("settings not changed: {e}")),
+                    None => self.warn("there is no file of settings to read again"),
+                },
+            }
+        }
+        notify_systemd("STOPPING=1");
+        let mut result = Ok(());
+        while let Some(served) = self.served.pop() {
+            if let Err(e) = self.end(served) {
+                result = result.and(Err(e));
+            }
+        }
+        result
+    }
+
+    fn warn(&mut self, text: impl Into<String>) {
+        (self.notice)(Notice::Warning(text.into()));
+    }
+
+    fn end(&mut self, served: Served) -> Result<Drained, Error> {
+        let interface = served.gateway.interface().to_owned();
+        let _ = std::fs::remove_file(&served.path);
+        let result = served.gateway.down();
+        if let Ok(drained) = &result {
+            (self.notice)(Notice::Down(interface, drained.packets));
+        }
+        result
+    }
+
+    /// Waits for something to happen and deals with it.
+    fn turn(&mut self) -> Next {
+        let mut fds: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
+        fds.extend(self.served.iter().map(|served| served.listener.as_fd()));
+        fds.extend(self.connections.iter().map(|connection| connection.stream.as_fd()));
+        let ready = sys::wait(&fds, None);
+        drop(fds);
+        let listeners = self.served.len();
+        let is_ready = |index: usize| ready >> index & 1 == 1;
+
+        // From the back, so that removing one leaves the places of the others.
+        for index in (0..self.connections.len()).rev() {
+            if is_ready(1 + listeners + index) {
+                let connection = self.connections.swap_remove(index);
+                self.serve(connection);
+            }
+        }
+        let accepted: Vec<_> = (0..listeners.min(self.served.len()))
+            .filter(|index| is_ready(1 + index))
+            .filter_map(|index| {
+                let served = &self.served[index];
+                let (stream, _) = served.listener.accept().ok()?;
+                Some((stream, served.gateway.interface().to_owned()))
+            })
+            .collect();
+        for (stream, interface) in accepted {
+            let ready = stream.set_nonblocking(false).is_ok()
+                && stream.set_write_timeout(Some(PATIENCE)).is_ok();
+            if ready && self.connections.len() < MAX_CONNECTIONS {
+                self.connections.push(Connection { stream, interface, received: Vec::new() });
+            }
+        }
+        match sys::next_signal(&self.signals) {
+            Some(libc::SIGHUP) => Next::Reload,
+            Some(_) => Next::Exit,
+            None => Next::Continue,
+        }
+    }
+
+    /// Reads what a connection has to say and answers each line; keeps it unless it ended.
+    fn serve(&mut self, mut connection: Connection) {
+        let mut buffer = [0; 4096];
+        match connection.stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(n) => connection.received.extend(&buffer[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+        while let Some(end) = connection.received.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = connection.received.drain(..=end).collect();
+            let reply = match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => self.answer(&connection.interface, request),
+                Err(e) => Reply::error(format!("request not understood: {e}")),
+            };
+            let Ok(mut text) = serde_json::to_vec(&reply) else { return };
+            text.push(b'\n');
+            if connection.stream.write_all(&text).is_err() {
+                return;
+            }
+        }
+        if connection.received.len() < MAX_LINE {
+            self.connections.push(connection);
+        }
+    }
+
+    fn answer(&mut self, interface: &str, request: Request) -> Reply {
+        let Some(index) = self.served.iter().position(|s| s.gateway.interface() == interface)
+        else {
+            return Reply::error(format!("{interface} has been given back"));
+        };
+        let result = match request {
+            Request::Show {} => self.served[index].gateway.show().map(|reports| Reply {
+                qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
+                ..Reply::done()
+            }),
+            Request::Change { direction, words } => self
+                .disciplines
+                .parse(&words)
+                .map_err(|reason| Error::Discipline { direction, reason })
+                .and_then(|config| self.served[index].gateway.change(direction, config))
+                .map(|()| {
+                    (self.notice)(Notice::Changed(interface.to_owned(), direction));
+                    Reply::done()
+                }),
+            Request::Down {} => {
+                let served = self.served.remove(index);
+                self.end(served)
+                    .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() })
+            }
+        };
+        result.unwrap_or_else(Reply::error)
+    }
+
+    /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
+    fn apply(&mut self, settings: Vec<Settings>) {
+        for index in (0..self.served.len()).rev() {
+            let interface = self.served[index].gateway.interface();
+            if !settings.iter().any(|s| s.interface == interface) {
+                let served = self.served.remove(index);
+                if let Err(e) = self.end(served) {
+                    self.warn(e.to_string());
+                }
+            }
+        }
+        for new in settings {
+            let running = self.served.iter().position(|s| s.gateway.interface() == new.interface);
+            let Some(index) = running else {
+                if let Err(e) = self.up(new) {
+                    self.warn(e.to_string());
+                }
+                continue;
+            };
+            if needs_restart(self.served[index].gateway.settings(), &new) {
+                let served = self.served.remove(index);
+                let ended = self.end(served);
+                if let Err(e) = ended.and_then(|_| self.up(new)) {
+                    self.warn(e.to_string());
+                }
+                continue;
+            }
+            for direction in [Direction::Upload, Direction::Download] {
+                let gateway = &mut self.served[index].gateway;
+                let wanted = new.direction(direction).copied();
+                if wanted == gateway.settings().direction(direction).copied() {
+                    continue;
+                }
+                let Some(config) = wanted else { continue };
+                match gateway.change(direction, config) {
+                    Ok(()) => {
+                        (self.notice)(Notice::Changed(new.interface.clone(), direction));
+                    }
+                    Err(e) => self.warn(e.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// True if the change is more than other settings of the same directions.
+fn needs_restart(old: &Settings, new: &Settings) -> bool {
+    let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
+    let rest = |s: &Settings| (s.mark_bits, s.tuning, s.control_dir.clone());
+    directions(old) != directions(new) || rest(old) != rest(new)
+}
+
+/// Tells systemd (sd_notify(3)) if it asked to be told. Failure only delays it.
+fn notify_systemd(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(abstract_name) => SocketAddr::from_abstract_name(abstract_name),
+        None => SocketAddr::from_pathname(&name),
+    };
+    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
+        let _ = socket.send_to_addr(state.as_bytes(), &address);
+    }
+}

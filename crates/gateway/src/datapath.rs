@@ -1,0 +1,525 @@
+//! The data path of one direction: a thread that stands between an NFQUEUE and a discipline.
+//!
+//! ```text
+//! loop: attend to commands, if any
+//!       take all packets that the kernel has queued, and enqueue them
+//!       dequeue all that is due; verdicts leave in batches
+//!       sleep until a packet comes or the discipline's next event
+//! ```
+//!
+//! Release follows the discipline's own clock: a late wake-up makes a small burst, never a lower
+//! rate. Beyond [`Tuning::catch_up`] the burst would show as an excess in a second's total, so what
+//! is later is forfeited: the clock that the discipline sees stands still for that long. When
+//! packets are due faster than [`BATCH_BELOW`] they are released in batches, [`Tuning::batch`]
+//! apart, and arrivals wait as long: one wake-up for several packets.
+//!
+//! After start the loop neither allocates nor logs nor locks. The control thread sends commands
+//! through a mailbox that is opened only when a flag says so, and reads statistics from a seqlock.
+//! A packet that cannot be parsed is best effort; only the discipline drops.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver as Reply, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::cake::AckFilter;
+use simnel_core::qdisc::ConfigError;
+use simnel_core::tc::stats::Snapshot;
+use simnel_core::tc::Config;
+use simnel_core::wire::{ack_view, Classifier};
+use simnel_core::{Qdisc, Span, Time};
+
+use crate::classify::{self, LINK};
+use crate::nfqueue::{Event, Receiver, Verdicts};
+use crate::nft::MarkBits;
+use crate::owner::{id, Leaving, Owner};
+use crate::seqlock::SeqLock;
+use crate::sys;
+
+/// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
+const BATCH_BELOW: Span = Span::from_micros(60);
+/// While the next packet is due sooner than this, arrivals wait for it too: the shaper would not
+/// let them go earlier, and each would cost a wake-up. Sojourn times are short by so much at most.
+const ARRIVALS_WAIT_BELOW: Span = Span::from_micros(250);
+/// Receive calls (of 64 packets) in one turn, so that a flood does not keep due packets waiting.
+const RECEIVES_PER_TURN: usize = 4;
+/// Packets released in one turn, so that arrivals are not kept waiting.
+const RELEASES_PER_TURN: usize = 256;
+/// A real-time thread that has not slept for so long...
+const BREATHE_AFTER: Span = Span::from_millis(10);
+/// ...sleeps this long: at the kernel's limit of 95 % it would be stopped for 28-53 ms (measured).
+const BREATH: Span = Span::from_micros(500);
+/// How long the control thread waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Buckets of the lateness histogram.
+pub const LATENESS_BUCKETS: usize = 16;
+
+/// A discipline that may be handed to a thread.
+pub type BoxedQdisc = Box<dyn Qdisc + Send>;
+
+/// How a thread of the data path runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Priority under SCHED_FIFO, 1..=99; None, or no permission, runs it as any other thread.
+    pub realtime: Option<u8>,
+    /// The last part of each wait is spent spinning: exact to 0.1 µs, at the cost of a core
+    /// (60 µs: 4 % of one at 10 Mbit/s, 46 % at 100 Mbit/s).
+    pub spin: Span,
+    /// Lateness that a burst makes up for.
+    pub catch_up: Span,
+    /// Time between batches at high rates.
+    pub batch: Span,
+    /// Packets that the kernel keeps for us at most; more pass unshaped.
+    pub queue_length: u32,
+    /// Keep all of the process in memory (mlockall).
+    pub lock_memory: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            realtime: Some(2),
+            spin: Span::ZERO,
+            catch_up: Span::from_millis(1),
+            batch: Span::from_micros(75),
+            queue_length: 32_768,
+            lock_memory: false,
+        }
+    }
+}
+
+/// Counters of the data path itself, beside the discipline's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets taken from the kernel.
+    pub received: u64,
+    /// Packets let go.
+    pub released: u64,
+    /// Packets given up by the discipline.
+    pub dropped: u64,
+    /// Packets let go with a mark for CE.
+    pub marked: u64,
+    /// Packets let go with a mark for a cleared DSCP.
+    pub washed: u64,
+    /// Messages that were not understood.
+    pub unknown: u64,
+    /// Verdicts for packets that the kernel had dropped when somebody removed a netfilter hook.
+    pub stale_verdicts: u64,
+    /// Sends of verdicts that failed.
+    pub verdict_errors: u64,
+    /// Receive calls that failed (ENOBUFS: the socket was full).
+    pub receive_errors: u64,
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Wake-ups by the timer, by lateness: bucket 0 below 1 µs, bucket n below 2^n µs, the last all
+    /// above.
+    pub lateness: [u64; LATENESS_BUCKETS],
+    /// Lateness that was too large to be made up for.
+    pub forfeited: Span,
+    /// Processor time of the thread.
+    pub cpu: Span,
+    /// True if the thread runs under SCHED_FIFO.
+    pub realtime: bool,
+}
+
+/// All that a thread publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The discipline's settings.
+    pub config: Config,
+    /// The discipline's counters.
+    pub snapshot: Snapshot,
+    /// The data path's counters.
+    pub counters: Counters,
+}
+
+/// What the control thread may ask for.
+enum Command {
+    Publish,
+    Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
+    Replace(BoxedQdisc, SyncSender<Result<(), ConfigError>>),
+    Drain(SyncSender<u64>),
+    Stop,
+}
+
+struct Shared {
+    attention: AtomicBool,
+    wake: OwnedFd,
+    mailbox: Mutex<Vec<Command>>,
+    status: SeqLock<Status>,
+}
+
+/// The control thread's end.
+pub(crate) struct Remote {
+    shared: Arc<Shared>,
+}
+
+/// The thread did not answer in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoAnswer;
+
+impl Remote {
+    fn send(&self, command: Command) {
+        self.shared.mailbox.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.shared.attention.store(true, Ordering::Release);
+        sys::signal_event(&self.shared.wake);
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, NoAnswer> {
+        let (sender, reply): (_, Reply<T>) = sync_channel(1);
+        self.send(command(sender));
+        reply.recv_timeout(PATIENCE).map_err(|_: RecvTimeoutError| NoAnswer)
+    }
+
+    /// Fresh statistics.
+    pub(crate) fn status(&self) -> Result<Status, NoAnswer> {
+        let before = self.shared.status.version();
+        self.send(Command::Publish);
+        let start = Instant::now();
+        while self.shared.status.version() == before {
+            if start.elapsed() > PATIENCE {
+                return Err(NoAnswer);
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(self.shared.status.read())
+    }
+
+    /// Changes the settings of the discipline that runs.
+    pub(crate) fn configure(&self, config: Config) -> Result<Result<(), ConfigError>, NoAnswer> {
+        self.ask(|reply| Command::Configure(Box::new(config), reply))
+    }
+
+    /// Another discipline takes over what is queued.
+    pub(crate) fn replace(&self, qdisc: BoxedQdisc) -> Result<Result<(), ConfigError>, NoAnswer> {
+        self.ask(|reply| Command::Replace(qdisc, reply))
+    }
+
+    /// Lets all queued packets go, in the order in which they came, and from then on each at once.
+    /// Says how many.
+    pub(crate) fn drain(&self) -> Result<u64, NoAnswer> {
+        self.ask(Command::Drain)
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.send(Command::Stop);
+    }
+}
+
+/// The thread's own state.
+pub(crate) struct Worker {
+    receiver: Receiver,
+    qdisc: BoxedQdisc,
+    owner: Owner,
+    classifier: Classifier,
+    filters_acks: bool,
+    shared: Arc<Shared>,
+    tuning: Tuning,
+    counters: Counters,
+    key: HashKey,
+    /// How far the discipline's clock is behind the real one: forfeited lateness.
+    behind: Span,
+    /// When the thread means to wake up, if that lay in the future when it went to sleep.
+    planned: Option<Time>,
+    /// That event itself, where `planned` is later because releases are batched.
+    due: Option<Time>,
+    /// The thread's last sleep ended then.
+    slept: Time,
+    /// Packets no longer go through the discipline.
+    drained: bool,
+    last_id: u32,
+}
+
+impl Worker {
+    /// A worker and the other end of its line.
+    pub(crate) fn new(
+        receiver: Receiver,
+        verdicts: Verdicts,
+        qdisc: BoxedQdisc,
+        bits: MarkBits,
+        tuning: Tuning,
+    ) -> std::io::Result<(Worker, Remote)> {
+        let (config, key) = (qdisc.config(), classify::random_key()?);
+        let status = Status { config, snapshot: qdisc.snapshot(), counters: Counters::default() };
+        let shared = Arc::new(Shared {
+            attention: AtomicBool::new(false),
+            wake: sys::event()?,
+            mailbox: Mutex::new(Vec::with_capacity(16)),
+            status: SeqLock::new(status),
+        });
+        let owner = Owner::new(verdicts, bits);
+        let worker = Worker {
+            receiver,
+            qdisc,
+            owner,
+            classifier: classifier(key, &config),
+            filters_acks: filters_acks(&config),
+            key,
+            shared: Arc::clone(&shared),
+            tuning,
+            counters: Counters::default(),
+            behind: Span::ZERO,
+            planned: None,
+            due: None,
+            slept: sys::now(),
+            drained: false,
+            last_id: 0,
+        };
+        Ok((worker, Remote { shared }))
+    }
+
+    /// Runs until told to stop.
+    pub(crate) fn run(mut self) {
+        sys::precise_timers();
+        if let Some(priority) = self.tuning.realtime {
+            self.counters.realtime = sys::realtime(priority).is_ok();
+        }
+        self.slept = sys::now();
+        loop {
+            if self.shared.attention.swap(false, Ordering::Acquire) && self.attend() {
+                return;
+            }
+            self.counters.turns += 1;
+            let due = self.account_for_lateness();
+            let more = self.take();
+            let turn = self.release(due);
+            self.owner.verdicts.flush();
+            if !more {
+                self.rest(turn);
+            }
+        }
+    }
+
+    /// Carries out what the control thread asked for; true if that was to stop.
+    fn attend(&mut self) -> bool {
+        sys::clear_event(&self.shared.wake);
+        let commands = std::mem::take(
+            &mut *self.shared.mailbox.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        for command in commands {
+            match command {
+                Command::Publish => self.publish(),
+                Command::Configure(config, reply) => {
+                    let now = self.now();
+                    let result = self.qdisc.configure(&config, now, &mut self.owner);
+                    self.follow_settings();
+                    // Whoever asked may have lost patience; the change holds all the same.
+                    let _ = reply.try_send(result);
+                }
+                Command::Replace(qdisc, reply) => {
+                    self.empty();
+                    self.qdisc = qdisc;
+                    self.follow_settings();
+                    let now = self.now();
+                    for packet in std::mem::take(&mut self.owner.collected) {
+                        self.qdisc.enqueue(packet, now, &mut self.owner);
+                    }
+                    let _ = reply.try_send(Ok(()));
+                }
+                Command::Drain(reply) => {
+                    let _ = reply.try_send(self.drain());
+                }
+                Command::Stop => {
+                    self.drain();
+                    self.publish();
+                    return true;
+                }
+            }
+            self.owner.verdicts.flush();
+        }
+        false
+    }
+
+    fn publish(&mut self) {
+        let counters = Counters {
+            released: self.owner.released,
+            dropped: self.owner.dropped,
+            marked: self.owner.marked,
+            washed: self.owner.washed,
+            verdict_errors: self.owner.verdicts.errors,
+            cpu: sys::thread_cpu(),
+            ..self.counters
+        };
+        let (config, snapshot) = (self.qdisc.config(), self.qdisc.snapshot());
+        // SAFETY: of all that share the lock, only the one worker writes.
+        unsafe { self.shared.status.write(Status { config, snapshot, counters }) };
+    }
+
+    fn follow_settings(&mut self) {
+        let config = self.qdisc.config();
+        self.filters_acks = filters_acks(&config);
+        self.classifier = classifier(self.key, &config);
+    }
+
+    /// Takes all packets out of the discipline, in the order in which they came.
+    fn empty(&mut self) {
+        self.owner.leaving = Leaving::Collect;
+        self.qdisc.reset(&mut self.owner);
+        self.owner.leaving = Leaving::Drop;
+        let last = self.last_id;
+        // Numbers wrap round; ages do not.
+        self.owner.collected.sort_by_key(|packet| std::cmp::Reverse(last.wrapping_sub(id(packet))));
+    }
+
+    fn drain(&mut self) -> u64 {
+        let before = self.owner.released;
+        while self.take() {}
+        self.empty();
+        for packet in std::mem::take(&mut self.owner.collected) {
+            self.owner.release(&packet);
+        }
+        self.drained = true;
+        self.owner.verdicts.flush();
+        self.owner.released - before
+    }
+
+    /// The discipline's time.
+    #[inline]
+    fn now(&self) -> Time {
+        sys::now() - self.behind
+    }
+
+    /// Accounts for a wake-up that came late; returns when it should have come.
+    fn account_for_lateness(&mut self) -> Option<Time> {
+        let now = self.now();
+        let planned = self.planned.take().filter(|&planned| planned <= now)?;
+        let late = now.since(planned);
+        let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
+        self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
+        let forfeit = late.saturating_sub(self.tuning.catch_up);
+        self.behind += forfeit;
+        self.counters.forfeited += forfeit;
+        self.due.take()
+    }
+
+    /// Enqueues what the kernel has for us; true if there may be more.
+    fn take(&mut self) -> bool {
+        for _ in 0..RECEIVES_PER_TURN {
+            let Ok((count, more)) = self.receiver.receive() else {
+                self.counters.receive_errors += 1;
+                return false;
+            };
+            let now = self.now();
+            for index in 0..count {
+                let queued = match self.receiver.event(index) {
+                    Event::Packet(queued) => queued,
+                    Event::Stale => {
+                        self.counters.stale_verdicts += 1;
+                        continue;
+                    }
+                    Event::Unknown => {
+                        self.counters.unknown += 1;
+                        continue;
+                    }
+                };
+                self.counters.received += 1;
+                self.last_id = queued.id;
+                let handle = u64::from(queued.id);
+                let mut packet = self.classifier.classify(LINK, queued.bytes, queued.len, handle);
+                packet.mark = queued.mark;
+                packet.class = queued.priority;
+                if self.drained {
+                    self.owner.release(&packet);
+                    continue;
+                }
+                if self.filters_acks && packet.flags.has(Flags::TCP) {
+                    self.owner.arriving = ack_view(LINK, queued.bytes);
+                }
+                self.qdisc.enqueue(packet, now, &mut self.owner);
+            }
+            if !more {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets go what is due.
+    fn release(&mut self, due: Option<Time>) -> Turn {
+        let now = self.now();
+        let mut turn = Turn { now, due, released: 0 };
+        while !self.drained && turn.released < RELEASES_PER_TURN {
+            let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) else { break };
+            self.owner.release(&packet);
+            turn.released += 1;
+        }
+        turn
+    }
+
+    /// Sleeps until there is something to do.
+    fn rest(&mut self, turn: Turn) {
+        let next = if self.drained { None } else { self.qdisc.next_event() };
+        let (wake, socket) = (self.shared.wake.as_fd(), self.receiver.as_fd());
+        self.due = next;
+        let Some(next) = next else {
+            sys::wait(&[wake, socket], None);
+            self.slept = sys::now();
+            return;
+        };
+        let now = self.now();
+        if turn.spacing(next) < BATCH_BELOW {
+            let until = next.max(turn.now + self.tuning.batch);
+            self.planned = Some(until);
+            if until > now {
+                sys::wait(&[wake], Some(until.since(now)));
+                self.slept = sys::now();
+            }
+        } else if next > now {
+            self.planned = Some(next);
+            let gap = next.since(now);
+            let sleep = gap.saturating_sub(self.tuning.spin);
+            let fds = [wake, socket];
+            let fds = if gap < ARRIVALS_WAIT_BELOW { &fds[..1] } else { &fds[..] };
+            let interrupted = sleep > Span::ZERO && sys::wait(fds, Some(sleep)) != 0;
+            self.slept = sys::now();
+            while self.tuning.spin > Span::ZERO && !interrupted && self.now() < next {
+                std::hint::spin_loop();
+            }
+        } else {
+            // Due already. It counts as late only if it was not yet due when the turn began.
+            self.planned = (next > turn.now).then_some(next);
+            if self.counters.realtime && sys::now().since(self.slept) > BREATHE_AFTER {
+                sys::wait(&[wake], Some(BREATH));
+                self.slept = sys::now();
+            }
+        }
+    }
+}
+
+/// One turn of the loop.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// The time that the discipline was told.
+    now: Time,
+    /// When the first of the released packets was due, if the turn was planned.
+    due: Option<Time>,
+    /// Packets released.
+    released: usize,
+}
+
+impl Turn {
+    /// Time between packets, from the first of this turn to the next one, which is due at `next`.
+    fn spacing(&self, next: Time) -> Span {
+        match self.due {
+            Some(due) if self.released > 0 => Span(next.since(due).0 / self.released as u64),
+            _ => Span(u64::MAX),
+        }
+    }
+}
+
+/// A classifier that tells hosts apart as the discipline wants it.
+fn classifier(key: HashKey, config: &Config) -> Classifier {
+    let host_prefix = match config {
+        Config::Cake(params) => params.host_prefix,
+        _ => 128,
+    };
+    Classifier::new(FlowHasher::new(key, host_prefix))
+}
+
+fn filters_acks(config: &Config) -> bool {
+    matches!(config, Config::Cake(params) if params.ack_filter != AckFilter::Off)
+}

@@ -1,0 +1,137 @@
+//! What can go wrong, by name and with the fix.
+//!
+//! One enum for the crate: its verbs (`up`, `change`, `show`, `down`) share most causes. Each
+//! message names the thing and says what to do; the CLI prints it as it is.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a verb failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The interface is not there.
+    #[error("there is no interface `{0}`: `ip link` lists those there are")]
+    NoInterface(String),
+    /// The interface cannot be shaped.
+    #[error("`{0}` is the loopback interface: name the one that leads to the Internet")]
+    Loopback(String),
+    /// Not a name that Linux gives to interfaces.
+    #[error(
+        "`{0}` is not an interface name: 1 to 15 bytes without `/`, spaces or control characters"
+    )]
+    BadInterfaceName(String),
+    /// CAP_NET_ADMIN is missing.
+    #[error(
+        "the capability CAP_NET_ADMIN is missing: run as root, or with \
+         `AmbientCapabilities=CAP_NET_ADMIN` under systemd"
+    )]
+    Privilege,
+    /// Neither direction has settings.
+    #[error("neither `upload` nor `download` is set for `{0}`: set at least one")]
+    NothingToDo(String),
+    /// The marks need two bits.
+    #[error("mark mask {0:#x} is unusable: it must have exactly two bits set")]
+    MarkMask(u32),
+    /// A second `up`.
+    #[error(
+        "`{interface}` is already managed (by process {owner}): `simnel show {interface}` shows \
+         how, `simnel down {interface}` ends it"
+    )]
+    AlreadyUp {
+        /// The interface.
+        interface: String,
+        /// Its process, or a question mark.
+        owner: String,
+    },
+    /// The nftables table is there, but no live process of ours owns it.
+    #[error(
+        "the nftables table `inet {table}` exists and belongs to another program: remove it with \
+         `nft delete table inet {table}`"
+    )]
+    TableExists {
+        /// Name of the table.
+        table: String,
+    },
+    /// A kernel part is missing.
+    #[error("this kernel lacks {what}: {fix}")]
+    KernelLacks {
+        /// The part.
+        what: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+    /// All queue numbers that we tried are taken.
+    #[error(
+        "no free NFQUEUE number from {first} to {last}: \
+         /proc/net/netfilter/nfnetlink_queue lists them"
+    )]
+    NoQueueNumber {
+        /// First that was tried.
+        first: u16,
+        /// Last that was tried.
+        last: u16,
+    },
+    /// A direction that is not running was to be changed.
+    #[error(
+        "`{interface}` has no {direction} discipline: end it with `simnel down {interface}` \
+         and start it with one"
+    )]
+    NoDirection {
+        /// The interface.
+        interface: String,
+        /// `upload` or `download`.
+        direction: crate::Direction,
+    },
+    /// The discipline refused its settings, or the words were not understood.
+    #[error("{direction}: {reason}")]
+    Discipline {
+        /// Which way.
+        direction: crate::Direction,
+        /// In the discipline's own words.
+        reason: String,
+    },
+    /// A thread of the data path does not answer.
+    #[error("the {0} thread does not answer: see the system log, then `simnel down` and `up`")]
+    Unresponsive(crate::Direction),
+    /// No daemon is listening.
+    #[error(
+        "nothing manages `{interface}` (no answer at {}): start it with `simnel up`",
+        path.display()
+    )]
+    NotUp {
+        /// The interface.
+        interface: String,
+        /// The control socket.
+        path: PathBuf,
+    },
+    /// The daemon's answer: an error that it reports.
+    #[error("{0}")]
+    Remote(String),
+    /// The daemon's answer is not one of ours.
+    #[error("the answer of the daemon was not understood ({0}): are both the same version?")]
+    Protocol(String),
+    /// The configuration file.
+    #[error("{}: {reason}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// Key, line and what was expected.
+        reason: String,
+    },
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What it was for.
+        doing: String,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// A failed system call, and what it was for.
+    pub(crate) fn system(doing: impl Into<String>, source: io::Error) -> Error {
+        Error::System { doing: doing.into(), source }
+    }
+}

@@ -1,0 +1,402 @@
+//! One interface under management: both directions, from `up` to `down`.
+//!
+//! Order of `up`: checks, lock, queues, threads, and the rules last, so that no packet is queued
+//! before somebody takes it. Order of `down`: the rules first, so that new packets pass by; then
+//! the queued ones are let go in the order in which they came; then threads, queues and table end.
+//!
+//! What a discipline is, and what its words are, comes from [`Disciplines`]: shaping and emulating
+//! a line are the same here.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use simnel_core::qdisc::{ConfigError, Device};
+use simnel_core::tc::Config;
+
+use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
+use crate::error::Error;
+use crate::nfqueue::{self, kernel_counters, KernelCounters};
+use crate::nft::{MarkBits, Table};
+use crate::sys::{self, Query};
+
+/// Where control sockets and locks lie unless told otherwise.
+pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
+/// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
+const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
+/// How long after the rules are gone packets may still be on their way to a queue.
+const STRAGGLERS: Duration = Duration::from_millis(3);
+/// How long `down` waits for the kernel's queue to become empty.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+
+/// One way through the interface.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Packets that leave by the interface.
+    Upload,
+    /// Packets that arrive by the interface.
+    Download,
+}
+
+impl Direction {
+    /// `upload` or `download`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Upload => "upload",
+            Direction::Download => "download",
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The disciplines that there are, and their language.
+pub trait Disciplines: Send + Sync {
+    /// A discipline with the settings `config` for `device`.
+    ///
+    /// # Errors
+    /// What the discipline says about settings that it cannot work with.
+    fn build(&self, config: &Config, device: &Device) -> Result<BoxedQdisc, ConfigError>;
+
+    /// Words of `tc` to settings.
+    ///
+    /// # Errors
+    /// A message that names the word and what was expected.
+    fn parse(&self, words: &str) -> Result<Config, String>;
+
+    /// Settings to words of `tc`, such that parsing them gives the settings again.
+    fn print(&self, config: &Config) -> String;
+}
+
+/// What `up` needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The interface, usually the one that leads to the Internet.
+    pub interface: String,
+    /// Discipline of what leaves; None lets it pass.
+    pub upload: Option<Config>,
+    /// Discipline of what arrives; None lets it pass.
+    pub download: Option<Config>,
+    /// The mark bits that are ours.
+    pub mark_bits: MarkBits,
+    /// How the threads run.
+    pub tuning: Tuning,
+    /// Directory of the lock and the control socket.
+    pub control_dir: PathBuf,
+}
+
+impl Settings {
+    /// Settings for `interface` with neither direction set, and everything else as it usually is.
+    pub fn new(interface: impl Into<String>) -> Settings {
+        Settings {
+            interface: interface.into(),
+            upload: None,
+            download: None,
+            mark_bits: MarkBits::DEFAULT,
+            tuning: Tuning::default(),
+            control_dir: PathBuf::from(DEFAULT_CONTROL_DIR),
+        }
+    }
+
+    /// The settings of one direction.
+    pub fn direction(&self, direction: Direction) -> Option<&Config> {
+        match direction {
+            Direction::Upload => self.upload.as_ref(),
+            Direction::Download => self.download.as_ref(),
+        }
+    }
+}
+
+/// One direction as it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The interface.
+    pub dev: String,
+    /// Which way.
+    pub direction: Direction,
+    /// The settings as words.
+    pub words: String,
+    /// Settings, the discipline's counters, the data path's counters.
+    pub status: Status,
+    /// Number of the NFQUEUE.
+    pub queue: u16,
+    /// The kernel's counters of the queue.
+    pub kernel: KernelCounters,
+}
+
+/// What `down` let go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Packets that were queued.
+    pub packets: u64,
+}
+
+/// An interface under management. Dropping it is `down` without the account.
+pub struct Gateway {
+    settings: Settings,
+    disciplines: Arc<dyn Disciplines>,
+    device: Device,
+    lanes: Vec<Lane>,
+    /// Last, so that in a drop the queues go before the chains that fill them.
+    table: Option<Table>,
+    _lock: Lock,
+}
+
+struct Lane {
+    direction: Direction,
+    queue: u16,
+    remote: Remote,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gateway {
+    /// Takes the interface over.
+    ///
+    /// # Errors
+    /// What is missing or in the way; nothing has changed then.
+    pub fn up(settings: Settings, disciplines: Arc<dyn Disciplines>) -> Result<Gateway, Error> {
+        let device = check(&settings)?;
+        let lock = Lock::take(&settings)?;
+        if settings.tuning.lock_memory {
+            sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
+        }
+        let mut gateway =
+            Gateway { settings, disciplines, device, lanes: Vec::new(), table: None, _lock: lock };
+        gateway.start()?;
+        Ok(gateway)
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        for direction in [Direction::Download, Direction::Upload] {
+            let Some(config) = self.settings.direction(direction) else { continue };
+            let qdisc = self.build(direction, config)?;
+            self.lanes.push(self.lane(direction, qdisc)?);
+        }
+        let queue = |direction| {
+            self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
+        };
+        self.table = Some(Table::create(
+            &self.settings.interface,
+            queue(Direction::Download),
+            queue(Direction::Upload),
+            self.settings.mark_bits,
+        )?);
+        Ok(())
+    }
+
+    fn build(&self, direction: Direction, config: &Config) -> Result<BoxedQdisc, Error> {
+        self.disciplines
+            .build(config, &self.device)
+            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
+    }
+
+    fn lane(&self, direction: Direction, qdisc: BoxedQdisc) -> Result<Lane, Error> {
+        let Settings { tuning, mark_bits, .. } = self.settings;
+        let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, tuning.queue_length)?;
+        let (worker, remote) = Worker::new(receiver, verdicts, qdisc, mark_bits, tuning)
+            .map_err(|e| Error::system("making an eventfd", e))?;
+        let thread = std::thread::Builder::new()
+            .name(format!("simnel-{direction}"))
+            .spawn(move || worker.run())
+            .map_err(|e| Error::system("starting a thread", e))?;
+        Ok(Lane { direction, queue, remote, thread: Some(thread) })
+    }
+
+    /// The interface.
+    pub fn interface(&self) -> &str {
+        &self.settings.interface
+    }
+
+    /// What `up` was given.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The disciplines and their language.
+    pub fn disciplines(&self) -> &dyn Disciplines {
+        &*self.disciplines
+    }
+
+    /// Both directions as they run. Takes a fraction of a millisecond; the data path does not stop.
+    ///
+    /// # Errors
+    /// [`Error::Unresponsive`] if a thread is stuck or has died (then its traffic passes unshaped).
+    pub fn show(&self) -> Result<Vec<Report>, Error> {
+        let report = |lane: &Lane| {
+            let status = lane.remote.status().map_err(|_| Error::Unresponsive(lane.direction))?;
+            Ok(Report {
+                dev: self.settings.interface.clone(),
+                direction: lane.direction,
+                words: self.disciplines.print(&status.config),
+                status,
+                queue: lane.queue,
+                kernel: kernel_counters(lane.queue).unwrap_or_default(),
+            })
+        };
+        self.lanes.iter().map(report).collect()
+    }
+
+    /// Changes one direction. Queued packets stay queued, also when the discipline becomes another.
+    ///
+    /// # Errors
+    /// The direction does not run, or the discipline refuses; then nothing has changed.
+    pub fn change(&mut self, direction: Direction, config: Config) -> Result<(), Error> {
+        let interface = self.settings.interface.clone();
+        let lane = self
+            .lanes
+            .iter()
+            .find(|lane| lane.direction == direction)
+            .ok_or(Error::NoDirection { interface, direction })?;
+        let result = match lane.remote.configure(config) {
+            Ok(Err(ConfigError::OtherDiscipline)) => {
+                lane.remote.replace(self.build(direction, &config)?)
+            }
+            other => other,
+        };
+        result
+            .map_err(|_| Error::Unresponsive(direction))?
+            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+        match direction {
+            Direction::Upload => self.settings.upload = Some(config),
+            Direction::Download => self.settings.download = Some(config),
+        }
+        Ok(())
+    }
+
+    /// Gives the interface back without losing a packet.
+    ///
+    /// # Errors
+    /// The rules could not be removed, or a thread did not answer; the interface is given back all
+    /// the same, but packets that were queued may be lost.
+    pub fn down(mut self) -> Result<Drained, Error> {
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<Drained, Error> {
+        let mut result = match &mut self.table {
+            Some(table) => table.stop_queueing().map(|()| Drained::default()),
+            None => Ok(Drained::default()),
+        };
+        std::thread::sleep(STRAGGLERS);
+        for lane in &self.lanes {
+            match (lane.remote.drain(), &mut result) {
+                (Ok(packets), Ok(drained)) => drained.packets += packets,
+                (Err(_), Ok(_)) => result = Err(Error::Unresponsive(lane.direction)),
+                (_, Err(_)) => {}
+            }
+        }
+        let start = Instant::now();
+        let waiting = |lane: &Lane| kernel_counters(lane.queue).is_some_and(|k| k.waiting > 0);
+        while self.lanes.iter().any(waiting) && start.elapsed() < DRAIN_LIMIT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for lane in &mut self.lanes {
+            lane.remote.stop();
+            if let Some(thread) = lane.thread.take() {
+                // A panic there has been reported by the panic hook; its traffic passes since.
+                let _ = thread.join();
+            }
+        }
+        self.lanes.clear();
+        self.table = None;
+        result
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if !self.lanes.is_empty() {
+            // Whoever wants the account calls `down`.
+            let _ = self.drain();
+        }
+    }
+}
+
+/// Checks all that can be checked before anything is changed.
+fn check(settings: &Settings) -> Result<Device, Error> {
+    let name = &settings.interface;
+    check_name(name)?;
+    if name == "lo" {
+        return Err(Error::Loopback(name.clone()));
+    }
+    if settings.upload.is_none() && settings.download.is_none() {
+        return Err(Error::NothingToDo(name.clone()));
+    }
+    if sys::interface(name, Query::Index).is_err() {
+        return Err(Error::NoInterface(name.clone()));
+    }
+    if !nfqueue::has_net_admin() {
+        return Err(Error::Privilege);
+    }
+    const ETHERNET_HEADER: u32 = 14;
+    let default = Device::default();
+    let ask = |query| sys::interface(name, query).ok().filter(|&answer| answer > 0);
+    Ok(Device {
+        mtu: ask(Query::Mtu).map_or(default.mtu, |mtu| mtu.saturating_add(ETHERNET_HEADER)),
+        tx_queue_len: ask(Query::TxQueueLen).unwrap_or(default.tx_queue_len),
+        seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
+        ..default
+    })
+}
+
+/// Linux's own rule for interface names.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    if name.is_empty()
+        || name.len() >= libc::IFNAMSIZ
+        || name.contains(bad)
+        || name.starts_with('.')
+    {
+        return Err(Error::BadInterfaceName(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// A lock file that only one process has at a time; the kernel lets go of it when that dies.
+struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    fn take(settings: &Settings) -> Result<Lock, Error> {
+        let directory = &settings.control_dir;
+        let path = lock_path(directory, &settings.interface);
+        let doing = || format!("opening {}", path.display());
+        fs::create_dir_all(directory)
+            .map_err(|e| Error::system(format!("creating {}", directory.display()), e))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| Error::system(doing(), e))?;
+        if !sys::try_lock(file.as_fd()) {
+            let mut owner = String::new();
+            let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
+            let owner = if known { owner.trim().to_owned() } else { String::from("?") };
+            return Err(Error::AlreadyUp { interface: settings.interface.clone(), owner });
+        }
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(|e| Error::system(doing(), e))?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn lock_path(directory: &Path, interface: &str) -> PathBuf {
+    directory.join(format!("{interface}.lock"))
+}

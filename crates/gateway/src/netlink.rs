@@ -1,0 +1,270 @@
+//! Netlink messages: a writer for what we send, a bounds-checked reader for what comes back.
+//!
+//! Layout (linux/netlink.h): a 16-byte header `len, type, flags, seq, port` in host order, then for
+//! netfilter 4 bytes `family, version, resource id (network order)`, then attributes `len, type,
+//! data`, all padded to 4 bytes. The reader never trusts a length: any bytes give some attributes
+//! or none.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use simnel_core::Span;
+
+use crate::sys;
+
+/// Bytes of a netlink header and netfilter's after it.
+pub(crate) const HEADER: usize = 20;
+/// NLMSG_ERROR: an error, or with code 0 an acknowledgement.
+pub(crate) const ERROR: u16 = 2;
+/// NLMSG_DONE: the end of a dump.
+pub(crate) const DONE: u16 = 3;
+const NESTED: u16 = 0x8000;
+
+/// Where nested attributes began, to be closed by [`Writer::end`].
+#[must_use]
+pub(crate) struct Open(usize);
+
+/// Builds one or several messages one after the other.
+#[derive(Default)]
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+    message: usize,
+}
+
+impl Writer {
+    /// Begins a message; [`Writer::finish`] ends it.
+    pub(crate) fn begin(&mut self, kind: u16, flags: i32, seq: u32, family: u8, resource: u16) {
+        self.message = self.bytes.len();
+        self.bytes.extend(0u32.to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend((flags as u16 | libc::NLM_F_REQUEST as u16).to_ne_bytes());
+        self.bytes.extend(seq.to_ne_bytes());
+        self.bytes.extend(0u32.to_ne_bytes());
+        self.bytes.extend([family, 0]);
+        self.bytes.extend(resource.to_be_bytes());
+    }
+
+    /// Writes the length of the message that was begun last.
+    pub(crate) fn finish(&mut self) {
+        let length = (self.bytes.len() - self.message) as u32;
+        self.bytes[self.message..self.message + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+
+    /// Adds an attribute.
+    pub(crate) fn attribute(&mut self, kind: u16, data: &[u8]) {
+        self.bytes.extend((data.len() as u16 + 4).to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend(data);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    /// Adds a number in network order.
+    pub(crate) fn number(&mut self, kind: u16, value: u32) {
+        self.attribute(kind, &value.to_be_bytes());
+    }
+
+    /// Adds a string with its final zero.
+    pub(crate) fn string(&mut self, kind: u16, value: &str) {
+        let mut bytes = value.as_bytes().to_vec();
+        bytes.push(0);
+        self.attribute(kind, &bytes);
+    }
+
+    /// Opens nested attributes.
+    pub(crate) fn start(&mut self, kind: u16) -> Open {
+        let at = self.bytes.len();
+        self.bytes.extend(0u16.to_ne_bytes());
+        self.bytes.extend((kind | NESTED).to_ne_bytes());
+        Open(at)
+    }
+
+    /// Closes nested attributes.
+    pub(crate) fn end(&mut self, open: Open) {
+        let length = (self.bytes.len() - open.0) as u16;
+        self.bytes[open.0..open.0 + 2].copy_from_slice(&length.to_ne_bytes());
+    }
+
+    /// All messages.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u16,
+    pub(crate) seq: u32,
+    /// What follows the 16-byte header.
+    pub(crate) body: &'a [u8],
+}
+
+/// The messages of one datagram. A message that claims more bytes than there are ends with the
+/// bytes.
+pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Message<'a>;
+
+    fn next(&mut self) -> Option<Message<'a>> {
+        let header: &[u8; 16] = self.0.first_chunk()?;
+        let length = u32_at(header, 0)? as usize;
+        let kind = u16::from_ne_bytes([header[4], header[5]]);
+        let seq = u32_at(header, 8)?;
+        if length < 16 {
+            self.0 = &[];
+            return None;
+        }
+        let end = length.min(self.0.len());
+        let body = &self.0[16..end];
+        self.0 = &self.0[length.next_multiple_of(4).min(self.0.len())..];
+        Some(Message { kind, seq, body })
+    }
+}
+
+impl<'a> Message<'a> {
+    /// The error number of an ERROR message; 0 is an acknowledgement.
+    pub(crate) fn error(&self) -> Option<i32> {
+        (self.kind == ERROR).then(|| u32_at(self.body, 0).unwrap_or(0) as i32)
+    }
+
+    /// The attributes after netfilter's own header.
+    pub(crate) fn attributes(&self) -> Attributes<'a> {
+        Attributes(self.body.get(4..).unwrap_or(&[]))
+    }
+}
+
+/// Attributes as (type without flags, data). The last may be cut short.
+#[derive(Clone)]
+pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (u16, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u16, &'a [u8])> {
+        let header: &[u8; 4] = self.0.first_chunk()?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
+        if length < 4 {
+            return None;
+        }
+        let data = &self.0[4..length.min(self.0.len())];
+        self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind, data))
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// A blocking netfilter socket for requests and their answers.
+pub(crate) struct Socket(OwnedFd);
+
+impl Socket {
+    /// Opens the socket; the kernel answers within two seconds or it is an error.
+    pub(crate) fn open() -> io::Result<Socket> {
+        let fd = sys::netfilter_socket()?;
+        sys::set_receive_timeout(&fd, Span::from_secs(2))?;
+        Ok(Socket(fd))
+    }
+
+    /// The descriptor, for a socket that goes on to other work.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+
+    /// Sends `writer`'s messages and waits until each of `sequence` is acknowledged. The first
+    /// error is returned with its sequence number.
+    pub(crate) fn transact(
+        &self,
+        writer: &Writer,
+        sequence: std::ops::RangeInclusive<u32>,
+    ) -> Result<(), (u32, io::Error)> {
+        let first = *sequence.start();
+        sys::send(self.0.as_raw_fd(), writer.bytes()).map_err(|e| (first, e))?;
+        let mut outstanding = sequence.clone().count();
+        let mut failure = None;
+        let mut buffer = vec![0; 32 * 1024];
+        while outstanding > 0 {
+            let n = match sys::receive(&self.0, &mut buffer) {
+                Ok(n) => n,
+                Err(e) => return Err(failure.unwrap_or((first, e))),
+            };
+            for message in Messages(&buffer[..n]) {
+                let Some(error) = message.error() else { continue };
+                if error != 0 && failure.is_none() {
+                    failure = Some((message.seq, io::Error::from_raw_os_error(-error)));
+                }
+                if sequence.contains(&message.seq) {
+                    outstanding -= 1;
+                } else if error != 0 {
+                    // The batch as a whole was refused; nothing else will come.
+                    outstanding = 0;
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Sends a dump request and calls `each` for every message of the answer.
+    pub(crate) fn dump(
+        &self,
+        writer: &Writer,
+        mut each: impl FnMut(Message<'_>),
+    ) -> io::Result<()> {
+        sys::send(self.0.as_raw_fd(), writer.bytes())?;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let n = sys::receive(&self.0, &mut buffer)?;
+            for message in Messages(&buffer[..n]) {
+                match message.error() {
+                    Some(0) => {}
+                    Some(error) => return Err(io::Error::from_raw_os_error(-error)),
+                    None if message.kind == DONE => return Ok(()),
+                    None => each(message),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut writer = Writer::default();
+        writer.begin(0x0a03, 0, 7, 1, 10);
+        writer.string(1, "abc");
+        let open = writer.start(2);
+        writer.number(3, 0x01020304);
+        writer.end(open);
+        writer.finish();
+        let message = Messages(writer.bytes()).next().unwrap();
+        assert_eq!((message.kind, message.seq), (0x0a03, 7));
+        let attributes: Vec<_> = message.attributes().collect();
+        assert_eq!(attributes[0], (1, &b"abc\0"[..]));
+        let inner: Vec<_> = Attributes(attributes[1].1).collect();
+        assert_eq!(inner, [(3, &[1, 2, 3, 4][..])]);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic_and_to_an_end() {
+        let mut random = simnel_core::random::Random::new(11);
+        for _ in 0..20_000 {
+            let length = random.below(200) as usize;
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.u32() as u8).collect();
+            // Half of them with small lengths, so that the inner layers are reached.
+            if length > 24 && random.below(2) == 0 {
+                bytes[..4].copy_from_slice(&(random.below(256)).to_ne_bytes());
+                bytes[20..22].copy_from_slice(&(random.below(64) as u16).to_ne_bytes());
+            }
+            let total: usize =
+                Messages(&bytes).map(|m| m.attributes().map(|(_, d)| d.len()).sum::<usize>()).sum();
+            assert!(total <= length);
+        }
+    }
+}

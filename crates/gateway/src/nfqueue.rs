@@ -1,0 +1,336 @@
+//! One NFQUEUE: packets' headers in, verdicts out (linux/netfilter/nfnetlink_queue.h).
+//!
+//! Packets stay in the kernel until their verdict; only the first bytes are copied. Large packets
+//! are split by the kernel (no NFQA_CFG_F_GSO). Fail-open thrice: the rule has `bypass`, the queue
+//! has NFQA_CFG_F_FAIL_OPEN for when it or the socket is full, and a closed socket removes the
+//! queue.
+//!
+//! Verdicts are separate messages, many in one send: a discipline's order is not the order of
+//! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") is of no use.
+//!
+//! The receiver and the sender share the socket; neither allocates after construction.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::netlink::{Messages, Writer, HEADER};
+use crate::sys::{self, Datagrams};
+
+const SUBSYSTEM: u16 = 3 << 8; // NFNL_SUBSYS_QUEUE
+const PACKET: u16 = SUBSYSTEM;
+const VERDICT: u16 = SUBSYSTEM | 1;
+const CONFIG: u16 = SUBSYSTEM | 2;
+
+/// Bytes of each packet that are copied: IPv6 with two extension headers and TCP with all options
+/// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
+const COPY_RANGE: u32 = 168;
+/// Bytes of a packet message: headers and all attributes that the kernel may add, and the copy.
+const MESSAGE_SIZE: usize = 768;
+/// Messages of one receive call.
+const MESSAGES: usize = 64;
+/// Verdicts of one send call. At 200 Mbit/s and more, some 6 to 60 are due at once.
+const VERDICTS: usize = 64;
+/// A header, the verdict attribute and the mark attribute.
+const VERDICT_SIZE: usize = HEADER + 12 + 8;
+/// Receive buffer asked for: some 10,000 messages, each charged about 1 KB.
+const RECEIVE_BUFFER: i32 = 16 << 20;
+
+/// A packet as the kernel describes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queued<'a> {
+    /// The kernel's number for it, for the verdict.
+    pub(crate) id: u32,
+    /// Its first bytes, from the IP header on.
+    pub(crate) bytes: &'a [u8],
+    /// Its length in bytes from the IP header on.
+    pub(crate) len: u32,
+    /// The firewall mark.
+    pub(crate) mark: u32,
+    /// `skb->priority`.
+    pub(crate) priority: u32,
+}
+
+/// What one message was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event<'a> {
+    /// A packet awaits its verdict.
+    Packet(Queued<'a>),
+    /// A verdict was for a packet that the kernel no longer has (a hook was removed meanwhile).
+    Stale,
+    /// Nothing that we know.
+    Unknown,
+}
+
+/// The receiving side.
+pub(crate) struct Receiver {
+    socket: Arc<OwnedFd>,
+    datagrams: Datagrams,
+}
+
+/// The sending side: collects verdicts.
+pub(crate) struct Verdicts {
+    socket: Arc<OwnedFd>,
+    queue: u16,
+    bytes: Box<[u8]>,
+    used: usize,
+    /// Verdict messages that the kernel did not take.
+    pub(crate) errors: u64,
+}
+
+/// Binds to the first free queue number in `numbers` with room for `length` packets.
+pub(crate) fn open(
+    numbers: std::ops::RangeInclusive<u16>,
+    length: u32,
+) -> Result<(u16, Receiver, Verdicts), Error> {
+    let lacks = Error::KernelLacks {
+        what: "NFQUEUE (nfnetlink_queue)",
+        fix: "`modprobe nfnetlink_queue` (OpenWrt: the package kmod-nfnetlink-queue)",
+    };
+    for number in numbers.clone() {
+        // A fresh socket for each attempt: errors of the last would still be waiting in it.
+        let socket = crate::netlink::Socket::open()
+            .map_err(|e| Error::system("opening a netlink socket", e))?;
+        match bind(&socket, number, length) {
+            Ok(()) => {
+                let socket = Arc::new(tune(socket.into_fd())?);
+                let datagrams = Datagrams::new(MESSAGES, MESSAGE_SIZE);
+                let receiver = Receiver { socket: Arc::clone(&socket), datagrams };
+                return Ok((number, receiver, Verdicts::new(socket, number)));
+            }
+            Err(e) => match e.raw_os_error() {
+                Some(libc::EBUSY | libc::EEXIST) => {}
+                // Also the answer for a queue that another socket has.
+                Some(libc::EPERM) if has_net_admin() => {}
+                Some(libc::EPERM) => return Err(Error::Privilege),
+                Some(libc::EINVAL | libc::EOPNOTSUPP) => return Err(lacks),
+                _ => return Err(Error::system(format!("binding to NFQUEUE {number}"), e)),
+            },
+        }
+    }
+    Err(Error::NoQueueNumber { first: *numbers.start(), last: *numbers.end() })
+}
+
+fn bind(socket: &crate::netlink::Socket, number: u16, length: u32) -> io::Result<()> {
+    let mut writer = Writer::default();
+    let mut sequence = 0;
+    let mut message = |attributes: &dyn Fn(&mut Writer)| {
+        sequence += 1;
+        writer.begin(CONFIG, libc::NLM_F_ACK, sequence, 0, number);
+        attributes(&mut writer);
+        writer.finish();
+    };
+    message(&|w| w.attribute(1, &[1, 0, 0, 0])); // NFQNL_CFG_CMD_BIND
+    message(&|w| {
+        let mut parameters = [0; 5];
+        parameters[..4].copy_from_slice(&COPY_RANGE.to_be_bytes());
+        parameters[4] = 2; // NFQNL_COPY_PACKET
+        w.attribute(2, &parameters);
+    });
+    message(&|w| w.number(3, length));
+    message(&|w| {
+        const FAIL_OPEN: u32 = 1;
+        const GSO: u32 = 4;
+        w.number(4, FAIL_OPEN | GSO); // which flags
+        w.number(5, FAIL_OPEN);
+    });
+    socket.transact(&writer, 1..=sequence).map_err(|(_, e)| e)
+}
+
+fn tune(fd: OwnedFd) -> Result<OwnedFd, Error> {
+    let set = |level, name, value| {
+        sys::set_option(&fd, level, name, value)
+            .map_err(|e| Error::system("setting up the NFQUEUE socket", e))
+    };
+    set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
+    set(libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS, 1)?;
+    // Error answers need not repeat our message.
+    set(libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, 1)?;
+    Ok(fd)
+}
+
+/// True if the calling thread has CAP_NET_ADMIN.
+pub(crate) fn has_net_admin() -> bool {
+    const CAP_NET_ADMIN: u32 = 12;
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .is_none_or(|bits| bits >> CAP_NET_ADMIN & 1 == 1)
+}
+
+impl Receiver {
+    /// Receives what is there, without waiting: how many messages, and whether there may be more.
+    pub(crate) fn receive(&mut self) -> io::Result<(usize, bool)> {
+        let n = self.datagrams.receive(self.socket.as_raw_fd())?;
+        Ok((n, n == self.datagrams.capacity()))
+    }
+
+    /// Message `index` of the last receive call.
+    #[inline]
+    pub(crate) fn event(&self, index: usize) -> Event<'_> {
+        parse(self.datagrams.get(index))
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Reads one datagram from the queue. Any bytes give an event; a packet is one as soon as its
+/// number is known, because then it needs a verdict.
+fn parse(datagram: &[u8]) -> Event<'_> {
+    let Some(message) = Messages(datagram).next() else { return Event::Unknown };
+    match message.error() {
+        Some(0) => return Event::Unknown,
+        Some(_) => return Event::Stale,
+        None if message.kind != PACKET => return Event::Unknown,
+        None => {}
+    }
+    let mut id = None;
+    let mut packet = Queued::default();
+    let mut whole_length = None;
+    for (kind, data) in message.attributes() {
+        let number = data.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+        match kind {
+            1 => id = number,
+            3 => packet.mark = number.unwrap_or(0),
+            10 => packet.bytes = data,
+            13 => whole_length = number,
+            21 => packet.priority = number.unwrap_or(0),
+            _ => {}
+        }
+    }
+    let Some(id) = id else { return Event::Unknown };
+    packet.id = id;
+    packet.len = whole_length.unwrap_or(packet.bytes.len() as u32);
+    Event::Packet(packet)
+}
+
+impl Verdicts {
+    fn new(socket: Arc<OwnedFd>, queue: u16) -> Verdicts {
+        Verdicts {
+            socket,
+            queue,
+            bytes: vec![0; VERDICTS * VERDICT_SIZE].into_boxed_slice(),
+            used: 0,
+            errors: 0,
+        }
+    }
+
+    /// Lets packet `id` go, with `mark` as its new firewall mark if given.
+    #[inline]
+    pub(crate) fn accept(&mut self, id: u32, mark: Option<u32>) {
+        self.push(id, 1, mark);
+    }
+
+    /// Drops packet `id`.
+    #[inline]
+    pub(crate) fn drop(&mut self, id: u32) {
+        self.push(id, 0, None);
+    }
+
+    fn push(&mut self, id: u32, verdict: u32, mark: Option<u32>) {
+        if self.used + VERDICT_SIZE > self.bytes.len() {
+            self.flush();
+        }
+        let length = HEADER + 12 + if mark.is_some() { 8 } else { 0 };
+        let to = &mut self.bytes[self.used..self.used + length];
+        to[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        to[4..6].copy_from_slice(&VERDICT.to_ne_bytes());
+        to[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+        to[8..18].fill(0); // sequence number, port, family, version
+        to[18..20].copy_from_slice(&self.queue.to_be_bytes());
+        to[20..22].copy_from_slice(&12u16.to_ne_bytes());
+        to[22..24].copy_from_slice(&2u16.to_ne_bytes()); // NFQA_VERDICT_HDR
+        to[24..28].copy_from_slice(&verdict.to_be_bytes());
+        to[28..32].copy_from_slice(&id.to_be_bytes());
+        if let Some(mark) = mark {
+            to[32..34].copy_from_slice(&8u16.to_ne_bytes());
+            to[34..36].copy_from_slice(&3u16.to_ne_bytes()); // NFQA_MARK
+            to[36..40].copy_from_slice(&mark.to_be_bytes());
+        }
+        self.used += length;
+    }
+
+    /// Sends what was collected. The kernel acts on it before this returns.
+    pub(crate) fn flush(&mut self) {
+        /// The kernel takes a message whole or, out of memory, not at all: worth a second try.
+        const TRIES: usize = 3;
+        if self.used == 0 {
+            return;
+        }
+        let fd: RawFd = self.socket.as_raw_fd();
+        if (0..TRIES).all(|_| sys::send(fd, &self.bytes[..self.used]).is_err()) {
+            self.errors += 1;
+        }
+        self.used = 0;
+    }
+}
+
+/// What the kernel counts for a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct KernelCounters {
+    /// Packets that await a verdict.
+    pub waiting: u32,
+    /// Packets dropped, or passed unshaped under fail-open, because the queue was full.
+    pub queue_dropped: u64,
+    /// Packets dropped because our socket was full.
+    pub user_dropped: u64,
+    /// Packets that were ever queued.
+    pub id_sequence: u64,
+}
+
+/// Reads the counters of queue `number` from /proc, in the calling thread's network namespace.
+pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue").ok()?;
+    text.lines().find_map(|line| {
+        let fields: Vec<u64> = line.split_whitespace().map_while(|f| f.parse().ok()).collect();
+        match fields[..] {
+            [queue, _, waiting, _, _, queue_dropped, user_dropped, id_sequence, ..]
+                if queue == u64::from(number) =>
+            {
+                Some(KernelCounters {
+                    waiting: waiting as u32,
+                    queue_dropped,
+                    user_dropped,
+                    id_sequence,
+                })
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_message_is_understood_and_any_cut_of_it_is_harmless() {
+        let mut writer = Writer::default();
+        writer.begin(PACKET, 0, 0, 2, 5);
+        writer.attribute(1, &[0, 0, 0, 42, 8, 0, 3]);
+        writer.number(3, 0xabcd);
+        writer.number(13, 1500);
+        writer.attribute(10, &[0x45; 60]);
+        writer.finish();
+        let expected = Queued { id: 42, bytes: &[0x45; 60], len: 1500, mark: 0xabcd, priority: 0 };
+        assert_eq!(parse(writer.bytes()), Event::Packet(expected));
+        for cut in 0..writer.bytes().len() {
+            if let Event::Packet(packet) = parse(&writer.bytes()[..cut]) {
+                assert_eq!(packet.id, 42);
+            }
+        }
+        let mut random = simnel_core::random::Random::new(3);
+        for _ in 0..20_000 {
+            let mut bytes = writer.bytes().to_vec();
+            let at = random.below(bytes.len() as u32) as usize;
+            bytes[at] = random.u32() as u8;
+            parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! The nftables table that leads packets to our queues, and carries out what disciplines decide.
+//!
+//! One table `inet simnel_<interface>` with four base chains:
+//!
+//! ```text
+//! arriving  prerouting  -90   iifname WAN, not decapsulated → queue M bypass      (download)
+//! arrived   prerouting  -89   iifname WAN, marked → set CE / clear DSCP, restore the mark
+//! leaving   postrouting  90   oifname WAN, not to be encapsulated → queue N bypass  (upload)
+//! left      postrouting  91   oifname WAN, marked → the same
+//! ```
+//!
+//! The two hooks see each packet of the line once, forwarded or the router's own, on the inner side
+//! of address translation: destination NAT has been undone (-100), source NAT has not been done
+//! (100). OUTPUT is avoided on purpose: a verdict with a mark there makes the kernel route the
+//! packet again, with our mark in it. IPsec packets pass both hooks twice; their clear-text pass is
+//! not queued.
+//!
+//! CE and DSCP: a verdict that carries one of two mark bits makes the chain one step later rewrite
+//! the header (with the IPv4 checksum) and take the bits away again, before anything else sees
+//! them.
+//!
+//! The table is created with NFT_TABLE_F_OWNER (Linux 5.12) on a socket that lives as long as the
+//! [`Table`]: the kernel removes it when the process dies, however it dies. To stop, the *rules* go
+//! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
+//! (`nf_queue_nf_hook_drop`), removing rules does not.
+
+use std::io;
+
+use crate::error::Error;
+use crate::netlink::{Socket, Writer};
+
+const SUBSYSTEM: u16 = 10 << 8; // NFNL_SUBSYS_NFTABLES
+const NEW_TABLE: u16 = SUBSYSTEM;
+const NEW_CHAIN: u16 = SUBSYSTEM | 3;
+const NEW_RULE: u16 = SUBSYSTEM | 6;
+const DELETE_RULE: u16 = SUBSYSTEM | 8;
+const INET: u8 = 1; // NFPROTO_INET
+const OWNER: u32 = 2; // NFT_TABLE_F_OWNER
+
+const PREROUTING: u32 = 0;
+const POSTROUTING: u32 = 4;
+/// After destination NAT (-100).
+const ARRIVING: i32 = -90;
+/// Before source NAT (100), after mangling and filtering.
+const LEAVING: i32 = 90;
+
+// Keys of `meta` and `rt`.
+const MARK: u32 = 3;
+const IN_NAME: u32 = 6;
+const OUT_NAME: u32 = 7;
+const FAMILY: u32 = 15;
+const SECURITY_PATH: u32 = 25;
+const ROUTE_TRANSFORM: u32 = 4;
+
+const EQUAL: u32 = 0;
+const NOT_EQUAL: u32 = 1;
+
+/// The two bits of the packet mark that carry a discipline's decision from the verdict to the chain
+/// behind it. They belong to us; all other bits stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkBits {
+    mask: u32,
+}
+
+impl MarkBits {
+    /// Bits 28 and 29: in the way of no firewall or VPN that we know of.
+    pub const DEFAULT: MarkBits = MarkBits { mask: 0x3000_0000 };
+
+    /// The bits of `mask`, which must be two.
+    ///
+    /// # Errors
+    /// [`Error::MarkMask`] if there are more or fewer.
+    pub fn new(mask: u32) -> Result<MarkBits, Error> {
+        if mask.count_ones() == 2 {
+            Ok(MarkBits { mask })
+        } else {
+            Err(Error::MarkMask(mask))
+        }
+    }
+
+    /// Both bits.
+    pub const fn mask(self) -> u32 {
+        self.mask
+    }
+
+    /// Set CE.
+    pub(crate) const fn ce(self) -> u32 {
+        1 << self.mask.trailing_zeros()
+    }
+
+    /// Clear the DSCP.
+    pub(crate) const fn wash(self) -> u32 {
+        self.mask & !self.ce()
+    }
+}
+
+impl Default for MarkBits {
+    fn default() -> MarkBits {
+        MarkBits::DEFAULT
+    }
+}
+
+/// Our table in the kernel, as long as this value lives.
+pub(crate) struct Table {
+    socket: Socket,
+    name: String,
+    queues: bool,
+}
+
+/// Name of the table of `interface`. Bytes that nftables' own language cannot spell become `_` and
+/// hex.
+pub fn table_name(interface: &str) -> String {
+    let mut name = String::from("simnel_");
+    for byte in interface.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    name
+}
+
+impl Table {
+    /// Creates the table in one transaction; from then on packets are queued.
+    pub(crate) fn create(
+        interface: &str,
+        download: Option<u16>,
+        upload: Option<u16>,
+        bits: MarkBits,
+    ) -> Result<Table, Error> {
+        let socket = Socket::open().map_err(kernel_lacks)?;
+        let name = table_name(interface);
+        let attempt = |kernel: Kernel| {
+            let mut batch = Batch::new(&name);
+            batch.table();
+            if let Some(queue) = download {
+                batch.direction(&ARRIVE, interface, queue, bits, kernel);
+            }
+            if let Some(queue) = upload {
+                batch.direction(&LEAVE, interface, queue, bits, kernel);
+            }
+            batch.commit(&socket)
+        };
+        let mut kernel = Kernel { queue_expression: true, security_paths: true };
+        let result = loop {
+            let result = attempt(kernel);
+            match result.as_ref().map_err(|(_, e)| e.raw_os_error()) {
+                Err(Some(libc::ENOENT)) if kernel.queue_expression => {
+                    kernel.queue_expression = false;
+                }
+                Err(Some(libc::EOPNOTSUPP)) if kernel.security_paths => {
+                    kernel.security_paths = false;
+                }
+                _ => break result,
+            }
+        };
+        match result {
+            Ok(()) => Ok(Table { socket, name, queues: true }),
+            Err((sequence, error)) => Err(explain(sequence, error, interface, &name)),
+        }
+    }
+
+    /// Takes the queue rules away: packets pass by us from now on, those queued stay queued, and
+    /// their verdicts' marks still work.
+    pub(crate) fn stop_queueing(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.queues) {
+            return Ok(());
+        }
+        let mut batch = Batch::new(&self.name);
+        batch.flush_chain(ARRIVE.queue_chain);
+        batch.flush_chain(LEAVE.queue_chain);
+        match batch.commit(&self.socket) {
+            // One direction may have no chain; then each is flushed alone.
+            Err((_, e)) if e.raw_os_error() == Some(libc::ENOENT) => {
+                for chain in [ARRIVE.queue_chain, LEAVE.queue_chain] {
+                    let mut batch = Batch::new(&self.name);
+                    batch.flush_chain(chain);
+                    match batch.commit(&self.socket) {
+                        Err((_, e)) if e.raw_os_error() != Some(libc::ENOENT) => {
+                            return Err(Error::system("removing the queue rules", e));
+                        }
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+            Err((_, e)) => Err(Error::system("removing the queue rules", e)),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// What the kernel was built with; found out by trying.
+#[derive(Clone, Copy)]
+struct Kernel {
+    /// CONFIG_NFT_QUEUE. Without it, iptables' NFQUEUE target does the same through nft_compat.
+    queue_expression: bool,
+    /// CONFIG_XFRM. Without it there are no security paths, and no exception for them is needed.
+    security_paths: bool,
+}
+
+/// Where one direction's chains stand.
+struct Place {
+    queue_chain: &'static str,
+    act_chain: &'static str,
+    hook: u32,
+    priority: i32,
+    name_key: u32,
+}
+
+const ARRIVE: Place = Place {
+    queue_chain: "arriving",
+    act_chain: "arrived",
+    hook: PREROUTING,
+    priority: ARRIVING,
+    name_key: IN_NAME,
+};
+const LEAVE: Place = Place {
+    queue_chain: "leaving",
+    act_chain: "left",
+    hook: POSTROUTING,
+    priority: LEAVING,
+    name_key: OUT_NAME,
+};
+
+/// Sequence number of the message that creates the table.
+const TABLE_SEQUENCE: u32 = 1;
+
+/// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
+struct Batch<'a> {
+    writer: Writer,
+    sequence: u32,
+    table: &'a str,
+}
+
+impl<'a> Batch<'a> {
+    fn new(table: &'a str) -> Batch<'a> {
+        let mut writer = Writer::default();
+        writer.begin(0x10, 0, 0, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_BEGIN
+        writer.finish();
+        Batch { writer, sequence: 0, table }
+    }
+
+    fn commit(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+        self.writer.begin(0x11, 0, self.sequence + 1, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_END
+        self.writer.finish();
+        socket.transact(&self.writer, 1..=self.sequence)
+    }
+
+    fn begin(&mut self, kind: u16, flags: i32) {
+        self.sequence += 1;
+        self.writer.begin(kind, flags | libc::NLM_F_ACK, self.sequence, INET, 0);
+    }
+
+    fn table(&mut self) {
+        self.begin(NEW_TABLE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        self.writer.string(1, self.table);
+        self.writer.number(2, OWNER);
+        self.writer.finish();
+    }
+
+    fn chain(&mut self, name: &str, hook: u32, priority: i32) {
+        self.begin(NEW_CHAIN, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(3, name);
+        let open = self.writer.start(4);
+        self.writer.number(1, hook);
+        self.writer.number(2, priority as u32);
+        self.writer.end(open);
+        self.writer.string(7, "filter");
+        self.writer.finish();
+    }
+
+    fn flush_chain(&mut self, chain: &str) {
+        self.begin(DELETE_RULE, 0);
+        self.writer.string(1, self.table);
+        self.writer.string(2, chain);
+        self.writer.finish();
+    }
+
+    fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Rule<'_>)) {
+        self.begin(NEW_RULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
+        self.writer.string(1, self.table);
+        self.writer.string(2, chain);
+        let open = self.writer.start(4);
+        expressions(&mut Rule(&mut self.writer));
+        self.writer.end(open);
+        self.writer.finish();
+    }
+
+    fn direction(
+        &mut self,
+        place: &Place,
+        interface: &str,
+        queue: u16,
+        bits: MarkBits,
+        kernel: Kernel,
+    ) {
+        self.chain(place.queue_chain, place.hook, place.priority);
+        self.chain(place.act_chain, place.hook, place.priority + 1);
+
+        // Nobody else may seem to have asked for CE or washing.
+        self.rule(place.queue_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            rule.mark_has(bits.mask());
+            rule.clear_mark(bits.mask());
+        });
+        self.rule(place.queue_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            if kernel.security_paths {
+                match place.hook {
+                    PREROUTING => rule.meta(SECURITY_PATH),
+                    _ => rule.route(ROUTE_TRANSFORM),
+                }
+                rule.compare(EQUAL, &[0]);
+            }
+            rule.queue(queue, kernel.queue_expression);
+        });
+
+        // The common case first: nothing to do.
+        self.rule(place.act_chain, |rule| {
+            rule.mark_lacks(bits.mask());
+            rule.accept();
+        });
+        // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
+        let headers = [(libc::NFPROTO_IPV4, 0x00fcu16, 3), (libc::NFPROTO_IPV6, 0x0fc0, 0x30)];
+        for (family, dscp, ecn) in headers {
+            for (bit, clear, set) in [(bits.ce(), ecn, ecn), (bits.wash(), dscp, 0)] {
+                self.rule(place.act_chain, |rule| {
+                    rule.interface(place.name_key, interface);
+                    rule.mark_has(bit);
+                    rule.meta(FAMILY);
+                    rule.compare(EQUAL, &[family as u8]);
+                    rule.rewrite_first_word(!clear, set, family == libc::NFPROTO_IPV4);
+                });
+            }
+        }
+        self.rule(place.act_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            rule.clear_mark(bits.mask());
+        });
+    }
+}
+
+/// The expressions of one rule. All work on register 1.
+struct Rule<'a>(&'a mut Writer);
+
+impl Rule<'_> {
+    fn expression(&mut self, name: &str, data: impl FnOnce(&mut Writer)) {
+        let element = self.0.start(1); // NFTA_LIST_ELEM
+        self.0.string(1, name);
+        let open = self.0.start(2);
+        data(self.0);
+        self.0.end(open);
+        self.0.end(element);
+    }
+
+    fn meta(&mut self, key: u32) {
+        self.expression("meta", |w| {
+            w.number(1, 1);
+            w.number(2, key);
+        });
+    }
+
+    fn route(&mut self, key: u32) {
+        self.expression("rt", |w| {
+            w.number(1, 1);
+            w.number(2, key);
+        });
+    }
+
+    fn value(writer: &mut Writer, kind: u16, bytes: &[u8]) {
+        let open = writer.start(kind);
+        writer.attribute(1, bytes);
+        writer.end(open);
+    }
+
+    fn compare(&mut self, operator: u32, bytes: &[u8]) {
+        self.expression("cmp", |w| {
+            w.number(1, 1);
+            w.number(2, operator);
+            Self::value(w, 3, bytes);
+        });
+    }
+
+    fn bitwise(&mut self, mask: &[u8], xor: &[u8]) {
+        self.expression("bitwise", |w| {
+            w.number(1, 1);
+            w.number(2, 1);
+            w.number(3, mask.len() as u32);
+            Self::value(w, 4, mask);
+            Self::value(w, 5, xor);
+        });
+    }
+
+    fn interface(&mut self, key: u32, name: &str) {
+        let mut padded = [0; libc::IFNAMSIZ];
+        padded[..name.len()].copy_from_slice(name.as_bytes());
+        self.meta(key);
+        self.compare(EQUAL, &padded);
+    }
+
+    fn mark_has(&mut self, bits: u32) {
+        self.meta(MARK);
+        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
+        self.compare(NOT_EQUAL, &[0; 4]);
+    }
+
+    fn mark_lacks(&mut self, bits: u32) {
+        self.meta(MARK);
+        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
+        self.compare(EQUAL, &[0; 4]);
+    }
+
+    fn clear_mark(&mut self, bits: u32) {
+        self.meta(MARK);
+        self.bitwise(&(!bits).to_ne_bytes(), &[0; 4]);
+        self.expression("meta", |w| {
+            w.number(2, MARK);
+            w.number(3, 1);
+        });
+    }
+
+    fn rewrite_first_word(&mut self, keep: u16, set: u16, checksum: bool) {
+        let place = |w: &mut Writer| {
+            w.number(2, 1); // network header
+            w.number(3, 0);
+            w.number(4, 2);
+        };
+        self.expression("payload", |w| {
+            w.number(1, 1);
+            place(w);
+        });
+        self.bitwise(&keep.to_be_bytes(), &set.to_be_bytes());
+        self.expression("payload", |w| {
+            w.number(5, 1);
+            place(w);
+            if checksum {
+                w.number(6, 1); // the Internet checksum
+                w.number(7, 10);
+            }
+        });
+    }
+
+    /// Bypass in both forms: nobody listening means accept.
+    fn queue(&mut self, number: u16, native: bool) {
+        if native {
+            return self.expression("queue", |w| {
+                w.attribute(1, &number.to_be_bytes());
+                w.attribute(2, &1u16.to_be_bytes());
+                w.attribute(3, &1u16.to_be_bytes());
+            });
+        }
+        self.expression("target", |w| {
+            // struct xt_NFQ_info_v3 in host order, padded to eight bytes: number, queues, flags.
+            let words = [number, 1, 1, 0];
+            w.string(1, "NFQUEUE");
+            w.number(2, 3);
+            w.attribute(3, &words.map(u16::to_ne_bytes).concat());
+        });
+    }
+
+    fn accept(&mut self) {
+        self.expression("immediate", |w| {
+            w.number(1, 0); // verdict register
+            let data = w.start(2);
+            let verdict = w.start(2);
+            w.number(1, 1); // NF_ACCEPT
+            w.end(verdict);
+            w.end(data);
+        });
+    }
+}
+
+fn kernel_lacks(error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => Error::KernelLacks {
+            what: "netfilter's netlink interface (nfnetlink)",
+            fix: "`modprobe nfnetlink`, or a kernel with CONFIG_NETFILTER_NETLINK",
+        },
+        _ => Error::system("opening a netlink socket", error),
+    }
+}
+
+fn explain(sequence: u32, error: io::Error, interface: &str, table: &str) -> Error {
+    let code = error.raw_os_error().unwrap_or(0);
+    match (sequence, code) {
+        (0, libc::EPERM) => Error::Privilege,
+        (0, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {
+            what: "nf_tables",
+            fix: "`modprobe nf_tables` (OpenWrt: the package kmod-nft-core)",
+        },
+        // The owner's sockets alone may touch the table, or even see that it is theirs to create.
+        (TABLE_SEQUENCE, libc::EPERM) => {
+            Error::AlreadyUp { interface: interface.to_owned(), owner: String::from("?") }
+        }
+        (TABLE_SEQUENCE, libc::EEXIST) => Error::TableExists { table: table.to_owned() },
+        (TABLE_SEQUENCE, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {
+            what: "nftables tables with an owner",
+            fix: "Linux 5.12 or later, with nf_tables' inet family",
+        },
+        (_, libc::ENOENT) => Error::KernelLacks {
+            what: "both nft_queue and xt_NFQUEUE with nft_compat, one of which the rules need",
+            fix: "`modprobe nft_queue` (OpenWrt: the package kmod-nft-queue)",
+        },
+        _ => Error::system(format!("creating the nftables table {table} (step {sequence})"), error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_names_are_spellable_and_distinct() {
+        assert_eq!(table_name("eth0"), "simnel_eth0");
+        assert_eq!(table_name("eth0.1"), "simnel_eth0_2e1");
+        assert_ne!(table_name("a_2e"), table_name("a."));
+    }
+
+    #[test]
+    fn marks_are_two_bits() {
+        let bits = MarkBits::new(0x8001_0000).unwrap();
+        assert_eq!((bits.ce(), bits.wash()), (0x1_0000, 0x8000_0000));
+        assert!(MarkBits::new(0x7).is_err() && MarkBits::new(0).is_err());
+    }
+}

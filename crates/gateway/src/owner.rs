@@ -1,0 +1,92 @@
+//! The owner of a direction's packets: what the discipline decides becomes a verdict here.
+//!
+//! A packet's handle is the kernel's number of it. Its bytes are at hand only while it arrives: the
+//! ACK filter's questions are answered about the arriving packet, and not about older ones.
+//!
+//! Nothing here allocates while packets flow; `collected` grows only when a discipline is emptied.
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::wire::tcp::AckView;
+use simnel_core::Packet;
+
+use crate::nfqueue::Verdicts;
+use crate::nft::MarkBits;
+
+/// What becomes of a packet that leaves the discipline sideways.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// It is dropped.
+    Drop,
+    /// `reset` hands it over to us.
+    Collect,
+}
+
+/// The packets' owner: verdicts, and the arriving TCP header for the ACK filter.
+pub(crate) struct Owner {
+    pub(crate) verdicts: Verdicts,
+    pub(crate) bits: MarkBits,
+    /// The TCP header of the packet that is being enqueued, if the ACK filter may ask for it.
+    pub(crate) arriving: Option<AckView>,
+    pub(crate) leaving: Leaving,
+    pub(crate) collected: Vec<Packet>,
+    pub(crate) released: u64,
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+    pub(crate) washed: u64,
+}
+
+impl Owner {
+    /// An owner without packets.
+    pub(crate) fn new(verdicts: Verdicts, bits: MarkBits) -> Owner {
+        Owner {
+            verdicts,
+            bits,
+            arriving: None,
+            leaving: Leaving::Drop,
+            collected: Vec::new(),
+            released: 0,
+            dropped: 0,
+            marked: 0,
+            washed: 0,
+        }
+    }
+
+    /// Lets a packet go, with what the discipline has decided about its header.
+    #[inline]
+    pub(crate) fn release(&mut self, packet: &Packet) {
+        self.released += 1;
+        let mut bits = 0;
+        if packet.flags.has(Flags::MARKED) {
+            bits |= self.bits.ce();
+            self.marked += 1;
+        }
+        if packet.flags.has(Flags::WASHED) {
+            bits |= self.bits.wash();
+            self.washed += 1;
+        }
+        let mark = (bits != 0).then_some(packet.mark & !self.bits.mask() | bits);
+        self.verdicts.accept(id(packet), mark);
+    }
+}
+
+impl PacketOwner for Owner {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        if self.leaving == Leaving::Collect && reason == DropReason::Reset {
+            self.collected.push(packet);
+            return;
+        }
+        self.dropped += 1;
+        self.verdicts.drop(id(&packet));
+    }
+
+    fn ack_view(&mut self, _: &Packet) -> Option<AckView> {
+        self.arriving.take()
+    }
+}
+
+/// The kernel's number of a packet.
+#[inline]
+pub(crate) fn id(packet: &Packet) -> u32 {
+    packet.handle as u32
+}

@@ -1,0 +1,509 @@
+//! What must hold, one function each. Every case makes its own world.
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use simnel_gateway::Direction;
+
+use crate::transfer::{round_trips, Transfer};
+use crate::world::{address, option, packet_socket, receive_tos, World};
+
+/// Cases that found the kernel lacking what they test.
+pub static NOT_RUN: AtomicUsize = AtomicUsize::new(0);
+
+/// All cases by name.
+pub const ALL: &[(&str, fn())] = &[
+    ("both_directions_are_shaped_v4_and_v6", both_directions_are_shaped_v4_and_v6),
+    ("the_routers_own_traffic_is_shaped", the_routers_own_traffic_is_shaped),
+    ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
+    ("ending_in_good_order_loses_nothing", ending_in_good_order_loses_nothing),
+    ("a_second_up_is_refused", a_second_up_is_refused),
+    ("two_interfaces_at_once", two_interfaces_at_once),
+    ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
+    ("damaged_packets_pass", damaged_packets_pass),
+    ("show_change_and_down", show_change_and_down),
+    ("reloading_changes_what_runs", reloading_changes_what_runs),
+    ("flow_offload_is_warned_of", flow_offload_is_warned_of),
+    ("masqueraded_flows_are_shaped", masquerade),
+];
+
+const SECOND: Duration = Duration::from_secs(1);
+/// After it, what slow start lost has been sent again.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// Payload share of full packets: 1448 (v4) and 1428 (v6) of 1514 bytes.
+const SHARE_V4: f64 = 1448.0 / 1514.0;
+const SHARE_V6: f64 = 1428.0 / 1514.0;
+
+/// The rate must be within 3 % of the ideal; the exact figure is for `measure`.
+fn assert_rate(what: &str, rate: f64, ideal: f64) {
+    let off = rate / ideal - 1.0;
+    println!("  {what}: {:.3} of {:.3} Mbit/s ({:+.2} %)", rate / 1e6, ideal / 1e6, off * 100.0);
+    assert!(off.abs() < 0.03, "{what}: {rate} instead of {ideal}");
+}
+
+fn both_directions_are_shaped_v4_and_v6() {
+    let mut world = World::new();
+    world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
+    let (up, down) = (8e6, 20e6);
+    for server in ["10.77.2.2", "fd77:2::2"] {
+        let upload = Transfer::start(&world, "c", "s", address(server, 5001), false);
+        std::thread::sleep(WARM_UP);
+        assert_rate(&format!("{server} up"), world.wire_rate("s", "wan0", SECOND * 2), up);
+        let download = Transfer::start(&world, "s", "c", address(server, 5002), true);
+        std::thread::sleep(WARM_UP);
+        // Acknowledgements wait behind the packets of the other direction, which slows both.
+        let both_up = world.wire_rate("s", "wan0", SECOND);
+        let both_down = world.wire_rate("c", "lan0", SECOND);
+        println!("  {server} both: {:.3} and {:.3} Mbit/s", both_up / 1e6, both_down / 1e6);
+        assert!((0.6..=1.01).contains(&(both_up / up)), "{both_up}");
+        assert!((0.6..=1.01).contains(&(both_down / down)), "{both_down}");
+        upload.end();
+        std::thread::sleep(SECOND);
+        assert_rate(&format!("{server} down"), world.wire_rate("c", "lan0", SECOND * 2), down);
+        download.end();
+    }
+    world.stop();
+}
+
+fn the_routers_own_traffic_is_shaped() {
+    let mut world = World::new();
+    world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
+    for (server, share) in [("10.77.2.2", SHARE_V4), ("fd77:2::2", SHARE_V6)] {
+        let upload = Transfer::start(&world, "g", "s", address(server, 5001), false);
+        std::thread::sleep(WARM_UP);
+        assert_rate(&format!("{server} own up"), world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+        upload.end();
+        let download = Transfer::start(&world, "s", "g", address(server, 5002), true);
+        std::thread::sleep(WARM_UP);
+        // Behind the shaper there is only the application.
+        let rate = download.rate(SECOND * 4);
+        println!("  {server} own down: {:.3} Mbit/s", rate / 1e6);
+        assert!((0.9..1.05).contains(&(rate / (20e6 * share))), "{rate}");
+        download.end();
+    }
+    world.stop();
+}
+
+fn masquerade() {
+    let mut world = World::new();
+    world.nft(&["add", "table", "ip", "nat"]);
+    let hook = "{ type nat hook postrouting priority 100; }";
+    world.nft(&["add", "chain", "ip", "nat", "post", hook]);
+    world.nft(&["add", "rule", "ip", "nat", "post", "oifname", "wan0", "masquerade"]);
+    world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    std::thread::sleep(WARM_UP);
+    assert_rate("masqueraded up", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+    upload.end();
+    world.stop();
+}
+
+fn a_killed_daemon_lets_traffic_pass() {
+    let mut world = World::new();
+    world.start(&["wan0=shaper rate 50000kbit limit 50|shaper rate 8000kbit limit 50"]);
+    assert!(world.nft(&["list", "tables"]).contains("simnel_wan0"));
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    std::thread::sleep(SECOND);
+    world.signal(libc::SIGKILL);
+    world.reap();
+    let dead = Instant::now();
+    while world.nft(&["list", "tables"]).contains("simnel") {
+        assert!(dead.elapsed() < Duration::from_millis(100), "the table is still there");
+    }
+    println!("  table gone after {:?}", dead.elapsed());
+    std::thread::sleep(SECOND);
+    let rate = upload.rate(SECOND);
+    println!("  afterwards {:.0} Mbit/s", rate / 1e6);
+    assert!(rate > 50e6, "the transfer did not go on: {rate} bit/s");
+    upload.end();
+    // The lock and the socket that were left behind are no obstacle.
+    world.start(&["wan0=|shaper rate 8000kbit"]);
+    world.stop();
+}
+
+fn ending_in_good_order_loses_nothing() {
+    const PACKETS: u32 = 300;
+    let mut world = World::new();
+    world.start(&["wan0=|shaper rate 200kbit limit 1000"]);
+    let (ready, wait) = std::sync::mpsc::channel();
+    let receiver = world.spawn("s", move || {
+        let socket = UdpSocket::bind("10.77.2.2:6000").unwrap();
+        socket.set_read_timeout(Some(SECOND * 2)).unwrap();
+        // All come at once.
+        option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 4 << 20);
+        ready.send(()).unwrap();
+        let mut numbers = Vec::new();
+        let mut buffer = [0; 2048];
+        while let Ok(n) = socket.recv(&mut buffer) {
+            assert_eq!(n, 500);
+            numbers.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+        }
+        numbers
+    });
+    wait.recv().unwrap();
+    world.within("c", || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for n in 0..PACKETS {
+            let mut bytes = [0; 500];
+            bytes[..4].copy_from_slice(&n.to_be_bytes());
+            socket.send_to(&bytes, "10.77.2.2:6000").unwrap();
+        }
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    let queued = world.client("wan0").show().unwrap()[0].stats.backlog.packets;
+    assert!(queued > 250, "only {queued} queued: nothing to lose");
+    let start = Instant::now();
+    world.stop();
+    println!("  {queued} queued packets let go, daemon ended in {:?}", start.elapsed());
+    let numbers = receiver.join().unwrap();
+    assert_eq!(numbers, (0..PACKETS).collect::<Vec<_>>());
+}
+
+fn a_second_up_is_refused() {
+    let mut world = World::new();
+    world.start(&["wan0=|shaper rate 8000kbit"]);
+    // By the lock, and where that lies elsewhere, by the kernel.
+    let elsewhere = world.control.with_extension("2");
+    for control in [world.control.clone(), elsewhere.clone()] {
+        let output = world
+            .daemon_command(&["wan0=|shaper rate 8000kbit"], &control)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        println!("  {}", error.trim());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error.contains("`wan0` is already managed"), "{error}");
+    }
+    let _ = std::fs::remove_dir_all(elsewhere);
+    for (interface, complaint) in [
+        ("nope0", "there is no interface `nope0`"),
+        ("lo", "loopback"),
+        ("a/b", "is not an interface name"),
+        ("lan0=|", "neither `upload` nor `download`"),
+    ] {
+        let words = if interface.contains('=') { "" } else { "=|shaper rate 8kbit" };
+        let output = world
+            .daemon_command(&[&format!("{interface}{words}")], &world.control)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(complaint), "{interface}: {error}");
+    }
+    // The first is unharmed.
+    assert_eq!(world.client("wan0").show().unwrap().len(), 1);
+    world.stop();
+}
+
+fn two_interfaces_at_once() {
+    let mut world = World::new();
+    world.start(&["wan0=|shaper rate 8000kbit limit 100", "wan1=|shaper rate 16000kbit limit 100"]);
+    let first = Transfer::start(&world, "g", "s", address("10.77.2.2", 5001), false);
+    let second = Transfer::start(&world, "g", "s", address("10.77.3.2", 5002), false);
+    std::thread::sleep(WARM_UP);
+    // On the wire: what arrives in order jumps whenever TCP has filled a gap.
+    assert_rate("wan0 on the wire", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+    assert_rate("wan1 on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
+    // One ends, the other goes on.
+    world.client("wan0").down().unwrap();
+    // Removing chains makes the kernel drop what the other interface had queued.
+    std::thread::sleep(WARM_UP);
+    assert!(first.rate(SECOND) > 50e6, "wan0 is still shaped");
+    assert_rate("wan1 alone, on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
+    first.end();
+    second.end();
+    world.stop();
+}
+
+fn marks_and_washing_reach_the_far_side() {
+    const EF_ECT0: u8 = 46 << 2 | 2;
+    const EF_NOT_ECT: u8 = 46 << 2;
+    let mut world = World::new();
+    // The user's own mark, which must get through, even with one of our bits in it.
+    world.nft(&["add", "table", "inet", "user"]);
+    let pre = "{ type filter hook prerouting priority -150; }";
+    let post = "{ type filter hook postrouting priority 95; }";
+    world.nft(&["add", "chain", "inet", "user", "pre", pre]);
+    world.nft(&["add", "chain", "inet", "user", "post", post]);
+    world.nft(&[
+        "add",
+        "rule",
+        "inet",
+        "user",
+        "pre",
+        "iifname",
+        "lan0",
+        "meta",
+        "mark",
+        "set",
+        "0x1000abcd",
+    ]);
+    world.nft(&[
+        "add", "rule", "inet", "user", "post", "oifname", "wan0", "meta", "mark", "0xabcd",
+        "counter",
+    ]);
+
+    for (words, sent, expected) in [
+        ("mark wash", EF_ECT0, 3),
+        ("mark", EF_ECT0, EF_ECT0 | 3),
+        ("wash", EF_ECT0, 2),
+        ("", EF_ECT0, EF_ECT0),
+        ("mark wash", EF_NOT_ECT, 0),
+    ] {
+        let shaper = format!("shaper rate 8000kbit {words}");
+        world.start(&[&format!("wan0={shaper}|{shaper}")]);
+        for (from, to, bind) in [
+            ("c", "s", "10.77.2.2"),
+            ("c", "s", "fd77:2::2"),
+            ("s", "c", "10.77.1.2"),
+            ("s", "c", "fd77:1::2"),
+            ("s", "g", "10.77.2.1"),
+            ("g", "s", "10.77.2.2"),
+        ] {
+            let at = address(bind, 6001);
+            let arrived = Arc::new(AtomicBool::new(false));
+            let done = Arc::clone(&arrived);
+            let (ready, wait) = std::sync::mpsc::channel();
+            let receiver = world.spawn(to, move || {
+                let socket = UdpSocket::bind(at).unwrap();
+                socket.set_read_timeout(Some(SECOND * 3)).unwrap();
+                match at.is_ipv4() {
+                    true => option(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
+                    false => option(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
+                }
+                ready.send(()).unwrap();
+                // A wrong header checksum would not get here.
+                let result = receive_tos(&socket);
+                done.store(true, Ordering::Relaxed);
+                result
+            });
+            wait.recv().unwrap();
+            world.within(from, move || {
+                let any = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any).unwrap();
+                match at.is_ipv4() {
+                    true => option(&socket, libc::IPPROTO_IP, libc::IP_TOS, sent.into()),
+                    false => option(&socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, sent.into()),
+                }
+                // Neighbours may not know each other yet.
+                while !arrived.load(Ordering::Relaxed) {
+                    socket.send_to(b"odd length!", at).unwrap();
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let (bytes, tos) = receiver
+                .join()
+                .unwrap()
+                .unwrap_or_else(|e| panic!("{words}: {from} to {bind}: nothing came: {e}"));
+            assert_eq!(bytes, b"odd length!");
+            assert_eq!(tos, expected, "`{words}`, {from} to {bind}, sent {sent:#x}");
+        }
+        world.stop();
+    }
+    let rules = world.nft(&["list", "chain", "inet", "user", "post"]);
+    // Two forwarded uploads in each of five rounds; IPv6 may have made others for itself.
+    let packets = rules.split("packets ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
+    assert!(packets.parse::<u32>().unwrap() >= 10, "the user's mark was lost:\n{rules}");
+}
+
+fn damaged_packets_pass() {
+    let mut world = World::new();
+    world.start(&["wan0=shaper rate 50000kbit|shaper rate 50000kbit"]);
+    // Neighbours must know each other first.
+    round_trips(&world, address("10.77.2.2", 6002), 1, Duration::ZERO);
+    round_trips(&world, address("fd77:2::2", 6002), 1, Duration::ZERO);
+    let mac = |place: &str| -> [u8; 6] {
+        let text = world.ip(place, "-o link show lan0");
+        let mac = text.split("link/ether ").nth(1).unwrap().split(' ').next().unwrap();
+        let bytes: Vec<u8> = mac.split(':').map(|b| u8::from_str_radix(b, 16).unwrap()).collect();
+        bytes.try_into().unwrap()
+    };
+    let header =
+        |ethertype: u16| [&mac("g")[..], &mac("c")[..], &ethertype.to_be_bytes()[..]].concat();
+    let v4 = |protocol: u8, payload: &[u8]| {
+        let mut ip = vec![0x45, 0, 0, (20 + payload.len()) as u8, 0, 0, 0, 0, 64, protocol, 0, 0];
+        ip.extend([10, 77, 1, 2, 10, 77, 2, 2]);
+        let sum: u32 = ip.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        [header(0x0800), ip, payload.to_vec()].concat()
+    };
+    let v6 = |next: u8, payload: &[u8]| {
+        let mut ip = vec![0x60, 0, 0, 0, 0, payload.len() as u8, next, 64];
+        let mut address = [0xfd, 0x77, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+        ip.extend(address);
+        address[3] = 2;
+        ip.extend(address);
+        [header(0x86dd), ip, payload.to_vec()].concat()
+    };
+    let frames = vec![
+        v4(253, b"unknown protocol"),
+        v4(6, b"xy"),                      // TCP, cut after two bytes
+        v4(6, &[0xff; 20]),                // TCP whose options are longer than the packet
+        v4(17, &[1, 2, 3, 4, 0, 1, 0, 0]), // UDP with an impossible length
+        v4(17, b""),
+        v4(41, &[0x61]), // 6in4 with one byte of IPv6
+        v6(253, b"unknown header"),
+        v6(60, &[6, 200, 0, 0]), // destination options that go beyond the end
+        v6(44, &[6, 0]),         // half a fragment header
+        v6(6, b"z"),
+        v6(59, b""),
+    ];
+    let count = frames.len();
+    // What arrives at the server, by its last bytes (after MAC addresses, TTL and checksum).
+    let expected: Vec<(u16, Vec<u8>)> = frames
+        .iter()
+        .map(|f| {
+            (u16::from_be_bytes([f[12], f[13]]), f[if f[12] == 8 { 26 } else { 22 }..].to_vec())
+        })
+        .collect();
+    let (ready, wait) = std::sync::mpsc::channel();
+    let capture = world.spawn("s", move || {
+        let socket = packet_socket("wan0");
+        ready.send(()).unwrap();
+        let mut missing = expected;
+        let start = Instant::now();
+        let mut buffer = [0u8; 2048];
+        while !missing.is_empty() && start.elapsed() < SECOND * 2 {
+            // SAFETY: pointer and length describe `buffer`.
+            let n = unsafe {
+                libc::recv(
+                    socket.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            if n < 14 {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            let frame = &buffer[..n as usize];
+            let kind = u16::from_be_bytes([frame[12], frame[13]]);
+            let from = if kind == 0x0800 { 26 } else { 22 };
+            if let Some(rest) = frame.get(from..) {
+                if let Some(at) = missing.iter().position(|(k, f)| *k == kind && rest == &f[..]) {
+                    missing.remove(at);
+                }
+            }
+        }
+        missing
+    });
+    wait.recv().unwrap();
+    let received = |world: &World| {
+        let shown = world.client("wan0").show().unwrap();
+        shown.iter().find(|e| e.direction == Direction::Upload).unwrap().datapath.received
+    };
+    let before = received(&world);
+    world.within("c", move || {
+        let socket = packet_socket("lan0");
+        for frame in frames {
+            // SAFETY: pointer and length describe `frame`.
+            let n =
+                unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+            assert_eq!(n, frame.len() as isize);
+        }
+    });
+    let missing = capture.join().unwrap();
+    assert!(missing.is_empty(), "did not arrive: {missing:x?}");
+    assert!(received(&world) >= before + count as u64, "they went around us");
+    round_trips(&world, address("10.77.2.2", 6003), 10, Duration::ZERO);
+    world.stop();
+}
+
+fn show_change_and_down() {
+    let mut world = World::new();
+    world.start(&["wan0=shaper rate 20000kbit limit 100|shaper rate 8000kbit limit 100"]);
+    let mut client = world.client("wan0");
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    std::thread::sleep(SECOND / 2);
+    let shown = client.show().unwrap();
+    let directions: Vec<_> = shown.iter().map(|e| (e.direction, e.config.as_str())).collect();
+    assert_eq!(
+        directions,
+        [
+            (Direction::Download, "shaper rate 20000kbit limit 100"),
+            (Direction::Upload, "shaper rate 8000kbit limit 100"),
+        ]
+    );
+    let entry = &shown[1];
+    let totals = entry.stats.totals;
+    assert_eq!(totals.enqueued_packets, entry.datapath.received);
+    assert_eq!(
+        totals.enqueued_packets,
+        totals.sent_packets + totals.drops() + u64::from(entry.stats.backlog.packets)
+    );
+    assert_eq!((entry.kernel.queue_dropped, entry.kernel.user_dropped), (0, 0));
+
+    // In place, and by replacement (the stand-in takes a limit of 7 for another discipline).
+    client.change(Direction::Upload, "shaper rate 16000kbit limit 90").unwrap();
+    std::thread::sleep(SECOND);
+    assert_rate("changed", world.wire_rate("s", "wan0", SECOND), 16e6);
+    client.change(Direction::Upload, "shaper rate 4000kbit limit 7").unwrap();
+    std::thread::sleep(SECOND);
+    assert_rate("replaced", world.wire_rate("s", "wan0", SECOND * 2), 4e6);
+    let error = client.change(Direction::Upload, "shaper rote 1kbit").unwrap_err().to_string();
+    assert!(error.contains("unknown word `rote`"), "{error}");
+
+    client.down().unwrap();
+    assert!(world.reap().success());
+    assert!(!world.nft(&["list", "tables"]).contains("simnel"));
+    std::thread::sleep(SECOND);
+    assert!(upload.rate(SECOND) > 50e6);
+    upload.end();
+}
+
+fn reloading_changes_what_runs() {
+    let mut world = World::new();
+    let file = world.control.with_extension("file");
+    std::env::set_var("GW_FILE", &file);
+    world.start(&["wan0=|shaper rate 8000kbit limit 100"]);
+    std::fs::write(&file, "wan0=|shaper rate 5000kbit limit 100;wan1=|shaper rate 6000kbit")
+        .unwrap();
+    world.signal(libc::SIGHUP);
+    std::thread::sleep(SECOND / 2);
+    assert_eq!(world.client("wan0").show().unwrap()[0].config, "shaper rate 5000kbit limit 100");
+    assert_eq!(world.client("wan1").show().unwrap()[0].config, "shaper rate 6000kbit limit 1000");
+    std::fs::write(&file, "wan1=shaper rate 7000kbit|").unwrap();
+    world.signal(libc::SIGHUP);
+    std::thread::sleep(SECOND / 2);
+    assert!(simnel_gateway::control::Client::connect(&world.control, "wan0").is_err());
+    let shown = world.client("wan1").show().unwrap();
+    assert_eq!((shown.len(), shown[0].direction), (1, Direction::Download));
+    let _ = std::fs::remove_file(file);
+    world.stop();
+}
+
+fn flow_offload_is_warned_of() {
+    let world = World::new();
+    world.nft(&["add", "table", "inet", "fw"]);
+    let devices = "{ hook ingress priority 0; devices = { wan0, lan0 }; }";
+    if world.try_nft(&["add", "flowtable", "inet", "fw", "fast", devices]).is_err() {
+        eprintln!("*** NOT RUN: this kernel has no flowtables (CONFIG_NF_FLOW_TABLE) ***");
+        NOT_RUN.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    for (interface, warned) in [("wan0", true), ("wan1", false)] {
+        let words = format!("{interface}=|shaper rate 8000kbit");
+        let mut command = world.daemon_command(&[&words], &world.control);
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let socket = simnel_gateway::control::socket_path(&world.control, interface);
+        let start = Instant::now();
+        let mut client = loop {
+            match simnel_gateway::control::Client::connect(&world.control, interface) {
+                Ok(client) => break client,
+                Err(e) => assert!(start.elapsed() < SECOND * 5, "{}: {e}", socket.display()),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        client.down().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.contains("flowtable `fast` of table `fw`"), warned, "{said}");
+    }
+}
