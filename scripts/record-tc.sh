@@ -8,7 +8,9 @@
 #   apt-get install user-mode-linux iproute2 perl
 #   scripts/record-tc.sh [PART]...   # rewrites crates/core/tests/data/tc/PART.txt
 #
-# Parts: options units statistics, aqm_options aqm_classes aqm_statistics (pie red sfb tbf htb); all by default.
+# Parts (all by default): options, units and statistics of cake and the FIFOs; fair_options and
+# fair_statistics of codel, fq_codel, sfq and drr; aqm_options, aqm_classes and aqm_statistics of
+# pie, red, sfb, tbf and htb.
 #
 # A block of the recordings is `$ WORDS`, the text that tc prints, then its JSON on one line
 # (`! rejected` in the place of both if tc or the kernel refuses the words). A line of units.txt is
@@ -18,7 +20,7 @@ set -eu
 if [ "$$" != 1 ]; then
     here=$(cd "$(dirname "$0")/.." && pwd)
     # The kernel divides its command line at spaces.
-    parts=$(echo "${*:-options units statistics aqm_options aqm_classes aqm_statistics}" | tr ' ' ,)
+    parts=$(echo "${*:-options units statistics fair_options fair_statistics aqm_options aqm_classes aqm_statistics}" | tr ' ' ,)
     exec linux quiet mem=256M rootfstype=hostfs rootflags=/ rw init="$here/scripts/record-tc.sh" \
         OUT="$here/crates/core/tests/data/tc" PARTS="$parts" con0=fd:0,fd:1 con=null
 fi
@@ -39,7 +41,8 @@ load() { # A module and whatever modules.dep lists before it; finit_module(2) is
         perl -e 'open(F,"<",$ARGV[0])||die; syscall(313,fileno(F),my $none="",0)' "$modules/$file"
     done
 }
-for module in dummy veth sch_cake sch_prio sch_tbf sch_pie sch_red sch_sfb sch_htb; do load $module; done
+for module in dummy veth sch_cake sch_prio sch_tbf sch_pie sch_red sch_sfb sch_htb \
+    sch_codel sch_fq_codel sch_sfq sch_drr; do load $module; done
 ip link set lo up
 ip link add dummy0 type dummy
 ip link set dummy0 up
@@ -306,7 +309,7 @@ W
 udp() { # bytes, packets, DSCP, first port, ports: datagrams into the dummy device
     perl -MSocket -e '
         my ($bytes, $n, $dscp, $port, $ports) = @ARGV;
-        socket(my $s, PF_INET, SOCK_DGRAM, 0); setsockopt($s, IPPROTO_IP, IP_TOS, $dscp << 2);
+        socket(my $s, PF_INET, SOCK_DGRAM, 0); setsockopt($s, IPPROTO_IP, IP_TOS, $dscp << 2 | $ENV{ECN});
         setsockopt($s, SOL_SOCKET, 32, 4000000); # SO_SNDBUFFORCE: never wait
         send($s, "x" x $bytes, 0, sockaddr_in($port + $_ % $ports, inet_aton("10.9.9.2")))
             for 1 .. $n;' "$@"
@@ -613,6 +616,174 @@ record_aqm_statistics() {
     for words in 'tbf rate 200kbit burst 2000 limit 20000' 'tbf rate 1mbit burst 5000 latency 400ms' \
         'tbf rate 8bit burst 2000 limit 30000'; do
         loaded "$words" 1
+    done
+}
+# --- Fair queues and CoDel -----------------------------------------------------------------------
+record_fair_options() {
+    head_lines
+    while read -r words; do
+        [ -z "$words" ] || block "$words"
+    done <<'WORDS'
+codel
+codel limit 1
+codel limit 0
+codel limit 500
+codel limit 1k
+codel limit 500p
+codel limit 4294967295
+codel target 5ms
+codel target 20ms interval 200ms
+codel target 1us
+codel target 10ns
+codel target 5
+codel target 1.5ms
+codel target 333us
+codel target 0
+codel interval 0
+codel interval 30ms
+codel interval 4294s
+codel ecn
+codel noecn
+codel ecn noecn
+codel noecn ecn
+codel ce_threshold 1ms
+codel ce_threshold 100us ecn
+codel ce_threshold 0
+codel ce_threshold 4294s
+codel limit 37 target 7ms interval 70ms ce_threshold 3ms ecn
+codel limit
+codel target
+codel target fast
+codel nonsense
+fq_codel
+fq_codel limit 1000
+fq_codel limit 1
+fq_codel limit 0
+fq_codel limit 1k
+fq_codel flows 1
+fq_codel flows 64
+fq_codel flows 65536
+fq_codel flows 65537
+fq_codel flows 0
+fq_codel flows 1k
+fq_codel quantum 300
+fq_codel quantum 256
+fq_codel quantum 255
+fq_codel quantum 0
+fq_codel quantum 1
+fq_codel quantum 1k
+fq_codel quantum 1514
+fq_codel quantum 1048576
+fq_codel quantum 1048577
+fq_codel quantum 1mb
+fq_codel target 4ms interval 80ms
+fq_codel target 0
+fq_codel target 20us
+fq_codel ecn
+fq_codel noecn
+fq_codel noecn ecn
+fq_codel ce_threshold 1ms
+fq_codel ce_threshold 0
+fq_codel ce_threshold 1ms noecn
+fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3
+fq_codel ce_threshold_selector 0x4/0xfc
+fq_codel ce_threshold_selector 1/3 ce_threshold 2ms
+fq_codel memory_limit 32mb
+fq_codel memory_limit 200k
+fq_codel memory_limit 1
+fq_codel memory_limit 0
+fq_codel memory_limit 1234567
+fq_codel drop_batch 16
+fq_codel drop_batch 1
+fq_codel drop_batch 0
+fq_codel drop_batch 100000
+fq_codel limit 10240 flows 512 quantum 1000 target 6ms interval 60ms memory_limit 4mb ecn drop_batch 32 ce_threshold 10ms
+fq_codel flows
+fq_codel limit many
+fq_codel drop_batch 1k
+fq_codel nonsense
+sfq
+sfq limit 100
+sfq limit 1
+sfq limit 0
+sfq limit 2
+sfq limit 1k
+sfq limit 127
+sfq limit 128
+sfq limit 10000
+sfq limit 10000 depth 10
+sfq limit 10000000
+sfq perturb 10
+sfq perturb 0
+sfq perturb 4294967295
+sfq perturb 2147484
+sfq perturb 10s
+sfq perturb -1
+sfq quantum 1514
+sfq quantum 300
+sfq quantum 1
+sfq quantum 0
+sfq quantum 1k
+sfq quantum 262136
+sfq quantum 262137
+sfq quantum 300000
+sfq divisor 64
+sfq divisor 1
+sfq divisor 2
+sfq divisor 0
+sfq divisor 100
+sfq divisor 65536
+sfq divisor 131072
+sfq flows 16
+sfq flows 1
+sfq flows 0
+sfq flows 1000
+sfq flows 70000
+sfq depth 10
+sfq depth 1
+sfq depth 0
+sfq depth 128
+sfq depth 1000
+sfq flows 2 depth 1
+sfq flows 1 depth 1
+sfq flows 1 depth 2
+sfq headdrop
+sfq headdrop limit 50
+sfq limit 40 depth 10 flows 16
+sfq limit 3000 flows 512 divisor 16384 perturb 60
+sfq limit 3000 flows 512 divisor 16 depth 30 headdrop quantum 1000 perturb 3
+sfq redflowlimit 30000 min 8000 max 20000 avpkt 1000 probability 0.1
+sfq limit
+sfq nonsense
+drr
+drr quantum 1000
+drr nonsense
+WORDS
+}
+
+below_tbf() { # words, rate: loaded and then still
+    set_root "handle 1: tbf rate $2 burst 2000 limit 1000000"
+    tc qdisc replace dev dummy0 parent 1: handle 2: $1
+    udp 1400 60 0 5000 3
+    ECN=2 udp 1400 40 0 5500 2
+    udp 200 40 46 6000 2
+    udp 900 20 8 7000 1
+    sleep "$3"
+    still "$1, below tbf $2" 'dev dummy0'
+}
+
+record_fair_statistics() {
+    head_lines
+    for words in codel fq_codel sfq drr; do
+        set_root "$words"
+        still "$words" 'dev dummy0'
+    done
+    for words in 'codel' 'codel ecn' 'codel limit 20' 'codel ce_threshold 1ms ecn' \
+        'fq_codel' 'fq_codel limit 30' 'fq_codel memory_limit 60kb' 'fq_codel ce_threshold 1ms' \
+        'fq_codel flows 1 noecn' 'sfq' 'sfq limit 20 depth 10 headdrop' 'sfq perturb 10'; do
+        loaded "$words" 0.2
+        below_tbf "$words" 8bit 0.3
+        below_tbf "$words" 1mbit 3
     done
 }
 

@@ -1,3 +1,78 @@
 //! Scheduling: whom to serve next.
+//!
+//! One family, deficit round robin (Shreedhar and Varghese 1995), in the forms that disciplines
+//! need; each is a few rules over [`rotation`]s of flows and one [`Account`] in each flow:
+//!
+//! * [`drr`]: as published, a packet is sent once its flow has saved up for it; and the form in
+//!   which a flow may run into debt by one packet, which needs no look at the packet;
+//! * [`sparse`]: DRR++, where flows without a standing queue go first;
+//! * [`savings`]: DRR-LDS, where empty queues save up, too.
 
+use rotation::{Linked, Links};
+
+pub mod drr;
 pub mod rotation;
+pub mod savings;
+pub mod sparse;
+
+/// Which list of its scheduler a flow stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// None.
+    #[default]
+    Idle,
+    /// DRR++: flows that had been idle.
+    New,
+    /// DRR++: flows that have used a quantum up. Also the only list of plain DRR.
+    Old,
+    /// Limited deficit savings: empty, with full savings.
+    Fresh,
+    /// Limited deficit savings: the first packet can be paid for.
+    Eligible,
+    /// Limited deficit savings: all others.
+    Collecting,
+}
+
+/// What a scheduler keeps of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    links: Links,
+    /// Bytes that the flow may send; below zero it is in debt.
+    pub deficit: i32,
+    /// Where it stands.
+    pub standing: Standing,
+}
+
+/// A flow that can be scheduled.
+pub trait Scheduled {
+    /// Its account.
+    fn account(&mut self) -> &mut Account;
+}
+
+impl<F: Scheduled> Linked for F {
+    #[inline]
+    fn links(&mut self) -> &mut Links {
+        &mut self.account().links
+    }
+}
+
+impl Account {
+    /// Adds a quantum.
+    #[inline]
+    pub fn credit(&mut self, quantum: u32) {
+        self.deficit = self.deficit.saturating_add_unsigned(quantum);
+    }
+
+    /// Takes the bytes of a packet that was sent.
+    #[inline]
+    pub fn charge(&mut self, len: u32) {
+        self.deficit = self.deficit.saturating_sub_unsigned(len);
+    }
+
+    /// Starts anew with one quantum.
+    #[inline]
+    pub fn open(&mut self, quantum: u32) {
+        self.deficit = 0;
+        self.credit(quantum);
+    }
+}
