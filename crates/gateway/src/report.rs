@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
-use simnel_core::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
+use simnel_core::tc::stats::{CakeStats, Detail, PieStats, Snapshot, TinStats, Totals, MAX_TINS};
 use simnel_core::{Rate, Span};
 
 use crate::datapath::{Counters, LATENESS_BUCKETS};
@@ -55,6 +55,21 @@ pub(crate) struct SnapshotForm {
 enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
+    Pie(#[serde(with = "PieStatsForm")] PieStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PieStats")]
+struct PieStatsForm {
+    probability: u64,
+    #[serde(with = "SpanForm")]
+    delay: Span,
+    departure_rate: u64,
+    packets_in: u32,
+    overlimit: u32,
+    dropped: u32,
+    max_queue: u32,
+    ecn_mark: u32,
 }
 
 #[derive(Serialize, Deserialize)]

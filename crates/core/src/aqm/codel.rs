@@ -278,8 +278,7 @@ impl Codel {
     }
 
     fn update_root(&mut self, law: &Law) {
-        self.rec_inv_sqrt =
-            inverse_sqrt::next_short(law.arithmetic, self.rec_inv_sqrt, self.count);
+        self.rec_inv_sqrt = inverse_sqrt::next_short(law.arithmetic, self.rec_inv_sqrt, self.count);
     }
 
     /// interval / sqrt(count).
@@ -367,7 +366,8 @@ mod tests {
     #[test]
     fn marks_come_when_drops_would() {
         for arithmetic in [Arithmetic::Exact, Arithmetic::Linux] {
-            let run = |ecn, tos| signals(&law(ecn, arithmetic), &mut Codel::default(), 0..3000, tos);
+            let run =
+                |ecn, tos| signals(&law(ecn, arithmetic), &mut Codel::default(), 0..3000, tos);
             assert_eq!(run(true, 2), run(false, 2));
             // Senders that do not know marks are not spared.
             assert_eq!(run(true, 0), run(false, 0));
@@ -413,7 +413,9 @@ mod tests {
             let mut queue = Standing::default();
             // What is left after it is exactly one MTU.
             (0..2).for_each(|_| queue.packets.push_back(packet(Time::ZERO, 0)));
-            assert!(codel.dequeue(&law, &mut counters, &mut queue, Time(ms * MILLISECOND)).is_some());
+            assert!(codel
+                .dequeue(&law, &mut counters, &mut queue, Time(ms * MILLISECOND))
+                .is_some());
             assert_eq!(queue.lost, 0);
         }
     }

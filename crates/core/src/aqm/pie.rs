@@ -356,8 +356,8 @@ impl Pie {
     fn control(&mut self, law: &Law, qdelay: u64, qdelay_old: u64) -> bool {
         let (alpha, beta) = (law.alpha >> self.tuning(), law.beta >> self.tuning());
         let product = |weight: u64, x: u64, y: u64| weight.wrapping_mul(x.wrapping_sub(y)) as i64;
-        let mut delta = product(alpha, qdelay, law.target)
-            .wrapping_add(product(beta, qdelay, qdelay_old));
+        let mut delta =
+            product(alpha, qdelay, law.target).wrapping_add(product(beta, qdelay, qdelay_old));
         if law.cap_drop && self.prob >= MAX_PROB / 10 && delta > (MAX_PROB / 50) as i64 {
             delta = STEP as i64;
         }

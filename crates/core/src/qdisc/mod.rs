@@ -14,6 +14,7 @@ use core::fmt;
 use crate::packet::Packet;
 use crate::tc::stats::Snapshot;
 use crate::tc::Config;
+use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
@@ -21,6 +22,9 @@ pub mod cake;
 pub mod delay;
 pub mod fifo;
 pub mod line;
+pub mod pie;
+pub mod single;
+pub(crate) mod store;
 
 /// Why a discipline gave a packet up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,6 +172,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Fifo(params) => Box::new(fifo::Fifo::new(params, device)),
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
+        Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
     })
 }
 
@@ -184,6 +189,10 @@ pub struct Device {
     pub handle: u32,
     /// How transmission times are rounded.
     pub arithmetic: crate::rate::Arithmetic,
+    /// What time it is: timers of the discipline count from here.
+    pub now: Time,
+    /// When its timers fire.
+    pub tick: Tick,
 }
 
 impl Default for Device {
@@ -194,6 +203,8 @@ impl Default for Device {
             seed: 1,
             handle: 0x8001_0000,
             arithmetic: crate::rate::Arithmetic::Exact,
+            now: Time::ZERO,
+            tick: Tick::Exact,
         }
     }
 }

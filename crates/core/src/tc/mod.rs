@@ -14,6 +14,7 @@ mod grammar;
 mod json;
 mod line;
 mod link;
+mod pie;
 mod show;
 pub mod stats;
 pub mod units;
@@ -40,4 +41,6 @@ pub enum Config {
     Delay(qdisc::delay::Params),
     /// `line`: an emulated line with its own rate, queue and delay.
     Line(qdisc::line::Params),
+    /// `pie`: one queue under PIE.
+    Pie(qdisc::pie::Params),
 }

@@ -50,6 +50,29 @@ pub enum Detail {
     None,
     /// CAKE's.
     Cake(CakeStats),
+    /// PIE's.
+    Pie(PieStats),
+}
+
+/// PIE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PieStats {
+    /// Drop probability, in units of 1/[`crate::aqm::pie::MAX_PROB`].
+    pub probability: u64,
+    /// The delay that it follows.
+    pub delay: Span,
+    /// Estimated departure rate in bytes a second; zero if none was measured.
+    pub departure_rate: u64,
+    /// Packets that came in.
+    pub packets_in: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets dropped by PIE.
+    pub dropped: u32,
+    /// Most packets that an arrival found.
+    pub max_queue: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
 }
 
 /// CAKE's own counters.

@@ -106,12 +106,8 @@ fn drops_neither_cluster_nor_stay_away() {
     }
     // About 20 more after the 17 that are free: half as often as the probability says.
     assert!((2400..3200).contains(&drops), "{drops}");
-    let plain = Law::new(
-        &Params { derandomise: false, ..Params::default() },
-        1514,
-        0,
-        Arithmetic::Linux,
-    );
+    let plain =
+        Law::new(&Params { derandomise: false, ..Params::default() }, 1514, 0, Arithmetic::Linux);
     let hit = |_| pie.admit(&plain, &mut Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
     let drops = (0..100_000).map(hit).filter(|hit| *hit).count();
     assert!((4700..5300).contains(&drops), "{drops}");
