@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
-use simnel_core::tc::stats::{CakeStats, Detail, PieStats, Snapshot, TinStats, Totals, MAX_TINS};
+use simnel_core::tc::stats::{
+    CakeStats, CodelStats, Detail, PieStats, Snapshot, TinStats, Totals, MAX_TINS,
+};
 use simnel_core::{Rate, Span};
 
 use crate::datapath::{Counters, LATENESS_BUCKETS};
@@ -55,7 +57,23 @@ pub(crate) struct SnapshotForm {
 enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
+    Codel(#[serde(with = "CodelStatsForm")] CodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CodelStats")]
+struct CodelStatsForm {
+    count: u32,
+    lastcount: u32,
+    #[serde(with = "SpanForm")]
+    last_delay: Span,
+    dropping: bool,
+    drop_next_us: i32,
+    max_packet: u32,
+    ecn_mark: u32,
+    drop_overlimit: u32,
+    ce_mark: u32,
 }
 
 #[derive(Serialize, Deserialize)]

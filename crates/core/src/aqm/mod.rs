@@ -4,3 +4,14 @@ pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;
 pub mod pie;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It goes on; CE has been set.
+    Marked,
+    /// It is dropped.
+    Drop,
+}
