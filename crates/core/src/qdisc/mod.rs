@@ -22,7 +22,9 @@ pub mod cake;
 pub mod codel;
 pub mod delay;
 pub mod fifo;
+pub mod fq_codel;
 pub mod line;
+pub mod many;
 pub mod pie;
 pub mod single;
 pub(crate) mod store;
@@ -174,6 +176,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
     })
 }

@@ -20,16 +20,18 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// Puts `flow` at the end with one quantum, unless it is active already.
+    /// Puts `flow` at the end with one quantum, unless it is active already; says whether it was
+    /// not.
     #[inline]
-    pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) {
+    pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
         let account = flows[flow as usize].account();
         if account.standing != Standing::Idle {
-            return;
+            return false;
         }
         account.standing = Standing::Old;
         account.open(quantum);
         self.active.push(flows, flow);
+        true
     }
 
     /// Takes `flow` out, if it is in; its deficit is lost.

@@ -7,12 +7,15 @@
 //!   which a flow may run into debt by one packet, which needs no look at the packet;
 //! * [`sparse`]: DRR++, where flows without a standing queue go first;
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
+//!
+//! [`sharing`] is any of them, behind one interface.
 
 use rotation::{Linked, Links};
 
 pub mod drr;
 pub mod rotation;
 pub mod savings;
+pub mod sharing;
 pub mod sparse;
 
 /// Which list of its scheduler a flow stands in.

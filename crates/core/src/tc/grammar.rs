@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, fifo, line, pie, Config};
+use super::{cake, codel, delay, fifo, fq_codel, line, pie, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue whose standing delay CoDel keeps short",
         keywords: codel::KEYWORDS,
         parse: codel::parse,
+    },
+    Discipline {
+        name: "fq_codel",
+        about: "fair queues whose standing delay CoDel keeps short",
+        keywords: fq_codel::KEYWORDS,
+        parse: fq_codel::parse,
     },
     Discipline {
         name: "pie",

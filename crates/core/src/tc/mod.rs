@@ -11,6 +11,7 @@ mod codel;
 mod delay;
 mod error;
 mod fifo;
+mod fq_codel;
 mod grammar;
 mod json;
 mod line;
@@ -44,6 +45,8 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `codel`: one queue under CoDel.
     Codel(qdisc::codel::Params),
+    /// `fq_codel`: many queues, each under CoDel.
+    FqCodel(qdisc::fq_codel::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
 }

@@ -66,6 +66,8 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo limit 20", &[WorkConserving]),
     ("bfifo limit 20kb", &[WorkConserving]),
     ("pfifo_head_drop limit 20", &[WorkConserving]),
+    ("codel", &[WorkConserving]),
+    ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
     ("delay 10ms 3ms limit 50", &[]),
     ("line rate 10mbit fifo 50p delay 20ms pppoe-vcmux", &[TEN]),
     ("line rate 1mbit fifo 20kb delay 5ms 2ms in-flight 10", &[]),
