@@ -7,7 +7,7 @@
 use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, DropReason};
 use simnel_core::rate::Rate;
-use simnel_core::tc::stats::{CakeStats, Detail, PieStats, Snapshot, TinStats, Totals};
+use simnel_core::tc::stats::{CakeStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals};
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
 
@@ -125,6 +125,11 @@ fn pie(qdisc: &Value) -> PieStats {
     }
 }
 
+fn red(qdisc: &Value) -> RedStats {
+    let n = |key| number(qdisc, key).try_into().unwrap();
+    RedStats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
+}
+
 fn snapshot(qdisc: &Value) -> Snapshot {
     let n = |key| number(qdisc, key);
     let mut totals = Totals {
@@ -137,6 +142,7 @@ fn snapshot(qdisc: &Value) -> Snapshot {
     let detail = match qdisc["kind"].as_str() {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("pie") => Detail::Pie(pie(qdisc)),
+        Some("red") => Detail::Red(red(qdisc)),
         _ => Detail::None,
     };
     let backlog = Backlog { packets: n("qlen").try_into().unwrap(), bytes: n("backlog") };
@@ -202,6 +208,10 @@ fn options(text: &str) -> String {
         }
     }
     words.retain(|word| *word != "root");
+    // What `tc` needs and does not print.
+    if words[0] == "red" {
+        words.extend(["avpkt", "1000"]);
+    }
     words.join(" ")
 }
 

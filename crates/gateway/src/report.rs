@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
-use simnel_core::tc::stats::{CakeStats, Detail, PieStats, Snapshot, TinStats, Totals, MAX_TINS};
+use simnel_core::tc::stats::{
+    CakeStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals, MAX_TINS,
+};
 use simnel_core::{Rate, Span};
 
 use crate::datapath::{Counters, LATENESS_BUCKETS};
@@ -56,6 +58,15 @@ enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
+    Red(#[serde(with = "RedStatsForm")] RedStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RedStats")]
+struct RedStatsForm {
+    marked: u32,
+    early: u32,
+    pdrop: u32,
 }
 
 #[derive(Serialize, Deserialize)]

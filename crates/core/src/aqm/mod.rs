@@ -4,3 +4,4 @@ pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;
 pub mod pie;
+pub mod red;

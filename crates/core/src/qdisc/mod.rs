@@ -23,6 +23,7 @@ pub mod delay;
 pub mod fifo;
 pub mod line;
 pub mod pie;
+pub mod red;
 pub mod single;
 pub(crate) mod store;
 
@@ -173,6 +174,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
+        Config::Red(params) => Box::new(red::Red::new(params, device)?),
     })
 }
 

@@ -15,6 +15,7 @@ mod json;
 mod line;
 mod link;
 mod pie;
+mod red;
 mod show;
 pub mod stats;
 pub mod units;
@@ -43,4 +44,6 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
+    /// `red`: one queue under RED.
+    Red(qdisc::red::Params),
 }

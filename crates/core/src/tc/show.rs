@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, delay, fifo, line, pie, Config};
+use super::{cake, delay, fifo, line, pie, red, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -59,6 +59,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
         Config::Pie(_) => "pie",
+        Config::Red(_) => "red",
     }
 }
 
@@ -74,6 +75,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
+        Config::Red(params) => red::write_words(params, digits, out),
     }
 }
 
@@ -134,6 +136,7 @@ fn write_statistics(
             out.write_char('\n')?;
         }
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
+        (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         _ => {}
     }
     if all {
@@ -179,6 +182,7 @@ pub fn show_json(
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
+            Config::Red(params) => red::write_json(params, &mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
@@ -210,6 +214,7 @@ fn write_statistics_json(
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }
+        (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
         _ => {}
     }
     if all {
