@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::packet::{Link, Packet};
+use crate::time::Time;
 
 /// A first-in first-out list of packets in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,19 +96,27 @@ impl Arena {
     /// full.
     #[inline(always)]
     pub fn push(&mut self, list: &mut List, packet: Packet) -> Result<u32, Packet> {
+        self.push_at(list, packet, packet.enqueued)
+    }
+
+    /// As [`Arena::push`], with `enqueued` set on the way. A field that is written before the copy
+    /// makes the copy wait for it; written after, it costs nothing.
+    #[inline(always)]
+    pub fn push_at(
+        &mut self,
+        list: &mut List,
+        packet: Packet,
+        enqueued: Time,
+    ) -> Result<u32, Packet> {
         let index = self.free.index();
         let index = match self.slots.get_mut(index as usize) {
             Some(slot) => {
                 self.free = slot.next;
                 *slot = packet;
-                slot.next = Link::END;
+                (slot.enqueued, slot.next) = (enqueued, Link::END);
                 index
             }
-            None if self.used < self.capacity => {
-                self.slots.push(packet);
-                self.slots[self.used as usize].next = Link::END;
-                self.used
-            }
+            None if self.used < self.capacity => self.open_slot(Packet { enqueued, ..packet }),
             None => return Err(packet),
         };
         if list.is_empty() {
@@ -118,6 +127,13 @@ impl Arena {
         list.tail = index;
         self.used += 1;
         Ok(index)
+    }
+
+    /// Puts `packet` into a slot that was never used before.
+    #[cold]
+    fn open_slot(&mut self, packet: Packet) -> u32 {
+        self.slots.push(Packet { next: Link::END, ..packet });
+        self.used
     }
 
     /// Takes the first packet of `list`.

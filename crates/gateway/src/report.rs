@@ -7,7 +7,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals, MAX_TINS,
+    CakeStats, CodelStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -57,6 +57,7 @@ pub(crate) struct SnapshotForm {
 enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
+    Codel(#[serde(with = "CodelStatsForm")] CodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
 }
@@ -67,6 +68,21 @@ struct RedStatsForm {
     marked: u32,
     early: u32,
     pdrop: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CodelStats")]
+struct CodelStatsForm {
+    count: u32,
+    lastcount: u32,
+    #[serde(with = "SpanForm")]
+    last_delay: Span,
+    dropping: bool,
+    drop_next_us: i32,
+    max_packet: u32,
+    ecn_mark: u32,
+    drop_overlimit: u32,
+    ce_mark: u32,
 }
 
 #[derive(Serialize, Deserialize)]

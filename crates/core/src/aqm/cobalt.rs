@@ -66,6 +66,13 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// True if CE has been set.
+    pub fn is_marked(self) -> bool {
+        matches!(self, Verdict::Marked | Verdict::Flood { marked: true })
+    }
+}
+
 /// BLUE's step up at an overflow: 1/256.
 const P_INC: u32 = 1 << 24;
 /// BLUE's step down at an empty queue: 1/4096.
@@ -85,7 +92,7 @@ impl Cobalt {
     /// Decides about `packet`, which is leaving the queue at `now` after `sojourn`, and marks it if
     /// marking is enough. `bulk_flows` raises the target where the queue stands behind the
     /// bottleneck (`ingress`): each flow needs two packets under way; zero elsewhere.
-    #[inline]
+    #[inline(always)]
     pub fn should_drop(
         &mut self,
         params: &Params,
@@ -107,6 +114,7 @@ impl Cobalt {
         self.decide(params, packet, now, over_target, random)
     }
 
+    #[inline(never)]
     fn decide(
         &mut self,
         params: &Params,
@@ -172,15 +180,19 @@ impl Cobalt {
     }
 
     /// The queue was found empty. True if BLUE has thereby come to rest.
-    #[inline]
+    #[inline(always)]
     pub fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
+        self.dropping = false;
+        self.count | self.p_drop != 0 && self.wind_down(params, now)
+    }
+
+    fn wind_down(&mut self, params: &Params, now: Time) -> bool {
         let mut rested = false;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);
             self.blue_timer = now;
             rested = self.p_drop == 0;
         }
-        self.dropping = false;
         if self.count > 0 && now >= self.drop_next {
             self.count -= 1;
             self.reschedule(params);

@@ -14,10 +14,11 @@
 //! `ce_threshold` is a second, immediate law for senders that answer each mark (DCTCP, L4S): CE on
 //! every ECN-capable packet that has waited longer.
 //!
-//! Caller's rule: [`Codel::dequeue`] takes the packets itself, through [`Queue`].
+//! Caller's rule: [`Codel::leaves`] for each packet taken from the queue, at once again with the
+//! next one if that was dropped; [`Codel::found_empty`] when there is none to take.
 //! [`Arithmetic::Linux`] counts time in 1024 ns and roots in 16 bits, as the recordings.
 
-use super::inverse_sqrt;
+use super::{inverse_sqrt, Verdict};
 use crate::packet::Packet;
 use crate::rate::Arithmetic;
 use crate::time::{Span, Time};
@@ -31,8 +32,19 @@ pub struct Params {
     pub interval: Span,
     /// Delay above which every ECN-capable packet is marked. Whole microseconds.
     pub ce_threshold: Option<Span>,
+    /// Which packets `ce_threshold` is for.
+    pub ce_selector: CeSelector,
     /// Mark ECN-capable packets where others are dropped.
     pub ecn: bool,
+}
+
+/// Packets by their traffic class octet: those with `octet & mask == value`. The default is all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CeSelector {
+    /// What the octet must be.
+    pub value: u8,
+    /// Which of its bits count.
+    pub mask: u8,
 }
 
 impl Default for Params {
@@ -41,6 +53,7 @@ impl Default for Params {
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
             ce_threshold: None,
+            ce_selector: CeSelector::default(),
             ecn: false,
         }
     }
@@ -56,6 +69,7 @@ pub struct Law {
     mtu: u64,
     /// Nanoseconds in a unit of time, as a power of two.
     shift: u32,
+    ce_selector: CeSelector,
     ecn: bool,
     arithmetic: Arithmetic,
 }
@@ -69,8 +83,8 @@ pub struct Counters {
     pub ce_marks: u32,
     /// Largest packet seen, in bytes.
     pub max_packet: u32,
-    /// How long the packet that was looked at last had waited.
-    pub last_delay: Span,
+    /// How long the packet that was looked at last had waited, in units of the law.
+    last_delay: u64,
 }
 
 /// State of one queue. Times are in units of the law.
@@ -86,18 +100,21 @@ pub struct Codel {
     lastcount: u32,
     /// 1/sqrt(count), Q0.32.
     rec_inv_sqrt: u32,
-    /// In a spell.
-    dropping: bool,
+    spell: Spell,
 }
 
-/// The queue that CoDel takes packets from.
-pub trait Queue {
-    /// Takes the first packet.
-    fn pop(&mut self) -> Option<Packet>;
-    /// Bytes that are left.
-    fn bytes(&self) -> u64;
-    /// Gives up a packet that was taken.
-    fn congested(&mut self, packet: Packet);
+/// A time of signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Spell {
+    /// There is none.
+    #[default]
+    Off,
+    /// The next signal is due at `drop_next`.
+    On,
+    /// It has just begun with a drop: the next packet takes the dropped one's place.
+    Begun,
+    /// A packet was just dropped: if the delay still stands, the next signal is counted from its.
+    Dropped,
 }
 
 /// Spells that begin within so many intervals of the last one resume it (RFC 8289, section 5.4).
@@ -120,38 +137,60 @@ impl Law {
             ce_threshold: params.ce_threshold.map_or(u64::MAX, |span| span.0 >> shift),
             mtu: mtu.into(),
             shift,
+            ce_selector: params.ce_selector,
             ecn: params.ecn,
             arithmetic,
         }
     }
+
+    /// How long the packet that was looked at last had waited.
+    pub fn last_delay(&self, counters: &Counters) -> Span {
+        Span(counters.last_delay << self.shift)
+    }
+
+    /// True if `ce_threshold` is for `packet`.
+    fn is_selected(&self, packet: &Packet) -> bool {
+        packet.tos & self.ce_selector.mask == self.ce_selector.value
+    }
 }
 
 impl Codel {
-    /// The next packet that `queue` shall send at `now`. Up to all of its packets are given up on
-    /// the way. Marks are set, and counted in `counters`.
+    /// Decides about `packet`, which was taken from its queue at `now`; `left` bytes remain there.
+    /// Marks are set, and counted in `counters`.
     #[inline]
-    pub fn dequeue(
+    pub fn leaves(
         &mut self,
         law: &Law,
         counters: &mut Counters,
-        queue: &mut impl Queue,
+        packet: &mut Packet,
+        left: u64,
         now: Time,
-    ) -> Option<Packet> {
+    ) -> Verdict {
         let now = now.0 >> law.shift;
-        let mut next = queue.pop();
-        let standing = self.is_standing(law, counters, next.as_ref(), queue.bytes(), now);
-        let mut sojourn = counters.last_delay.0 >> law.shift;
-        if !standing {
-            self.dropping = false;
-        } else if !self.dropping || now >= self.drop_next {
-            next = self.signal(law, counters, queue, next, now);
-            sojourn = counters.last_delay.0 >> law.shift;
+        let sojourn = now.saturating_sub(packet.enqueued.0 >> law.shift);
+        counters.last_delay = sojourn;
+        counters.max_packet = counters.max_packet.max(packet.len);
+        let mut verdict = Verdict::Pass;
+        if sojourn < law.target || left <= law.mtu {
+            self.first_above = 0;
+            self.spell = Spell::Off;
+        } else {
+            verdict = self.above_target(law, counters, packet, now);
         }
-        let packet = next.as_mut()?;
-        if sojourn > law.ce_threshold && packet.mark_ce() {
-            counters.ce_marks += 1;
+        if sojourn > law.ce_threshold && verdict != Verdict::Drop && law.is_selected(packet) {
+            if packet.mark_ce() {
+                counters.ce_marks += 1;
+                verdict = Verdict::Marked;
+            }
         }
-        next
+        verdict
+    }
+
+    /// There was no packet to take.
+    #[inline]
+    pub fn found_empty(&mut self) {
+        self.first_above = 0;
+        self.spell = Spell::Off;
     }
 
     /// `packets` of the queue were given up for want of room: the next spell is the harder for it.
@@ -164,97 +203,56 @@ impl Codel {
         (self.count, self.lastcount)
     }
 
-    /// In a spell of signals.
-    pub fn is_dropping(&self) -> bool {
-        self.dropping
+    /// When the next signal is due, if the queue is in a spell of them.
+    pub fn drop_next(&self, law: &Law) -> Option<Time> {
+        (self.spell != Spell::Off).then_some(Time(self.drop_next << law.shift))
     }
 
-    /// When the next signal is due.
-    pub fn drop_next(&self, law: &Law) -> Time {
-        Time(self.drop_next << law.shift)
-    }
-
-    /// Looks at a packet that was taken; `left` bytes remain. True if the delay has stood above
-    /// target for an interval.
-    #[inline]
-    fn is_standing(
+    /// `packet` has waited for longer than target.
+    fn above_target(
         &mut self,
         law: &Law,
         counters: &mut Counters,
-        packet: Option<&Packet>,
-        left: u64,
+        packet: &mut Packet,
         now: u64,
-    ) -> bool {
-        let Some(packet) = packet else {
-            self.first_above = 0;
-            return false;
-        };
-        let sojourn = now.saturating_sub(packet.enqueued.0 >> law.shift);
-        counters.last_delay = Span(sojourn << law.shift);
-        counters.max_packet = counters.max_packet.max(packet.len);
-        if sojourn < law.target || left <= law.mtu {
-            self.first_above = 0;
-            false
-        } else if self.first_above == 0 {
+    ) -> Verdict {
+        if self.first_above == 0 {
             self.first_above = now.saturating_add(law.interval);
-            false
-        } else {
-            now > self.first_above
         }
-    }
-
-    /// The delay stands and a signal is due; `packet` is the first to get it.
-    #[cold]
-    fn signal(
-        &mut self,
-        law: &Law,
-        counters: &mut Counters,
-        queue: &mut impl Queue,
-        packet: Option<Packet>,
-        now: u64,
-    ) -> Option<Packet> {
-        let mut next = packet;
-        if !self.dropping {
-            next = self.mark_or_drop(law, counters, queue, next?, now).0;
+        if now <= self.first_above {
+            self.spell = Spell::Off;
+            return Verdict::Pass;
+        }
+        let begins = self.spell == Spell::Off;
+        if begins {
             self.begin_spell(law, now);
-            return next;
+        } else if !self.signal_is_due(law, now) {
+            return Verdict::Pass;
         }
-        // Ends: each time round, a packet leaves the queue.
-        while self.dropping && now >= self.drop_next {
-            self.count = self.count.saturating_add(1);
-            self.update_root(law);
-            let (after, standing, marked) = self.mark_or_drop(law, counters, queue, next?, now);
-            next = after;
-            if !standing {
-                self.dropping = false;
-                break;
-            }
-            self.drop_next += self.spacing(law);
-            if marked {
-                break;
-            }
-        }
-        next
-    }
-
-    /// Signals to `packet`. Returns the packet to send now, whether the delay still stands, and
-    /// whether a mark was enough.
-    fn mark_or_drop(
-        &mut self,
-        law: &Law,
-        counters: &mut Counters,
-        queue: &mut impl Queue,
-        mut packet: Packet,
-        now: u64,
-    ) -> (Option<Packet>, bool, bool) {
         if law.ecn && packet.mark_ce() {
             counters.ecn_marks += 1;
-            return (Some(packet), true, true);
+            if !begins {
+                self.drop_next += self.spacing(law);
+            }
+            return Verdict::Marked;
         }
-        queue.congested(packet);
-        let next = queue.pop();
-        let standing = self.is_standing(law, counters, next.as_ref(), queue.bytes(), now);
-        (next, standing, false)
+        self.spell = if begins { Spell::Begun } else { Spell::Dropped };
+        Verdict::Drop
+    }
+
+    /// Within a spell: true if the packet at hand gets the next signal.
+    fn signal_is_due(&mut self, law: &Law, now: u64) -> bool {
+        match core::mem::replace(&mut self.spell, Spell::On) {
+            Spell::Begun => return false,
+            Spell::Dropped => self.drop_next += self.spacing(law),
+            Spell::On | Spell::Off => {}
+        }
+        if now < self.drop_next {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        self.update_root(law);
+        true
     }
 
     /// Begins a spell, from where the last one ended if that is not long ago.
@@ -272,7 +270,7 @@ impl Codel {
                 Arithmetic::Linux => ONE,
             };
         }
-        self.dropping = true;
+        self.spell = Spell::On;
         self.lastcount = self.count;
         self.drop_next = now + self.spacing(law);
     }
@@ -294,22 +292,30 @@ mod tests {
     use std::collections::VecDeque;
     use std::vec::Vec;
 
-    /// A queue that notes when packets were given up.
     #[derive(Default)]
     struct Standing {
         packets: VecDeque<Packet>,
         lost: u32,
     }
 
-    impl Queue for Standing {
-        fn pop(&mut self) -> Option<Packet> {
-            self.packets.pop_front()
-        }
-        fn bytes(&self) -> u64 {
-            self.packets.iter().map(|packet| u64::from(packet.len)).sum()
-        }
-        fn congested(&mut self, _: Packet) {
-            self.lost += 1;
+    impl Standing {
+        /// The next packet that CoDel lets go; counts those that it drops.
+        fn dequeue(
+            &mut self,
+            codel: &mut Codel,
+            law: &Law,
+            counters: &mut Counters,
+            now: Time,
+        ) -> Option<Packet> {
+            while let Some(mut packet) = self.packets.pop_front() {
+                let left = self.packets.iter().map(|packet| u64::from(packet.len)).sum();
+                if codel.leaves(law, counters, &mut packet, left, now) != Verdict::Drop {
+                    return Some(packet);
+                }
+                self.lost += 1;
+            }
+            codel.found_empty();
+            None
         }
     }
 
@@ -332,7 +338,7 @@ mod tests {
                 queue.packets.push_back(packet(now - Span::from_millis(age), ecn));
             }
             let before = counters.ecn_marks;
-            codel.dequeue(law, &mut counters, &mut queue, now).unwrap();
+            queue.dequeue(codel, law, &mut counters, now).unwrap();
             let count = queue.lost + counters.ecn_marks - before;
             times.extend((0..count).map(|_| ms));
         }
@@ -384,7 +390,7 @@ mod tests {
         let good = |codel: &mut Codel, now: u64| {
             let mut queue = Standing::default();
             queue.packets.push_back(packet(Time(now * MILLISECOND), 0));
-            codel.dequeue(&law, &mut Counters::default(), &mut queue, Time(now * MILLISECOND));
+            queue.dequeue(codel, &law, &mut Counters::default(), Time(now * MILLISECOND));
         };
         good(&mut codel, 3000);
         let mut recent = codel;
@@ -401,7 +407,7 @@ mod tests {
         let mut codel = Codel::default();
         assert!(signals(&law, &mut codel, 0..50, 0).is_empty());
         let now = Time(50 * MILLISECOND);
-        codel.dequeue(&law, &mut Counters::default(), &mut Standing::default(), now);
+        Standing::default().dequeue(&mut codel, &law, &mut Counters::default(), now);
         assert!(signals(&law, &mut codel, 400..500, 0).is_empty());
     }
 
@@ -413,9 +419,8 @@ mod tests {
             let mut queue = Standing::default();
             // What is left after it is exactly one MTU.
             (0..2).for_each(|_| queue.packets.push_back(packet(Time::ZERO, 0)));
-            assert!(codel
-                .dequeue(&law, &mut counters, &mut queue, Time(ms * MILLISECOND))
-                .is_some());
+            let now = Time(ms * MILLISECOND);
+            assert!(queue.dequeue(&mut codel, &law, &mut counters, now).is_some());
             assert_eq!(queue.lost, 0);
         }
     }
@@ -430,8 +435,17 @@ mod tests {
             let mut queue = Standing::default();
             let now = Time(5_000_000);
             queue.packets.push_back(packet(now - Span(age), tos));
-            codel.dequeue(&law, &mut counters, &mut queue, now);
+            queue.dequeue(&mut codel, &law, &mut counters, now);
             assert_eq!(counters.ce_marks, marks, "{age} ns");
+        }
+        // L4S only: ECT(1) and CE.
+        let ce_selector = CeSelector { value: 1, mask: 1 };
+        let law = Law::new(&Params { ce_selector, ..params }, 1514, Arithmetic::Exact);
+        for (tos, marks) in [(2, 1), (1, 2), (0, 2), (46 << 2 | 1, 3)] {
+            let mut queue = Standing::default();
+            queue.packets.push_back(packet(Time::ZERO, tos));
+            queue.dequeue(&mut codel, &law, &mut counters, Time(5_000_000));
+            assert_eq!(counters.ce_marks, marks, "{tos}");
         }
     }
 }

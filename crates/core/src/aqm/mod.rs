@@ -5,3 +5,14 @@ pub mod codel;
 pub mod inverse_sqrt;
 pub mod pie;
 pub mod red;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It goes on; CE has been set.
+    Marked,
+    /// It is dropped.
+    Drop,
+}

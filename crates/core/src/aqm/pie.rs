@@ -19,6 +19,7 @@
 //! for one it has not, [`Pie::dequeued`] for each departure, [`Pie::update`] every `tupdate` (the
 //! first time after [`FIRST_UPDATE`]).
 
+pub use super::Verdict;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::rate::Arithmetic;
@@ -128,17 +129,6 @@ pub struct Pie {
     avg_dq_rate: u32,
     /// False while `on_off` lets everything through.
     active: bool,
-}
-
-/// What becomes of an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Queue it.
-    Pass,
-    /// Queue it; CE has been set.
-    Marked,
-    /// Drop it.
-    Drop,
 }
 
 /// No measurement.

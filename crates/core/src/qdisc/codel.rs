@@ -1,14 +1,14 @@
 //! `codel`: one queue under CoDel (man tc-codel; RFC 8289; facts D.1).
 //!
 //! A newcomer that finds `limit` packets is dropped; all else is decided when packets leave, in
-//! `aqm/codel.rs`. Beside what every discipline counts, CoDel's own state is shown as `tc` shows
-//! it, as of the last call.
+//! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
 
-use crate::aqm::codel::{Codel as Aqm, Counters, Law, Params as AqmParams};
+use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
+use crate::aqm::Verdict as Decision;
 use crate::packet::Packet;
-use crate::qdisc::store::{Outlet, Queue, Store, MAX_PACKETS};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::tc::stats::{CodelStats, Detail, Snapshot};
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::tc::stats::{CodelStats, Detail, Totals};
 use crate::tc::Config;
 use crate::time::Time;
 
@@ -28,128 +28,103 @@ impl Default for Params {
 }
 
 /// A queue under CoDel.
+pub type Codel = Single<Controlled>;
+
+/// CoDel with its counters.
 #[derive(Clone, Debug)]
-pub struct Codel {
-    params: Params,
-    device: Device,
+pub struct Controlled {
+    state: State,
     law: Law,
-    limit: u32,
-    queue: Queue,
-    store: Store,
-    aqm: Aqm,
     counters: Counters,
-    overlimit: u32,
-    /// The last time that was passed in.
+    drop_overlimit: u32,
+    /// When the last packet left.
     now: Time,
 }
 
-impl Codel {
-    /// An empty queue for `device`.
-    pub fn new(params: &Params, device: &Device) -> Codel {
-        Codel {
-            params: *params,
-            device: *device,
+impl Aqm for Controlled {
+    type Params = Params;
+
+    fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
+        Ok(Controlled {
+            state: State::default(),
             law: Law::new(&params.aqm, device.mtu, device.arithmetic),
-            limit: params.limit.min(MAX_PACKETS),
-            queue: Queue::default(),
-            store: Store::new(params.limit),
-            aqm: Aqm::default(),
             counters: Counters::default(),
-            overlimit: 0,
-            now: Time::ZERO,
-        }
+            drop_overlimit: 0,
+            now: device.now,
+        })
     }
-}
 
-impl Qdisc for Codel {
-    #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.store.totals.enqueued_packets += 1;
-        self.now = now;
-        packet.enqueued = now;
-        let refused = if self.store.len() < self.limit {
-            self.store.insert(&mut self.queue, packet).err()
-        } else {
-            Some(packet)
-        };
-        if let Some(packet) = refused {
-            self.overlimit += 1;
-            self.store.give_up(packet, DropReason::Overlimit, owner);
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::Codel(params) => Some(params),
+            _ => None,
         }
     }
 
-    #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
-        self.now = now;
-        let mut outlet = Outlet { store: &mut self.store, queue: &mut self.queue, owner };
-        let packet = self.aqm.dequeue(&self.law, &mut self.counters, &mut outlet, now)?;
-        self.store.sent(&packet);
-        Some(packet)
+    fn config(params: &Params) -> Config {
+        Config::Codel(*params)
     }
 
-    #[inline]
-    fn next_event(&self) -> Option<Time> {
-        self.store.head(&self.queue).map(|packet| packet.enqueued)
+    fn limit(params: &Params, _: &Device) -> Limit {
+        Limit::packets(params.limit)
     }
 
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.store.backlog()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let (count, lastcount) = self.aqm.counts();
-        let drop_next = self.aqm.drop_next(&self.law);
-        let mut totals = self.store.totals;
-        totals.marked = u64::from(self.counters.ecn_marks) + u64::from(self.counters.ce_marks);
-        Snapshot {
-            totals,
-            backlog: self.backlog(),
-            detail: Detail::Codel(CodelStats {
-                count,
-                lastcount,
-                last_delay: self.counters.last_delay,
-                dropping: self.aqm.is_dropping(),
-                drop_next_us: signed_micros(drop_next, self.now),
-                max_packet: self.counters.max_packet,
-                ecn_mark: self.counters.ecn_marks,
-                drop_overlimit: self.overlimit,
-                ce_mark: self.counters.ce_marks,
-            }),
-        }
-    }
-
-    fn config(&self) -> Config {
-        Config::Codel(self.params)
-    }
-
-    fn configure(
-        &mut self,
-        config: &Config,
-        _: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Codel(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.params = *params;
-        self.law = Law::new(&params.aqm, self.device.mtu, self.device.arithmetic);
-        self.limit = params.limit.min(MAX_PACKETS);
-        while self.store.len() > self.limit {
-            let Some(packet) = self.store.take(&mut self.queue) else { break };
-            self.store.give_up(packet, DropReason::Overlimit, owner);
-        }
-        self.store.resize(params.limit, core::iter::once(&mut self.queue));
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.law = Law::new(&params.aqm, device.mtu, device.arithmetic);
         Ok(())
     }
 
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.store.clear(&mut self.queue, owner);
-        self.aqm = Aqm::default();
+    #[inline]
+    fn arrives(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+        Verdict::Pass
+    }
+
+    #[cold]
+    fn refused(&mut self, _: Time) {
+        self.drop_overlimit += 1;
+    }
+
+    #[inline]
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+        self.now = now;
+        match self.state.leaves(&self.law, &mut self.counters, packet, left.bytes, now) {
+            Decision::Pass => Verdict::Pass,
+            Decision::Marked => Verdict::Marked,
+            Decision::Drop => Verdict::Drop(DropReason::Congested),
+        }
+    }
+
+    #[inline]
+    fn found_empty(&mut self, _: Time) {
+        self.state.found_empty();
+    }
+
+    fn restart(&mut self, _: &Params, _: &Device) {
+        self.state = State::default();
+    }
+
+    fn statistics(&self, totals: &mut Totals) -> Detail {
+        let Counters { ecn_marks, ce_marks, max_packet, .. } = self.counters;
+        totals.marked = u64::from(ecn_marks) + u64::from(ce_marks);
+        let (count, lastcount) = self.state.counts();
+        let drop_next = self.state.drop_next(&self.law);
+        Detail::Codel(CodelStats {
+            count,
+            lastcount,
+            last_delay: self.law.last_delay(&self.counters),
+            dropping: drop_next.is_some(),
+            drop_next_us: drop_next.map_or(0, |time| signed_micros(time, self.now)),
+            max_packet,
+            ecn_mark: ecn_marks,
+            drop_overlimit: self.drop_overlimit,
+            ce_mark: ce_marks,
+        })
     }
 }
 
 /// `time - now` in microseconds, rounded towards zero.
 fn signed_micros(time: Time, now: Time) -> i32 {
-    let ahead = time.since(now).as_micros().min(i32::MAX as u64) as i32;
-    let behind = now.since(time).as_micros().min(i32::MAX as u64) as i32;
-    ahead - behind
+    let micros =
+        |later: Time, earlier| later.since(earlier).as_micros().min(i32::MAX as u64) as i32;
+    micros(time, now) - micros(now, time)
 }

@@ -19,6 +19,7 @@ use crate::time::Time;
 use crate::wire::tcp::AckView;
 
 pub mod cake;
+pub mod codel;
 pub mod delay;
 pub mod fifo;
 pub mod line;
@@ -173,6 +174,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Fifo(params) => Box::new(fifo::Fifo::new(params, device)),
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
+        Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
     })

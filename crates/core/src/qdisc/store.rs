@@ -4,7 +4,6 @@
 //! its bytes. Every packet comes in by [`Store::insert`] and goes out by [`Store::take`], and is
 //! then either sent or given up: that is how packets in = packets out + dropped + queued.
 
-use crate::aqm::codel;
 use crate::arena::{Arena, List};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner};
@@ -159,29 +158,5 @@ impl Store {
             queue.packets = moved;
         }
         self.arena = arena;
-    }
-}
-
-/// A queue as CoDel sees it.
-pub(crate) struct Outlet<'a> {
-    pub store: &'a mut Store,
-    pub queue: &'a mut Queue,
-    pub owner: &'a mut dyn PacketOwner,
-}
-
-impl codel::Queue for Outlet<'_> {
-    #[inline]
-    fn pop(&mut self) -> Option<Packet> {
-        self.store.take(self.queue)
-    }
-
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.queue.bytes
-    }
-
-    #[cold]
-    fn congested(&mut self, packet: Packet) {
-        self.store.give_up(packet, DropReason::Congested, self.owner);
     }
 }

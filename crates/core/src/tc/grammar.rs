@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, delay, fifo, line, pie, red, Config};
+use super::{cake, codel, delay, fifo, line, pie, red, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "an emulated line: a queue, a rate, a distance",
         keywords: line::KEYWORDS,
         parse: line::parse,
+    },
+    Discipline {
+        name: "codel",
+        about: "one queue whose standing delay CoDel keeps short",
+        keywords: codel::KEYWORDS,
+        parse: codel::parse,
     },
     Discipline {
         name: "pie",

@@ -7,6 +7,7 @@
 
 mod binary64;
 mod cake;
+mod codel;
 mod delay;
 mod error;
 mod fifo;
@@ -42,6 +43,8 @@ pub enum Config {
     Delay(qdisc::delay::Params),
     /// `line`: an emulated line with its own rate, queue and delay.
     Line(qdisc::line::Params),
+    /// `codel`: one queue under CoDel.
+    Codel(qdisc::codel::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.

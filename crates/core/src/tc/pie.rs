@@ -58,7 +58,7 @@ pub(super) fn packet_count(word: &str) -> Result<u32, ValueError> {
 }
 
 /// `value`, or what stands for "not set" where it is zero.
-fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
+pub(super) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
     if value == T::default() {
         default
     } else {

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, delay, fifo, line, pie, red, Config};
+use super::{cake, codel, delay, fifo, line, pie, red, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -58,6 +58,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Fifo(params) => fifo::name(params.kind),
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
+        Config::Codel(_) => "codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
     }
@@ -74,6 +75,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Fifo(params) => fifo::write_words(params, digits, out),
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
+        Config::Codel(params) => codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
     }
@@ -135,6 +137,7 @@ fn write_statistics(
             cake::write_statistics(stats, all, out)?;
             out.write_char('\n')?;
         }
+        (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         _ => {}
@@ -181,6 +184,7 @@ pub fn show_json(
             Config::Fifo(params) => fifo::write_json(params, &mut json)?,
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
+            Config::Codel(params) => codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
         }
@@ -211,6 +215,7 @@ fn write_statistics_json(
     json.key("qlen")?.number(backlog.packets.into())?;
     match (&snapshot.detail, config) {
         (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
+        (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }

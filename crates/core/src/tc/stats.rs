@@ -50,6 +50,8 @@ pub enum Detail {
     None,
     /// CAKE's.
     Cake(CakeStats),
+    /// CoDel's.
+    Codel(CodelStats),
     /// PIE's.
     Pie(PieStats),
     /// RED's.
@@ -65,6 +67,30 @@ pub struct RedStats {
     pub early: u32,
     /// Packets dropped because the queue was full.
     pub pdrop: u32,
+}
+
+/// CoDel's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodelStats {
+    /// Signals in the present or last spell.
+    pub count: u32,
+    /// Signals with which it began.
+    pub lastcount: u32,
+    /// How long the last packet had waited.
+    pub last_delay: Span,
+    /// In a spell of signals.
+    pub dropping: bool,
+    /// When the next signal is due, seen from the last departure, in microseconds; zero outside a
+    /// spell.
+    pub drop_next_us: i32,
+    /// Largest packet seen, in bytes.
+    pub max_packet: u32,
+    /// Packets marked by the control law.
+    pub ecn_mark: u32,
+    /// Packets dropped because the queue was full.
+    pub drop_overlimit: u32,
+    /// Packets marked by `ce_threshold`.
+    pub ce_mark: u32,
 }
 
 /// PIE's own counters and state.

@@ -34,6 +34,11 @@ pub(super) enum State {
     Decaying,
 }
 
+impl State {
+    /// Number of states.
+    pub(super) const COUNT: usize = 5;
+}
+
 /// One queue.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
@@ -98,6 +103,7 @@ impl Flows {
         self.search(home, hash)
     }
 
+    #[inline(never)]
     fn search(&mut self, home: usize, hash: u32) -> (u32, Found) {
         let set = home & !(WAYS - 1);
         let probe = |i: usize| set + ((home + i) & (WAYS - 1));

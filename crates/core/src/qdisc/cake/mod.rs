@@ -7,9 +7,8 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: [`tins`] (tiers), [`flows`] (set-associative queues), [`hosts`] (host loads),
-//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
-//! AQM
+//! The parts: `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads), `overflow`
+//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
 //! `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
@@ -33,7 +32,6 @@ pub use params::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
-use self::flows::State;
 use self::tins::{ewma, LoadRule, Tin};
 use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::Verdict;
@@ -193,17 +191,14 @@ impl Cake {
         self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
     }
 
-    /// The tier of `packet`, whose DSCP is cleared if so configured.
-    #[inline]
-    fn select_tin(&self, packet: &mut Packet) -> usize {
+    /// The tier of `packet`.
+    #[inline(always)]
+    fn select_tin(&self, packet: &Packet) -> usize {
         let dscp = match packet.flags {
             flags if flags.any(Flags::IPV4 | Flags::IPV6) => packet.dscp(),
             flags if flags.has(Flags::ARP) => ARP_DSCP,
             _ => 0,
         };
-        if self.params.wash {
-            packet.wash();
-        }
         let tins = self.tins.len();
         if self.params.fwmark | packet.class != 0 {
             if let Some(tin) = self.overridden_tin(packet) {
@@ -240,74 +235,34 @@ impl Cake {
         })
     }
 
-    /// Queues `packet`, whose `enqueued` is set. Returns its tier and queue.
-    #[inline]
-    fn insert(&mut self, packet: Packet, tin: usize) -> (u32, u32) {
-        let rule = self.rule;
-        let queue = self.tins[tin].queue_of(&packet, rule);
-        let slot = self.append(packet, tin, queue);
-        self.activate(tin, queue);
-        (queue, slot)
-    }
-
-    /// Puts `packet` at the end of a queue. There is always a free slot: `enqueue` sees to it.
-    #[inline]
+    /// Puts `packet` at the end of a queue and says where it lies. There is always a free slot:
+    /// `enqueue` sees to it.
+    #[inline(always)]
     fn append(&mut self, packet: Packet, tin: usize, queue: u32) -> u32 {
         let tin = &mut self.tins[tin];
         let flow = &mut tin.flows.queues[queue as usize];
-        let slot = self.arena.push(&mut flow.packets, packet).unwrap_or_else(|_| unreachable!());
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tin.backlog += u64::from(packet.len);
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
-        slot
-    }
-
-    /// Puts the flow of a packet just queued into the rotation where it belongs.
-    #[inline]
-    fn activate(&mut self, tin: usize, queue: u32) {
-        let rule = self.rule;
-        let tin = &mut self.tins[tin];
-        match tin.flows.queues[queue as usize].state {
-            state @ (State::Idle | State::Decaying) => {
-                if state == State::Decaying {
-                    tin.decaying_flows.remove(&mut tin.flows.queues, queue);
-                }
-                tin.new_flows.push(&mut tin.flows.queues, queue);
-                tin.set_state(queue, State::Sparse, rule);
-                let quantum = tin.quantum(queue, rule.mode, &mut self.random);
-                tin.flows.queues[queue as usize].deficit = quantum;
-            }
-            // Was empty, and waited in the bulk rotation for its deficit to be paid.
-            State::SparseWait => tin.set_state(queue, State::Bulk, rule),
-            State::Sparse | State::Bulk => {}
-        }
+        self.arena.push(&mut flow.packets, packet).unwrap_or_else(|_| unreachable!())
     }
 
     /// The books for a packet that has been taken out of a queue.
-    #[inline]
-    fn account_removal(&mut self, packet: &Packet, tin: usize, queue: u32) {
+    #[inline(always)]
+    fn account_removal(&mut self, len: u32, truesize: u32, tin: usize, queue: u32) {
         let tier = &mut self.tins[tin];
         let flow = &mut tier.flows.queues[queue as usize];
-        flow.backlog = flow.backlog.wrapping_sub(packet.len);
-        tier.backlog -= u64::from(packet.len);
+        flow.backlog = flow.backlog.wrapping_sub(len);
+        tier.backlog -= u64::from(len);
         self.backlog.packets -= 1;
-        self.backlog.bytes -= u64::from(packet.len);
-        self.memory -= u64::from(packet.truesize);
-    }
-
-    /// Takes the head of a queue.
-    #[inline]
-    fn pop(&mut self, tin: usize, queue: u32) -> Option<Packet> {
-        let packet = self.arena.pop(&mut self.tins[tin].flows.queues[queue as usize].packets)?;
-        self.account_removal(&packet, tin, queue);
-        self.heap.shrunk((tin as u8, queue), &self.tins);
-        Some(packet)
+        self.backlog.bytes -= u64::from(len);
+        self.memory -= u64::from(truesize);
     }
 
     /// Charges a packet to the shaper and to its tier's clock.
-    #[inline]
+    #[inline(always)]
     fn charge(&mut self, tin: usize, len: u32, now: Time, delivered: bool) {
         if !self.clock.is_unlimited() {
             self.tins[tin].advance_clock(len, now);
@@ -315,12 +270,14 @@ impl Cake {
         }
     }
 
+    #[cold]
     fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
         self.totals.dropped[reason as usize] += 1;
         owner.dropped(packet, reason);
     }
 
     /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
+    #[inline(never)]
     fn filter_acks(
         &mut self,
         tin: usize,
@@ -343,7 +300,7 @@ impl Cake {
         };
         let list = &mut self.tins[tin].flows.queues[queue as usize].packets;
         let Some(ack) = self.arena.remove_after(list, before) else { return };
-        self.account_removal(&ack, tin, queue);
+        self.account_removal(ack.len, ack.truesize, tin, queue);
         self.tins[tin].counters.ack_drops += 1;
         if self.params.ingress {
             self.charge(tin, ack.adj_len, now, false);
@@ -369,7 +326,7 @@ impl Cake {
             let cobalt = &mut tier.flows.queues[index as usize].cobalt;
             tier.counters.unresponsive += u32::from(cobalt.queue_full(&tier.cobalt, now));
             tier.counters.drops += 1;
-            self.account_removal(&packet, tin, index);
+            self.account_removal(packet.len, packet.truesize, tin, index);
             if self.params.ingress {
                 self.charge(tin, packet.adj_len, now, false);
             }
@@ -378,76 +335,42 @@ impl Cake {
         }
     }
 
-    /// The flow whose turn it is in `tin`. Old debts are paid on the way.
-    #[inline]
-    fn choose_flow(&mut self, tin: usize, prefer_decaying: bool) -> Option<u32> {
-        let rule = self.rule;
-        let tin = &mut self.tins[tin];
-        let mut prefer_decaying = prefer_decaying;
-        // Ends: each time round, one flow's deficit grows by at least one byte.
-        loop {
-            let rotation = if prefer_decaying && !tin.decaying_flows.is_empty() {
-                &mut tin.decaying_flows
-            } else if !tin.new_flows.is_empty() {
-                &mut tin.new_flows
-            } else if !tin.old_flows.is_empty() {
-                &mut tin.old_flows
-            } else {
-                &mut tin.decaying_flows
-            };
-            prefer_decaying = false;
-            let queue = rotation.first()?;
-            let flow = &tin.flows.queues[queue as usize];
-            if flow.deficit > 0 {
-                return Some(queue);
-            }
-            let (state, has_packets) = (flow.state, !flow.packets.is_empty());
-            rotation.remove(&mut tin.flows.queues, queue);
-            tin.old_flows.push(&mut tin.flows.queues, queue);
-            if state == State::Sparse {
-                let state = if has_packets { State::Bulk } else { State::SparseWait };
-                tin.set_state(queue, state, rule);
-            }
-            let quantum = tin.quantum(queue, rule.mode, &mut self.random);
-            tin.flows.queues[queue as usize].deficit += quantum;
-        }
-    }
-
-    /// A flow had its turn and nothing to send: it goes to rest, at once or by way of decay.
-    #[inline]
-    fn retire(&mut self, tin: usize, queue: u32, now: Time) {
-        let rule = self.rule;
-        let tin = &mut self.tins[tin];
-        let flow = &mut tin.flows.queues[queue as usize];
-        if flow.cobalt.queue_empty(&tin.cobalt, now) {
-            tin.counters.unresponsive -= 1;
-        }
-        let at_rest = flow.cobalt.is_at_rest(now);
-        let from = match flow.state {
-            State::Decaying => &mut tin.decaying_flows,
-            State::Sparse => &mut tin.new_flows,
-            State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
-        };
-        from.remove(&mut tin.flows.queues, queue);
-        if at_rest {
-            tin.set_state(queue, State::Idle, rule);
-        } else {
-            tin.decaying_flows.push(&mut tin.flows.queues, queue);
-            tin.set_state(queue, State::Decaying, rule);
-        }
-    }
-
-    /// The books for a packet that is sent.
-    #[inline]
-    fn deliver(&mut self, packet: &Packet, tin: usize, queue: u32, now: Time) {
-        self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(packet.len);
+    /// Sends the packet in `slot`, which has been taken out of its queue.
+    #[inline(always)]
+    fn deliver(&mut self, slot: u32, tin: usize, queue: u32, now: Time) -> Packet {
+        let packet = self.arena.get(slot);
+        let (len, adj_len) = (packet.len, packet.adj_len);
         let tier = &mut self.tins[tin];
         tier.record_delay(now.since(packet.enqueued));
-        tier.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
-        tier.deficit -= i64::from(packet.adj_len);
-        self.charge(tin, packet.adj_len, now, true);
+        tier.flows.queues[queue as usize].deficit -= adj_len as i32;
+        tier.deficit -= i64::from(adj_len);
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(len);
+        self.charge(tin, adj_len, now, true);
         self.heap.tick();
+        self.arena.take(slot)
+    }
+
+    /// Drops the packet in `slot`, which COBALT has taken out of its queue.
+    #[cold]
+    fn discard(
+        &mut self,
+        slot: u32,
+        tin: usize,
+        queue: u32,
+        reason: DropReason,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let packet = self.arena.take(slot);
+        let tier = &mut self.tins[tin];
+        tier.counters.drops += 1;
+        if self.params.ingress {
+            tier.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
+            tier.deficit -= i64::from(packet.adj_len);
+            self.charge(tin, packet.adj_len, now, false);
+        }
+        self.give_up(packet, reason, owner);
     }
 
     /// Every queued packet in order of arrival; the queues are empty afterwards.
@@ -487,14 +410,15 @@ impl Cake {
 impl Qdisc for Cake {
     fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.totals.enqueued_packets += 1;
-        packet.len = packet.len.clamp(1, MOST_BYTES);
-        packet.enqueued = now;
+        if packet.len.wrapping_sub(1) >= MOST_BYTES {
+            packet.len = packet.len.clamp(1, MOST_BYTES);
+        }
         let framing = &self.params.framing;
-        packet.adj_len = framing.charge(&packet);
+        let adj_len = framing.charge(&packet);
         let network_len = framing.network_len(packet.len, packet.network_offset);
-        self.sizes.record(network_len, packet.adj_len, packet.network_offset);
+        self.sizes.record(network_len, adj_len, packet.network_offset);
 
-        let tin = self.select_tin(&mut packet);
+        let tin = self.select_tin(&packet);
         let tier = &mut self.tins[tin];
         if tier.backlog == 0 {
             tier.time_next = tier.time_next.max(now);
@@ -508,6 +432,11 @@ impl Qdisc for Cake {
 
         let queue = tier.queue_of(&packet, self.rule);
         let slot = self.append(packet, tin, queue);
+        let queued = self.arena.get_mut(slot);
+        (queued.enqueued, queued.adj_len) = (now, adj_len);
+        if self.params.wash {
+            queued.wash();
+        }
         if self.acks.is_some() {
             self.filter_acks(tin, queue, slot, now, owner);
         }
@@ -517,7 +446,7 @@ impl Qdisc for Cake {
                 self.set_rate(rate);
             }
         }
-        self.activate(tin, queue);
+        self.tins[tin].activate(queue, self.rule, &mut self.random);
         self.memory_used = self.memory_used.max(self.memory);
         if self.memory > self.memory_limit || self.arena.is_full() {
             self.make_room(now, owner);
@@ -538,53 +467,50 @@ impl Qdisc for Cake {
                 self.current_tin = tins::choose_by_schedule(&self.tins, now)?;
             }
             let tin = self.current_tin;
-            'flow: while let Some(queue) = self.choose_flow(tin, prefer_decaying) {
+            'flow: loop {
+                let tier = &mut self.tins[tin];
+                let Some(queue) = tier.choose_flow(prefer_decaying, self.rule, &mut self.random)
+                else {
+                    continue 'tier;
+                };
                 prefer_decaying = false;
                 self.current_queue = queue;
-                while let Some(mut packet) = self.pop(tin, queue) {
+                loop {
                     let tier = &mut self.tins[tin];
+                    let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
                     let flow = &mut tier.flows.queues[queue as usize];
-                    let bulk_flows = if self.params.ingress { tier.bulk } else { 0 };
+                    let Some(slot) = self.arena.detach(&mut flow.packets) else {
+                        tier.retire(queue, self.rule, now);
+                        continue 'tier;
+                    };
+                    let packet = self.arena.get_mut(slot);
                     let verdict = flow.cobalt.should_drop(
                         &tier.cobalt,
-                        &mut packet,
+                        packet,
                         now,
                         bulk_flows,
                         &mut self.random,
                     );
+                    // The last packet of a queue may be marked but is never dropped.
                     let is_last = flow.packets.is_empty();
+                    let (len, truesize) = (packet.len, packet.truesize);
+                    self.account_removal(len, truesize, tin, queue);
+                    self.heap.shrunk((tin as u8, queue), &self.tins);
                     let reason = match verdict {
-                        Verdict::Congested => DropReason::Congested,
-                        Verdict::Flood { .. } => DropReason::Flood,
-                        Verdict::Pass | Verdict::Marked => {
-                            let marked = verdict == Verdict::Marked;
-                            tier.counters.marks += u32::from(marked);
+                        Verdict::Congested if !is_last => DropReason::Congested,
+                        Verdict::Flood { .. } if !is_last => DropReason::Flood,
+                        verdict => {
+                            let marked = verdict.is_marked();
+                            self.tins[tin].counters.marks += u32::from(marked);
                             self.totals.marked += u64::from(marked);
-                            self.deliver(&packet, tin, queue, now);
-                            return Some(packet);
+                            return Some(self.deliver(slot, tin, queue, now));
                         }
                     };
-                    if is_last {
-                        // The last packet of a queue may be marked but is never dropped.
-                        let marked = verdict == Verdict::Flood { marked: true };
-                        tier.counters.marks += u32::from(marked);
-                        self.totals.marked += u64::from(marked);
-                        self.deliver(&packet, tin, queue, now);
-                        return Some(packet);
-                    }
-                    tier.counters.drops += 1;
-                    if self.params.ingress {
-                        flow.deficit -= packet.adj_len as i32;
-                        tier.deficit -= i64::from(packet.adj_len);
-                        self.charge(tin, packet.adj_len, now, false);
-                    }
-                    self.give_up(packet, reason, owner);
+                    self.discard(slot, tin, queue, reason, now, owner);
                     if self.params.ingress {
                         continue 'flow;
                     }
                 }
-                self.retire(tin, queue, now);
-                continue 'tier;
             }
         }
         None
@@ -657,9 +583,11 @@ impl Qdisc for Cake {
             }
             self.reserve_ack_store();
             self.rebuild_tins(params.diffserv == old.diffserv);
-            for mut packet in packets {
-                let tin = self.select_tin(&mut packet);
-                let (_, slot) = self.insert(packet, tin);
+            for packet in packets {
+                let tin = self.select_tin(&packet);
+                let queue = self.tins[tin].queue_of(&packet, self.rule);
+                let slot = self.append(packet, tin, queue);
+                self.tins[tin].activate(queue, self.rule, &mut self.random);
                 if let Some(store) = &mut self.acks {
                     store.set(slot, owner.ack_view(&packet));
                 }

@@ -62,7 +62,7 @@ impl Heap {
     #[inline]
     pub(super) fn grown(&mut self, queue: Queue, tins: &[Tin]) {
         if self.patience > 0 {
-            self.sift_up(self.place(queue), tins);
+            self.rise(queue, tins);
         }
     }
 
@@ -70,7 +70,7 @@ impl Heap {
     #[inline]
     pub(super) fn shrunk(&mut self, queue: Queue, tins: &[Tin]) {
         if self.patience > 0 {
-            self.sift_down(self.place(queue), tins);
+            self.sink(queue, tins);
         }
     }
 
@@ -78,6 +78,16 @@ impl Heap {
     #[inline]
     pub(super) fn tick(&mut self) {
         self.patience = self.patience.saturating_sub(1);
+    }
+
+    #[inline(never)]
+    fn rise(&mut self, queue: Queue, tins: &[Tin]) {
+        self.sift_up(self.place(queue), tins);
+    }
+
+    #[inline(never)]
+    fn sink(&mut self, queue: Queue, tins: &[Tin]) {
+        self.sift_down(self.place(queue), tins);
     }
 
     fn place(&self, (tin, queue): Queue) -> usize {

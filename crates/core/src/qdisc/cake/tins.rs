@@ -27,15 +27,13 @@ pub(super) struct Tin {
     pub(super) time_next: Time,
     remainder: u64,
     byte_time: ByteTime,
-    /// Flows in `Sparse` and `SparseWait`.
-    pub(super) sparse: u32,
-    pub(super) bulk: u32,
-    pub(super) decaying: u32,
+    /// Flows in each state.
+    population: [u32; State::COUNT],
     /// Bytes that the tier may still send in this round of DRR (unlimited mode).
     pub(super) deficit: i64,
-    pub(super) new_flows: Rotation,
-    pub(super) old_flows: Rotation,
-    pub(super) decaying_flows: Rotation,
+    new_flows: Rotation,
+    old_flows: Rotation,
+    decaying_flows: Rotation,
     /// Bytes queued.
     pub(super) backlog: u64,
     pub(super) cobalt: cobalt::Params,
@@ -81,9 +79,7 @@ impl Tin {
             time_next: Time::ZERO,
             remainder: 0,
             byte_time: ByteTime::default(),
-            sparse: 0,
-            bulk: 0,
-            decaying: 0,
+            population: [queues, 0, 0, 0, 0],
             deficit: 0,
             new_flows: Rotation::default(),
             old_flows: Rotation::default(),
@@ -119,13 +115,24 @@ impl Tin {
     }
 
     /// True if there may be something to send.
-    #[inline]
-    pub(super) fn is_active(&self) -> bool {
-        self.sparse + self.bulk > 0
+    #[inline(always)]
+    fn is_active(&self) -> bool {
+        self.sparse_flows() + self.bulk_flows() > 0
+    }
+
+    #[inline(always)]
+    fn sparse_flows(&self) -> u32 {
+        self.population[State::Sparse as usize] + self.population[State::SparseWait as usize]
+    }
+
+    /// Flows with a standing queue.
+    #[inline(always)]
+    pub(super) fn bulk_flows(&self) -> u32 {
+        self.population[State::Bulk as usize]
     }
 
     /// Charges `len` bytes sent at `now` to the tier's clock, which may save up at most one packet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance_clock(&mut self, len: u32, now: Time) {
         let duration = self.byte_time.charge(len, &mut self.remainder);
         if self.time_next < now {
@@ -143,8 +150,8 @@ impl Tin {
 
     /// Bytes that `flow` may send in a turn: the tier's quantum divided by the load of its hosts,
     /// rounded up or down at random so that no flow loses by rounding.
-    #[inline]
-    pub(super) fn quantum(&self, flow: u32, mode: FlowMode, random: &mut Random) -> i32 {
+    #[inline(always)]
+    fn quantum(&self, flow: u32, mode: FlowMode, random: &mut Random) -> i32 {
         let hosts = self.flows.queues[flow as usize].hosts;
         let mut load = 1;
         if mode.isolates_sources() {
@@ -159,30 +166,17 @@ impl Tin {
     }
 
     /// The one place where a flow changes its state: keeps the tier's counts and the hosts' loads.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_state(&mut self, flow: u32, state: State, rule: LoadRule) {
         let queue = &mut self.flows.queues[flow as usize];
         let before = core::mem::replace(&mut queue.state, state);
         let hosts = queue.hosts;
-        if let Some(population) = self.population(before) {
-            *population -= 1;
-        }
-        if let Some(population) = self.population(state) {
-            *population += 1;
-        }
+        self.population[before as usize] -= 1;
+        self.population[state as usize] += 1;
         match (rule.counts(before), rule.counts(state)) {
             (false, true) => self.count_hosts(hosts, rule.mode),
             (true, false) => self.discount_hosts(hosts, rule.mode),
             _ => {}
-        }
-    }
-
-    fn population(&mut self, state: State) -> Option<&mut u32> {
-        match state {
-            State::Idle => None,
-            State::Sparse | State::SparseWait => Some(&mut self.sparse),
-            State::Bulk => Some(&mut self.bulk),
-            State::Decaying => Some(&mut self.decaying),
         }
     }
 
@@ -204,8 +198,86 @@ impl Tin {
         }
     }
 
+    /// The flow whose turn it is. Old debts are paid on the way.
+    #[inline(always)]
+    pub(super) fn choose_flow(
+        &mut self,
+        mut prefer_decaying: bool,
+        rule: LoadRule,
+        random: &mut Random,
+    ) -> Option<u32> {
+        // Ends: each time round, one flow's deficit grows by at least one byte.
+        loop {
+            let rotation = if prefer_decaying && !self.decaying_flows.is_empty() {
+                &mut self.decaying_flows
+            } else if !self.new_flows.is_empty() {
+                &mut self.new_flows
+            } else if !self.old_flows.is_empty() {
+                &mut self.old_flows
+            } else {
+                &mut self.decaying_flows
+            };
+            prefer_decaying = false;
+            let queue = rotation.first()?;
+            let flow = &self.flows.queues[queue as usize];
+            if flow.deficit > 0 {
+                return Some(queue);
+            }
+            let (state, has_packets) = (flow.state, !flow.packets.is_empty());
+            rotation.remove_first(&mut self.flows.queues, queue);
+            self.old_flows.push(&mut self.flows.queues, queue);
+            if state == State::Sparse {
+                let state = if has_packets { State::Bulk } else { State::SparseWait };
+                self.set_state(queue, state, rule);
+            }
+            let quantum = self.quantum(queue, rule.mode, random);
+            self.flows.queues[queue as usize].deficit += quantum;
+        }
+    }
+
+    /// Puts the flow of a packet just queued into the rotation where it belongs.
+    #[inline(always)]
+    pub(super) fn activate(&mut self, queue: u32, rule: LoadRule, random: &mut Random) {
+        match self.flows.queues[queue as usize].state {
+            State::Sparse | State::Bulk => {}
+            // Was empty, and waited in the bulk rotation for its deficit to be paid.
+            State::SparseWait => self.set_state(queue, State::Bulk, rule),
+            state @ (State::Idle | State::Decaying) => {
+                if state == State::Decaying {
+                    self.decaying_flows.remove(&mut self.flows.queues, queue);
+                }
+                self.new_flows.push(&mut self.flows.queues, queue);
+                self.set_state(queue, State::Sparse, rule);
+                let quantum = self.quantum(queue, rule.mode, random);
+                self.flows.queues[queue as usize].deficit = quantum;
+            }
+        }
+    }
+
+    /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
+    #[inline(always)]
+    pub(super) fn retire(&mut self, queue: u32, rule: LoadRule, now: Time) {
+        let flow = &mut self.flows.queues[queue as usize];
+        if flow.cobalt.queue_empty(&self.cobalt, now) {
+            self.counters.unresponsive -= 1;
+        }
+        let at_rest = flow.cobalt.is_at_rest(now);
+        let from = match flow.state {
+            State::Decaying => &mut self.decaying_flows,
+            State::Sparse => &mut self.new_flows,
+            State::SparseWait | State::Bulk | State::Idle => &mut self.old_flows,
+        };
+        from.remove_first(&mut self.flows.queues, queue);
+        if at_rest {
+            self.set_state(queue, State::Idle, rule);
+        } else {
+            self.decaying_flows.push(&mut self.flows.queues, queue);
+            self.set_state(queue, State::Decaying, rule);
+        }
+    }
+
     /// The queue for `packet`, with its hosts known if the mode needs them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn queue_of(&mut self, packet: &Packet, rule: LoadRule) -> u32 {
         let mode = rule.mode;
         if mode == FlowMode::Flowblind {
@@ -250,7 +322,7 @@ impl Tin {
     }
 
     /// Puts the sojourn time of a delivered packet into the moving averages.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record_delay(&mut self, sojourn: Span) {
         let Counters { avg_delay, peak_delay, base_delay, .. } = &mut self.counters;
         let sojourn = sojourn.0;
@@ -280,8 +352,8 @@ impl Tin {
             drops: counters.drops,
             ecn_mark: counters.marks,
             ack_drops: counters.ack_drops,
-            sparse_flows: short(self.sparse + self.decaying),
-            bulk_flows: short(self.bulk),
+            sparse_flows: short(self.sparse_flows() + self.population[State::Decaying as usize]),
+            bulk_flows: short(self.bulk_flows()),
             unresponsive_flows: short(counters.unresponsive),
             max_pkt_len: short(counters.max_len),
             flow_quantum: short(self.flow_quantum),
