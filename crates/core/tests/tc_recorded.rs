@@ -7,7 +7,9 @@
 use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, DropReason};
 use simnel_core::rate::Rate;
-use simnel_core::tc::stats::{CakeStats, CodelStats, Detail, PieStats, Snapshot, TinStats, Totals};
+use simnel_core::tc::stats::{
+    CakeStats, CodelStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals,
+};
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
 
@@ -133,6 +135,11 @@ fn pie(qdisc: &Value) -> PieStats {
     }
 }
 
+fn red(qdisc: &Value) -> RedStats {
+    let n = |key| number(qdisc, key).try_into().unwrap();
+    RedStats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
+}
+
 fn codel(qdisc: &Value) -> CodelStats {
     let n = |key| number(qdisc, key).try_into().unwrap();
     CodelStats {
@@ -161,6 +168,7 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("codel") => Detail::Codel(codel(qdisc)),
         Some("pie") => Detail::Pie(pie(qdisc)),
+        Some("red") => Detail::Red(red(qdisc)),
         _ => Detail::None,
     };
     let backlog = Backlog { packets: n("qlen").try_into().unwrap(), bytes: n("backlog") };
@@ -226,6 +234,10 @@ fn options(text: &str) -> String {
         }
     }
     words.retain(|word| *word != "root");
+    // What `tc` needs and does not print.
+    if words[0] == "red" {
+        words.extend(["avpkt", "1000"]);
+    }
     words.join(" ")
 }
 

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, PieStats, Snapshot, TinStats, Totals, MAX_TINS,
+    CakeStats, CodelStats, Detail, FqCodelStats, PieStats, RedStats, Snapshot, TinStats, Totals,
+    MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -60,6 +61,15 @@ enum DetailForm {
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
     FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
+    Red(#[serde(with = "RedStatsForm")] RedStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RedStats")]
+struct RedStatsForm {
+    marked: u32,
+    early: u32,
+    pdrop: u32,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -4,6 +4,7 @@ pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;
 pub mod pie;
+pub mod red;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

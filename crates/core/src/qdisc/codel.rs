@@ -99,7 +99,7 @@ impl Aqm for Controlled {
         self.state.found_empty();
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self, _: &Params, _: &Device) {
         self.state = State::default();
     }
 

@@ -26,6 +26,7 @@ pub mod fq_codel;
 pub mod line;
 pub mod many;
 pub mod pie;
+pub mod red;
 pub mod single;
 pub(crate) mod store;
 
@@ -178,6 +179,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
+        Config::Red(params) => Box::new(red::Red::new(params, device)?),
     })
 }
 

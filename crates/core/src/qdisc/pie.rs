@@ -132,7 +132,7 @@ impl Aqm for Controlled {
         Verdict::Pass
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self, _: &Params, _: &Device) {
         self.state = State::NEW;
         self.backlog = 0;
     }

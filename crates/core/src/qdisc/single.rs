@@ -89,7 +89,7 @@ pub trait Aqm: Sized {
     /// The first packet was taken out and dropped for another reason than this AQM's.
     fn discarded(&mut self) {}
     /// Forgets what was learnt; counters stay.
-    fn restart(&mut self);
+    fn restart(&mut self, params: &Self::Params, device: &Device);
     /// The counters of this discipline alone. What is common goes to `totals`: marks, and
     /// `overlimits` where Linux counts them.
     fn statistics(&self, totals: &mut Totals) -> Detail;
@@ -218,6 +218,6 @@ impl<A: Aqm> Qdisc for Single<A> {
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
         self.store.clear(&mut self.queue, owner);
-        self.aqm.restart();
+        self.aqm.restart(&self.params, &self.device);
     }
 }

@@ -17,6 +17,7 @@ mod json;
 mod line;
 mod link;
 mod pie;
+mod red;
 mod show;
 pub mod stats;
 pub mod units;
@@ -49,4 +50,6 @@ pub enum Config {
     FqCodel(qdisc::fq_codel::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
+    /// `red`: one queue under RED.
+    Red(qdisc::red::Params),
 }

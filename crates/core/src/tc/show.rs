@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, fq_codel, line, pie, Config};
+use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -61,6 +61,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Codel(_) => "codel",
         Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
+        Config::Red(_) => "red",
     }
 }
 
@@ -78,6 +79,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Codel(params) => codel::write_words(params, digits, out),
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
+        Config::Red(params) => red::write_words(params, digits, out),
     }
 }
 
@@ -140,6 +142,7 @@ fn write_statistics(
         (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
+        (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         _ => {}
     }
     if all {
@@ -187,6 +190,7 @@ pub fn show_json(
             Config::Codel(params) => codel::write_json(params, &mut json)?,
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
+            Config::Red(params) => red::write_json(params, &mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
@@ -220,6 +224,7 @@ fn write_statistics_json(
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }
+        (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
         _ => {}
     }
     if all {

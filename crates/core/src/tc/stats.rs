@@ -56,6 +56,19 @@ pub enum Detail {
     FqCodel(FqCodelStats),
     /// PIE's.
     Pie(PieStats),
+    /// RED's.
+    Red(RedStats),
+}
+
+/// RED's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RedStats {
+    /// Packets marked CE.
+    pub marked: u32,
+    /// Packets dropped by RED.
+    pub early: u32,
+    /// Packets dropped because the queue was full.
+    pub pdrop: u32,
 }
 
 /// CoDel's own counters and state.

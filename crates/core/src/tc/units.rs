@@ -189,6 +189,30 @@ pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Resul
     write!(out, "{bytes}b")
 }
 
+/// A probability above zero, Q0.32: `0.02`. One and more are the largest value.
+pub fn probability(word: &str) -> Result<u32, ValueError> {
+    let (number, "") = Binary64::parse(word).ok_or(ValueError::Invalid)? else {
+        return Err(ValueError::Invalid);
+    };
+    match number.times(1 << 32).whole() {
+        Some(0) => Err(ValueError::Invalid),
+        Some(scaled) => Ok(u32::try_from(scaled).unwrap_or(u32::MAX)),
+        None => Ok(u32::MAX),
+    }
+}
+
+/// Writes a probability, Q0.32, so that [`probability`] reads the same.
+pub fn write_probability(scaled: u32, out: &mut dyn Write) -> fmt::Result {
+    // Ten places are finer than 2^-32; rounded up, so that cutting off gives the same.
+    let places = (u64::from(scaled) * 9_765_625).div_ceil(1 << 22) as u128;
+    let mut digits = places;
+    let mut width = 10;
+    while digits % 10 == 0 && width > 1 {
+        (digits, width) = (digits / 10, width - 1);
+    }
+    write!(out, "0.{digits:0width$}")
+}
+
 /// Writes `numerator / denominator`, a fraction of at most one, as C's `%g` does: six significant
 /// digits without trailing zeros, with an exponent below 0.0001. The denominator is not zero.
 pub fn write_fraction(numerator: u64, denominator: u64, out: &mut dyn Write) -> fmt::Result {
@@ -287,6 +311,9 @@ mod tests {
             let n = n & 0xffff_ffff;
             let shown = Shown(|out: &mut dyn Write| write_size(n, Digits::Exact, out));
             assert_eq!(size(&shown.to_string()), Ok(n as u32), "{shown}");
+            let n = (n as u32).max(1);
+            let shown = Shown(|out: &mut dyn Write| write_probability(n, out));
+            assert_eq!(probability(&shown.to_string()), Ok(n), "{shown}");
         }
     }
 }

@@ -71,6 +71,12 @@ pub const DISCIPLINES: &[Line] = &[
     ("delay 10ms 3ms limit 50", &[]),
     ("line rate 10mbit fifo 50p delay 20ms pppoe-vcmux", &[TEN]),
     ("line rate 1mbit fifo 20kb delay 5ms 2ms in-flight 10", &[]),
+    ("pie", &[WorkConserving]),
+    ("pie limit 30 target 1ms tupdate 2ms ecn bytemode", &[WorkConserving]),
+    ("pie freebsd onoff nodrand", &[WorkConserving]),
+    ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
+    ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("red ns bandwidth 10mbit delay 30ms limit 60", &[WorkConserving]),
 ];
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
