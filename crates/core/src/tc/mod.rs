@@ -30,7 +30,7 @@ pub use json::Json;
 pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
 pub use units::Digits;
 
-use crate::qdisc;
+use crate::qdisc::{self, Device};
 
 /// A discipline with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,4 +52,18 @@ pub enum Config {
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+}
+
+impl Config {
+    /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
+    pub fn resolved(mut self, device: &Device) -> Config {
+        match &mut self {
+            Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            _ => {}
+        }
+        self
+    }
 }

@@ -68,6 +68,12 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo_head_drop limit 20", &[WorkConserving]),
     ("codel", &[WorkConserving]),
     ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
+    ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
+    // While all spend what they saved, one that has spent it waits.
+    ("fq_codel savings 15kb", &[WorkConserving, EqualFlows]),
+    ("fq_codel limit 30 flows 16 quantum 300 drop_batch 4 ce_threshold 1ms", &[WorkConserving]),
+    ("fq_codel memory_limit 20kb noecn savings 0", &[WorkConserving]),
     ("delay 10ms 3ms limit 50", &[]),
     ("line rate 10mbit fifo 50p delay 20ms pppoe-vcmux", &[TEN]),
     ("line rate 1mbit fifo 20kb delay 5ms 2ms in-flight 10", &[]),
