@@ -117,14 +117,37 @@ fn every_keyword_in_the_tables_is_read() {
                 ("bulk|active", _) => "active",
                 _ => "20",
             };
-            let first =
-                if discipline.name == "delay" { "delay delay 1ms" } else { discipline.name };
+            let first = match discipline.name {
+                "delay" => "delay delay 1ms",
+                "red" => "red ns",
+                name => name,
+            };
             let words = format!("{first} {} {value}", keyword.word);
             assert!(tc::parse(&words).is_ok(), "{words}: {}", tc::parse(&words).unwrap_err());
             assert!(!keyword.meaning.is_empty());
         }
     }
     assert_eq!(tc::keywords("nothing").count(), 0);
+}
+
+#[test]
+fn settings_print_as_words_that_make_them() {
+    for words in [
+        "pie",
+        "pie limit 50 target 333us tupdate 1234us alpha 1 beta 9 ecn bytemode dq_rate_estimator",
+        "pie freebsd onoff nodrand nocapdrop",
+        "pie freebsd no_dq_rate_estimator",
+        "red limit 400000 avpkt 1000",
+        "red limit 64kb min 10kb avpkt 700 bandwidth 3mbit probability 0.033 ecn harddrop",
+        "red limit 400000 avpkt 1000 burst 99 ecn nodrop adaptive",
+        "red ns",
+        "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
+        "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",
+    ] {
+        let config = tc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let printed = config.to_string();
+        assert_eq!(tc::parse(&printed), Ok(config), "{words}: {printed}");
+    }
 }
 
 // The hardware's doubles are the witness of the ones that the core computes with integers, for up

@@ -347,6 +347,7 @@ fn check(settings: &Settings) -> Result<Device, Error> {
         mtu: ask(Query::Mtu).map_or(default.mtu, |mtu| mtu.saturating_add(ETHERNET_HEADER)),
         tx_queue_len: ask(Query::TxQueueLen).unwrap_or(default.tx_queue_len),
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
+        now: sys::now(),
         ..default
     })
 }

@@ -14,13 +14,21 @@ use core::fmt;
 use crate::packet::Packet;
 use crate::tc::stats::Snapshot;
 use crate::tc::Config;
+use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
 pub mod cake;
+pub mod codel;
 pub mod delay;
 pub mod fifo;
+pub mod fq_codel;
 pub mod line;
+pub mod many;
+pub mod pie;
+pub mod red;
+pub mod single;
+pub(crate) mod store;
 
 /// Why a discipline gave a packet up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,6 +176,10 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Fifo(params) => Box::new(fifo::Fifo::new(params, device)),
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
+        Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
+        Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
+        Config::Red(params) => Box::new(red::Red::new(params, device)?),
     })
 }
 
@@ -184,6 +196,10 @@ pub struct Device {
     pub handle: u32,
     /// How transmission times are rounded.
     pub arithmetic: crate::rate::Arithmetic,
+    /// What time it is: timers of the discipline count from here.
+    pub now: Time,
+    /// When its timers fire.
+    pub tick: Tick,
 }
 
 impl Default for Device {
@@ -194,6 +210,8 @@ impl Default for Device {
             seed: 1,
             handle: 0x8001_0000,
             arithmetic: crate::rate::Arithmetic::Exact,
+            now: Time::ZERO,
+            tick: Tick::Exact,
         }
     }
 }

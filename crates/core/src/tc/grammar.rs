@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, delay, fifo, line, Config};
+use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,30 @@ static DISCIPLINES: &[Discipline] = &[
         keywords: line::KEYWORDS,
         parse: line::parse,
     },
+    Discipline {
+        name: "codel",
+        about: "one queue whose standing delay CoDel keeps short",
+        keywords: codel::KEYWORDS,
+        parse: codel::parse,
+    },
+    Discipline {
+        name: "fq_codel",
+        about: "fair queues whose standing delay CoDel keeps short",
+        keywords: fq_codel::KEYWORDS,
+        parse: fq_codel::parse,
+    },
+    Discipline {
+        name: "pie",
+        about: "one queue whose delay PIE steers",
+        keywords: pie::KEYWORDS,
+        parse: pie::parse,
+    },
+    Discipline {
+        name: "red",
+        about: "one queue under RED, Linux's or the simulators'",
+        keywords: red::KEYWORDS,
+        parse: red::parse,
+    },
 ];
 
 /// All disciplines with their keywords, for help texts.
@@ -137,6 +161,8 @@ struct Word<'a> {
 pub(super) struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
+    /// Where the name of `discipline` stands, if it was said.
+    named: usize,
     discipline: &'static str,
 }
 
@@ -144,7 +170,7 @@ impl<'a> Words<'a> {
     fn split(text: &'a str) -> Words<'a> {
         let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
         let words = text.split_whitespace().map(|text| Word { text, start: start(text) }).collect();
-        Words { words, next: 0, discipline: "" }
+        Words { words, next: 0, named: 0, discipline: "" }
     }
 
     fn listed(list: &[&'a str]) -> Words<'a> {
@@ -157,7 +183,7 @@ impl<'a> Words<'a> {
                 word
             })
             .collect();
-        Words { words, next: 0, discipline: "" }
+        Words { words, next: 0, named: 0, discipline: "" }
     }
 
     /// The next word, if any.
@@ -170,6 +196,16 @@ impl<'a> Words<'a> {
     /// The next word, left in place.
     pub fn peek(&self) -> Option<&'a str> {
         self.words.get(self.next).map(|word| word.text)
+    }
+
+    /// True if `word` is among the words still to be read.
+    pub fn holds(&self, word: &str) -> bool {
+        self.words[self.next..].iter().any(|other| other.text == word)
+    }
+
+    /// The error that `discipline` (as the user calls it) cannot do without `expected`.
+    pub fn lacks(&self, keyword: &'static str, expected: &'static str) -> ParseError {
+        self.error(self.named, Problem::Missing { keyword, expected })
     }
 
     /// The value after `keyword`, which was the last word read. `expected` says what it is, with an

@@ -7,13 +7,17 @@
 
 mod binary64;
 mod cake;
+mod codel;
 mod delay;
 mod error;
 mod fifo;
+mod fq_codel;
 mod grammar;
 mod json;
 mod line;
 mod link;
+mod pie;
+mod red;
 mod show;
 pub mod stats;
 pub mod units;
@@ -26,7 +30,7 @@ pub use json::Json;
 pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
 pub use units::Digits;
 
-use crate::qdisc;
+use crate::qdisc::{self, Device};
 
 /// A discipline with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,4 +44,26 @@ pub enum Config {
     Delay(qdisc::delay::Params),
     /// `line`: an emulated line with its own rate, queue and delay.
     Line(qdisc::line::Params),
+    /// `codel`: one queue under CoDel.
+    Codel(qdisc::codel::Params),
+    /// `fq_codel`: many queues, each under CoDel.
+    FqCodel(qdisc::fq_codel::Params),
+    /// `pie`: one queue under PIE.
+    Pie(qdisc::pie::Params),
+    /// `red`: one queue under RED.
+    Red(qdisc::red::Params),
+}
+
+impl Config {
+    /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
+    pub fn resolved(mut self, device: &Device) -> Config {
+        match &mut self {
+            Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            _ => {}
+        }
+        self
+    }
 }

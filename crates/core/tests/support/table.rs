@@ -66,9 +66,23 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo limit 20", &[WorkConserving]),
     ("bfifo limit 20kb", &[WorkConserving]),
     ("pfifo_head_drop limit 20", &[WorkConserving]),
+    ("codel", &[WorkConserving]),
+    ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
+    ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
+    // While all spend what they saved, one that has spent it waits.
+    ("fq_codel savings 15kb", &[WorkConserving, EqualFlows]),
+    ("fq_codel limit 30 flows 16 quantum 300 drop_batch 4 ce_threshold 1ms", &[WorkConserving]),
+    ("fq_codel memory_limit 20kb noecn savings 0", &[WorkConserving]),
     ("delay 10ms 3ms limit 50", &[]),
     ("line rate 10mbit fifo 50p delay 20ms pppoe-vcmux", &[TEN]),
     ("line rate 1mbit fifo 20kb delay 5ms 2ms in-flight 10", &[]),
+    ("pie", &[WorkConserving]),
+    ("pie limit 30 target 1ms tupdate 2ms ecn bytemode", &[WorkConserving]),
+    ("pie freebsd onoff nodrand", &[WorkConserving]),
+    ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
+    ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("red ns bandwidth 10mbit delay 30ms limit 60", &[WorkConserving]),
 ];
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
