@@ -81,7 +81,7 @@ fn rate_and_delay_are_as_set() {
     };
     const BITS: u64 = 20_000_000;
     let line = line(BITS, Span::from_millis(10), 100);
-    let stats = home_line(&home, [line, line], || {
+    let stats = home_line(&home, [line.clone(), line], || {
         // Idle: twice the delay, and 214 bytes at 20 Mbit/s each way (86 µs).
         let probe = Probe::start(&home.lan1, &home.server, Home::SERVER, Duration::from_millis(10))
             .unwrap();
@@ -157,7 +157,7 @@ fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
 fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [DirectionStats; 2])> {
     let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(tagged))?;
     let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
-    let (rate, stats) = with_link(&middle, ["left", "right"], [line, line], || {
+    let (rate, stats) = with_link(&middle, ["left", "right"], [line.clone(), line], || {
         let bulk =
             Connections::open(&a, &b, [10, 78, 0, 1].into(), options).unwrap().start().unwrap();
         thread::sleep(SETTLE);
@@ -200,7 +200,12 @@ fn without_a_rate_the_link_is_fast() {
 fn a_removed_interface_ends_the_link_with_its_name() {
     let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(false)) else { return };
     let line = line(0, Span::ZERO, 100);
-    let settings = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let settings = LinkSettings {
+        a: "left".into(),
+        b: "right".into(),
+        a_to_b: line.clone(),
+        b_to_a: line.clone(),
+    };
     let stop = AtomicBool::new(false);
     let error = thread::scope(|scope| {
         let run = || Link::new(settings).unwrap().run(&stop).unwrap_err();
@@ -210,7 +215,8 @@ fn a_removed_interface_ends_the_link_with_its_name() {
         link.join().unwrap()
     });
     assert!(error.to_string().starts_with("left: "), "{error}");
-    let none = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let none =
+        LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line.clone(), b_to_a: line };
     let error = middle.enter(|| Link::new(none).unwrap_err()).unwrap();
     assert!(error.to_string().contains("no interface `left`"), "{error}");
 }

@@ -29,8 +29,8 @@ pub enum Tick {
 
 /// Most rounds that are made up for at once. PIE's probability falls from 1 to 0 in fewer.
 const MAX_ROUNDS: u32 = 1024;
-/// Delays below this many jiffies have a granule of one jiffy in Linux's timer wheel; each eightfold
-/// of it multiplies the granule by eight.
+/// Delays below this many jiffies have a granule of one jiffy in Linux's timer wheel; each
+/// eightfold of it multiplies the granule by eight.
 const FIRST_LEVEL: u64 = 63;
 /// Levels of the timer wheel.
 const LEVELS: u32 = 9;

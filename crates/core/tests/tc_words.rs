@@ -115,6 +115,8 @@ fn every_keyword_in_the_tables_is_read() {
                 ("", _) => "",
                 (_, "queues") => "64",
                 ("bulk|active", _) => "active",
+                ("ethernet|atm|adsl", _) => "atm",
+                ("VALUE/MASK", _) => "0x1/0x3",
                 _ => "20",
             };
             let first = match discipline.name {
@@ -123,7 +125,13 @@ fn every_keyword_in_the_tables_is_read() {
                 name => name,
             };
             let words = format!("{first} {} {value}", keyword.word);
-            assert!(tc::parse(&words).is_ok(), "{words}: {}", tc::parse(&words).unwrap_err());
+            // It may need company, or lie in another range, but it is not unknown.
+            match tc::parse(&words).map_err(|error| (error.problem, error.to_string())) {
+                Err((Problem::UnknownWord { .. } | Problem::Invalid { .. }, message)) => {
+                    panic!("{words}: {message}");
+                }
+                _ => {}
+            }
             assert!(!keyword.meaning.is_empty());
         }
     }
@@ -140,6 +148,10 @@ fn settings_print_as_words_that_make_them() {
         "red limit 400000 avpkt 1000",
         "red limit 64kb min 10kb avpkt 700 bandwidth 3mbit probability 0.033 ecn harddrop",
         "red limit 400000 avpkt 1000 burst 99 ecn nodrop adaptive",
+        "tbf rate 5mbit burst 10kb latency 50ms",
+        "tbf rate 4mbit burst 40kb peakrate 6mbit mtu 3000 limit 99999 overhead 20 mpu 100",
+        "tbf rate 4mbit burst 40kb linklayer atm codel limit 5 ecn",
+        "tbf rate 4mbit burst 40kb tbf rate 2mbit burst 2kb cake nat",
         "red ns",
         "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
         "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",

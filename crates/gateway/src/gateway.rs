@@ -259,7 +259,7 @@ impl Gateway {
             .iter()
             .find(|lane| lane.direction == direction)
             .ok_or(Error::NoDirection { interface, direction })?;
-        let result = match lane.remote.configure(config) {
+        let result = match lane.remote.configure(config.clone()) {
             Ok(Err(ConfigError::OtherDiscipline)) => {
                 lane.remote.replace(self.build(direction, &config)?)
             }

@@ -2,10 +2,10 @@
 //! (RFC 8033; Pan et al. 2013).
 //!
 //! Every `tupdate` the probability moves by alpha * (delay - target) + beta * (delay - last delay),
-//! in smaller steps while it is small (the auto-tuning table of RFC 8033, section 5.2). Arrivals are
-//! dropped, or marked, with that probability; the sum of probabilities since the last drop keeps
-//! drops from clustering: none below a sum of 0.85, always from 8.5 on (section 5.4). A burst of
-//! 150 ms from idle is let through (section 4.4).
+//! in smaller steps while it is small (the auto-tuning table of RFC 8033, section 5.2). Arrivals
+//! are dropped, or marked, with that probability; the sum of probabilities since the last drop
+//! keeps drops from clustering: none below a sum of 0.85, always from 8.5 on (section 5.4). A burst
+//! of 150 ms from idle is let through (section 4.4).
 //!
 //! Two flavours (facts D.3). Linux 6.1: delay from timestamps, beyond 250 ms two percent more at
 //! each update, the burst allowance shrinks as packets leave. FreeBSD, which keeps closer to the

@@ -218,6 +218,11 @@ impl Qdisc for Fifo {
     }
 
     #[inline]
+    fn peek(&self) -> Option<&Packet> {
+        self.head()
+    }
+
+    #[inline]
     fn next_event(&self) -> Option<Time> {
         self.head().map(|packet| packet.enqueued)
     }

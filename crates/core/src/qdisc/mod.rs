@@ -19,6 +19,7 @@ use crate::time::Time;
 use crate::wire::tcp::AckView;
 
 pub mod cake;
+pub(crate) mod child;
 pub mod codel;
 pub mod delay;
 pub mod fifo;
@@ -29,6 +30,7 @@ pub mod pie;
 pub mod red;
 pub mod single;
 pub(crate) mod store;
+pub mod tbf;
 
 /// Why a discipline gave a packet up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +143,19 @@ pub trait Qdisc {
     /// means now. Calling early is harmless, calling late costs only quality.
     fn next_event(&self) -> Option<Time>;
 
+    /// The packet that `dequeue` would return now, where that is known without changing anything.
+    /// None says nothing. A shaper above looks at its length.
+    fn peek(&self) -> Option<&Packet> {
+        None
+    }
+
+    /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
+    /// of disciplines below on.
+    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
+        let _ = n;
+        None
+    }
+
     /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
     /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {
@@ -180,6 +195,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }
 

@@ -61,6 +61,7 @@ fn law(params: &Params, device: &Device) -> Law {
 }
 
 impl Aqm for Controlled {
+    const LEAVES_ALL: bool = true;
     type Params = Params;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {

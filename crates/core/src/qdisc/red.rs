@@ -84,6 +84,7 @@ impl From<Unfit> for ConfigError {
 
 impl Aqm for Early {
     const SEES_OVERFLOW: bool = true;
+    const LEAVES_ALL: bool = true;
     type Params = Params;
 
     fn new(params: &Params, device: &Device) -> Result<Early, ConfigError> {

@@ -56,6 +56,8 @@ impl Limit {
 pub trait Aqm: Sized {
     /// True to be asked also about arrivals for which there is no room.
     const SEES_OVERFLOW: bool = false;
+    /// True if [`Aqm::leaves`] neither marks nor drops: the first packet is the next to be sent.
+    const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
     type Params: Copy;
 
@@ -171,6 +173,15 @@ impl<A: Aqm> Qdisc for Single<A> {
                     return Some(packet);
                 }
             }
+        }
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<&Packet> {
+        if A::LEAVES_ALL {
+            self.store.head(&self.queue)
+        } else {
+            None
         }
     }
 

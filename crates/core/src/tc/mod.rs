@@ -6,6 +6,7 @@
 //! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
+mod bucket;
 mod cake;
 mod codel;
 mod delay;
@@ -20,6 +21,7 @@ mod pie;
 mod red;
 mod show;
 pub mod stats;
+mod tbf;
 pub mod units;
 
 pub use error::{ParseError, Problem};
@@ -33,8 +35,8 @@ pub use units::Digits;
 use crate::qdisc::{self, Device};
 
 /// A discipline with its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant)] // Copied at configuration time only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // Cloned at configuration time only.
 pub enum Config {
     /// `cake`.
     Cake(qdisc::cake::Params),
@@ -52,6 +54,8 @@ pub enum Config {
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+    /// `tbf`: a token bucket before any discipline.
+    Tbf(qdisc::tbf::Params),
 }
 
 impl Config {

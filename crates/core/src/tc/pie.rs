@@ -1,8 +1,8 @@
-//! The words of `pie` (man tc-pie), and ours for FreeBSD's: `freebsd`, `onoff` and the switches that
-//! ipfw(8) has.
+//! The words of `pie` (man tc-pie), and ours for FreeBSD's: `freebsd`, `onoff` and the switches
+//! that ipfw(8) has.
 //!
-//! As in `tc`, a zero is not sent and leaves the default in force. Linux counts the target in 64 ns,
-//! which shows where `tc` prints it: 100us become 99us.
+//! As in `tc`, a zero is not sent and leaves the default in force. Linux counts the target in 64
+//! ns, which shows where `tc` prints it: 100us become 99us.
 
 use core::fmt::{self, Write};
 

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, Config};
+use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -62,6 +62,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
+        Config::Tbf(_) => "tbf",
     }
 }
 
@@ -80,6 +81,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
+        Config::Tbf(params) => tbf::write_words(params, digits, out),
     }
 }
 
@@ -191,6 +193,7 @@ pub fn show_json(
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
+            Config::Tbf(params) => tbf::write_json(params, &mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {

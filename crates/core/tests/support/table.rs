@@ -82,6 +82,10 @@ pub const DISCIPLINES: &[Line] = &[
     ("pie freebsd onoff nodrand", &[WorkConserving]),
     ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
     ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("tbf rate 10mbit burst 1514 limit 60kb", &[]),
+    ("tbf rate 10mbit burst 20kb peakrate 20mbit mtu 2000 latency 50ms", &[]),
+    ("tbf rate 10mbit burst 1514 overhead 20 mpu 84 linklayer atm codel limit 80", &[]),
+    ("tbf rate 10mbit burst 1514 cake besteffort flows", &[EqualFlows, NoStarvation]),
     ("red ns bandwidth 10mbit delay 30ms limit 60", &[WorkConserving]),
 ];
 

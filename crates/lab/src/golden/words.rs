@@ -1,7 +1,8 @@
 //! The words of a recording, as our grammar reads them.
 //!
-//! Recordings of `red` and `htb` write their `tc` words loosely (`red … ecn`, `htb as tree-borrow`),
-//! but name every resolved argument: `limit=400000`, `class=8001:10;parent=root;rate=6000000`,
+//! Recordings of `red` and `htb` write their `tc` words loosely (`red … ecn`, `htb as
+//! tree-borrow`), but name every resolved argument: `limit=400000`,
+//! `class=8001:10;parent=root;rate=6000000`,
 //! `leaf=8001:10;fq_codel;limit=1000`. The words are made from those. What is no setting of the
 //! discipline (the link, the seed, the keys) is left out.
 

@@ -1,7 +1,8 @@
 //! RED as the simulators have it: gentle, adaptive, and configuring itself from the line's rate and
 //! delay. ns-2's of 2004 and later, which the CoDel paper compared with; ns-3's keeps its rules.
 //!
-//! Differences from Linux's: the queue is counted in packets. A *gentle* RED does not jump to one at
+//! Differences from Linux's: the queue is counted in packets. A *gentle* RED does not jump to one
+//! at
 //! `max`: the chance rises on, from max_p to 1 at twice `max` (Floyd 2000). A signal waits until
 //! 1/p packets have passed and then becomes likely within the next 1/p (`wait`). The average of an
 //! idle queue falls as though packets of `mean` bytes had passed at the line's rate.
@@ -188,8 +189,8 @@ impl Red {
         }
     }
 
-    /// Decides about `packet`, which comes at `now` to a queue of `packets`, and marks it if marking
-    /// is enough.
+    /// Decides about `packet`, which comes at `now` to a queue of `packets`, and marks it if
+    /// marking is enough.
     pub fn arrives(
         &mut self,
         law: &Law,
