@@ -213,11 +213,11 @@ impl<A: FlowAqm> Many<A> {
     }
 
     /// Queues `packet`, for which there is room, and tells the scheduler.
-    #[inline]
-    fn insert(&mut self, index: u32, packet: Packet, enqueued: Time) {
+    #[inline(always)]
+    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time) {
         let queue = &mut self.flows[index as usize].queue;
         let inserted = self.store.insert_at(queue, packet, enqueued);
-        debug_assert!(inserted.is_ok(), "the store has one slot more than the limit");
+        debug_assert!(inserted, "the store has one slot more than the limit");
         let Many { sharing, flows, store, .. } = self;
         let was_idle = sharing.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
@@ -312,7 +312,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         if verdict == Verdict::Drop {
             return self.store.give_up(packet, DropReason::Congested, owner);
         }
-        self.insert(index, packet, now);
+        self.insert(index, &packet, now);
         if let Overflow::Longest { batch } = self.overflow {
             if self.store.len() > self.limit || self.store.memory > self.memory_limit {
                 self.make_room(batch, owner);
@@ -394,7 +394,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             }
             self.sharing = new.sharing(&mut self.flows);
             for packet in packets {
-                self.insert(self.index_of(packet.flow), packet, packet.enqueued);
+                self.insert(self.index_of(packet.flow), &packet, packet.enqueued);
             }
         }
         Ok(())

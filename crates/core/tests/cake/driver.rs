@@ -124,7 +124,7 @@ impl Driver {
     pub fn stats(&self) -> CakeStats {
         match self.cake.snapshot().detail {
             Detail::Cake(stats) => stats,
-            Detail::None => panic!("cake without its statistics"),
+            _ => panic!("cake without its statistics"),
         }
     }
 
