@@ -121,6 +121,16 @@ impl ByteTime {
         Span((scaled >> self.shift) as u64)
     }
 
+    /// How it rounds.
+    #[inline]
+    pub fn arithmetic(&self) -> Arithmetic {
+        if self.carry == 0 {
+            Arithmetic::Linux
+        } else {
+            Arithmetic::Exact
+        }
+    }
+
     /// `(mult, shift)`: nanoseconds a byte times 2^shift.
     pub fn reciprocal(&self) -> (u64, u32) {
         (self.mult, self.shift)

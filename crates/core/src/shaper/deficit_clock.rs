@@ -10,9 +10,9 @@
 //!
 //! When an empty queue fills, the failsafe clock may be behind although the first one is ahead;
 //! Linux leaves it there, and so, after drops and a pause, sends up to two thirds of the pause's
-//! worth at once. Here it is set to the present as well.
+//! worth at once. Here it is set to the present as well, except under `Arithmetic::Linux`.
 
-use crate::rate::ByteTime;
+use crate::rate::{Arithmetic, ByteTime};
 use crate::time::{Span, Time};
 
 /// The two clocks.
@@ -55,7 +55,9 @@ impl DeficitClock {
             self.next = now;
             self.failsafe = now;
         }
-        self.failsafe = self.failsafe.max(now);
+        if self.byte_time.arithmetic() == Arithmetic::Exact {
+            self.failsafe = self.failsafe.max(now);
+        }
         self.is_blocked(now)
     }
 
@@ -72,7 +74,7 @@ impl DeficitClock {
     }
 
     /// Charges `len` bytes on the line.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&mut self, len: u32, delivered: bool) {
         let duration = self.byte_time.charge(len, &mut self.remainder);
         self.next += duration;
@@ -85,7 +87,7 @@ impl DeficitClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::{Arithmetic, Rate};
+    use crate::rate::Rate;
 
     fn clock(bits: u64) -> DeficitClock {
         let mut clock = DeficitClock::default();
