@@ -6,7 +6,8 @@
 # The flags below are what cargo-fuzz passes, less the address sanitizer (which needs nightly, and
 # has little to find where there is no unsafe code). --target is given so that build scripts and the
 # libFuzzer runtime itself stay uninstrumented. Corpora start from what fuzz/src/seeds.rs makes and
-# are kept in fuzz/corpus, findings in fuzz/artifacts. The target `canary` must be found: if it is not, nothing else was tested either.
+# are kept in fuzz/corpus, findings in fuzz/artifacts. The target `canary` must be found: if it is
+# not, nothing else was tested either.
 # Exit status: 0 if all is well, 1 for a finding or a canary that was missed, 2 for wrong usage.
 
 set -euo pipefail
