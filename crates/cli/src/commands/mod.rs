@@ -68,7 +68,7 @@ impl miette::Diagnostic for Misuse {
     }
 }
 
-/// The error that the words of the command line make no sense, which `message` names; exit status 2.
+/// The error that words of the command line, which `message` names, make no sense; exit status 2.
 pub fn misuse(message: impl fmt::Display) -> miette::Report {
     Misuse { message: message.to_string(), help: None }.into()
 }
