@@ -353,7 +353,10 @@ fn check(settings: &Settings) -> Result<Device, Error> {
 }
 
 /// Linux's own rule for interface names.
-pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::BadInterfaceName`].
+pub fn check_name(name: &str) -> Result<(), Error> {
     let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.is_empty()
         || name.len() >= libc::IFNAMSIZ

@@ -33,7 +33,7 @@ mod sys;
 pub use datapath::{BoxedQdisc, Counters, Status, Tuning, LATENESS_BUCKETS};
 pub use error::Error;
 pub use gateway::{
-    Direction, Disciplines, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR,
+    check_name, Direction, Disciplines, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR,
 };
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};

@@ -8,12 +8,13 @@ use miette::IntoDiagnostic;
 use simnel_gateway::control::Client;
 use simnel_gateway::DEFAULT_CONTROL_DIR;
 
-use super::output_failed;
+use super::{interface_name, output_failed};
 
 /// Give an interface back: its rules go, and queued packets are let go in order.
 #[derive(clap::Args)]
 pub struct Args {
     /// The interface.
+    #[arg(value_parser = interface_name)]
     interface: String,
 }
 

@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_core::tc::{self, Config};
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
+
+use super::misuse;
 
 /// Join two interfaces by an emulated line, until a signal.
 #[derive(clap::Args)]
@@ -25,7 +27,7 @@ pub struct Args {
 
 fn line(words: &[&str]) -> miette::Result<Config> {
     let words = [&["line"], words].concat();
-    tc::parse_words(&words).map_err(|error| miette!("{error}"))
+    tc::parse_words(&words).map_err(misuse)
 }
 
 /// Runs the line.

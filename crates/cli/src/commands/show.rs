@@ -9,7 +9,7 @@ use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
 use simnel_gateway::control::{interfaces, Client, Entry};
 use simnel_gateway::DEFAULT_CONTROL_DIR;
 
-use super::output_failed;
+use super::{interface_name, output_failed};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
@@ -26,6 +26,7 @@ pub struct Args {
     #[arg(short, long)]
     json: bool,
     /// One interface only [default: all].
+    #[arg(value_parser = interface_name)]
     interface: Option<String>,
 }
 

@@ -7,9 +7,9 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads), `overflow`
-//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
-//! `aqm::cobalt`.
+//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
+//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
+//! AQM `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
 //! `Sparse` or `Bulk`; memory in use is within the limit whenever a call returns.
