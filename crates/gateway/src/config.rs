@@ -14,11 +14,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use simnel_core::tc::Config;
+use simnel_core::tc::{self, Config};
 use simnel_core::Span;
 
 use crate::error::Error;
-use crate::gateway::{check_name, Direction, Disciplines, Settings, DEFAULT_CONTROL_DIR};
+use crate::gateway::{check_name, Direction, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
 
 /// Where the file lies unless told otherwise.
@@ -66,17 +66,17 @@ struct Interface {
 /// # Errors
 /// [`Error::ConfigFile`] with the place and the reason; errors of a discipline's words name the
 /// interface and the direction.
-pub fn read(path: &Path, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, Error> {
+pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
     let failed = |reason: String| Error::ConfigFile { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
-    parse(&text, disciplines).map_err(failed)
+    parse(&text).map_err(failed)
 }
 
 /// Understands the text of a file.
 ///
 /// # Errors
 /// What is wrong, and in which line or for which interface.
-pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, String> {
+pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
     let mut all: Vec<Settings> = Vec::new();
@@ -85,8 +85,7 @@ pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>,
         if all.iter().any(|settings| settings.interface == name) {
             return Err(format!("interface `{name}` occurs twice: put its keys into one table"));
         }
-        let mut settings =
-            interface.settings(disciplines).map_err(|e| format!("interface `{name}`: {e}"))?;
+        let mut settings = interface.settings().map_err(|e| format!("interface `{name}`: {e}"))?;
         settings.control_dir.clone_from(&control_dir);
         all.push(settings);
     }
@@ -97,7 +96,7 @@ pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>,
 }
 
 impl Interface {
-    fn settings(self, disciplines: &dyn Disciplines) -> Result<Settings, String> {
+    fn settings(self) -> Result<Settings, String> {
         check_name(&self.name).map_err(|e| e.to_string())?;
         let mut settings = Settings::new(&self.name);
         let both = self.qdisc.as_deref();
@@ -107,7 +106,7 @@ impl Interface {
                 return Ok(None);
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
-            settings_of(direction, rate.as_deref(), words, disciplines).map(Some)
+            settings_of(direction, rate.as_deref(), words).map(Some)
         };
         settings.download = compose(Direction::Download, &self.download, &self.download_qdisc)?;
         settings.upload = compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
@@ -144,9 +143,8 @@ pub fn settings_of(
     direction: Direction,
     rate: Option<&str>,
     words: &str,
-    disciplines: &dyn Disciplines,
 ) -> Result<Config, String> {
-    disciplines.parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
+    tc::parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
 }
 
 /// The words that [`settings_of`] understands.
@@ -181,33 +179,12 @@ pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::qdisc::{cake, ConfigError, Device};
-
     use super::*;
-    use crate::BoxedQdisc;
-
-    /// Remembers nothing but whether the words can be understood.
-    struct Words;
-
-    impl Disciplines for Words {
-        fn build(&self, _: &Config, _: &Device) -> Result<BoxedQdisc, ConfigError> {
-            Err(ConfigError::OtherDiscipline)
-        }
-        fn parse(&self, words: &str) -> Result<Config, String> {
-            match words.contains("nonsense") {
-                true => Err(format!("`nonsense` in `{words}`")),
-                false => Ok(Config::Cake(cake::Params::default())),
-            }
-        }
-        fn print(&self, _: &Config) -> String {
-            String::new()
-        }
-    }
 
     #[test]
     fn the_example_that_is_shipped_is_understood() {
         let text = include_str!("../../../dist/simnel.toml");
-        let all = parse(text, &Words).unwrap();
+        let all = parse(text).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
@@ -216,7 +193,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_the_line_or_the_interface() {
-        let error = |text: &str| parse(text, &Words).unwrap_err();
+        let error = |text: &str| parse(text).unwrap_err();
         let unknown = error("[[interface]]\nname = \"eth0\"\nuplaod = \"1mbit\"\n");
         assert!(unknown.contains("line 3") && unknown.contains("`uplaod`"), "{unknown}");
         let typed = error("[[interface]]\nname = \"eth0\"\nupload = 10\n");

@@ -58,7 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub const LATENESS_BUCKETS: usize = 16;
 
 /// A discipline that may be handed to a thread.
-pub type BoxedQdisc = Box<dyn Qdisc + Send>;
+pub(crate) type BoxedQdisc = Box<dyn Qdisc + Send>;
 
 /// How a thread of the data path runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,14 +2,11 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic};
 use simnel_gateway::config::settings_of;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::{Direction, Settings};
-
-use crate::tc::Core;
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -65,14 +62,13 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut settings = Settings::new(request.interface.as_str());
     let config = |direction, rate: &Option<String>| {
         rate.as_deref()
-            .map(|rate| settings_of(direction, Some(rate), &request.discipline, &Core))
+            .map(|rate| settings_of(direction, Some(rate), &request.discipline))
             .transpose()
             .map_err(|error| miette!("{error}"))
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
-    let mut daemon =
-        Daemon::new(Arc::new(Core), |notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)

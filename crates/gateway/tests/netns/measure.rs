@@ -30,7 +30,7 @@ fn idle(world: &mut World) {
     let median = |times: &[Duration]| times[times.len() / 2];
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
     let without = round_trips(world, at, 2000, gap);
-    world.start(&["wan0=shaper rate 1000000kbit|shaper rate 1000000kbit"]);
+    world.start(&["wan0=cake bandwidth 1gbit|cake bandwidth 1gbit"]);
     let with = round_trips(world, at, 2000, gap);
     world.stop();
     println!(
@@ -44,9 +44,7 @@ fn idle(world: &mut World) {
 }
 
 fn accuracy(world: &mut World, kbit: u64, seconds: u64) {
-    // 20 ms of queue.
-    let limit = (kbit * 20 / 8 / 1514).max(20);
-    let words = format!("shaper rate {kbit}kbit limit {limit}");
+    let words = format!("cake bandwidth {kbit}kbit");
     world.start(&[&format!("wan0={words}|{words}")]);
     let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
@@ -78,7 +76,7 @@ fn accuracy(world: &mut World, kbit: u64, seconds: u64) {
 }
 
 fn throughput(world: &mut World) {
-    let words = "shaper rate 100000000kbit limit 2000";
+    let words = "cake unlimited";
     world.start(&[&format!("wan0={words}|{words}")]);
     let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
