@@ -182,8 +182,9 @@ impl Gateway {
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc) -> Result<Lane, Error> {
         let Settings { tuning, mark_bits, .. } = self.settings;
         let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, tuning.queue_length)?;
-        let (worker, remote) = Worker::new(receiver, verdicts, qdisc, mark_bits, tuning)
-            .map_err(|e| Error::system("making an eventfd", e))?;
+        let (worker, remote) =
+            Worker::new(receiver, verdicts, qdisc, self.device, mark_bits, tuning)
+                .map_err(|e| Error::system("making an eventfd", e))?;
         let thread = std::thread::Builder::new()
             .name(format!("simnel-{direction}"))
             .spawn(move || worker.run())

@@ -26,6 +26,7 @@ mod nfqueue;
 mod nft;
 mod offload;
 mod owner;
+mod pace;
 mod report;
 mod seqlock;
 mod sys;

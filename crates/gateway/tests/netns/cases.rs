@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use simnel_core::tc::Config;
 use simnel_gateway::Direction;
 
+use crate::accuracy;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -30,6 +31,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("reloading_changes_what_runs", reloading_changes_what_runs),
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
     ("masqueraded_flows_are_shaped", masquerade),
+    ("rates_are_reached_and_never_exceeded", accuracy::rates_are_reached_and_never_exceeded),
 ];
 
 const SECOND: Duration = Duration::from_secs(1);

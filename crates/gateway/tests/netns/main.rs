@@ -4,9 +4,11 @@
 //! again, told by GW_DAEMON. Arguments choose cases by name. `GW_MEASURE=1` with a release build
 //! prints figures instead: added round-trip time, throughput, processor time, accuracy.
 
+mod accuracy;
 mod cases;
 mod measure;
 mod transfer;
+mod wire;
 mod world;
 
 use std::io::Write;
