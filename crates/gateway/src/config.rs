@@ -56,6 +56,8 @@ struct Interface {
     spin_us: Option<u32>,
     /// Microseconds of lateness that a burst makes up for.
     catch_up_us: Option<u32>,
+    /// Microseconds between batches at high rates.
+    batch_us: Option<u32>,
     /// Packets that the kernel keeps for us.
     queue_length: Option<u32>,
     lock_memory: Option<bool>,
@@ -126,6 +128,7 @@ impl Interface {
         let micros = |value: u32| Span::from_micros(value.into());
         tuning.spin = self.spin_us.map_or(tuning.spin, micros);
         tuning.catch_up = self.catch_up_us.map_or(tuning.catch_up, micros);
+        tuning.batch = self.batch_us.map_or(tuning.batch, micros);
         tuning.queue_length = self.queue_length.unwrap_or(tuning.queue_length);
         tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
         Ok(settings)
@@ -147,14 +150,15 @@ pub fn settings_of(
     tc::parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
 }
 
-/// The words that [`settings_of`] understands.
+/// The words that [`settings_of`] understands. Without the name of a discipline it is `cake`.
 ///
 /// # Errors
 /// The discipline has no rate, but one was given.
 pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
-    let words = words.trim();
-    let words = if words.is_empty() { "cake" } else { words };
-    let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let mut rest = words.split_whitespace().peekable();
+    let is_name = |word: &&str| tc::disciplines().iter().any(|known| known.name == *word);
+    let name = rest.next_if(is_name).unwrap_or("cake");
+    let rest: Vec<&str> = rest.collect();
     let mut composed = vec![name];
     if let Some(rate) = rate {
         composed.push(match name {
@@ -169,8 +173,8 @@ pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<
         });
         composed.push(rate);
     }
-    composed.extend(rest.split_whitespace());
-    let said = rest.split_whitespace().any(|word| word == "ingress" || word == "egress");
+    let said = rest.iter().any(|word| ["ingress", "egress"].contains(word));
+    composed.extend(rest);
     if name == "cake" && direction == Direction::Download && !said {
         composed.push("ingress");
     }
@@ -201,7 +205,7 @@ mod tests {
         for (rest, expected) in [
             ("", "neither `download` nor `upload`"),
             ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
-            ("upload = \"1mbit\"\nqdisc = \"fq_codel\"", "`fq_codel` does not shape"),
+            ("upload = \"1mbit\"\nqdisc = \"pfifo\"", "`pfifo` does not shape"),
             ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
             ("upload = \"1mbit\"\nrealtime = 100", "realtime = 100"),
         ] {
@@ -224,7 +228,8 @@ mod tests {
         assert_eq!(ok(down, Some("1mbit"), "cake nat"), "cake bandwidth 1mbit nat ingress");
         assert_eq!(ok(down, Some("1mbit"), "cake egress"), "cake bandwidth 1mbit egress");
         assert_eq!(ok(up, Some("9kbit"), "line delay 5ms"), "line rate 9kbit delay 5ms");
-        assert_eq!(ok(down, None, "fq_codel ecn"), "fq_codel ecn");
+        assert_eq!(ok(down, None, "pfifo limit 9"), "pfifo limit 9");
+        assert_eq!(ok(up, Some("1mbit"), "nat docsis"), "cake bandwidth 1mbit nat docsis");
         assert!(compose(up, Some("1mbit"), "pfifo").is_err());
     }
 }
