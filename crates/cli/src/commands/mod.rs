@@ -4,7 +4,10 @@
 //! `out`; whatever goes wrong is a [`miette::Report`] that names the thing and the fix.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod bench;
 mod change;
@@ -51,6 +54,14 @@ impl Command {
             Command::Man(args) => man::run(&args, out),
         }
     }
+}
+
+/// Where running gateways are found.
+#[derive(clap::Args)]
+pub struct Control {
+    /// Directory of locks and control sockets; another one makes another set of gateways.
+    #[arg(long = "control-dir", value_name = "DIR", default_value = DEFAULT_CONTROL_DIR)]
+    directory: PathBuf,
 }
 
 /// Writing the result failed.

@@ -8,6 +8,8 @@ use simnel_gateway::config::settings_of;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::{Direction, Settings};
 
+use super::Control;
+
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -21,6 +23,8 @@ pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
     words: Vec<String>,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// What the words ask for.
@@ -60,6 +64,7 @@ fn understand(words: &[String]) -> miette::Result<Request> {
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
+    settings.control_dir.clone_from(&args.control.directory);
     let config = |direction, rate: &Option<String>| {
         rate.as_deref()
             .map(|rate| settings_of(direction, Some(rate), &request.discipline))
