@@ -84,7 +84,7 @@ impl Default for Tuning {
         Tuning {
             realtime: Some(2),
             spin: Span::ZERO,
-            catch_up: Span::from_millis(1),
+            catch_up: Span::from_millis(4),
             batch: Span::from_micros(250),
             queue_length: 32_768,
             lock_memory: false,

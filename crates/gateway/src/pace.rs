@@ -7,10 +7,11 @@
 //! * wake-ups are late, and what was due meanwhile leaves in a burst: a window that opens just
 //!   before a burst holds what should have left before it.
 //!
-//! Together that is at most the time of one packet and the largest lag behind the schedule. So the
-//! clock loses just that much in each second, the lag as measured: windows never exceed the rate,
-//! and the mean rate is lower by some hundredths of a percent on a quiet machine, by [`MOST`] on a
-//! bad one. Lag beyond what a burst may make up for is forfeited at once: the clock stands still.
+//! Together that is at most the time of one packet and the lag behind the schedule as the window
+//! opens. So in the second after a lag the clock loses as much: no window exceeds the rate, and the
+//! mean rate is lower by the largest lag of a second, not by their sum: hundredths of a percent on a
+//! quiet machine. Lag beyond what a burst may make up for is forfeited at once: the clock stands
+//! still.
 //!
 //! Invariant: times told never decrease.
 
@@ -18,13 +19,18 @@ use simnel_core::qdisc::Device;
 use simnel_core::tc::Config;
 use simnel_core::{Packet, Span, Time};
 
-/// Lags count for this long: the length of the windows.
+/// Length of the windows.
+#[cfg(test)]
 const WINDOW: Span = Span::from_secs(1);
+/// Lags are remembered in slots of this length...
+const SLOT: Span = Span::from_millis(50);
+/// ...for a window after the one that they belong to.
+const SLOTS: usize = 21;
 /// Most time lost per window for whole packets: a full frame with any overhead at 10 Mbit/s. Below
 /// that rate one packet is a larger part of a second than a rate may be lowered by for its sake.
 const MOST_FOR_PACKET: Span = Span::from_micros(1_300);
-/// Most time lost per window altogether: 0.25 %.
-const MOST: Span = Span::from_micros(2_500);
+/// Most time lost per window for lag: 1 %.
+const MOST_FOR_LAG: Span = Span::from_millis(10);
 
 /// A discipline's clock.
 #[derive(Clone, Copy, Debug)]
@@ -37,9 +43,10 @@ pub(crate) struct Pace {
     slip: u64,
     /// Time of the largest packet; None if there is no rate to keep.
     packet: Option<Span>,
-    /// The largest lags of the window that began at `window` and of the one before.
-    worst: [Span; 2],
-    window: Time,
+    /// The largest lag of each slot, in a ring; the present one is `slot` and began at `began`.
+    worst: [Span; SLOTS],
+    slot: usize,
+    began: Time,
 }
 
 impl Pace {
@@ -50,8 +57,9 @@ impl Pace {
             told: now,
             slip: 0,
             packet: None,
-            worst: [Span::ZERO; 2],
-            window: now,
+            worst: [Span::ZERO; SLOTS],
+            slot: 0,
+            began: now,
         };
         pace.follow(config, device, now);
         pace
@@ -90,18 +98,18 @@ impl Pace {
         if !self.keeps_a_rate() {
             return;
         }
-        let over = now.since(self.window) >= WINDOW;
-        if over {
-            // After a long rest neither window has anything to say.
-            let recent = now.since(self.window) < WINDOW * 2;
-            self.worst = [Span::ZERO, if recent { self.worst[0] } else { Span::ZERO }];
-            self.window = now;
+        let slots = (now.since(self.began).0 / SLOT.0) as usize;
+        let larger = lag > self.worst[self.slot];
+        if slots > 0 {
+            self.began += SLOT * slots as u64;
+            for _ in 0..slots.min(SLOTS) {
+                self.slot = (self.slot + 1) % SLOTS;
+                self.worst[self.slot] = Span::ZERO;
+            }
         }
-        let larger = lag > self.worst[0];
-        if larger {
-            self.worst[0] = lag;
-        }
-        if over || larger {
+        if larger || slots > 0 {
+            let worst = &mut self.worst[self.slot];
+            *worst = lag.max(*worst);
             self.adjust(now);
         }
     }
@@ -114,8 +122,8 @@ impl Pace {
 
     fn adjust(&mut self, now: Time) {
         (self.told, self.real) = (self.at(now), now);
-        let lag = self.worst[0].max(self.worst[1]);
-        self.slip = self.packet.map_or(0, |packet| (packet + lag).min(MOST).0);
+        let lag = self.worst.iter().max().map_or(Span::ZERO, |&lag| lag.min(MOST_FOR_LAG));
+        self.slip = self.packet.map_or(0, |packet| (packet + lag).0);
     }
 }
 
@@ -190,7 +198,11 @@ mod tests {
                 }
                 Span::from_micros(if hit { 1_000 } else { 20 + u64::from(random.below(60)) })
             });
+            let often = shaped(rate, |_| {
+                Span::from_micros(if random.below(300) == 0 { 3_000 } else { 30 })
+            });
             for (what, (most, mean), least) in [
+                ("often", often, 0.995),
                 ("on time", on_time, 0.998),
                 ("usual", usual, 0.998),
                 ("now and then", now_and_then, 0.997),

@@ -7,7 +7,7 @@ use simnel_lab::testbed::probe::Probe;
 use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_lab::testbed::{wire, Home};
 
-use crate::{quantile, round_trips, within_three_tries, Live, SECOND};
+use crate::{quantile, round_trips, within_three_tries, Live, Watch, SECOND};
 
 #[test]
 fn a_line_on_one_interface_has_its_rates_and_delay() {
@@ -36,10 +36,13 @@ fn a_line_on_one_interface_has_its_rates_and_delay() {
             drop(bulk);
             rate / ideal - 1.0
         };
+        let watch = Watch::start(&live, "wan");
         let errors = [rate(Direction::Upload, 3e6), rate(Direction::Download, 20e6)];
-        line.stop();
         println!("idle RTT {idle:.2} ms, rates off by {errors:+.4?}");
-        (40.0..42.5).contains(&idle) && errors.iter().all(|error| error.abs() < 0.005)
+        let exact = errors.iter().all(|error| error.abs() < 0.005);
+        let result = watch.judge((40.0..42.5).contains(&idle) && exact);
+        line.stop();
+        result
     });
     assert!(live.is_clean());
     wire.stop();

@@ -1,10 +1,12 @@
 //! The set rate is reached and in no second exceeded, by the kernel's time of each arriving frame.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use simnel_gateway::control::Entry;
-use simnel_gateway::Direction;
+use simnel_gateway::{Direction, LATENESS_BUCKETS};
 
+use crate::cases::NOT_RUN;
 use crate::transfer::Transfer;
 use crate::wire::Arrivals;
 use crate::world::{address, World};
@@ -51,6 +53,16 @@ impl Measured {
     fn holds(&self) -> bool {
         (self.goodput / self.ideal - 1.0).abs() < 0.005 && self.most.0 <= self.rate
     }
+
+    /// One wake-up in a thousand came a millisecond too late, or one so late that it was not made
+    /// up for.
+    fn machine_was_busy(&self) -> bool {
+        let (before, after) = (self.before.datapath, self.after.datapath);
+        let news = |bucket: usize| after.lateness[bucket] - before.lateness[bucket];
+        let all: u64 = (0..LATENESS_BUCKETS).map(news).sum();
+        let late: u64 = (11..LATENESS_BUCKETS).map(news).sum();
+        late * 1000 > all || after.forfeited > before.forfeited
+    }
 }
 
 impl std::fmt::Display for Measured {
@@ -77,7 +89,8 @@ impl std::fmt::Display for Measured {
     }
 }
 
-/// A busy machine may spoil a measurement, not three in a row.
+/// A busy machine may spoil a measurement: then another is made, and if each was spoilt, that is
+/// said instead.
 pub fn rates_are_reached_and_never_exceeded() {
     const TRIES: usize = 3;
     for (words, charged) in [
@@ -87,12 +100,18 @@ pub fn rates_are_reached_and_never_exceeded() {
         ("cake bandwidth 10mbit docsis", 1518),
     ] {
         let mut world = World::new();
+        let mut missed = false;
         let good = (0..TRIES).any(|_| {
             let time = Duration::from_secs(5);
             let measured = Measured::upload(&mut world, words, charged, time);
             println!("  {words}: {measured}");
+            missed |= !measured.holds() && !measured.machine_was_busy();
             measured.holds()
         });
-        assert!(good, "`{words}` was not accurate in {TRIES} tries: the figures are above");
+        assert!(good || !missed, "`{words}` was not accurate in {TRIES} tries: see above");
+        if !good {
+            eprintln!("*** NOT RUN: the machine was too busy to measure `{words}` ***");
+            NOT_RUN.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
