@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod tc;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

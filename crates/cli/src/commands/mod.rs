@@ -5,7 +5,10 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod bench;
 mod change;
@@ -86,6 +89,14 @@ pub fn is_misuse(report: &miette::Report) -> bool {
 /// An interface's name, for clap.
 fn interface_name(name: &str) -> Result<String, simnel_gateway::Error> {
     simnel_gateway::check_name(name).map(|()| name.to_owned())
+}
+
+/// Where running gateways are found.
+#[derive(clap::Args)]
+pub struct Control {
+    /// Directory of locks and control sockets; another one makes another set of gateways.
+    #[arg(long = "control-dir", value_name = "DIR", default_value = DEFAULT_CONTROL_DIR)]
+    directory: PathBuf,
 }
 
 /// Writing the result failed.

@@ -2,15 +2,13 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use miette::IntoDiagnostic;
 use simnel_gateway::config::settings_of;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::{check_name, Direction, Settings};
 
-use super::{misuse, misuse_with_help};
-use crate::tc::Core;
+use super::{misuse, misuse_with_help, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -25,6 +23,8 @@ pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
     words: Vec<String>,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// What the words ask for.
@@ -66,16 +66,16 @@ fn understand(words: &[String]) -> miette::Result<Request> {
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
+    settings.control_dir.clone_from(&args.control.directory);
     let config = |direction, rate: &Option<String>| {
         rate.as_deref()
-            .map(|rate| settings_of(direction, Some(rate), &request.discipline, &Core))
+            .map(|rate| settings_of(direction, Some(rate), &request.discipline))
             .transpose()
             .map_err(misuse)
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
-    let mut daemon =
-        Daemon::new(Arc::new(Core), |notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
