@@ -185,6 +185,7 @@ impl Sender {
             ack.facts |= fact::WINDOW;
             self.window_seq = segment.seq;
             self.peer_window = segment.window;
+            self.peer_window_max = self.peer_window_max.max(segment.window);
         }
         self.peer_edge = segment.ack + u64::from(self.peer_window);
     }

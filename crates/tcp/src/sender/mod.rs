@@ -85,6 +85,9 @@ pub(crate) struct Sender {
     peer_edge: u64,
     /// The peer's window, and the segment that told it last.
     peer_window: u32,
+    peer_window_max: u32,
+    /// Up to here a segment has carried PSH.
+    pushed: u64,
     window_seq: u64,
     /// End of the last segment below the MSS (Minshall's rule for Nagle).
     small_end: u64,
@@ -199,6 +202,8 @@ impl Sender {
             fin_sent: false,
             peer_edge: 0,
             peer_window: 0,
+            peer_window_max: 0,
+            pushed: 0,
             window_seq: 0,
             small_end: 0,
             last_echo: 0,

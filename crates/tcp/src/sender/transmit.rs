@@ -256,8 +256,10 @@ impl Sender {
         self.window.last_sent_ms = now.ms;
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
-        if last {
+        // The end of what was written, and, for the receiver's sake, every half window.
+        if last || end > self.pushed + u64::from(self.peer_window_max / 2) {
             flags |= flag::PSH;
+            self.pushed = end;
         }
         if fin {
             flags |= flag::FIN;
