@@ -4,7 +4,7 @@
 mod path;
 
 use path::{millis, seconds, Fate, Path};
-use simnel_tcp::{CongestionControl, Config};
+use simnel_tcp::{Config, CongestionControl};
 
 /// Mean window in segments over `duration` seconds, after `warm_up` seconds.
 fn mean_window(congestion: CongestionControl, period: u64, rtt_ms: u64, run: (u64, u64)) -> f64 {

@@ -224,7 +224,9 @@ impl ReceiveWindow {
     pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers) -> u32 {
         let left = self.edge().saturating_sub(nxt) as u32;
         let room = self.room(nxt);
-        if room < self.clamp.min(self.buffer / 2) / 2 && self.free(self.unread(nxt)) < u64::from(self.clamp / 2) {
+        if room < self.clamp.min(self.buffer / 2) / 2
+            && self.free(self.unread(nxt)) < u64::from(self.clamp / 2)
+        {
             acks.leave_quick();
         }
         self.acked = nxt;

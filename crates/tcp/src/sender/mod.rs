@@ -159,6 +159,8 @@ pub(crate) fn initial_window(config: &Config) -> Window {
         paced: config.pacing == crate::config::Pacing::On,
         pacing_rate: congestion::UNPACED,
         burst_bytes: 65_536,
+        app_limited: false,
+        ignore_rates: false,
         phase: Phase::Open,
     }
 }

@@ -31,6 +31,8 @@ pub struct Direction {
     pub ns_per_byte: u64,
     /// Segments that may wait.
     pub limit: usize,
+    /// ECN-capable segments that find more than so many waiting are marked.
+    pub mark_above: usize,
     free_at: Time,
     /// Departures of what waits or is being sent.
     waiting: std::collections::VecDeque<Time>,
@@ -43,20 +45,29 @@ impl Direction {
             delay,
             ns_per_byte: 0,
             limit: usize::MAX,
+            mark_above: usize::MAX,
             free_at: Time::ZERO,
             waiting: Default::default(),
             dropped: 0,
         }
     }
 
+    /// Segments that wait or are being sent.
+    pub fn queued(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// When a segment that enters now arrives; None if the queue is full.
-    fn enter(&mut self, segment: &Segment, now: Time) -> Option<Time> {
+    fn enter(&mut self, segment: &mut Segment, now: Time) -> Option<Time> {
         while self.waiting.front().is_some_and(|departure| *departure <= now) {
             self.waiting.pop_front();
         }
         if self.waiting.len() > self.limit {
             self.dropped += 1;
             return None;
+        }
+        if self.waiting.len() > self.mark_above && segment.ecn != Ecn::NotEct {
+            segment.ecn = Ecn::Ce;
         }
         let bytes = u64::from(segment.wire_len()) + HEADERS;
         self.free_at = self.free_at.max(now) + Span(bytes * self.ns_per_byte);
@@ -143,7 +154,7 @@ impl<'t> Path<'t> {
         if fate == Fate::Drop {
             return;
         }
-        let Some(mut arrival) = direction.enter(&segment, self.now) else { return };
+        let Some(mut arrival) = direction.enter(&mut segment, self.now) else { return };
         match fate {
             Fate::Mark if segment.ecn != Ecn::NotEct => segment.ecn = Ecn::Ce,
             Fate::Late(by) => arrival += by,
