@@ -4,7 +4,7 @@ mod path;
 
 use path::{millis, seconds, Path};
 use simnel_core::time::{Span, Time};
-use simnel_tcp::{CongestionControl, Config, EcnMode, Pacing, SlowStartExit};
+use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 
 /// Nanoseconds a byte at 10 Mbit/s.
 const TEN_MBIT: u64 = 800;
@@ -24,7 +24,7 @@ fn run(config: &Config, limit: usize, mark_above: usize, from: u64, to: u64) -> 
     let (mut sum, mut count) = (0, 0);
     let mut time = seconds(from);
     while time < seconds(to) {
-        time = time + Span::from_millis(10);
+        time += Span::from_millis(10);
         path.run_until(time);
         sum += path.there.queued() as u64 * 1514 * TEN_MBIT;
         count += 1;

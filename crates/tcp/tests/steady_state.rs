@@ -1,5 +1,6 @@
 //! Long flows under exact periodic loss, against the formulas: Reno against Mathis et al. (1997),
-//! CUBIC against RFC 9438, section 5.1. Every `1/p`-th data segment is dropped; nothing else limits.
+//! CUBIC against RFC 9438, section 5.1. Every `1/p`-th data segment is dropped; nothing else
+//! limits.
 
 mod path;
 
@@ -54,7 +55,8 @@ fn cubic_follows_rfc_9438() {
             let window = mean_window(CongestionControl::Cubic, period, rtt_ms, run);
             let ratio = window / expected;
             println!(
-                "cubic 1/{period} {rtt_ms} ms: {window:.1} of cubic {cubic:.1} reno {reno:.1}: {ratio:.3}"
+                "cubic 1/{period} {rtt_ms} ms: {window:.1}; formulas: cubic {cubic:.1}, \
+                 reno {reno:.1}; {ratio:.3}"
             );
             // Windows of a dozen segments are beyond both formulas: recovery is no small part.
             if period >= 1_000 {

@@ -151,8 +151,8 @@ impl Bbr {
 
     /// Bytes per second of `rate` at `gain`, less the margin.
     fn bytes_per_second(rate: u32, gain: u32, mss: u32) -> u64 {
-        let bytes = u128::from(rate) * u128::from(mss) * u128::from(gain) >> GAIN_BITS;
-        (bytes * u128::from(10_000 * (100 - MARGIN_PERCENT)) >> RATE_BITS) as u64
+        let bytes = (u128::from(rate) * u128::from(mss) * u128::from(gain)) >> GAIN_BITS;
+        ((bytes * u128::from(10_000 * (100 - MARGIN_PERCENT))) >> RATE_BITS) as u64
     }
 
     fn start_pacing(&mut self, window: &Window) {

@@ -148,7 +148,7 @@ mod tests {
         for _ in 0..4 {
             control.on_sample(&mut window, &sample(220), &Now::default());
         }
-        for _ in 0..102 {
+        for _ in 0..90 {
             control.grow(&mut window, 1, &Now::default());
         }
         assert_eq!(window.cwnd, 100);

@@ -130,6 +130,12 @@ impl ReceiveWindow {
         self.acked + u64::from(self.offered)
     }
 
+    /// Nothing more may come until the application reads.
+    #[inline]
+    pub(crate) fn is_shut(&self, nxt: u64) -> bool {
+        !self.auto_read && self.edge() <= nxt
+    }
+
     /// Everything in order was read.
     #[inline]
     pub(crate) fn all_read(&self, nxt: u64) -> bool {

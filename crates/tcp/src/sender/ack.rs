@@ -459,7 +459,7 @@ impl Sender {
         self.rtt.update(rtt, self.window.una, self.window.nxt);
         self.window.srtt8_us = self.rtt.srtt8_us;
         self.window.min_rtt_us = self.rtt.min_us();
-        self.timers.rto_ticks = self.ticks.from_us(self.rtt.timeout_us().min(super::MAX_RTO_US));
+        self.timers.rto_ticks = self.ticks.covering(self.rtt.timeout_us().min(super::MAX_RTO_US));
         self.timers.backoff = 0;
         true
     }

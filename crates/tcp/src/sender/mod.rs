@@ -1,9 +1,10 @@
 //! The sending half of an endpoint.
 //!
 //! One struct, [`Sender`], and its behaviour by part: `ack` takes in acknowledgements, `recovery`
-//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO, tail
-//! loss probe and window probe, `transmit` says what leaves next. The state lives in `scoreboard`
-//! (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's `Window`.
+//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO,
+//! tail loss probe and window probe, `transmit` says what leaves next. The state lives in
+//! `scoreboard` (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's
+//! `Window`.
 //!
 //! The order of steps within an acknowledgement is Linux's: SACK, cumulative part, RTT, RACK, tail
 //! loss probe, phase, timers, window, and only then transmission, which the endpoint polls for.
@@ -172,8 +173,8 @@ impl Sender {
         let min_rto_us = config.min_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let initial_us = config.initial_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let settings = Settings {
-            min_rto_ticks: ticks.from_us(min_rto_us),
-            initial_rto_ticks: ticks.from_us(initial_us),
+            min_rto_ticks: ticks.covering(min_rto_us),
+            initial_rto_ticks: ticks.covering(initial_us),
             frto: config.frto,
             tail_loss_probe: config.tail_loss_probe,
             slow_start_after_idle: config.slow_start_after_idle,

@@ -81,6 +81,9 @@ impl Direction {
 /// A segment seen entering the path: from `a`?, time, segment.
 pub type Seen = (bool, Time, Segment);
 
+/// What decides on the fate of segments.
+pub type Decide<'t> = Box<dyn FnMut(u64, &Segment) -> Fate + 't>;
+
 pub struct Path<'t> {
     pub a: Endpoint,
     pub b: Endpoint,
@@ -88,7 +91,7 @@ pub struct Path<'t> {
     pub back: Direction,
     pub now: Time,
     /// Decides on each data segment of `a`: its number among these (from 1), and itself.
-    pub fate: Box<dyn FnMut(u64, &Segment) -> Fate + 't>,
+    pub fate: Decide<'t>,
     pub data_sent: u64,
     pub trace: Option<Vec<Seen>>,
     flying: BTreeMap<(Time, u64), (bool, Segment)>,
