@@ -134,8 +134,8 @@ fn a_probe_that_repairs_a_loss_reduces_the_window() {
          50 > data 0..10
          100 < ack 8
          200.1 > data 9..10         # two are out: 2 RTT
-         250 < ack 8 sack 9..10     # the probe arrived; 8, sent long before it, did not
-         250 > data 8..9
+         251 < ack 8 sack 9..10     # the probe arrived; 8, sent long before it, did not
+         251 > data 8..9
          300 < ack 10
          300 = reductions 1
          300 = timeouts 0",
@@ -367,10 +367,7 @@ fn fin_rides_on_the_last_segment() {
     let mut script = Script::new(&reno());
     script.endpoint.write(1460 * 2);
     script.endpoint.close();
-    script.play(
-        "51 < ack 0
-         51 > data 0..2 fin",
-    );
+    script.play("50 > data 0..2 fin");
 }
 
 #[test]
