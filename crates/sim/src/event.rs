@@ -111,11 +111,6 @@ impl Events {
         Some((time, Target::from_code(top as u64)))
     }
 
-    /// Events that were ever planned.
-    pub fn planned(&self) -> u64 {
-        self.sequence
-    }
-
     #[inline]
     fn sift_up(&mut self, entry: u128) {
         let mut at = self.heap.len() - 1;
@@ -171,7 +166,7 @@ mod tests {
             // Few distinct times, so that ties are common; bursts of pushes and of pops.
             if random.below(100) < 50 + 8 * u32::from(step % 1000 < 400) {
                 let time = now + u64::from(random.below(50));
-                model.insert((time, events.planned()), Target::App(step as u32));
+                model.insert((time, step), Target::App(step as u32));
                 events.push(Time(time), Target::App(step as u32));
             } else {
                 let until = now + u64::from(random.below(10));

@@ -108,8 +108,7 @@ mod tests {
 
     #[test]
     fn jitter_keeps_order_and_stays_in_range() {
-        let mut pipe =
-            Pipe::new((Span(1000), Span(500)), Rate::default(), false, Random::new(9));
+        let mut pipe = Pipe::new((Span(1000), Span(500)), Rate::default(), false, Random::new(9));
         let (mut last, mut spread) = (Time::ZERO, [false; 2]);
         for at in (0..1_000_000).step_by(400) {
             pipe.push(0, 1514, Time(at));
