@@ -8,4 +8,5 @@
 
 pub mod demo;
 pub mod golden;
+pub mod scenario;
 pub mod testbed;
