@@ -18,9 +18,16 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod clock;
 pub mod config;
+mod congestion;
 pub mod endpoint;
+mod gro;
+mod ranges;
+mod receiver;
 pub mod segment;
+mod sender;
+mod windowed;
 
 pub use config::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 pub use endpoint::{Endpoint, Events, State, Stats};
