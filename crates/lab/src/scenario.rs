@@ -9,11 +9,17 @@ use std::path::Path;
 use simnel_sim::Setup;
 
 mod build;
+mod capture;
 mod error;
+pub mod run;
+pub mod summary;
 mod text;
 mod values;
 
+pub use capture::Pcapng;
 pub use error::ScenarioError;
+pub use run::{run, Finished, Plan, Watch};
+pub use summary::Summary;
 
 /// A scenario that has been read.
 #[derive(Clone, Debug)]

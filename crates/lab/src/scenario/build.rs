@@ -67,8 +67,8 @@ pub(super) fn build(file: &text::File, directory: &Path) -> Result<Built> {
         None => [unsaid(), unsaid()],
     };
     let word = |word: &Option<Word>| word.as_ref().map(|word| word.get_ref().clone());
-    let rates = [word(&line.up), word(&line.down)]
-        .map(|rate| rate.filter(|rate| rate != "unlimited"));
+    let rates =
+        [word(&line.up), word(&line.down)].map(|rate| rate.filter(|rate| rate != "unlimited"));
     let setup = Setup { duration, warmup, lines, hosts: hosts.hosts, traffic, recording };
     Ok(Built { setup, qdisc, rates })
 }
@@ -201,8 +201,7 @@ struct Hosts {
 
 impl Hosts {
     fn new(entries: &[Spanned<text::Host>], rtt: Span) -> Result<Hosts> {
-        let mut hosts =
-            Hosts { hosts: Vec::new(), names: BTreeMap::new(), numbers: [0; 2] };
+        let mut hosts = Hosts { hosts: Vec::new(), names: BTreeMap::new(), numbers: [0; 2] };
         for entry in entries {
             hosts.add(entry.get_ref(), rtt)?;
         }
@@ -350,9 +349,18 @@ fn add_traffic(
                 name: unused(words.join(" "), all),
                 kind: kind.clone(),
                 direction: *direction,
-                pairs: pairs.iter().cycle().skip(class).step_by(several.max(1)).take(period).copied().collect(),
+                pairs: pairs
+                    .iter()
+                    .cycle()
+                    .skip(class)
+                    .step_by(several.max(1))
+                    .take(period)
+                    .copied()
+                    .collect(),
                 count: share as u32,
-                dscp: code_points.get(class).map_or(Ok(default_dscp(kind_word)), values::code_point)?,
+                dscp: code_points
+                    .get(class)
+                    .map_or(Ok(default_dscp(kind_word)), values::code_point)?,
                 start: values::time_or(&entry.start, Span::ZERO)?,
                 stagger: values::time_or(&entry.stagger, Span::ZERO)?,
                 stop: entry.stop.as_ref().map(values::time).transpose()?,
@@ -454,8 +462,7 @@ fn kind(entry: &text::Traffic) -> Result<KindOf> {
     })
 }
 
-const WEB_KEYS: &[&str] =
-    &["rate", "pages", "objects", "size", "spread", "think", "reading"];
+const WEB_KEYS: &[&str] = &["rate", "pages", "objects", "size", "spread", "think", "reading"];
 const DASH_KEYS: &[&str] = &["chunk", "ladder", "buffer", "prefill", "safety"];
 
 /// From one datagram to the next, so that payload, UDP and IP header make up the rate.
@@ -576,7 +583,8 @@ fn tcp(entry: &text::Traffic) -> Result<Config> {
     }
     config.nagle = entry.nagle.unwrap_or(config.nagle);
     config.delayed_ack = entry.delayed_ack.unwrap_or(config.delayed_ack);
-    let value = |place: &Option<Spanned<u8>>, default| place.as_ref().map_or(default, |v| *v.get_ref());
+    let value =
+        |place: &Option<Spanned<u8>>, default| place.as_ref().map_or(default, |v| *v.get_ref());
     config.tso_segments = value(&entry.tso, config.tso_segments).max(1);
     config.gro_segments = value(&entry.gro, config.gro_segments).max(1);
     if let Some(mtu) = &entry.mtu {
