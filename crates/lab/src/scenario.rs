@@ -11,6 +11,7 @@ use simnel_sim::Setup;
 mod build;
 mod capture;
 mod error;
+pub mod report;
 pub mod run;
 pub mod summary;
 mod text;
