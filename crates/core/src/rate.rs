@@ -58,7 +58,11 @@ pub struct ByteTime {
 impl ByteTime {
     /// Linux refuses to compute with less (facts A.3): 64 bytes a second.
     pub const MIN_RATE: u64 = 64;
-    /// Bits of `mult` that leave room for a super-packet of 2^19 bytes in 64 bits.
+    /// Longest packet: the 512 KiB of Linux's largest super-packets. On the line it may be longer:
+    /// each of its segments has headers, and cells, of its own.
+    pub const MOST_BYTES: u32 = 1 << 19;
+    /// Bits of `mult` that leave room for [`ByteTime::MOST_BYTES`] and a remainder in 64 bits; what
+    /// is longer takes 128.
     const EXACT_BITS: u32 = 44;
     /// Bits of `mult` in Linux's cake.
     const LINUX_BITS: u32 = 34;
@@ -94,15 +98,37 @@ impl ByteTime {
     /// Time of `bytes`, rounded down.
     #[inline]
     pub fn of(&self, bytes: u32) -> Span {
-        Span((u64::from(bytes) * self.mult) >> self.shift)
+        self.charge(bytes, &mut 0)
     }
 
-    /// Time of `bytes` for a clock that keeps `remainder` between calls (start it at zero).
+    /// Time of `bytes` for a clock that keeps `remainder` between calls. Start it at zero, and
+    /// again when the rate changes.
     #[inline]
     pub fn charge(&self, bytes: u32, remainder: &mut u64) -> Span {
+        if bytes > Self::MOST_BYTES {
+            return self.charge_long(bytes, remainder);
+        }
         let scaled = u64::from(bytes) * self.mult + *remainder;
         *remainder = scaled & self.carry;
         Span(scaled >> self.shift)
+    }
+
+    /// As [`ByteTime::charge`], for any number of bytes.
+    #[cold]
+    fn charge_long(&self, bytes: u32, remainder: &mut u64) -> Span {
+        let scaled = u128::from(bytes) * u128::from(self.mult) + u128::from(*remainder);
+        *remainder = scaled as u64 & self.carry;
+        Span((scaled >> self.shift) as u64)
+    }
+
+    /// How it rounds.
+    #[inline]
+    pub fn arithmetic(&self) -> Arithmetic {
+        if self.carry == 0 {
+            Arithmetic::Linux
+        } else {
+            Arithmetic::Exact
+        }
     }
 
     /// `(mult, shift)`: nanoseconds a byte times 2^shift.
@@ -143,6 +169,27 @@ mod tests {
             let ideal = (u128::from(bytes) * 1_000_000_000 / u128::from(rate.0)) as u64;
             // The reciprocal has 43 significant bits at least.
             assert!(clock.abs_diff(ideal) <= 1 + (ideal >> 43), "{bits}: {clock} against {ideal}");
+        }
+    }
+
+    #[test]
+    fn any_length_takes_its_time_at_any_rate() {
+        const MOST: u32 = ByteTime::MOST_BYTES;
+        for rate in (0..64).map(|shift| u64::MAX >> shift).chain([1, 64, 8_000, 12_500_000_000]) {
+            let conversion = ByteTime::new(Rate(rate), Arithmetic::Exact);
+            let (mut clock, mut remainder, mut bytes) = (0u64, 0, 0u64);
+            for length in [0, 1, MOST - 1, MOST, MOST + 1, 2 * MOST, 41 << 20, u32::MAX] {
+                let before = clock;
+                clock += conversion.charge(length, &mut remainder).0;
+                bytes += u64::from(length);
+                let least = u128::from(length) * 1_000_000_000 / u128::from(rate.max(64));
+                assert!(clock - before >= (least - (least >> 43)).saturating_sub(1) as u64);
+                assert!((clock - before).abs_diff(conversion.of(length).0) <= 1);
+            }
+            let ideal = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(64));
+            let off = u128::from(clock).abs_diff(ideal);
+            assert!(off <= 1 + (ideal >> 43), "{rate}: {clock} against {ideal}");
+            ByteTime::new(Rate(rate), Arithmetic::Linux).of(u32::MAX);
         }
     }
 

@@ -49,6 +49,7 @@ impl Rotation {
     }
 
     /// True if no flow is waiting.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.first == NIL
     }
@@ -62,6 +63,17 @@ impl Rotation {
             last => flows[last as usize].links().next = flow,
         }
         self.last = flow;
+    }
+
+    /// Takes `flow`, which must be the first, out of the rotation.
+    #[inline(always)]
+    pub fn remove_first<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        debug_assert_eq!(self.first, flow, "another flow comes first");
+        self.first = flows[flow as usize].links().next;
+        match self.first {
+            NIL => self.last = NIL,
+            first => flows[first as usize].links().previous = NIL,
+        }
     }
 
     /// Takes `flow`, which must be in this rotation, out of it.
@@ -105,7 +117,7 @@ mod tests {
         rotation.push(&mut flows, 2);
         let mut order = Vec::new();
         while let Some(first) = rotation.first() {
-            rotation.remove(&mut flows, first);
+            rotation.remove_first(&mut flows, first);
             order.push(first);
         }
         assert_eq!(order, [1, 3, 2]);
