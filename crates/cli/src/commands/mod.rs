@@ -20,6 +20,7 @@ mod down;
 mod link;
 mod man;
 mod show;
+mod sim;
 mod up;
 
 /// What to do.
@@ -32,6 +33,7 @@ pub enum Command {
     Show(show::Args),
     Link(link::Args),
     Demo(demo::Args),
+    Sim(sim::Args),
     Bench(bench::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
@@ -42,6 +44,7 @@ impl Command {
     /// Does it. The exit status is 1 where a check that was asked for failed.
     pub fn run(self, out: &mut dyn Write) -> miette::Result<ExitCode> {
         match self {
+            Command::Sim(args) => sim::run(&args, out),
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),
