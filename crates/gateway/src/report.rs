@@ -7,7 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, PieStats, RedStats, Snapshot, TinStats, Totals, MAX_TINS,
+    CakeStats, CodelStats, Detail, HtbStats, PieStats, RedStats, Snapshot, TinStats, Totals,
+    MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -60,6 +61,13 @@ enum DetailForm {
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
+    Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "HtbStats")]
+struct HtbStatsForm {
+    direct_packets: u32,
 }
 
 #[derive(Serialize, Deserialize)]

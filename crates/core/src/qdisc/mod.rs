@@ -23,6 +23,7 @@ pub(crate) mod child;
 pub mod codel;
 pub mod delay;
 pub mod fifo;
+pub mod htb;
 pub mod line;
 pub mod pie;
 pub mod red;
@@ -192,6 +193,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }
