@@ -5,10 +5,11 @@
 //! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
 use serde_json::Value;
-use simnel_core::qdisc::{fifo, Backlog, DropReason};
+use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
 use simnel_core::rate::Rate;
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, HtbStats, PieStats, RedStats, Snapshot, TinStats, Totals,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
+    Totals,
 };
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
@@ -29,9 +30,10 @@ const WE_ALSO_TAKE: &[&str] = &["pfifo limit 10p", "pie limit 100p", "codel limi
 const DRIFTS: &[&str] = &["pie target 100us", "tbf "];
 
 /// True if what `tc` printed for `words` would print otherwise if it was read: CoDel's units of
-/// 1024 ns do not fit microseconds.
+/// 1024 ns do not fit microseconds, and fq_codel's `noecn` is not printed, though not the default.
 fn drifts(words: &str, text: &str) -> bool {
     DRIFTS.iter().any(|start| words.starts_with(start))
+        || text.contains("codel ") && (text.contains("us ") || words.contains("noecn"))
         || text.contains("codel ") && text.contains("us ")
 }
 
@@ -157,6 +159,22 @@ fn codel(qdisc: &Value) -> CodelStats {
     }
 }
 
+fn fq_codel(qdisc: &Value) -> FqCodelStats {
+    let n = |key| number(qdisc, key).try_into().unwrap();
+    let rare = |key| qdisc[key].as_u64().unwrap_or(0).try_into().unwrap();
+    FqCodelStats {
+        max_packet: n("maxpacket"),
+        drop_overlimit: n("drop_overlimit"),
+        ecn_mark: n("ecn_mark"),
+        ce_mark: rare("ce_mark"),
+        new_flow_count: n("new_flow_count"),
+        new_flows_len: n("new_flows_len"),
+        old_flows_len: n("old_flows_len"),
+        memory_used: rare("memory_used"),
+        drop_overmemory: rare("drop_overmemory"),
+    }
+}
+
 fn snapshot(qdisc: &Value) -> Snapshot {
     let n = |key| number(qdisc, key);
     let mut totals = Totals {
@@ -169,6 +187,7 @@ fn snapshot(qdisc: &Value) -> Snapshot {
     let detail = match qdisc["kind"].as_str() {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("codel") => Detail::Codel(codel(qdisc)),
+        Some("fq_codel") => Detail::FqCodel(fq_codel(qdisc)),
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
         Some("htb") => Detail::Htb(HtbStats {
@@ -206,7 +225,7 @@ fn with_limit(mut config: Config, qdisc: &Value) -> Config {
         }
         _ => {}
     }
-    config
+    config.resolved(&Device::default())
 }
 
 /// The recording kernel counted 100 jiffies a second, and `pie` its period in jiffies.
@@ -312,7 +331,7 @@ fn statistics_as_recorded() {
             let asked = words.split(", ").next().unwrap();
             let text_words = if drifts(words, text) { asked.into() } else { options(text) };
             let config = tc::parse(&text_words).unwrap_or_else(|e| panic!("{text}: {e}"));
-            let config = with_rate(config, qdisc);
+            let config = with_rate(config.resolved(&Device::default()), qdisc);
             let snapshot = snapshot(qdisc);
             backlogged += usize::from(snapshot.backlog.packets > 0);
             marked += usize::from(text.lines().any(|line| {

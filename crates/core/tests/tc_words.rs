@@ -116,6 +116,7 @@ fn every_keyword_in_the_tables_is_read() {
                 (_, "queues") => "64",
                 ("bulk|active", _) => "active",
                 ("ethernet|atm|adsl", _) => "atm",
+                ("VALUE/MASK", _) => "0x1/0x3",
                 _ => "20",
             };
             let first = match discipline.name {

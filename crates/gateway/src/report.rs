@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, HtbStats, PieStats, RedStats, Snapshot, TinStats, Totals,
-    MAX_TINS,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
+    Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -59,6 +59,7 @@ enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
+    FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
     Htb(#[serde(with = "HtbStatsForm")] HtbStats),
@@ -91,6 +92,20 @@ struct CodelStatsForm {
     ecn_mark: u32,
     drop_overlimit: u32,
     ce_mark: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FqCodelStats")]
+struct FqCodelStatsForm {
+    max_packet: u32,
+    drop_overlimit: u32,
+    ecn_mark: u32,
+    ce_mark: u32,
+    new_flow_count: u32,
+    new_flows_len: u32,
+    old_flows_len: u32,
+    memory_used: u32,
+    drop_overmemory: u32,
 }
 
 #[derive(Serialize, Deserialize)]

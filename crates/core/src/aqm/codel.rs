@@ -177,11 +177,13 @@ impl Codel {
         } else {
             verdict = self.above_target(law, counters, packet, now);
         }
-        if sojourn > law.ce_threshold && verdict != Verdict::Drop && law.is_selected(packet) {
-            if packet.mark_ce() {
-                counters.ce_marks += 1;
-                verdict = Verdict::Marked;
-            }
+        if sojourn > law.ce_threshold
+            && verdict != Verdict::Drop
+            && law.is_selected(packet)
+            && packet.mark_ce()
+        {
+            counters.ce_marks += 1;
+            verdict = Verdict::Marked;
         }
         verdict
     }

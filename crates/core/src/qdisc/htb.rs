@@ -318,9 +318,10 @@ impl Htb {
 
 impl Qdisc for Htb {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.now = now;
         self.totals.enqueued_packets += 1;
+        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
         self.place(packet, now, owner);
     }
 

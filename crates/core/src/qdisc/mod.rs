@@ -23,8 +23,10 @@ pub(crate) mod child;
 pub mod codel;
 pub mod delay;
 pub mod fifo;
+pub mod fq_codel;
 pub mod htb;
 pub mod line;
+pub mod many;
 pub mod pie;
 pub mod red;
 pub mod single;
@@ -191,6 +193,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),

@@ -8,6 +8,7 @@ use crate::arena::{Arena, List};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner};
 use crate::tc::stats::Totals;
+use crate::time::Time;
 
 /// Slots that a discipline has at most, whatever its limit says: 64 MiB of descriptors, as many as
 /// [`super::fifo::MAX_PACKETS`].
@@ -92,6 +93,56 @@ impl Store {
         Ok(())
     }
 
+    /// As [`Store::insert`], with `enqueued` set on the way.
+    #[inline]
+    pub fn insert_at(
+        &mut self,
+        queue: &mut Queue,
+        packet: Packet,
+        now: Time,
+    ) -> Result<(), Packet> {
+        let (len, truesize) = (u64::from(packet.len), u64::from(packet.truesize));
+        self.arena.push_at(&mut queue.packets, packet, now)?;
+        queue.bytes += len;
+        self.bytes += len;
+        self.memory += truesize;
+        Ok(())
+    }
+
+    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and changed
+    /// there. [`Store::send`] or [`Store::discard`] must follow.
+    #[inline]
+    pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
+        let slot = self.arena.detach(&mut queue.packets)?;
+        let packet = self.arena.get(slot);
+        let (len, truesize) = (u64::from(packet.len), u64::from(packet.truesize));
+        queue.bytes -= len;
+        self.bytes -= len;
+        self.memory -= truesize;
+        Some(slot)
+    }
+
+    /// The packet in `slot`.
+    #[inline]
+    pub fn packet_mut(&mut self, slot: u32) -> &mut Packet {
+        self.arena.get_mut(slot)
+    }
+
+    /// Sends the packet that was detached into `slot`.
+    #[inline]
+    pub fn send(&mut self, slot: u32) -> Packet {
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(self.arena.get(slot).len);
+        self.arena.take(slot)
+    }
+
+    /// Gives up the packet that was detached into `slot`.
+    #[cold]
+    pub fn discard(&mut self, slot: u32, reason: DropReason, owner: &mut dyn PacketOwner) {
+        let packet = self.arena.take(slot);
+        self.give_up(packet, reason, owner);
+    }
+
     /// Takes the first packet of `queue`.
     #[inline]
     pub fn take(&mut self, queue: &mut Queue) -> Option<Packet> {
@@ -159,4 +210,18 @@ impl Store {
         }
         self.arena = arena;
     }
+}
+
+/// The queue with most bytes, the first of them; none if all are empty. Looks at all.
+#[cold]
+pub(crate) fn longest<'a>(queues: impl Iterator<Item = &'a Queue>) -> Option<u32> {
+    let (mut most, mut index) = (0, None);
+    for (n, queue) in (0..).zip(queues) {
+        // A packet may have no bytes, but not be overlooked for that.
+        let weight = if queue.is_empty() { 0 } else { queue.bytes + 1 };
+        if weight > most {
+            (most, index) = (weight, Some(n));
+        }
+    }
+    index
 }

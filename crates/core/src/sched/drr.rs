@@ -11,7 +11,7 @@
 //! flow's deficit grows.
 
 use super::rotation::Rotation;
-use super::{Scheduled, Standing};
+use super::{Scheduled, Standing, MOST_BYTES};
 
 /// Flows with packets, in order of service.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,16 +20,18 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// Puts `flow` at the end with one quantum, unless it is active already.
+    /// Puts `flow` at the end with one quantum, unless it is active already; says whether it was
+    /// not.
     #[inline]
-    pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) {
+    pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
         let account = flows[flow as usize].account();
         if account.standing != Standing::Idle {
-            return;
+            return false;
         }
         account.standing = Standing::Old;
         account.open(quantum);
         self.active.push(flows, flow);
+        true
     }
 
     /// Takes `flow` out, if it is in; its deficit is lost.
@@ -53,13 +55,13 @@ impl Drr {
         loop {
             let first = self.active.first()?;
             let flow = &mut flows[first as usize];
-            let needed = i64::from(head(flow));
-            if needed <= i64::from(flow.account().deficit) {
+            let needed = head(flow).min(MOST_BYTES);
+            if flow.account().covers(needed) {
                 return Some(first);
             }
             let quantum = quantum(flow).max(1);
             // A flow that is alone would come round until it can pay.
-            let short = needed - i64::from(flow.account().deficit);
+            let short = i64::from(needed) - i64::from(flow.account().deficit);
             if self.active.is_only(first) && short > i64::from(quantum) {
                 let rounds = (short / i64::from(quantum)) as u32;
                 flow.account().credit(quantum.saturating_mul(rounds));

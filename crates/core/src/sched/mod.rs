@@ -7,13 +7,20 @@
 //!   which a flow may run into debt by one packet, which needs no look at the packet;
 //! * [`sparse`]: DRR++, where flows without a standing queue go first;
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
+//!
+//! [`sharing`] is any of them, behind one interface.
 
 use rotation::{Linked, Links};
 
 pub mod drr;
 pub mod rotation;
 pub mod savings;
+pub mod sharing;
 pub mod sparse;
+
+/// Longest packet that is paid for in full: the 512 KiB of Linux's largest super-packets. A length
+/// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.
+pub const MOST_BYTES: u32 = 1 << 19;
 
 /// Which list of its scheduler a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +73,13 @@ impl Account {
     /// Takes the bytes of a packet that was sent.
     #[inline]
     pub fn charge(&mut self, len: u32) {
-        self.deficit = self.deficit.saturating_sub_unsigned(len);
+        self.deficit = self.deficit.saturating_sub_unsigned(len.min(MOST_BYTES));
+    }
+
+    /// True if a packet of `len` bytes can be paid for.
+    #[inline]
+    pub fn covers(&self, len: u32) -> bool {
+        i64::from(len.min(MOST_BYTES)) <= i64::from(self.deficit)
     }
 
     /// Starts anew with one quantum.

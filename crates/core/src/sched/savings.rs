@@ -110,7 +110,7 @@ impl Savings {
     #[inline]
     fn classify(&self, account: &mut Account, head: Option<u32>) -> Standing {
         match head {
-            Some(len) if i64::from(len) <= i64::from(account.deficit) => Standing::Eligible,
+            Some(len) if account.covers(len) => Standing::Eligible,
             None if account.deficit >= self.limit => {
                 account.deficit = self.limit;
                 Standing::Fresh

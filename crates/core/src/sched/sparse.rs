@@ -35,18 +35,25 @@ impl Sparse {
         true
     }
 
-    /// The flow whose turn it is. Old debts are paid on the way.
+    /// The flow whose turn it is. Old debts are paid on the way. `quantum` gives a flow's quantum,
+    /// above zero.
     #[inline]
-    pub fn choose<F: Scheduled>(&mut self, flows: &mut [F], quantum: u32) -> Option<u32> {
+    pub fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
         loop {
             let (first, is_new) = match self.new.first() {
                 Some(first) => (first, true),
                 None => (self.old.first()?, false),
             };
-            let account = flows[first as usize].account();
-            if account.deficit > 0 {
+            let flow = &mut flows[first as usize];
+            if flow.account().deficit > 0 {
                 return Some(first);
             }
+            let quantum = quantum(flow).max(1);
+            let account = flow.account();
             account.credit(quantum);
             if is_new {
                 account.standing = Standing::Old;
@@ -99,18 +106,18 @@ mod tests {
         assert!(!sparse.activate(&mut flows, 0, 1000));
         flows[0].0.charge(1000);
         // Flow 0 is in `old` now; flow 1 is still new, and so is flow 2.
-        assert_eq!(sparse.choose(&mut flows, 1000), Some(1));
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(1));
         sparse.activate(&mut flows, 2, 1000);
-        assert_eq!(sparse.choose(&mut flows, 1000), Some(1));
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(1));
         flows[1].0.charge(1500);
-        assert_eq!(sparse.choose(&mut flows, 1000), Some(2));
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(2));
         flows[2].0.charge(999);
-        assert_eq!(sparse.choose(&mut flows, 1000), Some(2));
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(2));
         // Found empty, it may not come back as new before flows 0 and 1 had their turns.
         sparse.found_empty(&mut flows, 2);
         assert_eq!(flows[2].0.standing, Standing::Old);
         assert!(!sparse.activate(&mut flows, 2, 1000));
-        assert_eq!(sparse.choose(&mut flows, 1000), Some(0));
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(0));
         assert_eq!(flows[0].0.deficit, 1000);
     }
 
@@ -120,7 +127,7 @@ mod tests {
         let mut sparse = Sparse::default();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
-        assert_eq!(sparse.choose(&mut flows, 1000), None);
+        assert_eq!(sparse.choose(&mut flows, |_| 1000), None);
         assert!(sparse.activate(&mut flows, 0, 1000));
     }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, fifo, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue whose standing delay CoDel keeps short",
         keywords: codel::KEYWORDS,
         parse: codel::parse,
+    },
+    Discipline {
+        name: "fq_codel",
+        about: "fair queues whose standing delay CoDel keeps short",
+        keywords: fq_codel::KEYWORDS,
+        parse: fq_codel::parse,
     },
     Discipline {
         name: "pie",

@@ -12,6 +12,7 @@ mod codel;
 mod delay;
 mod error;
 mod fifo;
+mod fq_codel;
 mod grammar;
 mod htb;
 mod json;
@@ -33,7 +34,7 @@ pub use json::Json;
 pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
 pub use units::Digits;
 
-use crate::qdisc;
+use crate::qdisc::{self, Device};
 
 /// A discipline with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `codel`: one queue under CoDel.
     Codel(qdisc::codel::Params),
+    /// `fq_codel`: many queues, each under CoDel.
+    FqCodel(qdisc::fq_codel::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
@@ -57,4 +60,18 @@ pub enum Config {
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
     Htb(qdisc::htb::Params),
+}
+
+impl Config {
+    /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
+    pub fn resolved(mut self, device: &Device) -> Config {
+        match &mut self {
+            Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            _ => {}
+        }
+        self
+    }
 }

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -59,6 +59,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
         Config::Codel(_) => "codel",
+        Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
         Config::Tbf(_) => "tbf",
@@ -78,6 +79,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
         Config::Codel(params) => codel::write_words(params, digits, out),
+        Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
@@ -153,6 +155,7 @@ fn write_statistics(
             out.write_char('\n')?;
         }
         (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
+        (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         _ => {}
@@ -200,6 +203,7 @@ pub fn show_json(
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
             Config::Codel(params) => codel::write_json(params, &mut json)?,
+            Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
@@ -233,6 +237,7 @@ fn write_statistics_json(
     match (&snapshot.detail, config) {
         (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
         (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
+        (Detail::FqCodel(stats), _) => fq_codel::write_statistics_json(stats, json)?,
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }

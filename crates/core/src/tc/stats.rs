@@ -52,6 +52,8 @@ pub enum Detail {
     Cake(CakeStats),
     /// CoDel's.
     Codel(CodelStats),
+    /// FQ-CoDel's.
+    FqCodel(FqCodelStats),
     /// PIE's.
     Pie(PieStats),
     /// RED's.
@@ -100,6 +102,29 @@ pub struct CodelStats {
     pub drop_overlimit: u32,
     /// Packets marked by `ce_threshold`.
     pub ce_mark: u32,
+}
+
+/// FQ-CoDel's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FqCodelStats {
+    /// Largest packet seen, in bytes.
+    pub max_packet: u32,
+    /// Packets dropped because packets or memory were at their limit.
+    pub drop_overlimit: u32,
+    /// Packets marked by the control law.
+    pub ecn_mark: u32,
+    /// Packets marked by `ce_threshold`.
+    pub ce_mark: u32,
+    /// Times that a flow which had been idle came back.
+    pub new_flow_count: u32,
+    /// Flows without a standing queue (with savings: flows that can pay).
+    pub new_flows_len: u32,
+    /// Flows with a standing queue (with savings: flows that collect).
+    pub old_flows_len: u32,
+    /// Bytes of `truesize` queued.
+    pub memory_used: u32,
+    /// Packets dropped because memory was at its limit.
+    pub drop_overmemory: u32,
 }
 
 /// PIE's own counters and state.
