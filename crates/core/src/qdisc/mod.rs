@@ -24,6 +24,7 @@ pub mod codel;
 pub mod delay;
 pub mod fifo;
 pub mod fq_codel;
+pub mod htb;
 pub mod line;
 pub mod many;
 pub mod pie;
@@ -195,6 +196,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }
