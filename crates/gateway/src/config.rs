@@ -196,6 +196,18 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_manual_is_understood() {
+        let manual = include_str!("../../../docs/OPERATING.md");
+        let example = manual.split("```").nth(1).and_then(|text| text.strip_prefix("toml"));
+        let all = parse(example.unwrap()).unwrap();
+        let words = |config: &Option<Config>| config.map(|config| config.to_string());
+        assert_eq!(all.len(), 2);
+        assert!(words(&all[0].download).unwrap().contains(" ingress"));
+        assert!(words(&all[1].upload).unwrap().contains("besteffort"));
+        assert_eq!(all[1].download, None);
+    }
+
+    #[test]
     fn errors_name_the_key_the_line_or_the_interface() {
         let error = |text: &str| parse(text).unwrap_err();
         let unknown = error("[[interface]]\nname = \"eth0\"\nuplaod = \"1mbit\"\n");
