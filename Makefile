@@ -26,8 +26,8 @@ lint: setup ## format and lints only
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-fuzz: setup ## bounded fuzzing
-	@scripts/fuzz.sh
+fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
+	@scripts/fuzz.sh $(or $(SECONDS),60)
 
 clean: ## remove everything that was built
 	cargo clean

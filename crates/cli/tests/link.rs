@@ -140,7 +140,7 @@ fn rate_and_delay_are_as_set() {
         return;
     };
     let line = line(BITS, Span::from_millis(10), 100);
-    let stats = home_line(&home, [line, line], || {
+    let stats = home_line(&home, [line.clone(), line], || {
         // Twice the delay, and 214 bytes at 20 Mbit/s each way (86 µs).
         let ideal = Duration::from_micros(20_000 + 2 * 86);
         within_three_tries(|| delay_is_right(&home, ideal));
@@ -179,7 +179,7 @@ fn offloaded(tagged: bool) -> Result<(Testbed, [Namespace; 3]), TestbedError> {
 fn bulk_through(tagged: bool, line: Config, seconds: u64) -> Option<(u64, [DirectionStats; 2])> {
     let (_testbed, [a, middle, b]) = or_skip("offloads", offloaded(tagged))?;
     let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
-    let (rate, stats) = with_link(&middle, ["left", "right"], [line, line], || {
+    let (rate, stats) = with_link(&middle, ["left", "right"], [line.clone(), line], || {
         let bulk =
             Connections::open(&a, &b, [10, 78, 0, 1].into(), options).unwrap().start().unwrap();
         thread::sleep(SETTLE);
@@ -197,7 +197,7 @@ fn super_packets_pass_and_are_charged_by_segment() {
     let bits = 100_000_000;
     let line = line(bits, Span::from_millis(1), 1000);
     within_three_tries(|| {
-        let Some((rate, stats)) = bulk_through(false, line, 3) else { return true };
+        let Some((rate, stats)) = bulk_through(false, line.clone(), 3) else { return true };
         let ideal = bits as f64 * 1448.0 / 1514.0;
         println!("goodput {:.4} of ideal", rate as f64 / ideal);
         let mean = stats[0].received_bytes / stats[0].received_packets;
@@ -212,7 +212,7 @@ fn vlan_tags_survive_with_super_packets() {
     let bits = 100_000_000;
     let line = line(bits, Span::from_millis(1), 1000);
     within_three_tries(|| {
-        let Some((rate, _)) = bulk_through(true, line, 2) else { return true };
+        let Some((rate, _)) = bulk_through(true, line.clone(), 2) else { return true };
         let ideal = bits as f64 * 1448.0 / 1518.0;
         (rate as f64 / ideal - 1.0).abs() < 0.02
     });
@@ -232,7 +232,12 @@ fn a_removed_interface_ends_the_link_with_its_name() {
     let _alone = alone();
     let Some((_testbed, [a, middle, _])) = or_skip("removal", offloaded(false)) else { return };
     let line = line(0, Span::ZERO, 100);
-    let settings = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let settings = LinkSettings {
+        a: "left".into(),
+        b: "right".into(),
+        a_to_b: line.clone(),
+        b_to_a: line.clone(),
+    };
     let stop = AtomicBool::new(false);
     let error = thread::scope(|scope| {
         let run = || Link::new(settings).unwrap().run(&stop).unwrap_err();
@@ -242,7 +247,8 @@ fn a_removed_interface_ends_the_link_with_its_name() {
         link.join().unwrap()
     });
     assert!(error.to_string().starts_with("left: "), "{error}");
-    let none = LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line, b_to_a: line };
+    let none =
+        LinkSettings { a: "left".into(), b: "right".into(), a_to_b: line.clone(), b_to_a: line };
     let error = middle.enter(|| Link::new(none).unwrap_err()).unwrap();
     assert!(error.to_string().contains("no interface `left`"), "{error}");
 }

@@ -46,7 +46,9 @@ impl Framing {
     /// Bytes on the line of a frame whose [`Framing::network_len`] is `len`.
     #[inline]
     pub fn wire_len(&self, len: u32) -> u32 {
-        let len = len.saturating_add_signed(i32::from(self.overhead)).max(u32::from(self.mpu));
+        let least = i64::from(self.mpu);
+        let len = (i64::from(len) + i64::from(self.overhead)).clamp(least, i64::from(u32::MAX));
+        let len = len as u32;
         match self.cells {
             Cells::None => len,
             Cells::Atm => len.div_ceil(48).saturating_mul(53),
@@ -57,21 +59,22 @@ impl Framing {
     /// Bytes on the line of `packet`. A super-packet is charged for each of its segments.
     #[inline]
     pub fn charge(&self, packet: &Packet) -> u32 {
-        let offset = packet.network_offset;
-        if packet.segments() <= 1 {
-            return self.wire_len(self.network_len(packet.len, offset));
+        if packet.segments() > 1 {
+            return self.charge_segments(packet);
         }
-        let (full, last) = segment_lengths(packet);
-        let per_segment = |len| self.wire_len(self.network_len(len, offset));
-        per_segment(full).saturating_mul(packet.segments() - 1).saturating_add(per_segment(last))
+        self.wire_len(self.network_len(packet.len, packet.network_offset))
     }
-}
 
-/// Lengths of a full segment and of the last one of a super-packet, headers included.
-pub fn segment_lengths(packet: &Packet) -> (u32, u32) {
-    let payload = u32::from(packet.gso_size);
-    let full = payload + u32::from(packet.header_len);
-    (full, packet.len.saturating_sub(payload * (packet.segments() - 1)))
+    /// Charges every segment of a super-packet, of which there are no more than its length has room
+    /// for: with 512 KiB in segments of one byte, less than 48 MiB on any line.
+    fn charge_segments(&self, packet: &Packet) -> u32 {
+        let payload = u32::from(packet.gso_size).max(1);
+        let full_segments = (packet.segments() - 1).min(packet.len.saturating_sub(1) / payload);
+        let full = payload + u32::from(packet.header_len);
+        let last = packet.len - full_segments * payload;
+        let per_segment = |len| self.wire_len(self.network_len(len, packet.network_offset));
+        per_segment(full).saturating_mul(full_segments).saturating_add(per_segment(last))
+    }
 }
 
 #[cfg(test)]
@@ -100,5 +103,21 @@ mod tests {
         (packet.gso_size, packet.gso_segs, packet.header_len) = (1448, 4, 66);
         let single = |len| dsl.charge(&Packet::new(0, len));
         assert_eq!(dsl.charge(&packet), 3 * single(1514) + single(166));
+    }
+
+    #[test]
+    fn a_super_packet_has_no_more_segments_than_bytes() {
+        let mut dsl = Framing { compensate: true, overhead: 32, mpu: 0, cells: Cells::Atm };
+        let mut packet = Packet::new(0, 66 + 2 * 48);
+        (packet.gso_size, packet.gso_segs, packet.header_len) = (48, u16::MAX, 66);
+        // Three full ones (the third has the first bytes of headers for payload) and a last one.
+        assert_eq!(dsl.charge(&packet), 3 * 3 * 53 + 53);
+        (packet.len, packet.gso_size) = (0, 0);
+        assert_eq!(dsl.charge(&packet), 53);
+        // As many cells as there can be.
+        dsl.overhead = 256;
+        packet = Packet { len: 1 << 19, gso_size: 1, header_len: 255, ..packet };
+        packet.network_offset = 0;
+        assert!((1 << 25..48 << 20).contains(&dsl.charge(&packet)));
     }
 }

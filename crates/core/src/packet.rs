@@ -105,6 +105,9 @@ pub enum Ecn {
 }
 
 /// One packet, as a discipline sees it: 64 bytes.
+///
+/// What a discipline writes while it queues the packet lies together in one 16-byte quarter: a copy
+/// made soon after then waits for that quarter only, not for all of the line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Packet {
@@ -113,8 +116,6 @@ pub struct Packet {
     /// Keyed hash of addresses, protocol and ports: the packet's flow. The low 32 bits pick the
     /// queue; all 64 tell whether two packets are of the same connection.
     pub flow: u64,
-    /// When the packet entered its present discipline. Written by `enqueue`.
-    pub enqueued: Time,
     /// Keyed hash of the source address (of its prefix, if so configured); zero if not IP.
     pub src_host: u32,
     /// Keyed hash of the destination address; zero if not IP.
@@ -123,9 +124,13 @@ pub struct Packet {
     pub len: u32,
     /// Memory that the owner spends on the packet in bytes, for memory limits.
     pub truesize: u32,
+    /// When the packet entered its present discipline. Written by `enqueue`.
+    pub enqueued: Time,
     /// Bytes that the packet occupies on the wire, framing included. Written by shaping
     /// disciplines.
     pub adj_len: u32,
+    /// The next packet in whatever list the arena keeps this one in.
+    pub(crate) next: Link,
     /// The firewall mark.
     pub mark: u32,
     /// Priority or class in `tc`'s `major:minor` form, 0 if none.
@@ -142,8 +147,6 @@ pub struct Packet {
     pub tos: u8,
     /// What is known of the headers.
     pub flags: Flags,
-    /// The next packet in whatever list the arena keeps this one in.
-    pub(crate) next: Link,
 }
 
 const _: () = assert!(core::mem::size_of::<Packet>() == 64);

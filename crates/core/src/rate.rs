@@ -58,7 +58,11 @@ pub struct ByteTime {
 impl ByteTime {
     /// Linux refuses to compute with less (facts A.3): 64 bytes a second.
     pub const MIN_RATE: u64 = 64;
-    /// Bits of `mult` that leave room for a super-packet of 2^19 bytes in 64 bits.
+    /// Longest packet: the 512 KiB of Linux's largest super-packets. On the line it may be longer:
+    /// each of its segments has headers, and cells, of its own.
+    pub const MOST_BYTES: u32 = 1 << 19;
+    /// Bits of `mult` that leave room for [`ByteTime::MOST_BYTES`] and a remainder in 64 bits; what
+    /// is longer takes 128.
     const EXACT_BITS: u32 = 44;
     /// Bits of `mult` in Linux's cake.
     const LINUX_BITS: u32 = 34;
@@ -70,15 +74,7 @@ impl ByteTime {
         }
         let rate = rate.0.max(Self::MIN_RATE);
         match arithmetic {
-            Arithmetic::Exact => {
-                let mut shift = 63;
-                let scaled =
-                    |shift| ((1_000_000_000u128 << shift) + rate as u128 / 2) / rate as u128;
-                while scaled(shift) >> Self::EXACT_BITS != 0 {
-                    shift -= 1;
-                }
-                ByteTime { mult: scaled(shift) as u64, shift, carry: (1 << shift) - 1 }
-            }
+            Arithmetic::Exact => ByteTime::exact(rate),
             Arithmetic::Linux => {
                 let mut mult = (1_000_000_000u64 << Self::LINUX_BITS) / rate;
                 let mut shift = Self::LINUX_BITS;
@@ -91,18 +87,64 @@ impl ByteTime {
         }
     }
 
+    fn exact(rate: u64) -> ByteTime {
+        let mut shift = 63;
+        let scaled = |shift| ((1_000_000_000u128 << shift) + rate as u128 / 2) / rate as u128;
+        while scaled(shift) >> Self::EXACT_BITS != 0 {
+            shift -= 1;
+        }
+        ByteTime { mult: scaled(shift) as u64, shift, carry: (1 << shift) - 1 }
+    }
+
+    /// As [`ByteTime::new`], for the shapers of Linux that have a rate table (`tbf`, `htb`): their
+    /// reciprocals have 32 bits, and there is no lowest rate but one byte a second.
+    pub fn of_bucket(rate: Rate, arithmetic: Arithmetic) -> ByteTime {
+        let rate = rate.0.max(1);
+        match arithmetic {
+            Arithmetic::Exact => ByteTime::exact(rate),
+            Arithmetic::Linux => {
+                let scaled = |shift: u32| (1_000_000_000u128 << shift) / u128::from(rate);
+                let full = |shift: &u32| scaled(*shift) >> 31 != 0 || 30 + *shift > 63;
+                let shift = (0..34).find(full).unwrap_or(34);
+                ByteTime { mult: scaled(shift) as u64, shift, carry: 0 }
+            }
+        }
+    }
+
     /// Time of `bytes`, rounded down.
     #[inline]
     pub fn of(&self, bytes: u32) -> Span {
-        Span((u64::from(bytes) * self.mult) >> self.shift)
+        self.charge(bytes, &mut 0)
     }
 
-    /// Time of `bytes` for a clock that keeps `remainder` between calls (start it at zero).
+    /// Time of `bytes` for a clock that keeps `remainder` between calls. Start it at zero, and
+    /// again when the rate changes.
     #[inline]
     pub fn charge(&self, bytes: u32, remainder: &mut u64) -> Span {
+        if bytes > Self::MOST_BYTES {
+            return self.charge_long(bytes, remainder);
+        }
         let scaled = u64::from(bytes) * self.mult + *remainder;
         *remainder = scaled & self.carry;
         Span(scaled >> self.shift)
+    }
+
+    /// As [`ByteTime::charge`], for any number of bytes.
+    #[cold]
+    fn charge_long(&self, bytes: u32, remainder: &mut u64) -> Span {
+        let scaled = u128::from(bytes) * u128::from(self.mult) + u128::from(*remainder);
+        *remainder = scaled as u64 & self.carry;
+        Span((scaled >> self.shift) as u64)
+    }
+
+    /// How it rounds.
+    #[inline]
+    pub fn arithmetic(&self) -> Arithmetic {
+        if self.carry == 0 {
+            Arithmetic::Linux
+        } else {
+            Arithmetic::Exact
+        }
     }
 
     /// `(mult, shift)`: nanoseconds a byte times 2^shift.
@@ -128,6 +170,23 @@ mod tests {
     }
 
     #[test]
+    fn reciprocals_of_buckets_as_recorded() {
+        // rate, mult, shift of golden/tbf and golden/htb.
+        for (rate, mult, shift) in [
+            (625_000, 3_355_443_200, 21),
+            (750_000, 2_796_202_666, 21),
+            (250_000, 4_194_304_000, 20),
+            (375_000, 2_796_202_666, 20),
+            (1_250_000, 3_355_443_200, 22),
+        ] {
+            let conversion = ByteTime::of_bucket(Rate(rate), Arithmetic::Linux);
+            assert_eq!(conversion.reciprocal(), (mult, shift));
+        }
+        let slow = ByteTime::of_bucket(Rate(1), Arithmetic::Exact);
+        assert_eq!(slow.of(3), Span(3_000_000_000));
+    }
+
+    #[test]
     fn an_exact_clock_does_not_drift() {
         // 64 kbit .. 100 Gbit, an hour of packets of awkward sizes: at most 1 ns off the quotient.
         for bits in [64_000, 600_000, 9_999_999, 1_000_000_007, 100_000_000_000u64] {
@@ -143,6 +202,27 @@ mod tests {
             let ideal = (u128::from(bytes) * 1_000_000_000 / u128::from(rate.0)) as u64;
             // The reciprocal has 43 significant bits at least.
             assert!(clock.abs_diff(ideal) <= 1 + (ideal >> 43), "{bits}: {clock} against {ideal}");
+        }
+    }
+
+    #[test]
+    fn any_length_takes_its_time_at_any_rate() {
+        const MOST: u32 = ByteTime::MOST_BYTES;
+        for rate in (0..64).map(|shift| u64::MAX >> shift).chain([1, 64, 8_000, 12_500_000_000]) {
+            let conversion = ByteTime::new(Rate(rate), Arithmetic::Exact);
+            let (mut clock, mut remainder, mut bytes) = (0u64, 0, 0u64);
+            for length in [0, 1, MOST - 1, MOST, MOST + 1, 2 * MOST, 41 << 20, u32::MAX] {
+                let before = clock;
+                clock += conversion.charge(length, &mut remainder).0;
+                bytes += u64::from(length);
+                let least = u128::from(length) * 1_000_000_000 / u128::from(rate.max(64));
+                assert!(clock - before >= (least - (least >> 43)).saturating_sub(1) as u64);
+                assert!((clock - before).abs_diff(conversion.of(length).0) <= 1);
+            }
+            let ideal = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(64));
+            let off = u128::from(clock).abs_diff(ideal);
+            assert!(off <= 1 + (ideal >> 43), "{rate}: {clock} against {ideal}");
+            ByteTime::new(Rate(rate), Arithmetic::Linux).of(u32::MAX);
         }
     }
 

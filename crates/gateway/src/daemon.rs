@@ -293,8 +293,8 @@ impl Daemon {
             }
             for direction in [Direction::Upload, Direction::Download] {
                 let gateway = &mut self.served[index].gateway;
-                let wanted = new.direction(direction).copied();
-                if wanted == gateway.settings().direction(direction).copied() {
+                let wanted = new.direction(direction).cloned();
+                if wanted == gateway.settings().direction(direction).cloned() {
                     continue;
                 }
                 let Some(config) = wanted else { continue };

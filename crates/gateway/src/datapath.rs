@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver as Reply, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
@@ -126,8 +126,8 @@ pub struct Counters {
     pub realtime: bool,
 }
 
-/// All that a thread publishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// All that a thread tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The discipline's settings.
     pub config: Config,
@@ -139,7 +139,8 @@ pub struct Status {
 
 /// What the control thread may ask for.
 enum Command {
-    Publish,
+    /// Publish the counters, and say what the settings are.
+    Publish(SyncSender<Config>),
     Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
     Replace(BoxedQdisc, SyncSender<Result<(), ConfigError>>),
     Drain(SyncSender<u64>),
@@ -150,7 +151,7 @@ struct Shared {
     attention: AtomicBool,
     wake: OwnedFd,
     mailbox: Mutex<Vec<Command>>,
-    status: SeqLock<Status>,
+    published: SeqLock<(Snapshot, Counters)>,
 }
 
 /// The control thread's end.
@@ -177,16 +178,10 @@ impl Remote {
 
     /// Fresh statistics.
     pub(crate) fn status(&self) -> Result<Status, NoAnswer> {
-        let before = self.shared.status.version();
-        self.send(Command::Publish);
-        let start = Instant::now();
-        while self.shared.status.version() == before {
-            if start.elapsed() > PATIENCE {
-                return Err(NoAnswer);
-            }
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        Ok(self.shared.status.read())
+        // Settings may have parts on the heap, which no lock-free copy could follow.
+        let config = self.ask(Command::Publish)?;
+        let (snapshot, counters) = self.shared.published.read();
+        Ok(Status { config, snapshot, counters })
     }
 
     /// Changes the settings of the discipline that runs.
@@ -249,12 +244,11 @@ impl Worker {
         tuning: Tuning,
     ) -> std::io::Result<(Worker, Remote)> {
         let (config, key) = (qdisc.config(), classify::random_key()?);
-        let status = Status { config, snapshot: qdisc.snapshot(), counters: Counters::default() };
         let shared = Arc::new(Shared {
             attention: AtomicBool::new(false),
             wake: sys::event()?,
             mailbox: Mutex::new(Vec::with_capacity(16)),
-            status: SeqLock::new(status),
+            published: SeqLock::new((qdisc.snapshot(), Counters::default())),
         });
         let owner = Owner::new(verdicts, bits);
         let worker = Worker {
@@ -314,7 +308,10 @@ impl Worker {
         );
         for command in commands {
             match command {
-                Command::Publish => self.publish(),
+                Command::Publish(reply) => {
+                    self.publish();
+                    let _ = reply.try_send(self.qdisc.config());
+                }
                 Command::Configure(config, reply) => {
                     let now = self.now();
                     let result = self.qdisc.configure(&config, now, &mut self.owner);
@@ -356,9 +353,9 @@ impl Worker {
             cpu: sys::thread_cpu(),
             ..self.counters
         };
-        let (config, snapshot) = (self.qdisc.config(), self.qdisc.snapshot());
+        let snapshot = self.qdisc.snapshot();
         // SAFETY: of all that share the lock, only the one worker writes.
-        unsafe { self.shared.status.write(Status { config, snapshot, counters }) };
+        unsafe { self.shared.published.write((snapshot, counters)) };
     }
 
     fn follow_settings(&mut self) {

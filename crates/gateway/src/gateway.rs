@@ -232,7 +232,7 @@ impl Gateway {
             .iter()
             .find(|lane| lane.direction == direction)
             .ok_or(Error::NoDirection { interface, direction })?;
-        let result = match lane.remote.configure(config) {
+        let result = match lane.remote.configure(config.clone()) {
             Ok(Err(ConfigError::OtherDiscipline)) => {
                 lane.remote.replace(self.build(direction, &config)?)
             }
@@ -320,12 +320,16 @@ fn check(settings: &Settings) -> Result<Device, Error> {
         mtu: ask(Query::Mtu).map_or(default.mtu, |mtu| mtu.saturating_add(ETHERNET_HEADER)),
         tx_queue_len: ask(Query::TxQueueLen).unwrap_or(default.tx_queue_len),
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
+        now: sys::now(),
         ..default
     })
 }
 
 /// Linux's own rule for interface names.
-pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::BadInterfaceName`].
+pub fn check_name(name: &str) -> Result<(), Error> {
     let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.is_empty()
         || name.len() >= libc::IFNAMSIZ

@@ -33,6 +33,6 @@ mod sys;
 
 pub use datapath::{Counters, Status, Tuning, LATENESS_BUCKETS};
 pub use error::Error;
-pub use gateway::{Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{check_name, Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};

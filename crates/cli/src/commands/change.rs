@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_core::tc;
-use simnel_gateway::config::compose;
+use simnel_gateway::config::{compose, settings_of};
 use simnel_gateway::control::Client;
 use simnel_gateway::Direction;
 
-use super::Control;
+use super::{interface_name, misuse, Control};
 
 /// Change one direction of a running interface; queued packets stay queued.
 #[derive(clap::Args)]
@@ -19,6 +19,7 @@ use super::Control;
 What is not named stays as it is. Another discipline's name begins from its defaults.")]
 pub struct Args {
     /// The interface.
+    #[arg(value_parser = interface_name)]
     interface: String,
     /// `download` or `upload`.
     direction: String,
@@ -35,18 +36,17 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let direction = match args.direction.as_str() {
         "download" => Direction::Download,
         "upload" => Direction::Upload,
-        other => return Err(miette!("`{other}` is no direction: say `download` or `upload`")),
+        other => {
+            return Err(misuse(format!("`{other}` is no direction: say `download` or `upload`")));
+        }
     };
+    let (rate, words) = (args.rate.as_str(), args.words.join(" "));
+    settings_of(direction, Some(rate), &words).map_err(misuse)?;
     let mut client = Client::connect(&args.control.directory, &args.interface).into_diagnostic()?;
     let shown = client.show().into_diagnostic()?;
     let present = shown.iter().find(|entry| entry.direction == direction);
-    let words = changed(
-        direction,
-        present.map_or("", |entry| entry.config.as_str()),
-        &args.rate,
-        &args.words.join(" "),
-    )
-    .map_err(|error| miette!("{error}"))?;
+    let present = present.map_or("", |entry| entry.config.as_str());
+    let words = changed(direction, present, rate, &words).map_err(misuse)?;
     client.change(direction, &words).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

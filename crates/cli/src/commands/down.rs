@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use miette::IntoDiagnostic;
 use simnel_gateway::control::Client;
 
-use super::{output_failed, Control};
+use super::{interface_name, output_failed, Control};
 
 /// Give an interface back: its rules go, and queued packets are let go in order.
 #[derive(clap::Args)]
 pub struct Args {
     /// The interface.
+    #[arg(value_parser = interface_name)]
     interface: String,
     #[command(flatten)]
     control: Control,

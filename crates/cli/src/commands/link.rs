@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_core::qdisc::Device;
 use simnel_core::tc::{self, Config};
 use simnel_core::Span;
@@ -11,7 +11,7 @@ use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
 use simnel_gateway::Settings;
 
-use super::Control;
+use super::{misuse, misuse_with_help, Control};
 
 /// Time between batches of an emulated line above 200 Mbit/s: less than a gateway's, because a
 /// line's own bursts would be taken for the gateway's.
@@ -56,14 +56,14 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let other = (!is_keyword(words[0])).then(|| words.remove(0));
     if words.is_empty() {
-        return Err(miette!(
-            help = "for example: simnel link eth0 eth1 rate 20mbit delay 15ms",
-            "nothing says what the line is like"
+        return Err(misuse_with_help(
+            "nothing says what the line is like",
+            "for example: simnel link eth0 eth1 rate 20mbit delay 15ms",
         ));
     }
     let line = |words: &[&str]| {
         let words = [&["line"], words].concat();
-        tc::parse_words(&words).map_err(|error| miette!("{error}"))
+        tc::parse_words(&words).map_err(misuse)
     };
     let mut halves = words.splitn(2, |word| *word == "reverse");
     let forward = halves.next().unwrap_or_default();
@@ -85,25 +85,23 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
             let stop = stop_on_signals().into_diagnostic()?;
             Link::new(settings).into_diagnostic()?.run(&stop).into_diagnostic()?;
         }
-        None => on_one(args, &request)?,
+        None => on_one(args, request)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The line is a discipline like any other to the gateway's data path.
-fn on_one(args: &Args, request: &Request) -> miette::Result<()> {
+fn on_one(args: &Args, request: Request) -> miette::Result<()> {
     let mut settings = Settings::new(args.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
-    settings.upload = Some(request.forward);
-    settings.download = Some(request.backward);
-    settings.tuning.batch = BATCH;
     // What the line holds waits in the kernel; more than its queue takes would pass by.
-    for config in [request.forward, request.backward] {
+    for config in [&request.forward, &request.backward] {
         if let Config::Line(line) = config {
             let held = line.max_packets(&Device::default()).saturating_add(ARRIVING);
             settings.tuning.queue_length = settings.tuning.queue_length.max(held);
         }
     }
+    (settings.upload, settings.download) = (Some(request.forward), Some(request.backward));
     let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()
@@ -130,7 +128,7 @@ mod tests {
         let both = line("delay 5ms");
         assert_eq!(
             understand(&two).unwrap(),
-            Request { other: Some("eth1"), forward: both, backward: both }
+            Request { other: Some("eth1"), forward: both.clone(), backward: both }
         );
         assert!(understand(&words("eth1")).is_err());
         let error = understand(&words("eth1 rote 3mbit")).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
 use simnel_gateway::control::{interfaces, Client, Entry};
 use simnel_gateway::Error;
 
-use super::{output_failed, Control};
+use super::{interface_name, output_failed, Control};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
@@ -25,6 +25,7 @@ pub struct Args {
     #[arg(short, long)]
     json: bool,
     /// One interface only [default: all].
+    #[arg(value_parser = interface_name)]
     interface: Option<String>,
     #[command(flatten)]
     control: Control,

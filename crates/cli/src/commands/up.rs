@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_gateway::config::settings_of;
 use simnel_gateway::daemon::Daemon;
-use simnel_gateway::{Direction, Settings};
+use simnel_gateway::{check_name, Direction, Settings};
 
-use super::Control;
+use super::{misuse, misuse_with_help, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -38,6 +38,7 @@ struct Request {
 fn understand(words: &[String]) -> miette::Result<Request> {
     let mut words = words.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
+    check_name(&interface).map_err(misuse)?;
     let (mut download, mut upload) = (None, None);
     while let Some(place) = match words.peek().map(|word| word.as_str()) {
         Some("download") => Some(&mut download),
@@ -47,14 +48,15 @@ fn understand(words: &[String]) -> miette::Result<Request> {
         let direction = words.next().cloned().unwrap_or_default();
         let rate = words.next().cloned();
         *place = Some(rate.ok_or_else(|| {
-            miette!(help = "for example: {direction} 50mbit", "`{direction}` needs a rate")
+            let help = format!("for example: {direction} 50mbit");
+            misuse_with_help(format!("`{direction}` needs a rate"), help)
         })?);
     }
     let discipline: Vec<&str> = words.map(String::as_str).collect();
     if download.is_none() && upload.is_none() {
-        return Err(miette!(
-            help = "for example: simnel up {interface} download 50mbit upload 10mbit",
-            "neither `download RATE` nor `upload RATE` follows `{interface}`"
+        return Err(misuse_with_help(
+            format!("neither `download RATE` nor `upload RATE` follows `{interface}`"),
+            format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
     Ok(Request { interface, download, upload, discipline: discipline.join(" ") })
@@ -69,7 +71,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         rate.as_deref()
             .map(|rate| settings_of(direction, Some(rate), &request.discipline))
             .transpose()
-            .map_err(|error| miette!("{error}"))
+            .map_err(misuse)
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;

@@ -66,6 +66,20 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// True if the packet is to be dropped.
+    #[inline(always)]
+    pub fn is_drop(self) -> bool {
+        matches!(self, Verdict::Congested | Verdict::Flood { .. })
+    }
+
+    /// True if CE has been set.
+    #[inline(always)]
+    pub fn is_marked(self) -> bool {
+        matches!(self, Verdict::Marked | Verdict::Flood { marked: true })
+    }
+}
+
 /// BLUE's step up at an overflow: 1/256.
 const P_INC: u32 = 1 << 24;
 /// BLUE's step down at an empty queue: 1/4096.
@@ -85,7 +99,7 @@ impl Cobalt {
     /// Decides about `packet`, which is leaving the queue at `now` after `sojourn`, and marks it if
     /// marking is enough. `bulk_flows` raises the target where the queue stands behind the
     /// bottleneck (`ingress`): each flow needs two packets under way; zero elsewhere.
-    #[inline]
+    #[inline(always)]
     pub fn should_drop(
         &mut self,
         params: &Params,
@@ -107,6 +121,7 @@ impl Cobalt {
         self.decide(params, packet, now, over_target, random)
     }
 
+    #[inline(never)]
     fn decide(
         &mut self,
         params: &Params,
@@ -148,10 +163,9 @@ impl Cobalt {
             verdict = Verdict::Flood { marked: verdict == Verdict::Marked };
         }
 
-        let drop = matches!(verdict, Verdict::Congested | Verdict::Flood { .. });
         if self.count == 0 {
             self.drop_next = now + params.interval;
-        } else if behind && !drop {
+        } else if behind && !verdict.is_drop() {
             self.drop_next = now;
         }
         verdict
@@ -172,15 +186,19 @@ impl Cobalt {
     }
 
     /// The queue was found empty. True if BLUE has thereby come to rest.
-    #[inline]
+    #[inline(always)]
     pub fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
+        self.dropping = false;
+        self.count | self.p_drop != 0 && self.wind_down(params, now)
+    }
+
+    fn wind_down(&mut self, params: &Params, now: Time) -> bool {
         let mut rested = false;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);
             self.blue_timer = now;
             rested = self.p_drop == 0;
         }
-        self.dropping = false;
         if self.count > 0 && now >= self.drop_next {
             self.count -= 1;
             self.reschedule(params);

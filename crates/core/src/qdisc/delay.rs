@@ -63,16 +63,17 @@ impl Delay {
         }
     }
 
-    /// Takes in a packet that sets out at `departure`, with its `enqueued` as it is; says whether
-    /// it is now under way. For disciplines of which a delay is a part.
+    /// Takes in a packet, queued since `enqueued`, that sets out at `departure`; says whether it is
+    /// now under way. For disciplines of which a delay is a part.
     #[inline]
     pub(crate) fn admit(
         &mut self,
-        packet: Packet,
+        packet: &Packet,
+        enqueued: Time,
         departure: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        if !self.packets.admit(packet, owner) {
+        if !self.packets.admit(packet, enqueued, owner) {
             return false;
         }
         let wait = self.draw();
@@ -106,9 +107,8 @@ impl Delay {
 
 impl Qdisc for Delay {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        packet.enqueued = now;
-        self.admit(packet, now, owner);
+    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.admit(&packet, now, now, owner);
     }
 
     #[inline]

@@ -105,17 +105,22 @@ impl Fifo {
         self.queue.head().map(|slot| self.arena.get(slot))
     }
 
-    /// Takes `packet` in with its `enqueued` as it is; says whether it is now queued. For
+    /// Takes `packet` in as one that is queued since `enqueued`; says whether it is now queued. For
     /// disciplines of which a FIFO is a part.
-    #[inline]
-    pub(crate) fn admit(&mut self, packet: Packet, owner: &mut dyn PacketOwner) -> bool {
+    #[inline(always)]
+    pub(crate) fn admit(
+        &mut self,
+        packet: &Packet,
+        enqueued: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> bool {
         self.totals.enqueued_packets += 1;
         if self.arena.len() >= self.max_packets
             || self.bytes + u64::from(packet.len) > self.max_bytes
         {
-            return self.admit_when_full(packet, owner);
+            return self.admit_when_full(packet, enqueued, owner);
         }
-        self.append(packet, owner)
+        self.append(packet, enqueued, owner)
     }
 
     /// Changes the settings; what no longer fits is dropped, the oldest first. None of `params`'
@@ -152,27 +157,28 @@ impl Fifo {
     }
 
     #[cold]
-    fn admit_when_full(&mut self, packet: Packet, owner: &mut dyn PacketOwner) -> bool {
+    fn admit_when_full(
+        &mut self,
+        packet: &Packet,
+        enqueued: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> bool {
         if self.params.kind == Kind::PfifoHeadDrop && self.max_packets > 0 {
             self.drop_oldest(DropReason::Overlimit, owner);
-            return self.append(packet, owner);
+            return self.append(packet, enqueued, owner);
         }
-        self.give_up(packet, DropReason::Overlimit, owner);
-        false
+        self.refuse(packet, owner)
     }
 
-    #[inline]
-    fn append(&mut self, packet: Packet, owner: &mut dyn PacketOwner) -> bool {
-        let len = u64::from(packet.len);
-        match self.arena.push(&mut self.queue, packet) {
-            Ok(_) => {
-                self.bytes += len;
+    #[inline(always)]
+    fn append(&mut self, packet: &Packet, enqueued: Time, owner: &mut dyn PacketOwner) -> bool {
+        match self.arena.push_copy(&mut self.queue, packet) {
+            Some((_, queued)) => {
+                queued.enqueued = enqueued;
+                self.bytes += u64::from(packet.len);
                 true
             }
-            Err(packet) => {
-                self.give_up(packet, DropReason::Overlimit, owner);
-                false
-            }
+            None => self.refuse(packet, owner),
         }
     }
 
@@ -183,6 +189,13 @@ impl Fifo {
         }
     }
 
+    #[cold]
+    fn refuse(&mut self, packet: &Packet, owner: &mut dyn PacketOwner) -> bool {
+        self.give_up(*packet, DropReason::Overlimit, owner);
+        false
+    }
+
+    #[cold]
     fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
         self.totals.dropped[reason as usize] += 1;
         owner.dropped(packet, reason);
@@ -191,9 +204,8 @@ impl Fifo {
 
 impl Qdisc for Fifo {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        packet.enqueued = now;
-        self.admit(packet, owner);
+    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.admit(&packet, now, owner);
     }
 
     #[inline]
@@ -203,6 +215,11 @@ impl Qdisc for Fifo {
         self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<&Packet> {
+        self.head()
     }
 
     #[inline]

@@ -104,7 +104,7 @@ impl Line {
             packet.adj_len = self.params.framing.charge(&packet);
             transmitter.free =
                 start + transmitter.byte_time.charge(packet.adj_len, &mut transmitter.remainder);
-            self.way.admit(packet, self.transmitter.free, owner);
+            self.way.admit(&packet, packet.enqueued, self.transmitter.free, owner);
         }
     }
 }
@@ -113,8 +113,8 @@ impl Qdisc for Line {
     fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         // First what should have left by now, so that the newcomer meets the true queue.
         self.transmit(now, owner);
-        packet.enqueued = now;
-        if self.queue.admit(packet, owner) && self.transmitter.free > now {
+        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
+        if self.queue.admit(&packet, now, owner) && self.transmitter.free > now {
             self.overlimits += 1;
         }
         self.transmit(now, owner);
@@ -263,6 +263,15 @@ mod tests {
         (packet.gso_size, packet.gso_segs, packet.header_len) = (1448, 2, 66);
         line.enqueue(packet, Time(10_000_000), &mut Discard);
         assert_eq!(deliver(&mut line), [(1, 10_000_000 + 2 * 1_696_000)]);
+    }
+
+    #[test]
+    fn a_length_that_no_packet_has_is_taken_for_the_nearest() {
+        let mut line = line(8_000_000, 0, 10);
+        for (handle, len) in [(0, 0), (1, u32::MAX)] {
+            line.enqueue(Packet::new(handle, len), Time(0), &mut Discard);
+        }
+        assert_eq!(deliver(&mut line), [(0, 1_000), (1, 1_000 + (1 << 19) * 1_000)]);
     }
 
     #[test]

@@ -49,8 +49,15 @@ impl Rotation {
     }
 
     /// True if no flow is waiting.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.first == NIL
+    }
+
+    /// True if `flow` is first and last.
+    #[inline]
+    pub fn is_only(&self, flow: u32) -> bool {
+        self.first == flow && self.last == flow
     }
 
     /// Puts `flow`, which must be in no rotation, at the end.
@@ -62,6 +69,27 @@ impl Rotation {
             last => flows[last as usize].links().next = flow,
         }
         self.last = flow;
+    }
+
+    /// Puts the first flow at the end.
+    #[inline(always)]
+    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        let first = self.first;
+        if first != self.last {
+            self.remove_first(flows, first);
+            self.push(flows, first);
+        }
+    }
+
+    /// Takes `flow`, which must be the first, out of the rotation.
+    #[inline(always)]
+    pub fn remove_first<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        debug_assert_eq!(self.first, flow, "another flow comes first");
+        self.first = flows[flow as usize].links().next;
+        match self.first {
+            NIL => self.last = NIL,
+            first => flows[first as usize].links().previous = NIL,
+        }
     }
 
     /// Takes `flow`, which must be in this rotation, out of it.
@@ -103,9 +131,12 @@ mod tests {
         rotation.remove(&mut flows, 4);
         rotation.remove(&mut flows, 0);
         rotation.push(&mut flows, 2);
+        rotation.rotate(&mut flows);
+        rotation.rotate(&mut flows);
+        rotation.rotate(&mut flows);
         let mut order = Vec::new();
         while let Some(first) = rotation.first() {
-            rotation.remove(&mut flows, first);
+            rotation.remove_first(&mut flows, first);
             order.push(first);
         }
         assert_eq!(order, [1, 3, 2]);

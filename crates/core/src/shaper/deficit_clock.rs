@@ -7,8 +7,12 @@
 //! Behind the bottleneck (`ingress`) dropped packets are charged too. So that drops alone can never
 //! stop the line, a second, failsafe clock counts only what was delivered, at two thirds of the
 //! rate: sending is blocked only while both are ahead. (Facts A.4.)
+//!
+//! When an empty queue fills, the failsafe clock may be behind although the first one is ahead;
+//! Linux leaves it there, and so, after drops and a pause, sends up to two thirds of the pause's
+//! worth at once. Here it is set to the present as well, except under `Arithmetic::Linux`.
 
-use crate::rate::ByteTime;
+use crate::rate::{Arithmetic, ByteTime};
 use crate::time::{Span, Time};
 
 /// The two clocks.
@@ -22,11 +26,15 @@ pub struct DeficitClock {
 }
 
 impl DeficitClock {
-    /// Runs at another rate from now on.
+    /// Runs at another rate from now on. What was charged stays charged, unless there is no rate
+    /// left to pay it off at.
     pub fn set_rate(&mut self, byte_time: ByteTime) {
         self.byte_time = byte_time;
         self.remainder = 0;
         self.unlimited = byte_time == ByteTime::default();
+        if self.unlimited {
+            self.restart();
+        }
     }
 
     /// Forgets the schedule: the next packet may be sent at once.
@@ -47,6 +55,9 @@ impl DeficitClock {
             self.next = now;
             self.failsafe = now;
         }
+        if self.byte_time.arithmetic() == Arithmetic::Exact {
+            self.failsafe = self.failsafe.max(now);
+        }
         self.is_blocked(now)
     }
 
@@ -63,7 +74,7 @@ impl DeficitClock {
     }
 
     /// Charges `len` bytes on the line.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&mut self, len: u32, delivered: bool) {
         let duration = self.byte_time.charge(len, &mut self.remainder);
         self.next += duration;
@@ -76,7 +87,7 @@ impl DeficitClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::{Arithmetic, Rate};
+    use crate::rate::Rate;
 
     fn clock(bits: u64) -> DeficitClock {
         let mut clock = DeficitClock::default();
@@ -93,6 +104,27 @@ mod tests {
         // Half a millisecond late, still busy: the schedule stands.
         clock.charge(1000, true);
         assert_eq!(clock.next_due(), Time(5_002_000_000));
+    }
+
+    #[test]
+    fn drops_and_a_pause_earn_nothing_either() {
+        let mut clock = clock(8_000_000);
+        clock.start(Time(0));
+        clock.charge(1_000_000, false);
+        // The first clock is 1 s ahead; the queue was empty for half of that.
+        assert!(!clock.start(Time(500_000_000)));
+        clock.charge(1000, true);
+        assert_eq!(clock.next_due(), Time(501_500_000));
+    }
+
+    #[test]
+    fn nothing_waits_once_there_is_no_rate() {
+        let mut clock = clock(8_000_000);
+        clock.start(Time(1_000));
+        clock.charge(1_000_000, true);
+        assert!(clock.is_blocked(Time(2_000)));
+        clock.set_rate(ByteTime::default());
+        assert!(clock.is_unlimited() && !clock.is_blocked(Time(2_000)));
     }
 
     #[test]

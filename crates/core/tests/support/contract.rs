@@ -1,0 +1,324 @@
+//! The contract of `qdisc::Qdisc`, driven by random operations.
+//!
+//! After every operation: packets in = out + dropped + queued, by the discipline's own count and by
+//! ours; every handle leaves once, unchanged but for ECN and DSCP; packets alike in all that a
+//! discipline looks at keep their order; memory is within the limit; a queued packet means a next
+//! event, before which nothing comes out and at which something happens. An error of `configure`
+//! changes nothing. In the end the queue drains by following `next_event`, in a bounded number of
+//! steps.
+//!
+//! A packet of no bytes or of more than 512 KiB does not exist; a discipline may take it for the
+//! nearest that does.
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
+use simnel_core::tc::stats::{Detail, Snapshot};
+use simnel_core::wire::{ack_view, AckView, LinkLayer};
+use simnel_core::{Packet, Qdisc, Span, Time};
+
+use super::input::Input;
+use super::packets::{random_ack, random_frame, random_packet};
+use super::table::random_config;
+
+/// Lengths that exist.
+const LENGTHS: (u32, u32) = (1, 1 << 19);
+/// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a
+/// second.
+const MAX_PACKETS: usize = 2_000;
+/// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
+/// a shaper may wake early, and an AQM may move its clock, but not forever.
+const IDLE_STEPS_PER_PACKET: usize = 16;
+
+/// Where a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Queued,
+    Sent,
+    Dropped(DropReason),
+}
+
+/// What went in under one handle, and what became of it.
+struct Entry {
+    packet: Packet,
+    frame: Vec<u8>,
+    place: Place,
+    /// Changes of settings before it came.
+    epoch: u32,
+}
+
+/// All that a discipline may sort packets by.
+type Alike = (u64, [u32; 2], u8, u8, [u32; 2], bool);
+
+fn alike(packet: &Packet) -> Alike {
+    let Packet { flow, src_host, dst_host, tos, flags, mark, class, .. } = *packet;
+    // ECN decides nothing but marks.
+    (flow, [src_host, dst_host], tos & !3, flags.0, [mark, class], packet.segments() > 1)
+}
+
+/// Owner of all packets of a run; a handle is an index plus [`Ledger::BASE`].
+#[derive(Default)]
+struct Ledger {
+    entries: Vec<Entry>,
+    queued: u64,
+    /// As handed in, and as the nearest lengths that exist.
+    queued_bytes: [u64; 2],
+    queued_memory: u64,
+    sent: u64,
+    sent_bytes: u64,
+    dropped: [u64; DropReason::COUNT],
+    epoch: u32,
+    /// The last one sent of packets alike.
+    last_sent: BTreeMap<Alike, usize>,
+}
+
+impl Ledger {
+    /// Handles are opaque: none of them is a small number.
+    const BASE: u64 = 0xfeed_0000_0000_0000;
+
+    fn admit(&mut self, mut packet: Packet, frame: Vec<u8>) -> Packet {
+        packet.handle = Ledger::BASE + self.entries.len() as u64;
+        self.entries.push(Entry { packet, frame, place: Place::Queued, epoch: self.epoch });
+        self.queued += 1;
+        for (sum, len) in self.queued_bytes.iter_mut().zip(lengths(&packet)) {
+            *sum += u64::from(len);
+        }
+        self.queued_memory += u64::from(packet.truesize);
+        packet
+    }
+
+    /// `packet` has left the discipline; it must be one that was in there, and the same still.
+    fn leave(&mut self, packet: &Packet, place: Place) {
+        let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
+        let entry = self.entries.get_mut(index).expect("a handle that nobody handed in");
+        assert_eq!(entry.place, Place::Queued, "handle {index} left twice, now {place:?}");
+        entry.place = place;
+        let was = entry.packet;
+        assert_eq!(
+            (packet.flow, packet.src_host, packet.dst_host, packet.truesize),
+            (was.flow, was.src_host, was.dst_host, was.truesize),
+        );
+        assert!(lengths(&was).contains(&packet.len), "{} bytes were {}", packet.len, was.len);
+        assert_eq!((packet.gso_size, packet.gso_segs), (was.gso_size, was.gso_segs));
+        assert_eq!((packet.mark, packet.class), (was.mark, was.class));
+        let added = Flags(packet.flags.0 & !was.flags.0);
+        assert_eq!(packet.flags.0 & was.flags.0, was.flags.0, "a flag was lost");
+        assert_eq!(added.0 & !(Flags::MARKED | Flags::WASHED).0, 0, "a flag was invented");
+        if packet.dscp() != was.dscp() {
+            assert!(packet.dscp() == 0 && added.has(Flags::WASHED), "DSCP changed, not washed");
+        }
+        if packet.tos & 3 != was.tos & 3 {
+            assert!(packet.tos & 3 == 3 && was.tos & 3 != 0 && added.has(Flags::MARKED));
+        }
+        self.queued -= 1;
+        for (sum, len) in self.queued_bytes.iter_mut().zip(lengths(&was)) {
+            *sum -= u64::from(len);
+        }
+        self.queued_memory -= u64::from(was.truesize);
+    }
+
+    /// `packet` is sent: after all those like it that came before it under the same settings.
+    fn check_order(&mut self, packet: &Packet) {
+        let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
+        let key = alike(&self.entries[index].packet);
+        if let Some(last) = self.last_sent.insert(key, index) {
+            let same_settings = self.entries[last].epoch == self.entries[index].epoch;
+            assert!(
+                last < index || !same_settings,
+                "{index} was sent after {last}, which is newer"
+            );
+        }
+    }
+}
+
+/// The length of a packet as handed in, and as the nearest that exists.
+fn lengths(packet: &Packet) -> [u32; 2] {
+    [packet.len, packet.len.clamp(LENGTHS.0, LENGTHS.1)]
+}
+
+impl PacketOwner for Ledger {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        self.leave(&packet, Place::Dropped(reason));
+        self.dropped[reason as usize] += 1;
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
+        let entry = self.entries.get(index).expect("a view of a handle that nobody handed in");
+        assert_eq!(entry.place, Place::Queued, "a view of a packet that has left");
+        ack_view(LinkLayer::Ethernet, &entry.frame)
+    }
+}
+
+/// A discipline with its ledger and its clock.
+struct Run {
+    qdisc: Box<dyn Qdisc>,
+    ledger: Ledger,
+    now: Time,
+    /// Two flows have shared a queue: one of them may overtake itself when it finds another queue,
+    /// also much later.
+    collided: bool,
+}
+
+/// Runs the operations that `bytes` stand for on `qdisc`, which must be new.
+pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let now = Time(100_000_000_000 + input.magnitude() / 2);
+    let mut run = Run { qdisc, ledger: Ledger::default(), now, collided: false };
+    while !input.is_empty() && run.ledger.entries.len() < MAX_PACKETS {
+        match input.u8() % 16 {
+            0..=3 => {
+                let (packet, copies) = random_packet(&mut input);
+                for _ in 0..copies {
+                    run.enqueue(packet, Vec::new());
+                }
+            }
+            4 => {
+                let (packet, frame) = random_frame(&mut input);
+                run.enqueue(packet, frame);
+            }
+            5..=6 => {
+                let (packet, frame) = random_ack(&mut input);
+                run.enqueue(packet, frame);
+            }
+            7..=9 => {
+                for _ in 0..=input.u8() % 16 {
+                    run.dequeue();
+                }
+            }
+            10 => run.dequeue_too_early(input.u8()),
+            11..=12 => run.now += Span(input.magnitude() % 100_000_000_000),
+            13 => run.sleep_until_next_event(),
+            14 => run.configure(&mut input),
+            _ => run.reset(),
+        }
+        run.check();
+    }
+    run.drain();
+}
+
+impl Run {
+    fn enqueue(&mut self, packet: Packet, frame: Vec<u8>) {
+        let packet = self.ledger.admit(packet, frame);
+        self.qdisc.enqueue(packet, self.now, &mut self.ledger);
+        let snapshot = self.qdisc.snapshot();
+        self.collided |= collisions(&snapshot) > 0;
+        self.check_memory(&snapshot);
+    }
+
+    /// One call. What is due must bring a packet, unless it was dropped or the next event moves on.
+    fn dequeue(&mut self) -> bool {
+        let (due, queued) = (self.qdisc.next_event(), self.ledger.queued);
+        let Some(packet) = self.qdisc.dequeue(self.now, &mut self.ledger) else {
+            let progress = self.ledger.queued < queued || self.qdisc.next_event() > due;
+            assert!(
+                due.is_none_or(|due| due > self.now) || progress,
+                "{queued} packets wait since {due:?}, and nothing happens at {:?}",
+                self.now
+            );
+            return false;
+        };
+        assert!(due.is_some_and(|due| due <= self.now), "a packet before its time, {due:?}");
+        self.ledger.leave(&packet, Place::Sent);
+        if !self.collided {
+            self.ledger.check_order(&packet);
+        }
+        self.ledger.sent += 1;
+        self.ledger.sent_bytes += u64::from(packet.len);
+        true
+    }
+
+    /// At some moment before the next event nothing comes out.
+    fn dequeue_too_early(&mut self, part: u8) {
+        if let Some(event) = self.qdisc.next_event().filter(|event| *event > self.now) {
+            let wait = event.since(self.now).0 - 1;
+            self.now += Span(wait / 255 * u64::from(part));
+            assert!(!self.dequeue());
+        }
+    }
+
+    fn sleep_until_next_event(&mut self) {
+        if let Some(event) = self.qdisc.next_event() {
+            self.now = self.now.max(event);
+        }
+    }
+
+    fn configure(&mut self, input: &mut Input) {
+        let (before, backlog) = (self.qdisc.config(), self.qdisc.backlog());
+        let Some(config) = random_config(input, &before) else { return };
+        let dropped = self.ledger.dropped;
+        if self.qdisc.configure(&config, self.now, &mut self.ledger).is_ok() {
+            assert_eq!(self.qdisc.config(), config);
+            self.ledger.epoch += 1;
+            self.collided |= collisions(&self.qdisc.snapshot()) > 0;
+            for reason in DropReason::ALL {
+                let lost = self.ledger.dropped[reason as usize] - dropped[reason as usize];
+                assert!(lost == 0 || reason == DropReason::Overlimit, "{lost} for {reason:?}");
+            }
+        } else {
+            let possible = discriminant(&config) == discriminant(&before)
+                && build(&config, &Device::default()).is_ok();
+            assert!(!possible, "refused to become {config}");
+            assert_eq!(self.qdisc.config(), before, "an error changed the settings");
+            assert_eq!(self.qdisc.backlog(), backlog, "an error changed the queue");
+        }
+    }
+
+    fn reset(&mut self) {
+        self.qdisc.reset(&mut self.ledger);
+        assert_eq!(self.ledger.queued, 0, "reset kept packets");
+    }
+
+    /// What must hold between any two operations.
+    fn check(&self) {
+        let (backlog, snapshot) = (self.qdisc.backlog(), self.qdisc.snapshot());
+        let (ledger, totals) = (&self.ledger, &snapshot.totals);
+        assert_eq!(u64::from(backlog.packets), ledger.queued);
+        assert!(ledger.queued_bytes.contains(&backlog.bytes), "{} bytes queued", backlog.bytes);
+        assert_eq!(snapshot.backlog, backlog);
+        assert_eq!(totals.enqueued_packets, ledger.entries.len() as u64);
+        assert_eq!((totals.sent_packets, totals.sent_bytes), (ledger.sent, ledger.sent_bytes));
+        assert_eq!(totals.dropped, ledger.dropped);
+        assert_eq!(
+            totals.enqueued_packets,
+            totals.sent_packets + totals.drops() + u64::from(backlog.packets),
+            "packets in = out + dropped + queued"
+        );
+        assert_eq!(self.qdisc.next_event().is_some(), backlog.packets > 0, "next event");
+        self.check_memory(&snapshot);
+    }
+
+    fn check_memory(&self, snapshot: &Snapshot) {
+        if let Detail::Cake(cake) = &snapshot.detail {
+            // A limit beyond 4 GiB is shown as that.
+            if cake.memory_limit != u32::MAX {
+                assert!(self.ledger.queued_memory <= u64::from(cake.memory_limit), "memory");
+            }
+        }
+    }
+
+    /// Follows `next_event` until the queue is empty.
+    fn drain(&mut self) {
+        let mut idle = (self.ledger.queued as usize + 1) * IDLE_STEPS_PER_PACKET;
+        while self.ledger.queued > 0 {
+            self.sleep_until_next_event();
+            if !self.dequeue() && self.ledger.queued > 0 {
+                idle -= 1;
+                assert!(idle > 0, "{} packets never come out", self.ledger.queued);
+            }
+        }
+        self.check();
+        assert!(self.qdisc.dequeue(self.now, &mut self.ledger).is_none());
+        assert!(self.ledger.entries.iter().all(|entry| entry.place != Place::Queued));
+    }
+}
+
+/// Packets that had to share another flow's queue.
+fn collisions(snapshot: &Snapshot) -> u32 {
+    match &snapshot.detail {
+        Detail::Cake(cake) => cake.tins.iter().map(|tin| tin.way_collisions).sum(),
+        _ => 0,
+    }
+}

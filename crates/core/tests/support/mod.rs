@@ -1,0 +1,15 @@
+//! What checks every discipline, in one place: a table of disciplines, random operations decoded
+//! from bytes, the contract that must hold whatever happens, and a saturated line.
+//!
+//! Included by the property tests beside it and by the fuzz targets, which feed the same driver:
+//! proptest and libFuzzer both make bytes, and both shrink them. To put a new discipline under all
+//! of it, add one line to [`table::DISCIPLINES`].
+
+// Each of the test binaries that include this uses a part of it.
+#![allow(dead_code)]
+
+pub mod contract;
+pub mod input;
+pub mod packets;
+pub mod saturation;
+pub mod table;

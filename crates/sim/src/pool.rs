@@ -1,0 +1,232 @@
+//! The packets that are somewhere in the network, by handle.
+//!
+//! A slab: a packet is a slot from when it is sent until it arrives or is lost; disciplines and
+//! pipes hold its index. The slot keeps the segment and what the discipline's descriptor cannot
+//! carry. As the owner of the packets, the pool also counts what disciplines drop and mark, flow by
+//! flow, and folds everything that happens into the trace hash.
+//!
+//! Invariant: slots in use = packets sent - packets delivered - packets lost.
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::wire::tcp::AckView;
+use simnel_core::{Packet, Time};
+use simnel_tcp::Segment;
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A datagram of an application.
+    Datagram(Datagram),
+}
+
+/// What an application wrote into a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    /// Number within its stream.
+    pub sequence: u32,
+    /// When the first datagram of the exchange left.
+    pub sent: Time,
+    /// When the answer left; zero in a request.
+    pub answered: Time,
+    /// UDP or ICMP payload in bytes.
+    pub size: u32,
+}
+
+/// A packet in the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub payload: Payload,
+    /// The socket that sent it.
+    pub socket: u32,
+    /// The flow on whose account it goes.
+    pub flow: u32,
+    /// Bytes of the Ethernet frame.
+    pub len: u32,
+    /// Which of the connections that have used the socket it belongs to.
+    pub generation: u16,
+    /// TOS octet.
+    pub tos: u8,
+    /// Which way it goes: index of the line.
+    pub direction: u8,
+}
+
+/// What happened to one flow's packets in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// Packets sent by the host.
+    pub sent: u64,
+    /// Packets that the discipline let through.
+    pub passed: u64,
+    /// Bytes of those (Ethernet frames).
+    pub passed_bytes: u64,
+    /// Packets dropped by the discipline, by reason.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Packets marked by the discipline.
+    pub marked: u64,
+    /// Packets that the line lost.
+    pub lost: u64,
+    /// Packets that came for a connection that was over.
+    pub late: u64,
+}
+
+impl Fates {
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Fates) -> Fates {
+        let mut fates = Fates {
+            sent: self.sent - earlier.sent,
+            passed: self.passed - earlier.passed,
+            passed_bytes: self.passed_bytes - earlier.passed_bytes,
+            dropped: self.dropped,
+            marked: self.marked - earlier.marked,
+            lost: self.lost - earlier.lost,
+            late: self.late - earlier.late,
+        };
+        for (count, before) in fates.dropped.iter_mut().zip(earlier.dropped) {
+            *count -= before;
+        }
+        fates
+    }
+
+    /// Drops by the discipline except filtered acknowledgements.
+    pub fn signals(&self) -> u64 {
+        self.dropped.iter().sum::<u64>() - self.dropped[DropReason::AckFilter as usize]
+    }
+}
+
+/// A flow's account.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    /// The traffic that the flow belongs to.
+    pub group: u32,
+    /// What happened, by direction.
+    pub fates: [Fates; 2],
+}
+
+/// All packets that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    slots: Vec<InFlight>,
+    free: Vec<u32>,
+    /// Accounts of all flows.
+    pub accounts: Vec<Account>,
+    hash: u64,
+    /// Packets that disciplines have let through.
+    pub passed: u64,
+    pub sent: u64,
+    pub delivered: u64,
+    pub lost: u64,
+}
+
+impl Pool {
+    /// Puts a packet into the network.
+    #[inline]
+    pub fn insert(&mut self, packet: InFlight) -> u32 {
+        self.sent += 1;
+        self.accounts[packet.flow as usize].fates[usize::from(packet.direction & 1)].sent += 1;
+        match self.free.pop() {
+            Some(handle) => {
+                self.slots[handle as usize] = packet;
+                handle
+            }
+            None => {
+                self.slots.push(packet);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    /// The packet behind a handle.
+    #[inline]
+    pub fn get(&self, handle: u32) -> &InFlight {
+        &self.slots[handle as usize]
+    }
+
+    /// The packet behind a handle, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, handle: u32) -> &mut InFlight {
+        &mut self.slots[handle as usize]
+    }
+
+    /// The packet has arrived; its slot is free once the caller is done with it.
+    #[inline]
+    pub fn delivered(&mut self, handle: u32) {
+        self.delivered += 1;
+        self.free.push(handle);
+    }
+
+    /// The packet got lost on the line.
+    pub fn lost(&mut self, handle: u32) {
+        self.lost += 1;
+        self.fates_mut(handle).lost += 1;
+        self.mix(u64::from(handle) | 1 << 40);
+        self.free.push(handle);
+    }
+
+    /// The packet came for a connection that was over.
+    pub fn late(&mut self, handle: u32) {
+        self.fates_mut(handle).late += 1;
+        self.delivered(handle);
+    }
+
+    /// The traffic that a packet belongs to.
+    #[inline]
+    pub fn group(&self, packet: &Packet) -> u32 {
+        self.accounts[self.get(packet.handle as u32).flow as usize].group
+    }
+
+    /// A discipline gave `packet` for sending at `now`.
+    #[inline]
+    pub fn taken(&mut self, packet: &Packet, now: Time) {
+        self.passed += 1;
+        let handle = packet.handle as u32;
+        let socket = self.get(handle).socket;
+        let fates = self.fates_mut(handle);
+        fates.passed += 1;
+        fates.passed_bytes += u64::from(packet.len);
+        fates.marked += u64::from(packet.flags.has(Flags::MARKED));
+        self.mix(now.0);
+        self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
+    }
+
+    /// Packets in the network.
+    pub fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// A hash of all that disciplines and lines did, in order and with times.
+    pub fn hash(&self) -> u64 {
+        self.hash ^ self.hash >> 32
+    }
+
+    /// Folds a number into the hash: a multiplication by an odd number and a rotation (as FxHash).
+    #[inline]
+    pub fn mix(&mut self, value: u64) {
+        self.hash = (self.hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    #[inline]
+    fn fates_mut(&mut self, handle: u32) -> &mut Fates {
+        let packet = &self.slots[handle as usize];
+        let (flow, direction) = (packet.flow as usize, usize::from(packet.direction & 1));
+        &mut self.accounts[flow].fates[direction]
+    }
+}
+
+impl PacketOwner for Pool {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        let handle = packet.handle as u32;
+        self.fates_mut(handle).dropped[reason as usize] += 1;
+        self.mix(u64::from(handle) | (reason as u64 + 2) << 40);
+        self.free.push(handle);
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        match &self.get(packet.handle as u32).payload {
+            Payload::Tcp(segment) => Some(segment.ack_view()),
+            Payload::Datagram(_) => None,
+        }
+    }
+}
