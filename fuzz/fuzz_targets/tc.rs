@@ -56,7 +56,8 @@ fn check(text: &str) {
     match parsed {
         Ok(config) => {
             let printed = config.to_string();
-            assert_eq!(tc::parse(&printed), Ok(config), "`{text}` is printed as `{printed}`");
+            let again = tc::parse(&printed);
+            assert_eq!(again.as_ref(), Ok(&config), "`{text}` is printed as `{printed}`");
             let view = QdiscView {
                 handle: 0x8001_0000,
                 dev: Some("eth0"),

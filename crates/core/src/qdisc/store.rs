@@ -51,12 +51,6 @@ impl Store {
         }
     }
 
-    /// True if one more packet would leave no room for the next.
-    #[inline]
-    pub fn is_full(&self) -> bool {
-        self.arena.is_full()
-    }
-
     /// Packets queued.
     #[inline]
     pub fn len(&self) -> u32 {
@@ -145,20 +139,6 @@ impl Store {
     #[inline]
     pub fn take(&mut self, queue: &mut Queue) -> Option<Packet> {
         let packet = self.arena.pop(&mut queue.packets)?;
-        self.account_removal(queue, &packet);
-        Some(packet)
-    }
-
-    /// Takes the last packet of `queue`: as many steps as the queue has packets.
-    #[cold]
-    pub fn take_last(&mut self, queue: &mut Queue) -> Option<Packet> {
-        let last = queue.packets.tail()?;
-        let (mut before, mut slot) = (None, queue.packets.head()?);
-        while slot != last {
-            before = Some(slot);
-            slot = self.arena.next(slot)?;
-        }
-        let packet = self.arena.remove_after(&mut queue.packets, before)?;
         self.account_removal(queue, &packet);
         Some(packet)
     }
