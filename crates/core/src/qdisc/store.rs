@@ -101,8 +101,8 @@ impl Store {
         true
     }
 
-    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and changed
-    /// there. [`Store::send`] or [`Store::discard`] must follow.
+    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
+    /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
     pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
         let slot = self.arena.detach(&mut queue.packets)?;
