@@ -7,10 +7,10 @@
 //! queues share one limit of packets and one of memory. The scheduler, the queues and the books are
 //! here, once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
 //!
-//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued = sent + dropped
-//! + queued`; a queue and all that decides about it are one cache line or two. Memory may stay
-//! above its limit after an arrival, as in Linux, but then no packet is added without another
-//! dropped.
+//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
+//! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
+//! Memory may stay above its limit after an arrival, as in Linux, but then no packet is added
+//! without another dropped.
 
 use alloc::boxed::Box;
 use alloc::vec;
