@@ -117,11 +117,13 @@ fn every_keyword_in_the_tables_is_read() {
                 ("bulk|active", _) => "active",
                 ("ethernet|atm|adsl", _) => "atm",
                 ("VALUE/MASK", _) => "0x1/0x3",
+                ("MAJOR:MINOR", _) => "1:10",
                 _ => "20",
             };
             let first = match discipline.name {
                 "delay" => "delay delay 1ms",
                 "red" => "red ns",
+                "drr" if keyword.word == "weight" => "drr class 1:10",
                 name => name,
             };
             let words = format!("{first} {} {value}", keyword.word);

@@ -214,7 +214,7 @@ mod tests {
         let mut cake = CakeStats { tin_count: 3, ..CakeStats::default() };
         cake.tins[2] = TinStats { drops: 7, target: Span::from_millis(5), ..TinStats::default() };
         cake.capacity_estimate = Rate(1_250_000);
-        let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5], ..Totals::default() };
+        let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5, 6], ..Totals::default() };
         let backlog = Backlog { packets: 4, bytes: 6056 };
         for detail in [Detail::Cake(cake), Detail::None] {
             let snapshot = Snapshot { totals, backlog, detail };

@@ -22,6 +22,7 @@ pub mod cake;
 pub(crate) mod child;
 pub mod codel;
 pub mod delay;
+pub mod drr;
 pub mod fifo;
 pub mod fq_codel;
 pub mod line;
@@ -46,11 +47,13 @@ pub enum DropReason {
     AckFilter,
     /// The discipline was emptied by `reset`.
     Reset,
+    /// It belongs to no class.
+    Unclassified,
 }
 
 impl DropReason {
     /// Number of reasons.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All reasons, in the order of their discriminants.
     pub const ALL: [DropReason; DropReason::COUNT] = [
         DropReason::Overlimit,
@@ -58,6 +61,7 @@ impl DropReason {
         DropReason::Flood,
         DropReason::AckFilter,
         DropReason::Reset,
+        DropReason::Unclassified,
     ];
 
     /// A word for tables and JSON.
@@ -68,6 +72,7 @@ impl DropReason {
             DropReason::Flood => "flood",
             DropReason::AckFilter => "ack_filter",
             DropReason::Reset => "reset",
+            DropReason::Unclassified => "unclassified",
         }
     }
 }
@@ -192,6 +197,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::Drr(params) => Box::new(drr::Drr::new(params, device)?),
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, line, pie, red, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue whose standing delay CoDel keeps short",
         keywords: codel::KEYWORDS,
         parse: codel::parse,
+    },
+    Discipline {
+        name: "drr",
+        about: "deficit round robin between flows, users or classes",
+        keywords: drr::KEYWORDS,
+        parse: drr::parse,
     },
     Discipline {
         name: "fq_codel",

@@ -10,6 +10,7 @@ mod bucket;
 mod cake;
 mod codel;
 mod delay;
+mod drr;
 mod error;
 mod fifo;
 mod fq_codel;
@@ -48,6 +49,8 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `codel`: one queue under CoDel.
     Codel(qdisc::codel::Params),
+    /// `drr`: deficit round robin between flows, users or classes.
+    Drr(qdisc::drr::Params),
     /// `fq_codel`: many queues, each under CoDel.
     FqCodel(qdisc::fq_codel::Params),
     /// `pie`: one queue under PIE.

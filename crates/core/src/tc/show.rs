@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, fq_codel, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, line, pie, red, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -59,6 +59,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
         Config::Codel(_) => "codel",
+        Config::Drr(_) => "drr",
         Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
@@ -78,6 +79,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
         Config::Codel(params) => codel::write_words(params, digits, out),
+        Config::Drr(params) => drr::write_words(params, digits, out),
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
@@ -190,6 +192,7 @@ pub fn show_json(
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
             Config::Codel(params) => codel::write_json(params, &mut json)?,
+            Config::Drr(params) => drr::write_json(params, &mut json)?,
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,

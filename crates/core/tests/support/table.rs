@@ -68,6 +68,12 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo_head_drop limit 20", &[WorkConserving]),
     ("codel", &[WorkConserving]),
     ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
+    ("drr", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("drr srchost savings 2kb", &[WorkConserving, EqualFlows, EqualSources, NoStarvation]),
+    ("drr dsthost buffer 200", &[WorkConserving, EqualDestinations]),
+    ("drr queues 8 quantum 100 buffer 5 max-age 20ms savings 15kb", &[WorkConserving]),
+    ("drr quantum 500 class 1:1 class 1:2 weight 3 fq_codel limit 50", &[WorkConserving]),
+    ("drr savings 3kb class 1:0a codel class 1:0b tbf rate 10mbit burst 5kb limit 20kb", &[]),
     ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
     ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
     // While all spend what they saved, one that has spent it waits.
