@@ -8,7 +8,8 @@ use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
 use simnel_core::rate::Rate;
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, PieStats, RedStats, Snapshot, TinStats, Totals,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
+    Totals,
 };
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
@@ -190,6 +191,9 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         Some("fq_codel") => Detail::FqCodel(fq_codel(qdisc)),
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
+        Some("htb") => Detail::Htb(HtbStats {
+            direct_packets: number(&qdisc["options"], "direct_packets_stat").try_into().unwrap(),
+        }),
         _ => Detail::None,
     };
     let backlog = Backlog { packets: n("qlen").try_into().unwrap(), bytes: n("backlog") };
@@ -212,8 +216,15 @@ fn view<'a>(qdisc: &'a Value, config: &'a Config, snapshot: Option<&'a Snapshot>
 
 /// Where the words name no limit, Linux shows the device's; take it from the recording.
 fn with_limit(mut config: Config, qdisc: &Value) -> Config {
-    if let Config::Fifo(fifo::Params { limit: limit @ None, .. }) = &mut config {
-        *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
+    match &mut config {
+        Config::Fifo(fifo::Params { limit: limit @ None, .. }) => {
+            *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
+        }
+        Config::Htb(params) if params.direct_qlen.is_none() => {
+            let limit = number(&qdisc["options"], "direct_qlen");
+            params.direct_qlen = Some(limit.try_into().unwrap());
+        }
+        _ => {}
     }
     config.resolved(&Device::default())
 }
@@ -249,7 +260,7 @@ fn options(text: &str) -> String {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     words.remove(0);
     words.remove(1);
-    for pair in ["dev", "parent", "refcnt"] {
+    for pair in ["dev", "parent", "refcnt", "direct_packets_stat"] {
         if let Some(at) = words.iter().position(|word| *word == pair) {
             words.drain(at..at + 2);
         }
@@ -359,6 +370,32 @@ fn statistics_as_recorded() {
     }
     assert!(compared > 30 && backlogged > 5, "{compared} compared, {backlogged} with a backlog");
     assert!(marked > 0, "no recording with CE marks");
+}
+
+/// Words of classes, in pairs with what `tc class show` prints.
+#[test]
+fn classes_as_recorded() {
+    let file = include_str!("data/tc/aqm_classes.txt");
+    let first = file.find("\n$ ").unwrap() + 3;
+    let mut compared = 0;
+    for block in file[first..].split("\n$ ") {
+        let (words, text) = block.split_once('\n').unwrap();
+        let tree = "class 1:1 rate 10mbit burst 15000 \
+                    class 1:10 parent 1:1 rate 2mbit ceil 10mbit burst 6000 prio 1 \
+                    class 1:20 parent 1:1 rate 8mbit ceil 10mbit burst 8000 prio 2 quantum 1514";
+        let ours = match words {
+            "a tree" => format!("htb {tree}"),
+            words => format!("htb class 1:10 {words}"),
+        };
+        let Ok(Config::Htb(params)) = tc::parse(&ours) else { panic!("{ours}") };
+        for class in &params.classes {
+            let mut line = String::new();
+            tc::write_class(1, &params, class, &mut line).unwrap();
+            assert!(text.contains(&line), "{words}: {line}{text}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 15, "{compared}");
 }
 
 #[test]

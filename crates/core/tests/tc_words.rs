@@ -154,6 +154,11 @@ fn settings_print_as_words_that_make_them() {
         "tbf rate 4mbit burst 40kb peakrate 6mbit mtu 3000 limit 99999 overhead 20 mpu 100",
         "tbf rate 4mbit burst 40kb linklayer atm codel limit 5 ecn",
         "tbf rate 4mbit burst 40kb tbf rate 2mbit burst 2kb cake nat",
+        "htb",
+        "htb rate 20mbit burst 15k codel",
+        "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate 2mbit \
+         ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm pie ecn \
+         class 30 parent :1 rate 1mbit tbf rate 1mbit burst 2k limit 30k",
         "red ns",
         "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
         "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",

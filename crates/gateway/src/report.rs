@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, PieStats, RedStats, Snapshot, TinStats, Totals,
-    MAX_TINS,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
+    Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -62,6 +62,13 @@ enum DetailForm {
     FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
+    Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "HtbStats")]
+struct HtbStatsForm {
+    direct_packets: u32,
 }
 
 #[derive(Serialize, Deserialize)]

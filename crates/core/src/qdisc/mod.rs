@@ -25,6 +25,7 @@ pub mod delay;
 pub mod drr;
 pub mod fifo;
 pub mod fq_codel;
+pub mod htb;
 pub mod line;
 pub mod many;
 pub mod pie;
@@ -201,6 +202,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }

@@ -14,7 +14,7 @@ use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::rate::{Arithmetic, Rate};
+use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::Config;
@@ -101,8 +101,9 @@ impl Tbf {
 
 impl Qdisc for Tbf {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.totals.enqueued_packets += 1;
+        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let segment = match packet.segments() {
             1 => packet.len,

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, drr, fifo, fq_codel, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "a token bucket before any discipline",
         keywords: tbf::KEYWORDS,
         parse: tbf::parse,
+    },
+    Discipline {
+        name: "htb",
+        about: "a hierarchy of token buckets with disciplines below",
+        keywords: htb::KEYWORDS,
+        parse: htb::parse,
     },
 ];
 

@@ -15,6 +15,7 @@ mod error;
 mod fifo;
 mod fq_codel;
 mod grammar;
+mod htb;
 mod json;
 mod line;
 mod link;
@@ -29,6 +30,7 @@ pub use error::{ParseError, Problem};
 pub use grammar::{
     disciplines, keywords, parse, parse_with_default, parse_words, Discipline, Keyword,
 };
+pub use htb::write_class;
 pub use json::Json;
 pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
 pub use units::Digits;
@@ -59,6 +61,8 @@ pub enum Config {
     Red(qdisc::red::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
+    /// `htb`: a hierarchy of token buckets with disciplines below.
+    Htb(qdisc::htb::Params),
 }
 
 impl Config {

@@ -7,9 +7,9 @@
 use core::fmt::{self, Write};
 
 use super::json::Json;
-use super::stats::{Detail, Snapshot};
+use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, drr, fifo, fq_codel, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -64,6 +64,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
         Config::Tbf(_) => "tbf",
+        Config::Htb(_) => "htb",
     }
 }
 
@@ -84,6 +85,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
+        Config::Htb(params) => htb::write_words(params, digits, out),
     }
 }
 
@@ -115,13 +117,24 @@ pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics
             write!(out, " refcnt {}", view.refcnt)?;
         }
         out.write_char(' ')?;
-        write_options(view.config, Digits::AsTc, out)?;
+        match view.config {
+            Config::Htb(params) => htb::write_as_tc(params, &htb_stats(view), out)?,
+            config => write_options(config, Digits::AsTc, out)?,
+        }
         out.write_char('\n')?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
             write_statistics(view.config, snapshot, statistics == Statistics::All, out)?;
         }
     }
     Ok(())
+}
+
+/// What `tc` shows of `htb`'s statistics among its settings.
+fn htb_stats(view: &QdiscView<'_>) -> HtbStats {
+    match view.snapshot.map(|snapshot| snapshot.detail) {
+        Some(Detail::Htb(stats)) => stats,
+        _ => HtbStats::default(),
+    }
 }
 
 fn write_statistics(
@@ -197,6 +210,7 @@ pub fn show_json(
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
+            Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {

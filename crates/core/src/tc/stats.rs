@@ -58,6 +58,15 @@ pub enum Detail {
     Pie(PieStats),
     /// RED's.
     Red(RedStats),
+    /// HTB's.
+    Htb(HtbStats),
+}
+
+/// HTB's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HtbStats {
+    /// Packets that belonged to no class.
+    pub direct_packets: u32,
 }
 
 /// RED's own counters.

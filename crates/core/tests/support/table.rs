@@ -92,6 +92,13 @@ pub const DISCIPLINES: &[Line] = &[
     ("tbf rate 10mbit burst 20kb peakrate 20mbit mtu 2000 latency 50ms", &[]),
     ("tbf rate 10mbit burst 1514 overhead 20 mpu 84 linklayer atm codel limit 80", &[]),
     ("tbf rate 10mbit burst 1514 cake besteffort flows", &[EqualFlows, NoStarvation]),
+    ("htb rate 10mbit burst 1514 cburst 1514 codel limit 100", &[]),
+    ("htb rate 10mbit cake besteffort flows", &[EqualFlows, NoStarvation]),
+    (
+        "htb default 20 class 1:1 rate 10mbit class 1:10 parent 1:1 rate 2mbit ceil 10mbit prio 0 \
+         pie class 1:20 parent 1:1 rate 8mbit ceil 9mbit tbf rate 8mbit burst 2kb limit 60kb",
+        &[],
+    ),
     ("red ns bandwidth 10mbit delay 30ms limit 60", &[WorkConserving]),
 ];
 
