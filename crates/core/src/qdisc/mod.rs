@@ -30,6 +30,7 @@ pub mod line;
 pub mod many;
 pub mod pie;
 pub mod red;
+pub mod sfq;
 pub mod single;
 pub(crate) mod store;
 pub mod tbf;
@@ -82,6 +83,13 @@ impl DropReason {
 pub trait PacketOwner {
     /// `packet` left the discipline by another way than `dequeue`.
     fn dropped(&mut self, packet: Packet, reason: DropReason);
+
+    /// A hash of `packet`'s flow under `key`, where the owner computes it as the original of a
+    /// discipline does (recordings). None, as in all other cases: the discipline has its own.
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        let _ = (packet, key);
+        None
+    }
 
     /// The TCP header of `packet`, for ACK filtering: None if it is not TCP, or not worth a look.
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
@@ -203,6 +211,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
+        Config::Sfq(params) => Box::new(sfq::Sfq::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }

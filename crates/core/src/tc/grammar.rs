@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfq, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue under RED, Linux's or the simulators'",
         keywords: red::KEYWORDS,
         parse: red::parse,
+    },
+    Discipline {
+        name: "sfq",
+        about: "stochastic fair queues",
+        keywords: sfq::KEYWORDS,
+        parse: sfq::parse,
     },
     Discipline {
         name: "tbf",

@@ -21,6 +21,7 @@ mod line;
 mod link;
 mod pie;
 mod red;
+mod sfq;
 mod show;
 pub mod stats;
 mod tbf;
@@ -59,6 +60,8 @@ pub enum Config {
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+    /// `sfq`: stochastic fair queues.
+    Sfq(qdisc::sfq::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
@@ -72,6 +75,9 @@ impl Config {
             Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
             Config::FqCodel(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::Sfq(params) => {
+                params.quantum.get_or_insert(device.mtu);
             }
             _ => {}
         }

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfq, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -63,6 +63,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
+        Config::Sfq(_) => "sfq",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -84,6 +85,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
+        Config::Sfq(params) => sfq::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -143,6 +145,9 @@ fn write_statistics(
     all: bool,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    if let Detail::Sfq(stats) = &snapshot.detail {
+        sfq::write_statistics(stats, out)?;
+    }
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
     let (drops, overlimits) = (totals.drops(), totals.overlimits);
@@ -198,6 +203,11 @@ pub fn show_json(
         if view.refcnt != 1 {
             json.key("refcnt")?.number(view.refcnt.into())?;
         }
+        // SFQ's counters stand among its settings.
+        let early = match view.snapshot.map(|snapshot| &snapshot.detail) {
+            Some(Detail::Sfq(stats)) if statistics != Statistics::Off => Some(stats),
+            _ => None,
+        };
         json.key("options")?.begin_object()?;
         match view.config {
             Config::Cake(params) => cake::write_json(params, &mut json)?,
@@ -209,6 +219,7 @@ pub fn show_json(
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
+            Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
