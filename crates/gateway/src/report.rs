@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
-    Totals, MAX_TINS,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, Snapshot,
+    TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -63,6 +63,20 @@ enum DetailForm {
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
     Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+    Sfb(#[serde(with = "SfbStatsForm")] SfbStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SfbStats")]
+struct SfbStatsForm {
+    earlydrop: u32,
+    penaltydrop: u32,
+    bucketdrop: u32,
+    queuedrop: u32,
+    marked: u32,
+    maxqlen: u32,
+    maxprob: u16,
+    avgprob: u16,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -29,6 +29,7 @@ pub mod line;
 pub mod many;
 pub mod pie;
 pub mod red;
+pub mod sfb;
 pub mod single;
 pub(crate) mod store;
 pub mod tbf;
@@ -196,6 +197,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })

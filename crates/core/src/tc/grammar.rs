@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, sfb, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue under RED, Linux's or the simulators'",
         keywords: red::KEYWORDS,
         parse: red::parse,
+    },
+    Discipline {
+        name: "sfb",
+        about: "one queue; flows that do not respond go to a penalty box",
+        keywords: sfb::KEYWORDS,
+        parse: sfb::parse,
     },
     Discipline {
         name: "tbf",

@@ -20,6 +20,7 @@ mod line;
 mod link;
 mod pie;
 mod red;
+mod sfb;
 mod show;
 pub mod stats;
 mod tbf;
@@ -56,6 +57,8 @@ pub enum Config {
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+    /// `sfb`: one queue under stochastic fair BLUE.
+    Sfb(qdisc::sfb::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
@@ -67,6 +70,10 @@ impl Config {
     pub fn resolved(mut self, device: &Device) -> Config {
         match &mut self {
             Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Sfb(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Htb(params) => {
+                params.direct_qlen.get_or_insert(device.tx_queue_len);
+            }
             Config::FqCodel(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
             }

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, sfb, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -62,6 +62,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::FqCodel(_) => "fq_codel",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
+        Config::Sfb(_) => "sfb",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -82,6 +83,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
+        Config::Sfb(params) => sfb::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -158,6 +160,7 @@ fn write_statistics(
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
         _ => {}
     }
     if all {
@@ -206,6 +209,7 @@ pub fn show_json(
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
+            Config::Sfb(params) => sfb::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
@@ -242,6 +246,7 @@ fn write_statistics_json(
             pie::write_statistics_json(params, stats, json)?;
         }
         (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
         _ => {}
     }
     if all {

@@ -82,6 +82,11 @@ pub const DISCIPLINES: &[Line] = &[
     ("pie freebsd onoff nodrand", &[WorkConserving]),
     ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
     ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("sfb", &[WorkConserving]),
+    (
+        "sfb limit 40 rehash 500 db 200 target 3 max 5 increment 0.05 penalty_rate 100",
+        &[WorkConserving],
+    ),
     ("tbf rate 10mbit burst 1514 limit 60kb", &[]),
     ("tbf rate 10mbit burst 20kb peakrate 20mbit mtu 2000 latency 50ms", &[]),
     ("tbf rate 10mbit burst 1514 overhead 20 mpu 84 linklayer atm codel limit 80", &[]),
