@@ -23,7 +23,8 @@ const STATISTICS: &str = include_str!("data/tc/statistics.txt");
 const UNITS: &str = include_str!("data/tc/units.txt");
 
 /// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints.
-const WE_ALSO_TAKE: &[&str] = &["pfifo limit 10p", "pie limit 100p", "codel limit 500p"];
+const WE_ALSO_TAKE: &[&str] =
+    &["pfifo limit 10p", "pie limit 100p", "codel limit 500p", "drr quantum 1000"];
 
 /// Beginnings of words whose printed form `tc` itself would print otherwise: it cuts 64 ns units to
 /// microseconds, and of a latency it prints three digits.

@@ -11,7 +11,7 @@ use simnel_lab::golden::{build, run_directory, Ledger, Outcome, Recording};
 /// Recordings (`group/name`) of disciplines that [`build`] can make; others are listed as not
 /// compared.
 const COMPARED: &[&str] =
-    &["cake-*/*", "codel/*", "fq_codel/*", "htb/*", "pie/*", "red/*", "sfb/*", "tbf/*"];
+    &["cake-*/*", "codel/*", "drr/*", "fq_codel/*", "htb/*", "pie/*", "red/*", "sfb/*", "tbf/*"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

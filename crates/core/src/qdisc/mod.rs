@@ -18,10 +18,13 @@ use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
+pub mod blue;
 pub mod cake;
 pub(crate) mod child;
+pub mod cobalt;
 pub mod codel;
 pub mod delay;
+pub mod drr;
 pub mod fifo;
 pub mod fq_codel;
 pub mod htb;
@@ -48,11 +51,13 @@ pub enum DropReason {
     AckFilter,
     /// The discipline was emptied by `reset`.
     Reset,
+    /// It belongs to no class.
+    Unclassified,
 }
 
 impl DropReason {
     /// Number of reasons.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All reasons, in the order of their discriminants.
     pub const ALL: [DropReason; DropReason::COUNT] = [
         DropReason::Overlimit,
@@ -60,6 +65,7 @@ impl DropReason {
         DropReason::Flood,
         DropReason::AckFilter,
         DropReason::Reset,
+        DropReason::Unclassified,
     ];
 
     /// A word for tables and JSON.
@@ -70,6 +76,7 @@ impl DropReason {
             DropReason::Flood => "flood",
             DropReason::AckFilter => "ack_filter",
             DropReason::Reset => "reset",
+            DropReason::Unclassified => "unclassified",
         }
     }
 }
@@ -194,10 +201,13 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::Drr(params) => Box::new(drr::Drr::new(params, device)?),
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
         Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),
+        Config::Blue(params) => Box::new(blue::Blue::new(params, device)?),
+        Config::Cobalt(params) => Box::new(cobalt::Cobalt::new(params, device)?),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })

@@ -6,10 +6,13 @@
 //! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
+mod blue;
 mod bucket;
 mod cake;
+mod cobalt;
 mod codel;
 mod delay;
+mod drr;
 mod error;
 mod fifo;
 mod fq_codel;
@@ -51,6 +54,8 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `codel`: one queue under CoDel.
     Codel(qdisc::codel::Params),
+    /// `drr`: deficit round robin between flows, users or classes.
+    Drr(qdisc::drr::Params),
     /// `fq_codel`: many queues, each under CoDel.
     FqCodel(qdisc::fq_codel::Params),
     /// `pie`: one queue under PIE.
@@ -59,6 +64,10 @@ pub enum Config {
     Red(qdisc::red::Params),
     /// `sfb`: one queue under stochastic fair BLUE.
     Sfb(qdisc::sfb::Params),
+    /// `blue`: one queue under BLUE.
+    Blue(qdisc::blue::Params),
+    /// `cobalt`: one queue under cake's AQM.
+    Cobalt(qdisc::cobalt::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.

@@ -60,8 +60,40 @@ pub enum Detail {
     Red(RedStats),
     /// HTB's.
     Htb(HtbStats),
+    /// BLUE's.
+    Blue(BlueStats),
+    /// COBALT's.
+    Cobalt(CobaltStats),
     /// SFB's.
     Sfb(SfbStats),
+}
+
+/// COBALT's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CobaltStats {
+    /// Packets dropped by CoDel.
+    pub dropped: u32,
+    /// Packets dropped by BLUE.
+    pub flooded: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// BLUE is at work.
+    pub unresponsive: bool,
+}
+
+/// BLUE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlueStats {
+    /// Marking probability, Q0.32.
+    pub probability: u32,
+    /// Packets dropped by BLUE.
+    pub dropped: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
 }
 
 /// SFB's own counters and state.

@@ -68,6 +68,12 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo_head_drop limit 20", &[WorkConserving]),
     ("codel", &[WorkConserving]),
     ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
+    ("drr", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("drr srchost savings 2kb", &[WorkConserving, EqualFlows, EqualSources, NoStarvation]),
+    ("drr dsthost buffer 200", &[WorkConserving, EqualDestinations]),
+    ("drr queues 8 quantum 100 buffer 5 max-age 20ms savings 15kb", &[WorkConserving]),
+    ("drr quantum 500 class 1:1 class 1:2 weight 3 fq_codel limit 50", &[WorkConserving]),
+    ("drr savings 3kb class 1:0a codel class 1:0b tbf rate 10mbit burst 5kb limit 20kb", &[]),
     ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
     ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
     // While all spend what they saved, one that has spent it waits.
@@ -82,6 +88,10 @@ pub const DISCIPLINES: &[Line] = &[
     ("pie freebsd onoff nodrand", &[WorkConserving]),
     ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
     ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("blue limit 60 freeze 5ms", &[WorkConserving]),
+    ("blue threshold 20 ecn increment 0.1 decrement 0.01", &[WorkConserving]),
+    ("cobalt limit 60", &[WorkConserving]),
+    ("cobalt target 1ms interval 20ms", &[WorkConserving]),
     ("sfb", &[WorkConserving]),
     (
         "sfb limit 40 rehash 500 db 200 target 3 max 5 increment 0.05 penalty_rate 100",
