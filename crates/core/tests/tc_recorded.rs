@@ -8,8 +8,8 @@ use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
 use simnel_core::rate::Rate;
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfqStats, Snapshot,
-    TinStats, Totals,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, SfqStats,
+    Snapshot, TinStats, Totals,
 };
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
@@ -146,6 +146,21 @@ fn pie(qdisc: &Value) -> PieStats {
     }
 }
 
+fn sfb(qdisc: &Value) -> SfbStats {
+    let n = |key| number(qdisc, key).try_into().unwrap();
+    let prob = |key| fraction(qdisc, key, u16::MAX.into()).try_into().unwrap();
+    SfbStats {
+        earlydrop: n("earlydrop"),
+        penaltydrop: n("penaltydrop"),
+        bucketdrop: n("bucketdrop"),
+        queuedrop: n("queuedrop"),
+        marked: n("marked"),
+        maxqlen: n("maxqlen"),
+        maxprob: prob("maxprob"),
+        avgprob: prob("avgprob"),
+    }
+}
+
 fn red(qdisc: &Value) -> RedStats {
     let n = |key| number(qdisc, key).try_into().unwrap();
     RedStats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
@@ -212,6 +227,7 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         }
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
+        Some("sfb") => Detail::Sfb(sfb(qdisc)),
         Some("htb") => Detail::Htb(HtbStats {
             direct_packets: number(&qdisc["options"], "direct_packets_stat").try_into().unwrap(),
         }),
@@ -240,10 +256,6 @@ fn with_limit(mut config: Config, qdisc: &Value) -> Config {
     match &mut config {
         Config::Fifo(fifo::Params { limit: limit @ None, .. }) => {
             *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
-        }
-        Config::Htb(params) if params.direct_qlen.is_none() => {
-            let limit = number(&qdisc["options"], "direct_qlen");
-            params.direct_qlen = Some(limit.try_into().unwrap());
         }
         _ => {}
     }

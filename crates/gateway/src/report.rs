@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfqStats, Snapshot,
-    TinStats, Totals, MAX_TINS,
+    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats,
+    RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -64,6 +64,41 @@ enum DetailForm {
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
     Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+    Blue(#[serde(with = "BlueStatsForm")] BlueStats),
+    Cobalt(#[serde(with = "CobaltStatsForm")] CobaltStats),
+    Sfb(#[serde(with = "SfbStatsForm")] SfbStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CobaltStats")]
+struct CobaltStatsForm {
+    dropped: u32,
+    flooded: u32,
+    overlimit: u32,
+    ecn_mark: u32,
+    unresponsive: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "BlueStats")]
+struct BlueStatsForm {
+    probability: u32,
+    dropped: u32,
+    overlimit: u32,
+    ecn_mark: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SfbStats")]
+struct SfbStatsForm {
+    earlydrop: u32,
+    penaltydrop: u32,
+    bucketdrop: u32,
+    queuedrop: u32,
+    marked: u32,
+    maxqlen: u32,
+    maxprob: u16,
+    avgprob: u16,
 }
 
 #[derive(Serialize, Deserialize)]

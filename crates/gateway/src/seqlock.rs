@@ -24,11 +24,6 @@ impl<T: Copy> SeqLock<T> {
         SeqLock { sequence: AtomicU64::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// How often the value was written.
-    pub(crate) fn version(&self) -> u64 {
-        self.sequence.load(Ordering::Acquire) / 2
-    }
-
     /// Replaces the value.
     ///
     /// # Safety

@@ -18,8 +18,10 @@ use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
+pub mod blue;
 pub mod cake;
 pub(crate) mod child;
+pub mod cobalt;
 pub mod codel;
 pub mod delay;
 pub mod drr;
@@ -30,6 +32,7 @@ pub mod line;
 pub mod many;
 pub mod pie;
 pub mod red;
+pub mod sfb;
 pub mod sfq;
 pub mod single;
 pub(crate) mod store;
@@ -210,6 +213,9 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),
+        Config::Blue(params) => Box::new(blue::Blue::new(params, device)?),
+        Config::Cobalt(params) => Box::new(cobalt::Cobalt::new(params, device)?),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Sfq(params) => Box::new(sfq::Sfq::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),

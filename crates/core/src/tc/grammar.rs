@@ -9,7 +9,10 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfq, tbf, Config};
+use super::{
+    blue, cake, cobalt, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfb, sfq, tbf,
+    Config,
+};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +123,24 @@ static DISCIPLINES: &[Discipline] = &[
         about: "stochastic fair queues",
         keywords: sfq::KEYWORDS,
         parse: sfq::parse,
+    },
+    Discipline {
+        name: "sfb",
+        about: "one queue; flows that do not respond go to a penalty box",
+        keywords: sfb::KEYWORDS,
+        parse: sfb::parse,
+    },
+    Discipline {
+        name: "blue",
+        about: "one queue under BLUE, which learns from overflow and idleness",
+        keywords: blue::KEYWORDS,
+        parse: blue::parse,
+    },
+    Discipline {
+        name: "cobalt",
+        about: "one queue under cake's AQM",
+        keywords: cobalt::KEYWORDS,
+        parse: cobalt::parse,
     },
     Discipline {
         name: "tbf",

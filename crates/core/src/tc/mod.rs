@@ -6,8 +6,10 @@
 //! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
+mod blue;
 mod bucket;
 mod cake;
+mod cobalt;
 mod codel;
 mod delay;
 mod drr;
@@ -21,6 +23,7 @@ mod line;
 mod link;
 mod pie;
 mod red;
+mod sfb;
 mod sfq;
 mod show;
 pub mod stats;
@@ -62,6 +65,12 @@ pub enum Config {
     Red(qdisc::red::Params),
     /// `sfq`: stochastic fair queues.
     Sfq(qdisc::sfq::Params),
+    /// `sfb`: one queue under stochastic fair BLUE.
+    Sfb(qdisc::sfb::Params),
+    /// `blue`: one queue under BLUE.
+    Blue(qdisc::blue::Params),
+    /// `cobalt`: one queue under cake's AQM.
+    Cobalt(qdisc::cobalt::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
@@ -73,6 +82,10 @@ impl Config {
     pub fn resolved(mut self, device: &Device) -> Config {
         match &mut self {
             Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Sfb(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Htb(params) => {
+                params.direct_qlen.get_or_insert(device.tx_queue_len);
+            }
             Config::FqCodel(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
             }

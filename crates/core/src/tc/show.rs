@@ -9,7 +9,10 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfq, tbf, Config};
+use super::{
+    blue, cake, cobalt, codel, delay, drr, fifo, fq_codel, htb, line, pie, red, sfb, sfq, tbf,
+    Config,
+};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -64,6 +67,9 @@ pub fn name(config: &Config) -> &'static str {
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
         Config::Sfq(_) => "sfq",
+        Config::Sfb(_) => "sfb",
+        Config::Blue(_) => "blue",
+        Config::Cobalt(_) => "cobalt",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -86,6 +92,9 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
         Config::Sfq(params) => sfq::write_words(params, digits, out),
+        Config::Sfb(params) => sfb::write_words(params, digits, out),
+        Config::Blue(params) => blue::write_words(params, digits, out),
+        Config::Cobalt(params) => cobalt::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -165,6 +174,9 @@ fn write_statistics(
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
+        (Detail::Blue(stats), _) => blue::write_statistics(stats, out)?,
+        (Detail::Cobalt(stats), _) => cobalt::write_statistics(stats, out)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
         _ => {}
     }
     if all {
@@ -220,6 +232,9 @@ pub fn show_json(
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
             Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
+            Config::Sfb(params) => sfb::write_json(params, &mut json)?,
+            Config::Blue(params) => blue::write_json(params, &mut json)?,
+            Config::Cobalt(params) => cobalt::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
@@ -256,6 +271,9 @@ fn write_statistics_json(
             pie::write_statistics_json(params, stats, json)?;
         }
         (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
+        (Detail::Blue(stats), _) => blue::write_statistics_json(stats, json)?,
+        (Detail::Cobalt(stats), _) => cobalt::write_statistics_json(stats, json)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
         _ => {}
     }
     if all {

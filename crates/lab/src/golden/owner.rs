@@ -22,6 +22,11 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     let flow = &recording.flows[arrival.flow];
     let mut packet = Packet::new(id as u64, arrival.len);
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
+    // sfb's two hashes of a flow, one for each set of bins.
+    let hash = |key| u64::from_str_radix(flow.values[0].get(key)?, 16).ok();
+    if let (Some(first), Some(second)) = (hash("h0"), hash("h1")) {
+        packet.flow = second << 32 | first;
+    }
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
     // The recordings write 1:10 for a class of the discipline, whatever its handle.
