@@ -117,11 +117,13 @@ fn every_keyword_in_the_tables_is_read() {
                 ("bulk|active", _) => "active",
                 ("ethernet|atm|adsl", _) => "atm",
                 ("VALUE/MASK", _) => "0x1/0x3",
+                ("MAJOR:MINOR", _) => "1:10",
                 _ => "20",
             };
             let first = match discipline.name {
                 "delay" => "delay delay 1ms",
                 "red" => "red ns",
+                "drr" if keyword.word == "weight" => "drr class 1:10",
                 name => name,
             };
             let words = format!("{first} {} {value}", keyword.word);
@@ -157,6 +159,12 @@ fn settings_print_as_words_that_make_them() {
         "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate \
          2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm pie ecn \
          class 30 parent :1 rate 1mbit tbf rate 1mbit burst 2k limit 30k",
+        "sfb",
+        "sfb limit 50 rehash 1500 db 333us target 9 increment 0.0123 decrement 0 penalty_burst 3",
+        "blue",
+        "blue limit 77 threshold 9 increment 0.0123 decrement 0.000456 freeze 1234us ecn",
+        "cobalt",
+        "cobalt limit 9 target 123us interval 45ms",
         "red ns",
         "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
         "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",

@@ -1,5 +1,7 @@
 //! Active queue management: what to drop or mark, decided packet by packet as a queue is served.
 
+pub mod age_limit;
+pub mod blue;
 pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;

@@ -75,6 +75,12 @@ impl Store {
         queue.packets.head().map(|slot| self.arena.get(slot))
     }
 
+    /// The first packet of `queue`, to be changed in place.
+    #[inline]
+    pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
+        queue.packets.head().map(|slot| self.arena.get_mut(slot))
+    }
+
     /// Puts `packet` at the end of `queue`. Gives it back if the store is full, which a caller that
     /// makes room after each arrival never sees.
     #[inline]

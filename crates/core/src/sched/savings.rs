@@ -73,7 +73,7 @@ impl Savings {
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        head: impl Fn(&F) -> Option<u32>,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
         loop {

@@ -52,6 +52,8 @@ pub enum Detail {
     Cake(CakeStats),
     /// CoDel's.
     Codel(CodelStats),
+    /// SFQ's, with RED.
+    Sfq(SfqStats),
     /// FQ-CoDel's.
     FqCodel(FqCodelStats),
     /// PIE's.
@@ -60,6 +62,61 @@ pub enum Detail {
     Red(RedStats),
     /// HTB's.
     Htb(HtbStats),
+    /// BLUE's.
+    Blue(BlueStats),
+    /// COBALT's.
+    Cobalt(CobaltStats),
+    /// SFB's.
+    Sfb(SfbStats),
+}
+
+/// COBALT's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CobaltStats {
+    /// Packets dropped by CoDel.
+    pub dropped: u32,
+    /// Packets dropped by BLUE.
+    pub flooded: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// BLUE is at work.
+    pub unresponsive: bool,
+}
+
+/// BLUE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlueStats {
+    /// Marking probability, Q0.32.
+    pub probability: u32,
+    /// Packets dropped by BLUE.
+    pub dropped: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+}
+
+/// SFB's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfbStats {
+    /// Packets dropped as chance would have it.
+    pub earlydrop: u32,
+    /// Packets that the penalty box held back.
+    pub penaltydrop: u32,
+    /// Packets of flows all of whose bins were full.
+    pub bucketdrop: u32,
+    /// Packets dropped because the queue was full.
+    pub queuedrop: u32,
+    /// Packets marked CE.
+    pub marked: u32,
+    /// Packets in the longest bin.
+    pub maxqlen: u32,
+    /// Largest probability of a bin, of 65535.
+    pub maxprob: u16,
+    /// Mean probability, of 65535.
+    pub avgprob: u16,
 }
 
 /// HTB's own counters.
@@ -125,6 +182,23 @@ pub struct FqCodelStats {
     pub memory_used: u32,
     /// Packets dropped because memory was at its limit.
     pub drop_overmemory: u32,
+}
+
+/// Counters of SFQ's RED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfqStats {
+    /// Arrivals marked between `min` and `max`.
+    pub prob_mark: u32,
+    /// First packets marked for an arrival between `min` and `max`.
+    pub prob_mark_head: u32,
+    /// Packets dropped for an arrival between `min` and `max`.
+    pub prob_drop: u32,
+    /// Arrivals marked above `max`.
+    pub forced_mark: u32,
+    /// First packets marked for an arrival above `max`.
+    pub forced_mark_head: u32,
+    /// Packets dropped for an arrival above `max`.
+    pub forced_drop: u32,
 }
 
 /// PIE's own counters and state.
