@@ -234,7 +234,7 @@ impl Endpoint {
             self.work |= work::ACK;
             return;
         }
-        if segment.flags.has(TcpFlags::ACK) {
+        if segment.flags.has(TcpFlags::ACK) && !self.sender.is_settled(segment) {
             let acked = self.sender.acked();
             if !self.sender.on_ack(segment, now) {
                 return;

@@ -97,6 +97,8 @@ pub(crate) struct Sender {
     resend: Resend,
     /// A segment to send regardless of the window.
     forced: Option<transmit::Forced>,
+    /// The timer must be set when the present burst is over.
+    timer_stale: bool,
     /// Something may be sendable.
     dirty: bool,
     /// Segments sent since the last acknowledgement, timer or write was taken in.
@@ -212,6 +214,7 @@ impl Sender {
             last_echo: 0,
             resend: Resend::Nothing,
             forced: None,
+            timer_stale: false,
             dirty: false,
             burst: 0,
             limited: false,

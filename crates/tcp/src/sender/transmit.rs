@@ -283,7 +283,8 @@ impl Sender {
         self.counters.data_segments += u64::from(len > 0);
         self.counters.bytes_sent += u64::from(len);
         self.count_sent_in_reduction();
-        if first || self.timers.kind == super::timers::Kind::Probe {
+        // Where a tail loss probe is wanted, the end of the burst sets it.
+        if (first || self.timers.kind == super::timers::Kind::Probe) && !self.wants_probe() {
             self.rearm_rto(now);
         }
         self.after_sending(len, now);
@@ -306,9 +307,14 @@ impl Sender {
         if self.burst > 0 || cwnd_limited {
             self.validate_window(limited, now);
         }
+        let stale = core::mem::take(&mut self.timer_stale);
         if self.burst > 0 {
             self.burst = 0;
-            self.schedule_probe(false, now);
+            if !self.schedule_probe(false, now) && stale {
+                self.set_timer(now);
+            }
+        } else if stale {
+            self.set_timer(now);
         }
         None
     }
