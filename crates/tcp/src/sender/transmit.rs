@@ -105,7 +105,7 @@ impl Sender {
             Forced::Probe => self.force_probe(now),
             Forced::WindowProbe => {
                 let room = self.peer_edge.saturating_sub(self.window.nxt);
-                let unsent = self.unsent().min(u64::from(self.window.mss));
+                let unsent = self.written().min(u64::from(self.window.mss));
                 self.start_window_probe(now);
                 if room > 0 && unsent > 0 {
                     return Some(self.send_segment(unsent.min(room) as u32, now));
@@ -117,7 +117,7 @@ impl Sender {
     }
 
     fn force_probe(&mut self, now: &Now) -> Option<Outgoing> {
-        let len = self.unsent().min(u64::from(self.window.mss)) as u32;
+        let len = self.written().min(u64::from(self.window.mss)) as u32;
         if len > 0 && self.window.nxt + u64::from(len) <= self.peer_edge {
             let outgoing = self.send_segment(len, now);
             self.probe_sent(false, now);
@@ -173,6 +173,7 @@ impl Sender {
     /// New data, if all allow it; closes the burst if not.
     #[inline]
     fn send_new(&mut self, now: &Now) -> Option<Outgoing> {
+        self.refill();
         let unsent = self.write_end.saturating_sub(self.window.nxt);
         let fin = self.closing && !self.fin_sent;
         if unsent == 0 && !fin {
@@ -297,6 +298,11 @@ impl Sender {
             let rate = self.window.current_rate();
             self.pacer.after_sending(len, self.counters.data_segments, rate, now.time);
         }
+    }
+
+    /// Bytes in the send buffer that were not sent yet.
+    fn written(&self) -> u64 {
+        self.write_end.saturating_sub(self.window.nxt)
     }
 
     /// Nothing more leaves for now.
