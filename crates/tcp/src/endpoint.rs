@@ -700,3 +700,15 @@ fn window_scale(buffer: u32) -> u8 {
     }
     scale
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand flows are to fit into memory many times over.
+    #[test]
+    fn an_endpoint_is_small() {
+        let size = core::mem::size_of::<Endpoint>();
+        assert!(size <= 1_536, "{size}");
+    }
+}
