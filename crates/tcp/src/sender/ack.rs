@@ -75,7 +75,7 @@ impl Ack {
     }
 }
 
-/// Most records that one acknowledgement's reordering check may believe; see `MAX_REORDERING`.
+/// Nothing was overtaken.
 const NO_SEQ: u64 = u64::MAX;
 
 impl Sender {
@@ -320,7 +320,7 @@ impl Sender {
         if !self.resend_was_needless(&record, ack) {
             self.rack.advance(&record, self.rtt.min_us(), now);
         }
-        self.sampler.on_delivered(&record, self.board.departure(id), self.window.delivered, now);
+        self.sampler.on_delivered(&record, self.board.departure(id));
         let mut flags = record.flags;
         if flags & flag::RESENT != 0 {
             // Without LOST the retransmission is taken to be still on its way.
@@ -401,7 +401,7 @@ impl Sender {
                     self.rack.advance(&record, self.rtt.min_us(), now);
                 }
                 let departure = self.board.departure(self.board.head());
-                self.sampler.on_delivered(&record, departure, self.window.delivered, now);
+                self.sampler.on_delivered(&record, departure);
             }
             if record.has(flag::SYN) {
                 ack.facts |= fact::SYN_ACKED;
