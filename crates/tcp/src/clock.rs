@@ -71,7 +71,7 @@ impl Ticks {
 
     /// Ticks that cover `us` microseconds.
     #[inline]
-    pub(crate) fn from_us(&self, us: u32) -> u32 {
+    pub(crate) fn covering(&self, us: u32) -> u32 {
         match self.us {
             // The usual tick, for which the compiler knows a multiplication.
             1_000 => us.div_ceil(1_000),

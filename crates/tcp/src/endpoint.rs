@@ -331,7 +331,9 @@ impl Endpoint {
         mine.peer_mss = if syn.mss == 0 { DEFAULT_MSS } else { syn.mss };
         let asked = syn.flags.has(TcpFlags::ECE);
         let agreed = if syn.flags.has(TcpFlags::ACK) {
-            asked && !syn.flags.has(TcpFlags::CWR) && mine.ecn != EcnMode::Off
+            asked
+                && !syn.flags.has(TcpFlags::CWR)
+                && mine.ecn != EcnMode::Off
                 && mine.ecn != EcnMode::Passive
         } else {
             asked && syn.flags.has(TcpFlags::CWR) && mine.ecn != EcnMode::Off

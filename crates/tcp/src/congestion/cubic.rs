@@ -126,11 +126,8 @@ impl Cubic {
         let distance = t.abs_diff(u64::from(self.k)).min(1 << 16);
         let delta = (C_SCALED * distance * distance * distance) >> (TIME_BITS * 4);
         let origin = u64::from(self.origin);
-        let target = if t < u64::from(self.k) {
-            origin.saturating_sub(delta)
-        } else {
-            origin + delta
-        };
+        let target =
+            if t < u64::from(self.k) { origin.saturating_sub(delta) } else { origin + delta };
         let cwnd = u64::from(cwnd);
         let per = if target > cwnd { cwnd / (target - cwnd) } else { cwnd * 100 };
         // Before the first loss nothing is known of the path: 5 % a round trip at least.

@@ -5,12 +5,15 @@
 //! does, and is told of RTTs and of what becomes of the connection. A control that takes over
 //! (BBR) sets window and pacing rate after every acknowledgement instead.
 
+mod bbr;
 mod cubic;
+mod dctcp;
 mod hystart;
+mod ledbat;
 mod reno;
 
 use crate::clock::Now;
-use crate::config::{CongestionControl, Config};
+use crate::config::{Config, CongestionControl};
 use crate::sender::rate_sample::RateSample;
 
 /// No slow-start threshold is known yet.
@@ -61,7 +64,11 @@ pub(crate) struct Window {
     pub pacing_rate: u64,
     /// Largest super-packet of the sending device, in bytes.
     pub burst_bytes: u32,
-    /// True in fast recovery, CWR or after a timeout: growth is not the control's business.
+    /// The application limits sending.
+    pub app_limited: bool,
+    /// Set by a control that keeps the window small on purpose: rates mean nothing meanwhile.
+    pub ignore_rates: bool,
+    /// Where the sender stands between losses.
     pub phase: Phase,
 }
 
@@ -137,10 +144,10 @@ impl Window {
 /// What an acknowledgement tells about RTTs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSample {
-    /// Segments that it acknowledged cumulatively.
-    pub acked: u32,
-    /// RTT of the newest of them that was sent once, in µs.
+    /// RTT of the newest segment acknowledged that was sent once, in µs.
     pub rtt_us: Option<u32>,
+    /// Delay from here to the receiver by the two timestamps, in ms, if there are any.
+    pub one_way_ms: Option<u32>,
 }
 
 /// What becomes of a connection.
@@ -183,6 +190,9 @@ pub(crate) trait Control {
 pub(crate) enum Controller {
     Reno(reno::Reno),
     Cubic(cubic::Cubic),
+    Ledbat(ledbat::Ledbat),
+    Bbr(bbr::Bbr),
+    Dctcp(dctcp::Dctcp),
 }
 
 /// Calls the same method of whichever control it is.
@@ -191,6 +201,9 @@ macro_rules! each {
         match $self {
             Controller::Reno($control) => $call,
             Controller::Cubic($control) => $call,
+            Controller::Ledbat($control) => $call,
+            Controller::Bbr($control) => $call,
+            Controller::Dctcp($control) => $call,
         }
     };
 }
@@ -200,22 +213,22 @@ impl Controller {
         match config.congestion {
             CongestionControl::Reno => Controller::Reno(reno::Reno),
             CongestionControl::Cubic => Controller::Cubic(cubic::Cubic::new(config)),
-            
-            
-            _ => todo!(),
+            CongestionControl::Ledbat => Controller::Ledbat(ledbat::Ledbat::new(config)),
+            CongestionControl::Bbr => Controller::Bbr(bbr::Bbr::new(config)),
+            CongestionControl::Dctcp => Controller::Dctcp(dctcp::Dctcp::new()),
         }
     }
 
     /// True for a control that sets window and pacing rate itself, from rate samples.
     #[inline]
     pub(crate) fn takes_over(&self) -> bool {
-        false
+        matches!(self, Controller::Bbr(_))
     }
 
     /// True for a control that wants every mark echoed (and all its packets ECN-capable).
     #[inline]
     pub(crate) fn wants_ecn(&self) -> bool {
-        false
+        matches!(self, Controller::Dctcp(_))
     }
 
     #[inline]

@@ -83,9 +83,9 @@ impl AckTimers {
             delayed: config.delayed_ack,
             compress: config.sack_compression && config.sack,
             most_quick: u32::from(config.quick_acks),
-            least_ticks: ticks.from_us(least_us),
-            most_ticks: ticks.from_us(MOST_US.max(least_us)),
-            most_unknown_ticks: ticks.from_us(MOST_UNKNOWN_US),
+            least_ticks: ticks.covering(least_us),
+            most_ticks: ticks.covering(MOST_US.max(least_us)),
+            most_unknown_ticks: ticks.covering(MOST_UNKNOWN_US),
             scheduled: false,
             immediate: false,
             pushed: false,
@@ -265,7 +265,7 @@ impl AckTimers {
             let known = self.pingpong || self.pushed;
             let mut most = if known { self.most_ticks } else { self.most_unknown_ticks };
             if round.srtt_us != 0 {
-                most = most.min(self.ticks.from_us(round.srtt_us).max(self.least_ticks));
+                most = most.min(self.ticks.covering(round.srtt_us).max(self.least_ticks));
             }
             ato = ato.min(most);
         }

@@ -137,7 +137,12 @@ impl Receiver {
                 self.reassembly.report_duplicate(segment.seq, end);
             }
             self.acks.enter_quick(self.acks.most_quick, &self.window);
-            self.acks.schedule();
+            self.acks.now();
+            return;
+        }
+        if segment.seq <= self.nxt && self.window.is_shut(self.nxt) {
+            // A window probe: it is answered and not taken.
+            self.acks.now();
             return;
         }
         if segment.flags.has(TcpFlags::FIN) {

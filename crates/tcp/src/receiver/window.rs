@@ -130,6 +130,12 @@ impl ReceiveWindow {
         self.acked + u64::from(self.offered)
     }
 
+    /// Nothing more may come until the application reads.
+    #[inline]
+    pub(crate) fn is_shut(&self, nxt: u64) -> bool {
+        !self.auto_read && self.edge() <= nxt
+    }
+
     /// Everything in order was read.
     #[inline]
     pub(crate) fn all_read(&self, nxt: u64) -> bool {
@@ -224,7 +230,9 @@ impl ReceiveWindow {
     pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers) -> u32 {
         let left = self.edge().saturating_sub(nxt) as u32;
         let room = self.room(nxt);
-        if room < self.clamp.min(self.buffer / 2) / 2 && self.free(self.unread(nxt)) < u64::from(self.clamp / 2) {
+        if room < self.clamp.min(self.buffer / 2) / 2
+            && self.free(self.unread(nxt)) < u64::from(self.clamp / 2)
+        {
             acks.leave_quick();
         }
         self.acked = nxt;

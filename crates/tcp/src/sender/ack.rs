@@ -51,6 +51,8 @@ pub(super) struct Ack {
     pub facts: u16,
     /// Echoed timestamp, zero if none.
     pub echo: u32,
+    /// The peer's timestamp.
+    peer_stamp: u32,
     /// Lowest number that arrived later than a higher one although sent once.
     reordered: u64,
     /// When the first and last newly SACKed segment that was sent once had left.
@@ -87,6 +89,7 @@ impl Sender {
         let mut ack = Ack {
             facts: 0,
             echo: self.last_echo,
+            peer_stamp: segment.ts_val,
             reordered: NO_SEQ,
             first_sacked_us: None,
             last_sacked_us: 0,
@@ -118,7 +121,8 @@ impl Sender {
         if segment.sack_count > 0 && self.sack {
             self.take_sack(segment, una, &mut ack, now);
         }
-        let echo = self.ecn && segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::SYN);
+        let echo =
+            self.ecn && segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::SYN);
         if echo {
             ack.facts |= fact::ECHO;
         }
@@ -156,6 +160,9 @@ impl Sender {
             sample.rtt_us = ack.rtt_us;
             sample.prior_in_flight = prior_in_flight;
             self.control.control(&mut self.window, &sample, now);
+            if core::mem::take(&mut self.window.ignore_rates) {
+                self.sampler.limit_by_application(self.window.delivered, self.window.in_flight);
+            }
         } else if self.reducing() {
             self.reduce_proportionally(delivered, lost, ack.has(fact::ADVANCED));
         } else if self.may_grow(&ack) {
@@ -185,6 +192,7 @@ impl Sender {
             ack.facts |= fact::WINDOW;
             self.window_seq = segment.seq;
             self.peer_window = segment.window;
+            self.peer_window_max = self.peer_window_max.max(segment.window);
         }
         self.peer_edge = segment.ack + u64::from(self.peer_window);
     }
@@ -420,7 +428,8 @@ impl Sender {
                 ack.facts |= fact::SET_TIMER;
             }
         }
-        let sample = AckSample { acked: ack.acked, rtt_us: ack.rtt_us };
+        let one_way_ms = (ack.echo != 0).then(|| ack.peer_stamp.wrapping_sub(ack.echo));
+        let sample = AckSample { rtt_us: ack.rtt_us, one_way_ms };
         self.control.on_sample(&mut self.window, &sample, now);
     }
 
@@ -450,7 +459,7 @@ impl Sender {
         self.rtt.update(rtt, self.window.una, self.window.nxt);
         self.window.srtt8_us = self.rtt.srtt8_us;
         self.window.min_rtt_us = self.rtt.min_us();
-        self.timers.rto_ticks = self.ticks.from_us(self.rtt.timeout_us().min(super::MAX_RTO_US));
+        self.timers.rto_ticks = self.ticks.covering(self.rtt.timeout_us().min(super::MAX_RTO_US));
         self.timers.backoff = 0;
         true
     }

@@ -1,9 +1,10 @@
 //! The sending half of an endpoint.
 //!
 //! One struct, [`Sender`], and its behaviour by part: `ack` takes in acknowledgements, `recovery`
-//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO, tail
-//! loss probe and window probe, `transmit` says what leaves next. The state lives in `scoreboard`
-//! (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's `Window`.
+//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO,
+//! tail loss probe and window probe, `transmit` says what leaves next. The state lives in
+//! `scoreboard` (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's
+//! `Window`.
 //!
 //! The order of steps within an acknowledgement is Linux's: SACK, cumulative part, RTT, RACK, tail
 //! loss probe, phase, timers, window, and only then transmission, which the endpoint polls for.
@@ -85,6 +86,9 @@ pub(crate) struct Sender {
     peer_edge: u64,
     /// The peer's window, and the segment that told it last.
     peer_window: u32,
+    peer_window_max: u32,
+    /// Up to here a segment has carried PSH.
+    pushed: u64,
     window_seq: u64,
     /// End of the last segment below the MSS (Minshall's rule for Nagle).
     small_end: u64,
@@ -156,6 +160,8 @@ pub(crate) fn initial_window(config: &Config) -> Window {
         paced: config.pacing == crate::config::Pacing::On,
         pacing_rate: congestion::UNPACED,
         burst_bytes: 65_536,
+        app_limited: false,
+        ignore_rates: false,
         phase: Phase::Open,
     }
 }
@@ -167,8 +173,8 @@ impl Sender {
         let min_rto_us = config.min_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let initial_us = config.initial_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let settings = Settings {
-            min_rto_ticks: ticks.from_us(min_rto_us),
-            initial_rto_ticks: ticks.from_us(initial_us),
+            min_rto_ticks: ticks.covering(min_rto_us),
+            initial_rto_ticks: ticks.covering(initial_us),
             frto: config.frto,
             tail_loss_probe: config.tail_loss_probe,
             slow_start_after_idle: config.slow_start_after_idle,
@@ -199,6 +205,8 @@ impl Sender {
             fin_sent: false,
             peer_edge: 0,
             peer_window: 0,
+            peer_window_max: 0,
+            pushed: 0,
             window_seq: 0,
             small_end: 0,
             last_echo: 0,

@@ -61,11 +61,7 @@ impl Sampler {
             self.first_sent_us = now.us;
             self.delivered_us = now.us;
         }
-        Departure {
-            delivered,
-            delivered_us: self.delivered_us,
-            first_sent_us: self.first_sent_us,
-        }
+        Departure { delivered, delivered_us: self.delivered_us, first_sent_us: self.first_sent_us }
     }
 
     #[inline]

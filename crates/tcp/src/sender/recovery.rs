@@ -210,8 +210,7 @@ impl Sender {
     }
 
     pub(super) fn keep_open(&mut self, now: &Now) {
-        let amiss =
-            self.board.sacked_out + self.board.lost_out + self.recovery.duplicates > 0;
+        let amiss = self.board.sacked_out + self.board.lost_out + self.recovery.duplicates > 0;
         let phase = if amiss || self.any_resent() { Phase::Disorder } else { Phase::Open };
         if self.window.phase != phase {
             self.set_phase(phase, now);

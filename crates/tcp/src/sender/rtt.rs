@@ -1,9 +1,9 @@
 //! Round-trip time and retransmission timeout (RFC 6298, as Linux computes them).
 //!
-//! Smoothed RTT in units of 1/8 µs, mean deviation in 1/4 µs. Linux differs from the RFC in two
-//! ways that matter: the deviation shrinks slowly when RTTs fall (a finer gain), and the term that
-//! is added to the smoothed RTT is the *largest* deviation of the last round trip, never below the
-//! least timeout. So the timeout is at least the RTT plus 200 ms, not 200 ms.
+//! Smoothed RTT in units of 1/8 µs, deviation as four times its mean, in µs. Linux differs from the
+//! RFC in two ways that matter: the deviation shrinks slowly when RTTs fall (a finer gain), and the
+//! term that is added to the smoothed RTT is the *largest* deviation of the last round trip, never
+//! below the least timeout. So the timeout is at least the RTT plus 200 ms, not 200 ms.
 
 use crate::clock::Now;
 use crate::windowed::Windowed;
@@ -16,7 +16,7 @@ const MIN_RTT_WINDOW_MS: u32 = 300_000;
 pub(crate) struct RoundTrip {
     /// Smoothed RTT, in 1/8 µs; zero until there is a sample.
     pub srtt8_us: u32,
-    /// Smoothed mean deviation, in 1/4 µs.
+    /// Four times the smoothed mean deviation, in µs.
     deviation4_us: u32,
     /// Largest deviation of the present round trip.
     largest_us: u32,
@@ -116,8 +116,9 @@ mod tests {
         }
         assert_eq!(rtt.timeout_us(), 250_000);
         rtt.update(1_050_000, 30_000, 30_100);
-        // One error of a second: a quarter of it is deviation, an eighth is mean.
-        assert!((400_000..=500_000).contains(&rtt.timeout_us()), "{}", rtt.timeout_us());
+        // One error of a second: a quarter of it is deviation, which counts four times, and an
+        // eighth is mean.
+        assert!((1_150_000..1_200_000).contains(&rtt.timeout_us()), "{}", rtt.timeout_us());
     }
 
     #[test]

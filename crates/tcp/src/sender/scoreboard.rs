@@ -142,17 +142,13 @@ impl Scoreboard {
     /// RFC 6675's pipe: segments believed to be in the network.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        (self.len() + self.resent_out).saturating_sub(self.sacked_out + self.lost_out + self.phantom_sacked)
+        (self.len() + self.resent_out)
+            .saturating_sub(self.sacked_out + self.lost_out + self.phantom_sacked)
     }
 
     #[inline]
     pub(crate) fn head(&self) -> Id {
         self.head
-    }
-
-    #[inline]
-    pub(crate) fn tail(&self) -> Id {
-        self.tail
     }
 
     /// True while `id` names a record in the ring.

@@ -93,7 +93,7 @@ impl Sender {
         }
         let mut ticks = self.timers.rto_ticks;
         if matches!(self.timers.kind, Kind::Probe | Kind::Reordering) {
-            ticks = self.ticks.from_us(self.rto_remaining_us(now).max(1) as u32);
+            ticks = self.ticks.covering(self.rto_remaining_us(now).max(1) as u32);
         }
         self.arm(Kind::Rto, ticks, now);
     }
@@ -118,7 +118,7 @@ impl Sender {
         }
         let mut ticks = self.settings.initial_rto_ticks;
         if self.rtt.srtt8_us != 0 {
-            ticks = self.ticks.from_us(self.rtt.srtt8_us >> 2);
+            ticks = self.ticks.covering(self.rtt.srtt8_us >> 2);
             ticks += if self.board.len() == 1 { self.settings.min_rto_ticks } else { LEAST_TICKS };
         }
         let rto_us = if fresh {
@@ -127,7 +127,7 @@ impl Sender {
             self.rto_remaining_us(now)
         };
         if rto_us > 0 {
-            ticks = ticks.min(self.ticks.from_us(rto_us as u32));
+            ticks = ticks.min(self.ticks.covering(rto_us as u32));
         }
         self.arm(Kind::Probe, ticks, now);
         true
@@ -135,7 +135,7 @@ impl Sender {
 
     /// Sets the reordering timer.
     pub(super) fn start_reordering_timer(&mut self, wait_us: u32, now: &Now) {
-        let ticks = self.ticks.from_us(wait_us) + LEAST_TICKS;
+        let ticks = self.ticks.covering(wait_us) + LEAST_TICKS;
         self.arm(Kind::Reordering, ticks.min(self.timers.rto_ticks), now);
     }
 
@@ -162,7 +162,7 @@ impl Sender {
 
     /// The timeout doubled `times`, at most the cap.
     fn backed_off(&self, times: u32) -> u32 {
-        let cap = self.ticks.from_us(MAX_RTO_US);
+        let cap = self.ticks.covering(MAX_RTO_US);
         let doubled = u64::from(self.timers.rto_ticks) << times.min(20);
         doubled.min(u64::from(cap)) as u32
     }

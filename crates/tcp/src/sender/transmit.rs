@@ -251,13 +251,16 @@ impl Sender {
 
         let idle = self.board.in_flight() == 0;
         if idle {
+            self.window.app_limited = self.sampler.app_limited();
             self.tell(Event::SendStart, now);
         }
         self.window.last_sent_ms = now.ms;
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
-        if last {
+        // The end of what was written, and, for the receiver's sake, every half window.
+        if last || end > self.pushed + u64::from(self.peer_window_max / 2) {
             flags |= flag::PSH;
+            self.pushed = end;
         }
         if fin {
             flags |= flag::FIN;
@@ -314,10 +317,7 @@ impl Sender {
     #[inline]
     fn validate_window(&mut self, limited: bool, now: &Now) {
         let out = self.board.len();
-        if self.window.una >= self.usage_end
-            || limited
-            || (!self.limited && out > self.most_out)
-        {
+        if self.window.una >= self.usage_end || limited || (!self.limited && out > self.most_out) {
             self.limited = limited;
             self.most_out = out;
             self.usage_end = self.window.nxt;
@@ -354,8 +354,7 @@ impl Sender {
     /// The window limits sending; in slow start it may be twice what was out.
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.most_out)
+        self.limited || (self.window.in_slow_start() && self.window.cwnd < 2 * self.most_out)
     }
 
     /// After an idle time the window halves for every timeout that has passed (RFC 5681, 4.1).

@@ -31,6 +31,8 @@ pub struct Direction {
     pub ns_per_byte: u64,
     /// Segments that may wait.
     pub limit: usize,
+    /// ECN-capable segments that find more than so many waiting are marked.
+    pub mark_above: usize,
     free_at: Time,
     /// Departures of what waits or is being sent.
     waiting: std::collections::VecDeque<Time>,
@@ -43,20 +45,29 @@ impl Direction {
             delay,
             ns_per_byte: 0,
             limit: usize::MAX,
+            mark_above: usize::MAX,
             free_at: Time::ZERO,
             waiting: Default::default(),
             dropped: 0,
         }
     }
 
+    /// Segments that wait or are being sent.
+    pub fn queued(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// When a segment that enters now arrives; None if the queue is full.
-    fn enter(&mut self, segment: &Segment, now: Time) -> Option<Time> {
+    fn enter(&mut self, segment: &mut Segment, now: Time) -> Option<Time> {
         while self.waiting.front().is_some_and(|departure| *departure <= now) {
             self.waiting.pop_front();
         }
         if self.waiting.len() > self.limit {
             self.dropped += 1;
             return None;
+        }
+        if self.waiting.len() > self.mark_above && segment.ecn != Ecn::NotEct {
+            segment.ecn = Ecn::Ce;
         }
         let bytes = u64::from(segment.wire_len()) + HEADERS;
         self.free_at = self.free_at.max(now) + Span(bytes * self.ns_per_byte);
@@ -70,6 +81,9 @@ impl Direction {
 /// A segment seen entering the path: from `a`?, time, segment.
 pub type Seen = (bool, Time, Segment);
 
+/// What decides on the fate of segments.
+pub type Decide<'t> = Box<dyn FnMut(u64, &Segment) -> Fate + 't>;
+
 pub struct Path<'t> {
     pub a: Endpoint,
     pub b: Endpoint,
@@ -77,7 +91,7 @@ pub struct Path<'t> {
     pub back: Direction,
     pub now: Time,
     /// Decides on each data segment of `a`: its number among these (from 1), and itself.
-    pub fate: Box<dyn FnMut(u64, &Segment) -> Fate + 't>,
+    pub fate: Decide<'t>,
     pub data_sent: u64,
     pub trace: Option<Vec<Seen>>,
     flying: BTreeMap<(Time, u64), (bool, Segment)>,
@@ -143,7 +157,7 @@ impl<'t> Path<'t> {
         if fate == Fate::Drop {
             return;
         }
-        let Some(mut arrival) = direction.enter(&segment, self.now) else { return };
+        let Some(mut arrival) = direction.enter(&mut segment, self.now) else { return };
         match fate {
             Fate::Mark if segment.ecn != Ecn::NotEct => segment.ecn = Ecn::Ce,
             Fate::Late(by) => arrival += by,
