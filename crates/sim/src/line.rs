@@ -48,7 +48,7 @@ pub(crate) struct Line {
     /// Wire: when the packet being sent ends. Bucket: when the tokens are back at zero.
     free: Time,
     /// Wire and trace: the packet being sent, and how many of its bytes are not sent.
-    sending: Option<Packet>,
+    sending: Option<u32>,
     unsent: u32,
     /// Trace: number of the next opportunity that was not used.
     opportunity: u64,
@@ -107,20 +107,15 @@ impl Line {
         due
     }
 
-    /// Sends what can be sent `now`: each packet that is through goes to `out`. Returns the time
+    /// Sends what can be sent `now`: the handle of each packet that is through goes to `out`. Returns the time
     /// for which the caller must plan an event.
     #[inline]
-    pub fn serve(
-        &mut self,
-        now: Time,
-        pool: &mut Pool,
-        mut out: impl FnMut(Packet),
-    ) -> Option<Time> {
+    pub fn serve(&mut self, now: Time, pool: &mut Pool, mut out: impl FnMut(u32)) -> Option<Time> {
         match self.medium {
             Medium::Wire => self.serve_wire(now, pool, out),
             Medium::Unlimited => {
                 while let Some(packet) = self.take(now, pool) {
-                    out(packet);
+                    out(packet.handle as u32);
                 }
                 self.plan_discipline(now)
             }
@@ -130,16 +125,9 @@ impl Line {
     }
 
     #[inline]
-    fn serve_wire(
-        &mut self,
-        now: Time,
-        pool: &mut Pool,
-        mut out: impl FnMut(Packet),
-    ) -> Option<Time> {
+    fn serve_wire(&mut self, now: Time, pool: &mut Pool, mut out: impl FnMut(u32)) -> Option<Time> {
         if self.sending.is_some() && self.free <= now {
-            if let Some(sent) = self.sending.take() {
-                out(sent);
-            }
+            self.sending.take().into_iter().for_each(&mut out);
         }
         if self.sending.is_some() {
             return self.plan(self.free);
@@ -154,7 +142,7 @@ impl Line {
         }
         let length = self.framing.charge(&packet);
         self.free = now + self.byte_time.charge(length, &mut self.remainder);
-        self.sending = Some(packet);
+        self.sending = Some(packet.handle as u32);
         self.plan(self.free)
     }
 
@@ -163,7 +151,7 @@ impl Line {
         burst: u32,
         now: Time,
         pool: &mut Pool,
-        mut out: impl FnMut(Packet),
+        mut out: impl FnMut(u32),
     ) -> Option<Time> {
         if self.is_down() {
             return None;
@@ -176,7 +164,7 @@ impl Line {
                 (self.free, self.remainder) = (full, 0);
             }
             self.free += self.byte_time.charge(self.framing.charge(&packet), &mut self.remainder);
-            out(packet);
+            out(packet.handle as u32);
         }
         if self.qdisc.backlog().packets == 0 {
             return None;
@@ -188,7 +176,7 @@ impl Line {
         &mut self,
         now: Time,
         pool: &mut Pool,
-        out: &mut dyn FnMut(Packet),
+        out: &mut dyn FnMut(u32),
     ) -> Option<Time> {
         let Medium::Trace(trace) = &self.medium else { return None };
         self.opportunity = self.opportunity.max(trace.first_from(now));
@@ -204,7 +192,7 @@ impl Line {
                 if self.sending.is_none() {
                     let Some(packet) = self.take(now, pool) else { break };
                     self.unsent = self.framing.charge(&packet);
-                    self.sending = Some(packet);
+                    self.sending = Some(packet.handle as u32);
                 }
                 let part = self.unsent.min(budget);
                 budget -= part;
@@ -224,8 +212,8 @@ impl Line {
     #[inline]
     fn take(&mut self, now: Time, pool: &mut Pool) -> Option<Packet> {
         let packet = self.qdisc.dequeue(now, pool)?;
-        self.record.taken(&packet, pool.group(&packet), now);
-        pool.taken(&packet, now);
+        let group = pool.taken(&packet, now);
+        self.record.taken(&packet, group, now);
         Some(packet)
     }
 

@@ -15,7 +15,7 @@ use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
 use crate::network::{Network, Opening, Watch};
-use crate::pool::Account;
+use crate::pool::Fates;
 use crate::record::LineRecord;
 use crate::results::Results;
 use crate::setup::{Direction, Kind, LineSetup, Setup, SetupError, Shaper, Traffic};
@@ -40,7 +40,7 @@ pub struct Run {
 
 /// Counters at the beginning of the window.
 pub(crate) struct Baseline {
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<[Fates; 2]>,
     pub delivered: Vec<[u64; 2]>,
     pub tcp: Vec<TcpTotals>,
 }
@@ -188,6 +188,7 @@ impl Run {
             opening: Opening {
                 app: flow,
                 flow,
+                group,
                 hosts,
                 direction: opens,
                 dscp: traffic.dscp,
@@ -205,7 +206,7 @@ impl Run {
         let mut record = FlowRecord::new(group, index, traffic.direction, start);
         record.windows_wanted = self.setup.recording.windows;
         self.network.flows.push(record);
-        self.network.pool.accounts.push(Account { group, ..Account::default() });
+        self.network.pool.accounts.push([Fates::default(); 2]);
         self.apps.push(App::new(traffic, context));
         self.network.wake(flow, start);
     }
