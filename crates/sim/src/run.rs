@@ -230,5 +230,5 @@ fn line(
         Shaper::Trace(trace) => Medium::Trace(trace.clone()),
     };
     let record = LineRecord::new(groups, intervals);
-    Ok(Line::new(qdisc, medium, *rate, *framing, steps.clone(), record))
+    Ok(Line::new(direction as usize, qdisc, medium, *rate, *framing, steps.clone(), record))
 }
