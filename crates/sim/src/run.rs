@@ -94,6 +94,14 @@ impl Run {
         self.now >= Time::ZERO + self.setup.duration
     }
 
+    /// True if every transfer of limited size is complete.
+    pub fn all_finished(&self) -> bool {
+        self.network.flows.iter().all(|flow| {
+            let kind = &self.setup.traffic[flow.group as usize].kind;
+            flow.finished.is_some() || !matches!(kind, Kind::Bulk { size: Some(_) })
+        })
+    }
+
     /// Goes on until `until`, or the end of the duration if that comes first.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(Time::ZERO + self.setup.duration);
