@@ -234,7 +234,7 @@ impl Endpoint {
             self.work |= work::ACK;
             return;
         }
-        if segment.flags.has(TcpFlags::ACK) {
+        if segment.flags.has(TcpFlags::ACK) && !self.sender.is_settled(segment) {
             let acked = self.sender.acked();
             if !self.sender.on_ack(segment, now) {
                 return;
@@ -699,4 +699,16 @@ fn window_scale(buffer: u32) -> u8 {
         scale += 1;
     }
     scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand flows are to fit into memory many times over.
+    #[test]
+    fn an_endpoint_is_small() {
+        let size = core::mem::size_of::<Endpoint>();
+        assert!(size <= 1_536, "{size}");
+    }
 }

@@ -79,6 +79,20 @@ impl Ack {
 const NO_SEQ: u64 = u64::MAX;
 
 impl Sender {
+    /// True if `segment` acknowledges nothing new while nothing is in flight: the common case of an
+    /// endpoint that only receives.
+    #[inline]
+    pub(crate) fn is_settled(&mut self, segment: &Segment) -> bool {
+        let settled = segment.ack == self.window.una
+            && self.board.is_empty()
+            && segment.window == self.peer_window
+            && self.write_end <= self.window.nxt;
+        if settled {
+            self.window_seq = segment.seq;
+        }
+        settled
+    }
+
     /// Takes in the acknowledgement of `segment`. False if it is for something never sent.
     pub(crate) fn on_ack(&mut self, segment: &Segment, now: &Now) -> bool {
         let (ack_seq, una) = (segment.ack, self.window.una);
@@ -143,7 +157,11 @@ impl Sender {
             self.alert(una, u32::from(duplicate), &mut ack, now);
         }
         if ack.has(fact::SET_TIMER) {
-            self.set_timer(now);
+            // What leaves in answer sets the timer again: once is enough.
+            self.timer_stale = self.wants_probe();
+            if !self.timer_stale {
+                self.set_timer(now);
+            }
         }
 
         let delivered = self.window.delivered.wrapping_sub(prior_delivered);

@@ -415,7 +415,7 @@ impl Sender {
             } else if ack.has(fact::ADVANCED) && !recovered {
                 self.recovery.high_seq = self.window.nxt;
                 // New data will tell; sent once the window has been set.
-                if self.unsent() > 0 && self.peer_edge > self.window.nxt {
+                if self.write_end > self.window.nxt && self.peer_edge > self.window.nxt {
                     self.resend = Resend::NewFirst;
                     return;
                 }
