@@ -68,7 +68,8 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         (None, false) => DEFAULT_LEAF,
     };
     let config: Config = tc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
-    let mut setup = LineSetup::wire(config, rate.filter(|_| !shapes_itself(&config)));
+    let rate = rate.filter(|_| !shapes_itself(&config));
+    let mut setup = LineSetup::wire(config, rate);
     setup.shaper = Shaper::Bucket(bucket);
     setup.loss = loss;
     setup.device = Device::default();
