@@ -5,7 +5,7 @@
 
 use simnel_core::Time;
 
-use crate::pool::{InFlight, Payload};
+use crate::pool::{Payload, Tag};
 use crate::setup::Direction;
 
 /// Takes frames.
@@ -40,13 +40,13 @@ const DO_NOT_FRAGMENT: u8 = 0x40;
 
 /// Writes the frame of `packet` into `out`.
 pub(crate) fn write_frame(
-    packet: &InFlight,
+    (tag, payload): (&Tag, &Payload),
     headers: &Headers,
     (isn, peer_isn): (u32, u32),
     out: &mut Vec<u8>,
 ) {
     out.clear();
-    out.resize(packet.len as usize, 0);
+    out.resize(tag.len as usize, 0);
     // Locally administered addresses made of the IPv4 ones.
     out[0..2].copy_from_slice(&[2, 0]);
     out[2..6].copy_from_slice(&headers.destination);
@@ -56,7 +56,7 @@ pub(crate) fn write_frame(
     let ip = &mut out[ETHERNET..];
     let total = ip.len() as u16;
     ip[0] = 0x45;
-    ip[1] = packet.tos;
+    ip[1] = tag.tos;
     ip[2..4].copy_from_slice(&total.to_be_bytes());
     ip[6] = DO_NOT_FRAGMENT;
     ip[8] = 64;
@@ -68,7 +68,7 @@ pub(crate) fn write_frame(
 
     let body = &mut ip[IPV4..];
     let pseudo = pseudo_header(headers, body.len());
-    let (at, start) = match &packet.payload {
+    let (at, start) = match payload {
         Payload::Tcp(segment) => {
             segment.write_header(headers.ports, (isn, peer_isn), body);
             (16, pseudo)

@@ -1,9 +1,9 @@
 //! The network: sockets, ways, the bottleneck, and what moves between them.
 //!
 //! A *connection* is a pair of sockets, numbers 2c and 2c + 1, so that the other end of socket s is
-//! s ^ 1 and the packets of a socket share one [`Route`]: a descriptor with everything that does
-//! not change, the pipe to the bottleneck, the line, the pipe behind it. TCP sockets have an
-//! endpoint; datagram sockets belong to an application.
+//! s ^ 1, and a `Socket` knows everything about its packets that does not change: hashes, the
+//! pipe to the bottleneck, the line, the pipe behind it. TCP sockets have an endpoint; datagram
+//! sockets belong to an application. `connections` opens and closes them.
 //!
 //! Endpoints' timers are armed lazily: an event stands for the earliest time at which the endpoint
 //! may want to be called; if it wants a later time by then, it is armed again. So moving a timer
@@ -14,19 +14,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use simnel_core::flow::{Addresses, FlowHasher, HashKey};
+use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
-use simnel_tcp::{Endpoint, State};
+use simnel_tcp::Endpoint;
 
-use crate::capture::{protocol, write_frame, Capture, Headers};
+use crate::capture::{write_frame, Capture, Headers};
 use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
-use crate::line::Line;
+use crate::line::{Line, Served};
 use crate::pipe::Pipe;
-use crate::pool::{Datagram, InFlight, Payload, Pool};
+use crate::pool::{Datagram, Payload, Pool, Tag};
 use crate::setup::{Access, Direction, Host, Loss};
+
+mod connections;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
@@ -38,8 +40,6 @@ const UDP: u32 = 8;
 const NO_PIPE: u32 = u32::MAX;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
-/// The port that is asked.
-const SERVER_PORT: u16 = 443;
 /// Random streams below this number belong to other components.
 const FIRST_PIPE_STREAM: u64 = 1 << 32;
 
@@ -89,6 +89,8 @@ pub(crate) struct Opening {
     pub app: u32,
     /// The flow on whose account it goes.
     pub flow: u32,
+    /// The traffic that the flow belongs to.
+    pub group: u32,
     /// Host that opens it, and host that is asked.
     pub hosts: (usize, usize),
     /// The way from the first to the second.
@@ -101,31 +103,45 @@ pub(crate) struct Opening {
     pub watched: Watch,
 }
 
-/// The constant part of what a socket sends.
+/// One end of a connection, as far as it is needed for every packet: one cache line.
 #[derive(Clone, Copy, Debug)]
-struct Route {
-    template: Packet,
+#[repr(align(64))]
+struct Socket {
+    /// When its endpoint's event fires; `Time::MAX` if none is planned.
+    armed: Time,
+    /// Keyed hashes of what it sends: five-tuple, hosts.
+    hash: u64,
+    hosts: (u32, u32),
+    flow: u32,
+    group: u32,
     to_bottleneck: u32,
     from_bottleneck: u32,
-    direction: u8,
     generation: u16,
-    flow: u32,
-    headers: Headers,
+    /// TOS octet without ECN.
+    tos: u8,
+    direction: u8,
+    flags: Flags,
+    watch: Watch,
 }
 
-impl Route {
-    /// A route that leads nowhere yet.
-    fn new(flow: u32) -> Route {
-        Route {
-            template: Packet::new(0, 0),
-            to_bottleneck: NO_PIPE,
-            from_bottleneck: NO_PIPE,
-            direction: 0,
-            generation: 0,
-            flow,
-            headers: Headers::default(),
-        }
-    }
+const _: () = assert!(size_of::<Socket>() == 64);
+
+impl Socket {
+    /// A socket that belongs to nobody yet.
+    const UNUSED: Socket = Socket {
+        armed: Time::MAX,
+        hash: 0,
+        hosts: (0, 0),
+        flow: 0,
+        group: 0,
+        to_bottleneck: NO_PIPE,
+        from_bottleneck: NO_PIPE,
+        generation: 0,
+        tos: 0,
+        direction: 0,
+        flags: Flags(0),
+        watch: Watch::Nothing,
+    };
 }
 
 /// What both sockets of a connection share.
@@ -133,7 +149,6 @@ impl Route {
 struct Shared {
     app: u32,
     flow: u32,
-    watched: Watch,
     open: bool,
     /// Payload bytes already on the flow's account, received by client and server.
     accounted: [u64; 2],
@@ -142,14 +157,8 @@ struct Shared {
 }
 
 impl Shared {
-    const CLOSED: Shared = Shared {
-        app: 0,
-        flow: 0,
-        watched: Watch::Nothing,
-        open: false,
-        accounted: [0; 2],
-        directions: Direction::BOTH,
-    };
+    const CLOSED: Shared =
+        Shared { app: 0, flow: 0, open: false, accounted: [0; 2], directions: Direction::BOTH };
 }
 
 /// A host's pipes.
@@ -172,8 +181,8 @@ pub(crate) struct Network {
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     endpoints: Vec<Option<Endpoint>>,
-    routes: Vec<Route>,
-    armed: Vec<Time>,
+    sockets: Vec<Socket>,
+    headers: Vec<Headers>,
     shared: Vec<Shared>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
@@ -181,8 +190,7 @@ pub(crate) struct Network {
     loss: [Loss; 2],
     loss_random: [Random; 2],
     loss_count: [u32; 2],
-    /// Buffers that are used again.
-    sent: Vec<Packet>,
+    /// A buffer that is used again.
     frame: Vec<u8>,
 }
 
@@ -207,8 +215,8 @@ impl Network {
             hosts: hosts.to_vec(),
             attachments: Vec::new(),
             endpoints: Vec::new(),
-            routes: Vec::new(),
-            armed: Vec::new(),
+            sockets: Vec::new(),
+            headers: Vec::new(),
             shared: Vec::new(),
             free: Vec::new(),
             arrived: VecDeque::new(),
@@ -216,7 +224,6 @@ impl Network {
             loss: losses,
             loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
             loss_count: [0; 2],
-            sent: Vec::new(),
             frame: Vec::new(),
         };
         // Hosts at one distance share their pipes: by delay, jitter and end.
@@ -258,154 +265,6 @@ impl Network {
             shared.insert(key, index);
         }
         index
-    }
-
-    /// Opens a TCP connection: the client's SYN leaves now.
-    pub fn open(&mut self, opening: &Opening, now: Time) -> Connection {
-        let connection = self.pair(opening, protocol::TCP);
-        let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
-        let mut config = opening.tcp;
-        for socket in [client, server] {
-            config.seed = self.routes[socket as usize].template.flow;
-            self.endpoints[socket as usize] = Some(Endpoint::new(&config));
-        }
-        if let Some(endpoint) = &mut self.endpoints[server as usize] {
-            endpoint.listen();
-        }
-        if let Some(endpoint) = &mut self.endpoints[client as usize] {
-            endpoint.connect(now);
-        }
-        self.attend(client, now);
-        connection
-    }
-
-    /// Opens a pair of sockets for datagrams.
-    pub fn open_datagrams(&mut self, opening: &Opening, icmp: bool) -> Connection {
-        self.pair(opening, if icmp { protocol::ICMP } else { protocol::UDP })
-    }
-
-    /// Ports, routes and a place for a new pair of sockets.
-    fn pair(&mut self, opening: &Opening, protocol: u8) -> Connection {
-        let connection = Connection(self.free.pop().unwrap_or_else(|| {
-            let index = self.shared.len() as u32;
-            self.shared.push(Shared::CLOSED);
-            for _ in [Side::Client, Side::Server] {
-                self.routes.push(Route::new(opening.flow));
-                self.endpoints.push(None);
-                self.armed.push(Time::MAX);
-            }
-            index
-        }));
-        let (client, server) = opening.hosts;
-        let port = &mut self.attachments[client].next_port;
-        let client_port = *port;
-        *port = port.checked_add(1).unwrap_or(EPHEMERAL);
-        self.shared[connection.0 as usize] = Shared {
-            app: opening.app,
-            flow: opening.flow,
-            watched: opening.watched,
-            open: true,
-            accounted: [0; 2],
-            directions: [opening.direction.reverse(), opening.direction],
-        };
-        let there = (client, server, (client_port, SERVER_PORT), opening.direction);
-        let back = (server, client, (SERVER_PORT, client_port), opening.direction.reverse());
-        for (side, way) in [(Side::Client, there), (Side::Server, back)] {
-            let (from, to, ports, direction) = way;
-            let headers = Headers {
-                source: self.hosts[from].address,
-                destination: self.hosts[to].address,
-                ports,
-                protocol,
-                answers: side == Side::Server,
-            };
-            let socket = connection.socket(side) as usize;
-            self.routes[socket] = Route {
-                template: self.template(&headers, opening.dscp),
-                to_bottleneck: self.attachments[from].egress,
-                from_bottleneck: self.attachments[to].ingress,
-                direction: direction as u8,
-                generation: self.routes[socket].generation,
-                flow: opening.flow,
-                headers,
-            };
-        }
-        connection
-    }
-
-    /// The descriptor of a socket's packets.
-    fn template(&self, headers: &Headers, dscp: u8) -> Packet {
-        let mut ports = [0; 4];
-        if headers.protocol != protocol::ICMP {
-            ports[..2].copy_from_slice(&headers.ports.0.to_be_bytes());
-            ports[2..].copy_from_slice(&headers.ports.1.to_be_bytes());
-        }
-        let addresses = Addresses::V4(headers.source, headers.destination);
-        let hash = self.hasher.hash(&addresses, headers.protocol, ports);
-        let mut packet = Packet::new(0, 0);
-        packet.flow = hash.flow;
-        packet.src_host = hash.src_host;
-        packet.dst_host = hash.dst_host;
-        packet.tos = dscp << 2;
-        packet.flags = Flags::IPV4;
-        if headers.protocol == protocol::TCP {
-            packet.flags.set(Flags::TCP);
-        }
-        packet
-    }
-
-    /// Lets the application write, close or ask: whatever `act` does to the endpoint of `side`
-    /// takes effect at once. Nothing happens if the connection is over.
-    pub fn with_endpoint<T>(
-        &mut self,
-        connection: Connection,
-        side: Side,
-        now: Time,
-        act: impl FnOnce(&mut Endpoint) -> T,
-    ) -> Option<T> {
-        let socket = connection.socket(side);
-        let result = act(self.endpoints[socket as usize].as_mut()?);
-        self.attend(socket, now);
-        Some(result)
-    }
-
-    /// Payload bytes that `side` has received in order.
-    pub fn received(&self, connection: Connection, side: Side) -> u64 {
-        let endpoint = &self.endpoints[connection.socket(side) as usize];
-        endpoint.as_ref().map_or(0, Endpoint::received)
-    }
-
-    /// Forgets a connection; what is still under way counts as late. Its sockets may be used again.
-    pub fn release(&mut self, connection: Connection) {
-        let index = connection.0 as usize;
-        if !self.shared[index].open {
-            return;
-        }
-        self.account(connection);
-        self.shared[index].open = false;
-        let flow = self.shared[index].flow as usize;
-        for side in [Side::Client, Side::Server] {
-            let socket = connection.socket(side) as usize;
-            if let Some(endpoint) = self.endpoints[socket].take() {
-                self.flows[flow].closed.add(&endpoint.stats());
-            }
-            self.armed[socket] = Time::MAX;
-            self.routes[socket].generation = self.routes[socket].generation.wrapping_add(1);
-        }
-        self.free.push(connection.0);
-    }
-
-    /// Releases a connection both of whose ends are done.
-    pub fn release_if_over(&mut self, connection: Connection) -> bool {
-        let over = [Side::Client, Side::Server].iter().all(|side| {
-            let endpoint = &self.endpoints[connection.socket(*side) as usize];
-            let state = endpoint.as_ref().map_or(State::Closed, Endpoint::state);
-            matches!(state, State::Finished | State::Closed)
-        });
-        if over {
-            self.release(connection);
-        }
-        over
     }
 
     /// Sends a datagram.
@@ -452,7 +311,7 @@ impl Network {
     /// An endpoint's timer may be due.
     #[inline]
     pub fn on_endpoint(&mut self, socket: u32, now: Time) {
-        let armed = &mut self.armed[socket as usize];
+        let armed = &mut self.sockets[socket as usize].armed;
         if *armed != now {
             return;
         }
@@ -568,7 +427,7 @@ impl Network {
     fn arm(&mut self, socket: u32, now: Time) {
         let Some(endpoint) = &self.endpoints[socket as usize] else { return };
         if let Some(at) = endpoint.next_timer() {
-            let armed = &mut self.armed[socket as usize];
+            let armed = &mut self.sockets[socket as usize].armed;
             if at < *armed {
                 *armed = at.max(now);
                 self.events.push(*armed, Target::Endpoint(socket));
@@ -578,17 +437,22 @@ impl Network {
 
     #[inline]
     fn send(&mut self, socket: u32, payload: Payload, len: u32, ecn: u8, now: Time) {
-        let route = &self.routes[socket as usize];
-        let pipe = route.to_bottleneck;
-        let handle = self.pool.insert(InFlight {
-            payload,
+        let from = &self.sockets[socket as usize];
+        let pipe = from.to_bottleneck;
+        let tag = Tag {
+            hash: from.hash,
+            hosts: from.hosts,
             socket,
-            flow: route.flow,
+            flow: from.flow,
+            group: from.group,
             len,
-            generation: route.generation,
-            tos: route.template.tos | ecn,
-            direction: route.direction,
-        });
+            from_bottleneck: from.from_bottleneck,
+            generation: from.generation,
+            tos: from.tos | ecn,
+            direction: from.direction,
+            flags: from.flags,
+        };
+        let handle = self.pool.insert(tag, payload);
         if pipe == NO_PIPE {
             self.enter_bottleneck(handle, now);
         } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
@@ -598,20 +462,21 @@ impl Network {
 
     #[inline]
     fn enter_bottleneck(&mut self, handle: u32, now: Time) {
-        let InFlight { socket, len, tos, direction, .. } = *self.pool.get(handle);
-        let line = usize::from(direction & 1);
+        let tag = self.pool.tag(handle);
+        let line = usize::from(tag.direction & 1);
+        let mut packet = Packet::new(u64::from(handle), tag.len);
+        packet.flow = tag.hash;
+        (packet.src_host, packet.dst_host) = tag.hosts;
+        packet.tos = tag.tos;
+        packet.flags = tag.flags;
         if self.loss[line] != Loss::None && self.is_lost(handle, line) {
             self.pool.lost(handle);
             return;
         }
-        let mut packet = self.routes[socket as usize].template;
-        packet.handle = u64::from(handle);
-        packet.len = len;
-        packet.adj_len = len;
-        packet.truesize = Packet::typical_truesize(len);
-        packet.tos = tos;
         self.lines[line].enqueue(packet, now, &mut self.pool);
-        self.serve(line, now);
+        if !self.lines[line].is_busy(now) {
+            self.serve(line, now);
+        }
     }
 
     fn is_lost(&mut self, handle: u32, line: usize) -> bool {
@@ -619,7 +484,7 @@ impl Network {
             Loss::None => false,
             Loss::Random(probability) => self.loss_random[line].u32() < probability,
             Loss::Every(n) => {
-                if !matches!(&self.pool.get(handle).payload, Payload::Tcp(s) if s.len > 0) {
+                if !matches!(self.pool.payload(handle), Payload::Tcp(s) if s.len > 0) {
                     return false;
                 }
                 self.loss_count[line] += 1;
@@ -634,31 +499,22 @@ impl Network {
 
     #[inline]
     fn serve(&mut self, line: usize, now: Time) {
-        let mut sent = std::mem::take(&mut self.sent);
-        let plan = self.lines[line].serve(now, &mut self.pool, |packet| sent.push(packet));
-        if let Some(at) = plan {
-            self.events.push(at, Target::Line(line as u32));
+        loop {
+            match self.lines[line].serve(now, &mut self.pool) {
+                Served::Through(handle) => self.forward(handle, now),
+                Served::Plan(at) => return self.events.push(at, Target::Line(line as u32)),
+                Served::Idle => return,
+            }
         }
-        for packet in sent.drain(..) {
-            self.forward(&packet, now);
-        }
-        self.sent = sent;
     }
 
     /// A packet has left its line.
     #[inline]
-    fn forward(&mut self, packet: &Packet, now: Time) {
-        let handle = packet.handle as u32;
-        let slot = self.pool.get_mut(handle);
-        slot.tos = packet.tos;
-        if let Payload::Tcp(segment) = &mut slot.payload {
-            segment.ecn = packet.ecn();
-        }
-        let (socket, len) = (slot.socket, slot.len);
+    fn forward(&mut self, handle: u32, now: Time) {
         if self.capture.is_some() {
             self.capture(handle, now);
         }
-        let pipe = self.routes[socket as usize].from_bottleneck;
+        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
         if pipe == NO_PIPE {
             self.arrived.push_back(handle);
         } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
@@ -668,11 +524,12 @@ impl Network {
 
     #[cold]
     fn capture(&mut self, handle: u32, now: Time) {
-        let slot = self.pool.get(handle);
-        let isn = |socket: u32| self.routes[socket as usize].template.flow as u32;
-        let headers = &self.routes[slot.socket as usize].headers;
-        write_frame(slot, headers, (isn(slot.socket), isn(slot.socket ^ 1)), &mut self.frame);
-        let direction = Direction::BOTH[usize::from(slot.direction & 1)];
+        let tag = self.pool.tag(handle);
+        let isn = |socket: u32| self.sockets[socket as usize].hash as u32;
+        let headers = &self.headers[tag.socket as usize];
+        let isns = (isn(tag.socket), isn(tag.socket ^ 1));
+        write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
+        let direction = Direction::BOTH[usize::from(tag.direction & 1)];
         if let Some(capture) = &mut self.capture {
             capture.frame(direction, now, &self.frame);
         }
@@ -681,15 +538,14 @@ impl Network {
     /// A packet has arrived at its host.
     #[inline]
     fn deliver(&mut self, handle: u32, now: Time) {
-        let slot = self.pool.get(handle);
-        let (socket, generation) = (slot.socket ^ 1, slot.generation);
+        let tag = self.pool.tag(handle);
+        let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.routes[socket as usize].generation {
+        if generation != self.sockets[socket as usize].generation {
             self.pool.late(handle);
             return;
         }
-        let slot = self.pool.get(handle);
-        match &slot.payload {
+        match self.pool.arrive(handle) {
             Payload::Tcp(segment) => {
                 if let Some(endpoint) = &mut self.endpoints[socket as usize] {
                     endpoint.on_segment(segment, now);
@@ -712,20 +568,20 @@ impl Network {
     /// Tells a watching application what its endpoint has seen.
     #[inline]
     fn notify(&mut self, socket: u32) {
-        let shared = &self.shared[(socket / 2) as usize];
-        if shared.watched == Watch::Nothing {
+        let watch = self.sockets[socket as usize].watch;
+        if watch == Watch::Nothing {
             return;
         }
         let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
         let mut events = endpoint.take_events();
         events.acked = false;
-        if shared.watched == Watch::Ends {
+        if watch == Watch::Ends {
             events.data = false;
         }
         if events != simnel_tcp::Events::default() {
             let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
-            let notice = Notice::Tcp(Connection(socket / 2), side, events);
-            self.notices.push_back((shared.app, notice));
+            let app = self.shared[(socket / 2) as usize].app;
+            self.notices.push_back((app, Notice::Tcp(Connection(socket / 2), side, events)));
         }
     }
 }

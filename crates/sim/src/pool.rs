@@ -1,17 +1,20 @@
 //! The packets that are somewhere in the network, by handle.
 //!
 //! A slab: a packet is a slot from when it is sent until it arrives or is lost; disciplines and
-//! pipes hold its index. The slot keeps the segment and what the discipline's descriptor cannot
-//! carry. As the owner of the packets, the pool also counts what disciplines drop and mark, flow by
+//! pipes hold its index. A slot is two cache lines: what is looked at on the way, and what it
+//! carries. As the owner of the packets, the pool also counts what disciplines drop and mark, flow by
 //! flow, and folds everything that happens into the trace hash.
 //!
 //! Invariant: slots in use = packets sent - packets delivered - packets lost.
 
-use simnel_core::packet::Flags;
+use simnel_core::packet::{Ecn, Flags};
 use simnel_core::qdisc::{DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 use simnel_tcp::Segment;
+
+/// The ECN field within the TOS octet.
+const ECN_MASK: u8 = 3;
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug)]
@@ -35,33 +38,48 @@ pub(crate) struct Datagram {
     pub size: u32,
 }
 
-/// A packet in the network.
+/// What lines and pipes need to know of a packet: one cache line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InFlight {
-    pub payload: Payload,
+#[repr(align(64))]
+pub(crate) struct Tag {
+    /// Keyed hash of the five-tuple.
+    pub hash: u64,
+    /// Keyed hashes of the hosts.
+    pub hosts: (u32, u32),
     /// The socket that sent it.
     pub socket: u32,
     /// The flow on whose account it goes.
     pub flow: u32,
+    /// The traffic that the flow belongs to.
+    pub group: u32,
     /// Bytes of the Ethernet frame.
     pub len: u32,
+    /// The pipe behind the bottleneck.
+    pub from_bottleneck: u32,
     /// Which of the connections that have used the socket it belongs to.
     pub generation: u16,
-    /// TOS octet.
+    /// TOS octet, as the discipline left it.
     pub tos: u8,
     /// Which way it goes: index of the line.
     pub direction: u8,
+    /// The descriptor's flags.
+    pub flags: Flags,
 }
+
+const _: () = assert!(size_of::<Tag>() == 64);
+
+/// A packet in the network: a cache line for the way, and one for what it carries.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    tag: Tag,
+    payload: Payload,
+}
+
+const _: () = assert!(size_of::<InFlight>() == 128);
 
 /// What happened to one flow's packets in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// Packets sent by the host.
-    pub sent: u64,
-    /// Packets that the discipline let through.
-    pub passed: u64,
-    /// Bytes of those (Ethernet frames).
-    pub passed_bytes: u64,
     /// Packets dropped by the discipline, by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets marked by the discipline.
@@ -76,9 +94,6 @@ impl Fates {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Fates) -> Fates {
         let mut fates = Fates {
-            sent: self.sent - earlier.sent,
-            passed: self.passed - earlier.passed,
-            passed_bytes: self.passed_bytes - earlier.passed_bytes,
             dropped: self.dropped,
             marked: self.marked - earlier.marked,
             lost: self.lost - earlier.lost,
@@ -96,58 +111,62 @@ impl Fates {
     }
 }
 
-/// A flow's account.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
-    /// The traffic that the flow belongs to.
-    pub group: u32,
-    /// What happened, by direction.
-    pub fates: [Fates; 2],
-}
-
 /// All packets that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     slots: Vec<InFlight>,
     free: Vec<u32>,
-    /// Accounts of all flows.
-    pub accounts: Vec<Account>,
+    /// What happened to each flow's packets, by direction.
+    pub accounts: Vec<[Fates; 2]>,
     hash: u64,
     /// Packets that disciplines have let through.
     pub passed: u64,
     pub sent: u64,
     pub delivered: u64,
+    /// Packets that disciplines have dropped, by direction.
+    pub dropped: [u64; 2],
     pub lost: u64,
 }
 
 impl Pool {
     /// Puts a packet into the network.
     #[inline]
-    pub fn insert(&mut self, packet: InFlight) -> u32 {
+    pub fn insert(&mut self, tag: Tag, payload: Payload) -> u32 {
         self.sent += 1;
-        self.accounts[packet.flow as usize].fates[usize::from(packet.direction & 1)].sent += 1;
         match self.free.pop() {
             Some(handle) => {
-                self.slots[handle as usize] = packet;
+                self.slots[handle as usize] = InFlight { tag, payload };
                 handle
             }
             None => {
-                self.slots.push(packet);
+                self.slots.push(InFlight { tag, payload });
                 (self.slots.len() - 1) as u32
             }
         }
     }
 
-    /// The packet behind a handle.
+    /// What lines and pipes need of a packet.
     #[inline]
-    pub fn get(&self, handle: u32) -> &InFlight {
-        &self.slots[handle as usize]
+    pub fn tag(&self, handle: u32) -> &Tag {
+        &self.slots[handle as usize].tag
     }
 
-    /// The packet behind a handle, to change it.
+    /// What a packet carries.
     #[inline]
-    pub fn get_mut(&mut self, handle: u32) -> &mut InFlight {
-        &mut self.slots[handle as usize]
+    pub fn payload(&self, handle: u32) -> &Payload {
+        &self.slots[handle as usize].payload
+    }
+
+    /// What a packet carries, as it arrives: with the mark that it was given on its way.
+    #[inline]
+    pub fn arrive(&mut self, handle: u32) -> &Payload {
+        let InFlight { tag, payload } = &mut self.slots[handle as usize];
+        if let Payload::Tcp(segment) = payload {
+            if tag.tos & ECN_MASK == Ecn::Ce as u8 {
+                segment.ecn = Ecn::Ce;
+            }
+        }
+        payload
     }
 
     /// The packet has arrived; its slot is free once the caller is done with it.
@@ -171,24 +190,20 @@ impl Pool {
         self.delivered(handle);
     }
 
-    /// The traffic that a packet belongs to.
+    /// A discipline gave `packet` for sending at `now`. Returns the traffic that it belongs to.
     #[inline]
-    pub fn group(&self, packet: &Packet) -> u32 {
-        self.accounts[self.get(packet.handle as u32).flow as usize].group
-    }
-
-    /// A discipline gave `packet` for sending at `now`.
-    #[inline]
-    pub fn taken(&mut self, packet: &Packet, now: Time) {
+    pub fn taken(&mut self, packet: &Packet, now: Time) -> u32 {
         self.passed += 1;
         let handle = packet.handle as u32;
-        let socket = self.get(handle).socket;
-        let fates = self.fates_mut(handle);
-        fates.passed += 1;
-        fates.passed_bytes += u64::from(packet.len);
-        fates.marked += u64::from(packet.flags.has(Flags::MARKED));
+        let tag = &mut self.slots[handle as usize].tag;
+        tag.tos = packet.tos;
+        let (group, socket) = (tag.group, tag.socket);
+        if packet.flags.has(Flags::MARKED) {
+            self.fates_mut(handle).marked += 1;
+        }
         self.mix(now.0);
         self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
+        group
     }
 
     /// Packets in the network.
@@ -209,9 +224,9 @@ impl Pool {
 
     #[inline]
     fn fates_mut(&mut self, handle: u32) -> &mut Fates {
-        let packet = &self.slots[handle as usize];
-        let (flow, direction) = (packet.flow as usize, usize::from(packet.direction & 1));
-        &mut self.accounts[flow].fates[direction]
+        let tag = &self.slots[handle as usize].tag;
+        let (flow, direction) = (tag.flow as usize, usize::from(tag.direction & 1));
+        &mut self.accounts[flow][direction]
     }
 }
 
@@ -219,12 +234,14 @@ impl PacketOwner for Pool {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         let handle = packet.handle as u32;
         self.fates_mut(handle).dropped[reason as usize] += 1;
+        let direction = self.tag(handle).direction & 1;
+        self.dropped[usize::from(direction)] += 1;
         self.mix(u64::from(handle) | (reason as u64 + 2) << 40);
         self.free.push(handle);
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
-        match &self.get(packet.handle as u32).payload {
+        match self.payload(packet.handle as u32) {
             Payload::Tcp(segment) => Some(segment.ack_view()),
             Payload::Datagram(_) => None,
         }

@@ -142,7 +142,7 @@ impl Results {
             sent: pool.sent,
             delivered: pool.delivered,
             lost: pool.lost,
-            dropped: pool.accounts.iter().flat_map(|account| &account.fates).map(dropped).sum(),
+            dropped: pool.accounts.iter().flatten().map(dropped).sum(),
             under_way,
             in_pool: pool.in_use() as u64,
         };
@@ -151,12 +151,11 @@ impl Results {
         let baseline = run.baseline;
         let mut flows = Vec::with_capacity(run.network.flows.len());
         for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {
-            let (mut delivered, mut fates, mut tcp) =
-                (record.delivered, accounts[n].fates, totals[n]);
+            let (mut delivered, mut fates, mut tcp) = (record.delivered, accounts[n], totals[n]);
             if let Some(baseline) = &baseline {
                 for direction in 0..2 {
                     delivered[direction] -= baseline.delivered[n][direction];
-                    let before = &baseline.accounts[n].fates[direction];
+                    let before = &baseline.accounts[n][direction];
                     fates[direction] = fates[direction].since(before);
                 }
                 tcp = tcp.since(&baseline.tcp[n]);

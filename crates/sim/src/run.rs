@@ -15,7 +15,7 @@ use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
 use crate::network::{Network, Opening, Watch};
-use crate::pool::Account;
+use crate::pool::Fates;
 use crate::record::LineRecord;
 use crate::results::Results;
 use crate::setup::{Direction, Kind, LineSetup, Setup, SetupError, Shaper, Traffic};
@@ -40,7 +40,7 @@ pub struct Run {
 
 /// Counters at the beginning of the window.
 pub(crate) struct Baseline {
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<[Fates; 2]>,
     pub delivered: Vec<[u64; 2]>,
     pub tcp: Vec<TcpTotals>,
 }
@@ -92,6 +92,14 @@ impl Run {
     /// True when the whole duration is simulated.
     pub fn is_over(&self) -> bool {
         self.now >= Time::ZERO + self.setup.duration
+    }
+
+    /// True if every transfer of limited size is complete.
+    pub fn all_finished(&self) -> bool {
+        self.network.flows.iter().all(|flow| {
+            let kind = &self.setup.traffic[flow.group as usize].kind;
+            flow.finished.is_some() || !matches!(kind, Kind::Bulk { size: Some(_) })
+        })
     }
 
     /// Goes on until `until`, or the end of the duration if that comes first.
@@ -188,6 +196,7 @@ impl Run {
             opening: Opening {
                 app: flow,
                 flow,
+                group,
                 hosts,
                 direction: opens,
                 dscp: traffic.dscp,
@@ -205,7 +214,7 @@ impl Run {
         let mut record = FlowRecord::new(group, index, traffic.direction, start);
         record.windows_wanted = self.setup.recording.windows;
         self.network.flows.push(record);
-        self.network.pool.accounts.push(Account { group, ..Account::default() });
+        self.network.pool.accounts.push([Fates::default(); 2]);
         self.apps.push(App::new(traffic, context));
         self.network.wake(flow, start);
     }
@@ -229,5 +238,5 @@ fn line(
         Shaper::Trace(trace) => Medium::Trace(trace.clone()),
     };
     let record = LineRecord::new(groups, intervals);
-    Ok(Line::new(qdisc, medium, *rate, *framing, steps.clone(), record))
+    Ok(Line::new(direction as usize, qdisc, medium, *rate, *framing, steps.clone(), record))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use simnel_core::qdisc::DropReason;
-use simnel_core::Span;
 use simnel_sim::{Distribution, Outcome, Results};
 
 use super::format::{Flow, Recording, Run};
@@ -175,7 +174,6 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
     let mut probes: BTreeMap<String, Distribution> = BTreeMap::new();
     for (flow, ours) in run.flows.iter().zip(&results.flows) {
         let mark = flow.mark.as_deref().unwrap_or("BE");
-        let millis = |d: &Distribution| d.mean().unwrap_or(Span::ZERO).0 as f64 / 1e6;
         match &ours.outcome {
             Outcome::Transfer => {
                 *goodput.entry(group(run, flow)).or_default() += mbps(ours.goodput_bytes());
@@ -183,8 +181,10 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
             Outcome::Datagrams { added_delay, .. } => {
                 let received = mbps(ours.goodput_bytes());
                 add(figures, format!("goodput cbr {mark}"), received, Tolerance::Goodput);
-                let added = millis(added_delay);
-                add(figures, format!("latency cbr {mark}"), added, Tolerance::Latency);
+                if let Some(mean) = added_delay.mean() {
+                    let added = mean.0 as f64 / 1e6;
+                    add(figures, format!("latency cbr {mark}"), added, Tolerance::Latency);
+                }
             }
             Outcome::Ping { added_rtt, .. } => {
                 probes.entry(mark.to_string()).or_default().merge(added_rtt);
@@ -196,7 +196,9 @@ fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
         add(figures, metric, mbps, Tolerance::Goodput);
     }
     for (mark, added) in probes {
-        let mean = added.mean().unwrap_or(Span::ZERO).0 as f64 / 1e6;
+        // A run in which no probe was answered has no latency.
+        let Some(mean) = added.mean() else { continue };
+        let mean = mean.0 as f64 / 1e6;
         add(figures, format!("latency probe {mark}"), mean, Tolerance::Latency);
     }
     for (n, direction) in ["up", "down"].into_iter().enumerate() {
