@@ -16,6 +16,7 @@ mod drr;
 mod error;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod grammar;
 mod htb;
 mod json;
@@ -59,6 +60,8 @@ pub enum Config {
     Drr(qdisc::drr::Params),
     /// `fq_codel`: many queues, each under CoDel.
     FqCodel(qdisc::fq_codel::Params),
+    /// `fq_pie`: many queues, each under PIE.
+    FqPie(qdisc::fq_pie::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
@@ -87,6 +90,9 @@ impl Config {
                 params.direct_qlen.get_or_insert(device.tx_queue_len);
             }
             Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::FqPie(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
             }
             Config::Sfq(params) => {
