@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, HtbStats,
-    PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
+    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, FqPieStats,
+    HtbStats, PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -60,6 +60,7 @@ enum DetailForm {
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
     Sfq(#[serde(with = "SfqStatsForm")] SfqStats),
+    FqPie(#[serde(with = "FqPieStatsForm")] FqPieStats),
     FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
@@ -171,6 +172,20 @@ struct SfqStatsForm {
     forced_mark: u32,
     forced_mark_head: u32,
     forced_drop: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FqPieStats")]
+struct FqPieStatsForm {
+    packets_in: u32,
+    overlimit: u32,
+    overmemory: u32,
+    dropped: u32,
+    ecn_mark: u32,
+    new_flow_count: u32,
+    new_flows_len: u32,
+    old_flows_len: u32,
+    memory_used: u32,
 }
 
 #[derive(Serialize, Deserialize)]

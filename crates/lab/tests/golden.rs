@@ -15,6 +15,7 @@ const COMPARED: &[&str] = &[
     "codel/*",
     "drr/*",
     "fq_codel/*",
+    "fq_pie/*",
     "htb/*",
     "pie/*",
     "red/*",

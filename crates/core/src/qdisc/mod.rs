@@ -28,6 +28,7 @@ pub mod drr;
 pub mod dualpi2;
 pub mod fifo;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod htb;
 pub mod line;
 pub mod many;
@@ -212,6 +213,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
         Config::Drr(params) => Box::new(drr::Drr::new(params, device)?),
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
+        Config::FqPie(params) => Box::new(fq_pie::FqPie::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
         Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
 use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, sfq,
-    tbf, Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
 };
 
 /// A word of a discipline's language.
@@ -105,6 +105,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "fair queues whose standing delay CoDel keeps short",
         keywords: fq_codel::KEYWORDS,
         parse: fq_codel::parse,
+    },
+    Discipline {
+        name: "fq_pie",
+        about: "fair queues whose delay PIE steers",
+        keywords: fq_pie::KEYWORDS,
+        parse: fq_pie::parse,
     },
     Discipline {
         name: "pie",

@@ -17,6 +17,7 @@ mod dualpi2;
 mod error;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod grammar;
 mod htb;
 mod json;
@@ -60,6 +61,8 @@ pub enum Config {
     Drr(qdisc::drr::Params),
     /// `fq_codel`: many queues, each under CoDel.
     FqCodel(qdisc::fq_codel::Params),
+    /// `fq_pie`: many queues, each under PIE.
+    FqPie(qdisc::fq_pie::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
@@ -90,6 +93,9 @@ impl Config {
                 params.direct_qlen.get_or_insert(device.tx_queue_len);
             }
             Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::FqPie(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
             }
             Config::Sfq(params) => {

@@ -10,8 +10,8 @@ use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
 use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, sfq,
-    tbf, Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
 };
 use crate::qdisc::DropReason;
 
@@ -64,6 +64,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Codel(_) => "codel",
         Config::Drr(_) => "drr",
         Config::FqCodel(_) => "fq_codel",
+        Config::FqPie(_) => "fq_pie",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
         Config::Sfq(_) => "sfq",
@@ -90,6 +91,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Codel(params) => codel::write_words(params, digits, out),
         Config::Drr(params) => drr::write_words(params, digits, out),
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
+        Config::FqPie(params) => fq_pie::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
         Config::Sfq(params) => sfq::write_words(params, digits, out),
@@ -174,6 +176,7 @@ fn write_statistics(
         }
         (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
+        (Detail::FqPie(stats), _) => fq_pie::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         (Detail::Blue(stats), _) => blue::write_statistics(stats, out)?,
@@ -232,6 +235,7 @@ pub fn show_json(
             Config::Codel(params) => codel::write_json(params, &mut json)?,
             Config::Drr(params) => drr::write_json(params, &mut json)?,
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
+            Config::FqPie(params) => fq_pie::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
             Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
@@ -271,6 +275,7 @@ fn write_statistics_json(
         (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
         (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics_json(stats, json)?,
+        (Detail::FqPie(stats), _) => fq_pie::write_statistics_json(stats, json)?,
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }

@@ -54,6 +54,8 @@ pub enum Detail {
     Codel(CodelStats),
     /// SFQ's, with RED.
     Sfq(SfqStats),
+    /// FQ-PIE's.
+    FqPie(FqPieStats),
     /// FQ-CoDel's.
     FqCodel(FqCodelStats),
     /// PIE's.
@@ -230,6 +232,29 @@ pub struct SfqStats {
     pub forced_mark_head: u32,
     /// Packets dropped for an arrival above `max`.
     pub forced_drop: u32,
+}
+
+/// FQ-PIE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FqPieStats {
+    /// Packets that came in.
+    pub packets_in: u32,
+    /// Packets dropped because the limit was reached.
+    pub overlimit: u32,
+    /// Arrivals that found memory at its limit (and were taken all the same).
+    pub overmemory: u32,
+    /// Packets dropped, by PIE or because the limit was reached.
+    pub dropped: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// Times that a flow which had been idle came back.
+    pub new_flow_count: u32,
+    /// Flows without a standing queue (with savings: flows that can pay).
+    pub new_flows_len: u32,
+    /// Flows with a standing queue (with savings: flows that collect).
+    pub old_flows_len: u32,
+    /// Bytes of `truesize` queued.
+    pub memory_used: u32,
 }
 
 /// PIE's own counters and state.
