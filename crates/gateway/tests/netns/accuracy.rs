@@ -57,8 +57,8 @@ impl Measured {
         (self.goodput / self.ideal - 1.0).abs() < 0.005 && self.most.0 <= self.rate
     }
 
-    /// Every two seconds a wake-up came a millisecond too late (the rate pays for the latest of each
-    /// second), or one came so late that it was not made up for.
+    /// Every two seconds a wake-up came a millisecond too late (the rate pays for the latest of
+    /// each second), or one came so late that it was not made up for.
     fn machine_was_busy(&self) -> bool {
         let (before, after) = (self.before.datapath, self.after.datapath);
         let news = |bucket: usize| after.lateness[bucket] - before.lateness[bucket];
