@@ -149,6 +149,20 @@ impl Store {
         Some(packet)
     }
 
+    /// Takes the last packet of `queue`: as many steps as the queue has packets.
+    #[cold]
+    pub fn take_last(&mut self, queue: &mut Queue) -> Option<Packet> {
+        let last = queue.packets.tail()?;
+        let (mut before, mut slot) = (None, queue.packets.head()?);
+        while slot != last {
+            before = Some(slot);
+            slot = self.arena.next(slot)?;
+        }
+        let packet = self.arena.remove_after(&mut queue.packets, before)?;
+        self.account_removal(queue, &packet);
+        Some(packet)
+    }
+
     #[inline]
     fn account_removal(&mut self, queue: &mut Queue, packet: &Packet) {
         queue.bytes -= u64::from(packet.len);
