@@ -8,8 +8,8 @@ use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
 use simnel_core::rate::Rate;
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, Snapshot,
-    TinStats, Totals,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, SfqStats,
+    Snapshot, TinStats, Totals,
 };
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
@@ -22,9 +22,15 @@ const FAIR_STATISTICS: &str = include_str!("data/tc/fair_statistics.txt");
 const STATISTICS: &str = include_str!("data/tc/statistics.txt");
 const UNITS: &str = include_str!("data/tc/units.txt");
 
-/// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints.
-const WE_ALSO_TAKE: &[&str] =
-    &["pfifo limit 10p", "pie limit 100p", "codel limit 500p", "drr quantum 1000"];
+/// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints (sizes with a
+/// unit, packets with a p), or ours.
+const WE_ALSO_TAKE: &[&str] = &[
+    "pfifo limit 10p",
+    "pie limit 100p",
+    "codel limit 500p",
+    "drr quantum 1000",
+    "sfq redflowlimit 20k min 4k max 10k",
+];
 
 /// Beginnings of words whose printed form `tc` itself would print otherwise: it cuts 64 ns units to
 /// microseconds, and of a latency it prints three digits.
@@ -191,6 +197,18 @@ fn fq_codel(qdisc: &Value) -> FqCodelStats {
     }
 }
 
+fn sfq(options: &Value) -> SfqStats {
+    let n = |key| number(options, key).try_into().unwrap();
+    SfqStats {
+        prob_mark: n("prob_mark"),
+        prob_mark_head: n("prob_mark_head"),
+        prob_drop: n("prob_drop"),
+        forced_mark: n("forced_mark"),
+        forced_mark_head: n("forced_mark_head"),
+        forced_drop: n("forced_drop"),
+    }
+}
+
 fn snapshot(qdisc: &Value) -> Snapshot {
     let n = |key| number(qdisc, key);
     let mut totals = Totals {
@@ -204,6 +222,9 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("codel") => Detail::Codel(codel(qdisc)),
         Some("fq_codel") => Detail::FqCodel(fq_codel(qdisc)),
+        Some("sfq") if qdisc["options"].get("ewma").is_some() => {
+            Detail::Sfq(sfq(&qdisc["options"]))
+        }
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
         Some("sfb") => Detail::Sfb(sfb(qdisc)),

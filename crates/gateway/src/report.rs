@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
     BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, HtbStats,
-    PieStats, RedStats, SfbStats, Snapshot, TinStats, Totals, MAX_TINS,
+    PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -59,6 +59,7 @@ enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
+    Sfq(#[serde(with = "SfqStatsForm")] SfqStats),
     FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
@@ -159,6 +160,17 @@ struct FqCodelStatsForm {
     old_flows_len: u32,
     memory_used: u32,
     drop_overmemory: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SfqStats")]
+struct SfqStatsForm {
+    prob_mark: u32,
+    prob_mark_head: u32,
+    prob_drop: u32,
+    forced_mark: u32,
+    forced_mark_head: u32,
+    forced_drop: u32,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -34,6 +34,7 @@ pub mod many;
 pub mod pie;
 pub mod red;
 pub mod sfb;
+pub mod sfq;
 pub mod single;
 pub(crate) mod store;
 pub mod tbf;
@@ -86,6 +87,13 @@ impl DropReason {
 pub trait PacketOwner {
     /// `packet` left the discipline by another way than `dequeue`.
     fn dropped(&mut self, packet: Packet, reason: DropReason);
+
+    /// A hash of `packet`'s flow under `key`, where the owner computes it as the original of a
+    /// discipline does (recordings). None, as in all other cases: the discipline has its own.
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        let _ = (packet, key);
+        None
+    }
 
     /// The TCP header of `packet`, for ACK filtering: None if it is not TCP, or not worth a look.
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
@@ -211,6 +219,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Cobalt(params) => Box::new(cobalt::Cobalt::new(params, device)?),
         Config::Dualpi2(params) => Box::new(dualpi2::Dualpi2::new(params, device)),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
+        Config::Sfq(params) => Box::new(sfq::Sfq::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }

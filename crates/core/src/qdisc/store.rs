@@ -51,12 +51,6 @@ impl Store {
         }
     }
 
-    /// True if one more packet would leave no room for the next.
-    #[inline]
-    pub fn is_full(&self) -> bool {
-        self.arena.is_full()
-    }
-
     /// Packets queued.
     #[inline]
     pub fn len(&self) -> u32 {
@@ -79,6 +73,12 @@ impl Store {
     #[inline]
     pub fn head(&self, queue: &Queue) -> Option<&Packet> {
         queue.packets.head().map(|slot| self.arena.get(slot))
+    }
+
+    /// The first packet of `queue`, to be changed in place.
+    #[inline]
+    pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
+        queue.packets.head().map(|slot| self.arena.get_mut(slot))
     }
 
     /// Puts `packet` at the end of `queue`. Gives it back if the store is full, which a caller that

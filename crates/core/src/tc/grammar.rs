@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
 use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, tbf,
-    Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, sfq,
+    tbf, Config,
 };
 
 /// A word of a discipline's language.
@@ -141,6 +141,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "two coupled queues: low latency, and the rest",
         keywords: dualpi2::KEYWORDS,
         parse: dualpi2::parse,
+    },
+    Discipline {
+        name: "sfq",
+        about: "stochastic fair queues",
+        keywords: sfq::KEYWORDS,
+        parse: sfq::parse,
     },
     Discipline {
         name: "tbf",

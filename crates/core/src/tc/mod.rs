@@ -25,6 +25,7 @@ mod link;
 mod pie;
 mod red;
 mod sfb;
+mod sfq;
 mod show;
 pub mod stats;
 mod tbf;
@@ -71,6 +72,8 @@ pub enum Config {
     Cobalt(qdisc::cobalt::Params),
     /// `dualpi2`: two coupled queues, for low latency and the rest.
     Dualpi2(qdisc::dualpi2::Params),
+    /// `sfq`: stochastic fair queues.
+    Sfq(qdisc::sfq::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
@@ -88,6 +91,9 @@ impl Config {
             }
             Config::FqCodel(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::Sfq(params) => {
+                params.quantum.get_or_insert(device.mtu);
             }
             _ => {}
         }

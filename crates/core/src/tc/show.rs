@@ -10,8 +10,8 @@ use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
 use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, tbf,
-    Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, htb, line, pie, red, sfb, sfq,
+    tbf, Config,
 };
 use crate::qdisc::DropReason;
 
@@ -70,6 +70,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Blue(_) => "blue",
         Config::Cobalt(_) => "cobalt",
         Config::Dualpi2(_) => "dualpi2",
+        Config::Sfq(_) => "sfq",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -95,6 +96,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Blue(params) => blue::write_words(params, digits, out),
         Config::Cobalt(params) => cobalt::write_words(params, digits, out),
         Config::Dualpi2(params) => dualpi2::write_words(params, digits, out),
+        Config::Sfq(params) => sfq::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -154,6 +156,9 @@ fn write_statistics(
     all: bool,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    if let Detail::Sfq(stats) = &snapshot.detail {
+        sfq::write_statistics(stats, out)?;
+    }
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
     let (drops, overlimits) = (totals.drops(), totals.overlimits);
@@ -213,6 +218,11 @@ pub fn show_json(
         if view.refcnt != 1 {
             json.key("refcnt")?.number(view.refcnt.into())?;
         }
+        // SFQ's counters stand among its settings.
+        let early = match view.snapshot.map(|snapshot| &snapshot.detail) {
+            Some(Detail::Sfq(stats)) if statistics != Statistics::Off => Some(stats),
+            _ => None,
+        };
         json.key("options")?.begin_object()?;
         match view.config {
             Config::Cake(params) => cake::write_json(params, &mut json)?,
@@ -228,6 +238,7 @@ pub fn show_json(
             Config::Blue(params) => blue::write_json(params, &mut json)?,
             Config::Cobalt(params) => cobalt::write_json(params, &mut json)?,
             Config::Dualpi2(params) => dualpi2::write_json(params, &mut json)?,
+            Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }

@@ -52,6 +52,8 @@ pub enum Detail {
     Cake(CakeStats),
     /// CoDel's.
     Codel(CodelStats),
+    /// SFQ's, with RED.
+    Sfq(SfqStats),
     /// FQ-CoDel's.
     FqCodel(FqCodelStats),
     /// PIE's.
@@ -211,6 +213,23 @@ pub struct FqCodelStats {
     pub memory_used: u32,
     /// Packets dropped because memory was at its limit.
     pub drop_overmemory: u32,
+}
+
+/// Counters of SFQ's RED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfqStats {
+    /// Arrivals marked between `min` and `max`.
+    pub prob_mark: u32,
+    /// First packets marked for an arrival between `min` and `max`.
+    pub prob_mark_head: u32,
+    /// Packets dropped for an arrival between `min` and `max`.
+    pub prob_drop: u32,
+    /// Arrivals marked above `max`.
+    pub forced_mark: u32,
+    /// First packets marked for an arrival above `max`.
+    pub forced_mark_head: u32,
+    /// Packets dropped for an arrival above `max`.
+    pub forced_drop: u32,
 }
 
 /// PIE's own counters and state.

@@ -11,6 +11,7 @@ use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 
 use super::format::{Arrival, Event, Fate, Recording};
+use super::linux_hash::flow_hash;
 
 /// Ethernet header.
 const LINK_HEADER: u32 = 14;
@@ -90,6 +91,17 @@ impl PacketOwner for Owner<'_> {
             (_, Phase::Enqueue) => self.given_back.push(packet.handle),
             (_, Phase::Dequeue) => self.note(packet.handle, Fate::Dropped),
         }
+    }
+
+    /// sfq draws keys of its own; the hash under each is rebuilt.
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        let arrival = self.recording.arrivals.get(packet.handle as usize)?;
+        let mut parts = self.recording.flows[arrival.flow].tuple.split(',');
+        let addresses = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let ports = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let protocol = parts.next()?.parse().ok()?;
+        let ends = [(addresses[0], ports[0]), (addresses[1], ports[1])];
+        flow_hash((key[0], key[1]), protocol, ends)
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
