@@ -186,7 +186,7 @@ pub trait Qdisc {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
-    /// The settings in force.
+    /// The settings in force. May allocate.
     fn config(&self) -> Config;
 
     /// Changes the settings at `now`. Queued packets stay queued, unless a limit that was lowered

@@ -119,6 +119,12 @@ static DISCIPLINES: &[Discipline] = &[
         parse: red::parse,
     },
     Discipline {
+        name: "sfq",
+        about: "stochastic fair queues",
+        keywords: sfq::KEYWORDS,
+        parse: sfq::parse,
+    },
+    Discipline {
         name: "sfb",
         about: "one queue; flows that do not respond go to a penalty box",
         keywords: sfb::KEYWORDS,
@@ -141,12 +147,6 @@ static DISCIPLINES: &[Discipline] = &[
         about: "two coupled queues: low latency, and the rest",
         keywords: dualpi2::KEYWORDS,
         parse: dualpi2::parse,
-    },
-    Discipline {
-        name: "sfq",
-        about: "stochastic fair queues",
-        keywords: sfq::KEYWORDS,
-        parse: sfq::parse,
     },
     Discipline {
         name: "tbf",

@@ -64,6 +64,8 @@ pub enum Config {
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+    /// `sfq`: stochastic fair queues.
+    Sfq(qdisc::sfq::Params),
     /// `sfb`: one queue under stochastic fair BLUE.
     Sfb(qdisc::sfb::Params),
     /// `blue`: one queue under BLUE.
@@ -72,8 +74,6 @@ pub enum Config {
     Cobalt(qdisc::cobalt::Params),
     /// `dualpi2`: two coupled queues, for low latency and the rest.
     Dualpi2(qdisc::dualpi2::Params),
-    /// `sfq`: stochastic fair queues.
-    Sfq(qdisc::sfq::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.

@@ -155,7 +155,7 @@ pub fn random_config(input: &mut Input, config: &Config) -> Option<Config> {
 }
 
 /// A value for an argument of this name: of any magnitude, but nothing that allocates gigabytes.
-fn random_value(argument: &str, input: &mut Input) -> String {
+pub fn random_value(argument: &str, input: &mut Input) -> String {
     match argument {
         // Up to 400 Gbit/s; not so slow that a packet takes longer than the clock lasts.
         "RATE" => format!("{}bit", input.magnitude().clamp(512, 400_000_000_000)),
