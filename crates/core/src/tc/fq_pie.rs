@@ -96,8 +96,11 @@ pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
     }
 }
 
+/// Counters by their keys.
+type Counters<const N: usize> = [(&'static str, u32); N];
+
 /// Counters as `tc` names them, in its two lines.
-fn counters(stats: &FqPieStats) -> ([(&'static str, u32); 5], [(&'static str, u32); 4]) {
+fn counters(stats: &FqPieStats) -> (Counters<5>, Counters<4>) {
     (
         [
             ("pkts_in", stats.packets_in),
