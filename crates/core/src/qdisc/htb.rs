@@ -234,7 +234,7 @@ impl Htb {
         match leaf.map(|index| (index, self.leaves[usize::from(index)].as_mut())) {
             Some((index, Some(child))) => {
                 child.enqueue(packet, now, &mut tally);
-                if !child.is_empty() {
+                if !self.tree.is_active(index) && !child.is_empty() {
                     self.tree.activate(index);
                 }
             }
@@ -261,7 +261,8 @@ impl Htb {
         let mut index = start;
         loop {
             let child = self.leaves[usize::from(index)].as_mut()?;
-            if child.is_empty() {
+            let sent = child.dequeue(now, &mut tally);
+            if sent.is_none() && child.is_empty() {
                 // Its discipline dropped all that it had.
                 self.tree.deactivate(index);
                 if self.tree.rows(level) & 1 << prio == 0 {
@@ -274,7 +275,7 @@ impl Htb {
                 index = next;
                 continue;
             }
-            if let Some(mut packet) = child.dequeue(now, &mut tally) {
+            if let Some(mut packet) = sent {
                 let emptied = child.is_empty();
                 packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(&packet);
                 self.tree.spend(index, level, prio, packet.len);
@@ -336,7 +337,7 @@ impl Qdisc for Htb {
         if self.queued() == 0 {
             return None;
         }
-        for level in 0..LEVELS {
+        for level in self.tree.levels() {
             self.tree.wake(level, now);
             let mut rows = self.tree.rows(level);
             while rows != 0 {

@@ -72,7 +72,7 @@ pub trait Aqm: Sized {
     /// Other settings from now on; what was learnt stays.
     fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
 
-    /// `packet` comes to a queue that holds `backlog`. May mark it.
+    /// `packet` comes to a queue that holds `backlog`. May mark it. Its `enqueued` is not set yet.
     fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict;
     /// The arrival found no room.
     fn refused(&mut self, now: Time) {
@@ -138,40 +138,35 @@ impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.store.totals.enqueued_packets += 1;
-        packet.enqueued = now;
         let backlog = self.store.backlog();
         let has_room = self.has_room(backlog, &packet);
         if has_room || A::SEES_OVERFLOW {
             if let Verdict::Drop(reason) = self.aqm.arrives(&mut packet, backlog, now) {
+                packet.enqueued = now;
                 return self.store.give_up(packet, reason, owner);
             }
         }
-        let refused = match has_room {
-            true => self.store.insert(&mut self.queue, packet).err(),
-            false => Some(packet),
-        };
-        match refused {
-            None => self.aqm.queued(backlog.packets + 1),
-            Some(packet) => {
-                self.aqm.refused(now);
-                self.store.give_up(packet, DropReason::Overlimit, owner);
-            }
+        if has_room && self.store.insert_at(&mut self.queue, &packet, now) {
+            return self.aqm.queued(backlog.packets + 1);
         }
+        self.aqm.refused(now);
+        packet.enqueued = now;
+        self.store.give_up(packet, DropReason::Overlimit, owner);
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
         loop {
-            let Some(mut packet) = self.store.take(&mut self.queue) else {
+            let Some(slot) = self.store.detach(&mut self.queue) else {
                 self.aqm.found_empty(now);
                 return None;
             };
-            match self.aqm.leaves(&mut packet, self.store.backlog(), now) {
-                Verdict::Drop(reason) => self.store.give_up(packet, reason, owner),
-                Verdict::Pass | Verdict::Marked => {
-                    self.store.sent(&packet);
-                    return Some(packet);
-                }
+            // The packet is in its slot still.
+            let Backlog { packets, bytes } = self.store.backlog();
+            let left = Backlog { packets: packets - 1, bytes };
+            match self.aqm.leaves(self.store.packet_mut(slot), left, now) {
+                Verdict::Drop(reason) => self.store.discard(slot, reason, owner),
+                Verdict::Pass | Verdict::Marked => return Some(self.store.send(slot)),
             }
         }
     }

@@ -19,12 +19,20 @@ use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING}
 use crate::commands::{misuse_with_help, output_failed};
 
 /// What is timed unless `--qdisc` says otherwise.
-const DISCIPLINES: [&str; 5] = [
+const DISCIPLINES: [&str; 13] = [
     "pfifo",
     "cake unlimited besteffort flows",
     "cake unlimited diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate ack-filter",
+    "pie limit 20000",
+    "red limit 400mb min 30mb max 90mb avpkt 1000 probability 1",
+    "blue limit 20000",
+    "cobalt limit 20000",
+    "sfb limit 20000 target 20000 max 20000",
+    "tbf rate 30gbit burst 1mb limit 400mb",
+    "htb rate 30gbit burst 1mb pfifo limit 20000",
+    "dualpi2 limit 20000",
 ];
 
 /// Time an enqueue and a dequeue of the disciplines.
@@ -34,7 +42,7 @@ const DISCIPLINES: [&str; 5] = [
     simnel bench core --qdisc 'cake bandwidth 1gbit diffserv4' --flows 100 --json\n\n\
 Build with --release; figures of one machine compare with figures of the same machine only.")]
 pub struct Args {
-    /// A discipline in tc's words; may be repeated [default: pfifo and four kinds of cake].
+    /// A discipline in tc's words; may be repeated [default: each one].
     #[arg(long, value_name = "WORDS")]
     qdisc: Vec<String>,
     /// Numbers of flows.

@@ -92,6 +92,8 @@ struct Level {
 pub(super) struct Tree {
     pub classes: Vec<Class>,
     levels: [Level; LEVELS],
+    /// Levels that have classes, a bit each.
+    used: u8,
     pub overlimits: u64,
 }
 
@@ -182,7 +184,8 @@ impl Class {
     }
 }
 
-/// The classes of `mask`, lowest bit first.
+/// The bits of `mask`, lowest first.
+#[inline]
 fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = mask.trailing_zeros() as usize;
@@ -222,7 +225,8 @@ impl Tree {
             level.rows = core::array::from_fn(|_| Feed::with_room(members));
             level.waiting = Vec::with_capacity(members);
         }
-        let mut tree = Tree { classes, levels, overlimits: 0 };
+        let used = classes.iter().fold(0, |used, class| used | 1 << class.level);
+        let mut tree = Tree { classes, levels, used, overlimits: 0 };
         for index in 0..count {
             let class = &mut tree.classes[index];
             class.filled = now;
@@ -267,13 +271,26 @@ impl Tree {
     /// True if something might be sent now.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.levels.iter().any(|level| level.mask != 0)
+        self.levels().any(|level| self.levels[level].mask != 0)
     }
 
     /// When the next class is looked at again.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
-        self.levels.iter().filter_map(|level| level.waiting.last()).map(|(at, _)| *at).min()
+        let first = |level: usize| self.levels[level].waiting.last().map(|(at, _)| *at);
+        self.levels().filter_map(first).min()
+    }
+
+    /// Levels that have classes, the lowest first.
+    #[inline]
+    pub fn levels(&self) -> impl Iterator<Item = usize> {
+        bits(self.used)
+    }
+
+    /// True if leaf `index` is known to have packets.
+    #[inline]
+    pub fn is_active(&self, index: u16) -> bool {
+        self.classes[usize::from(index)].activity != 0
     }
 
     /// Leaf `index` has packets.
