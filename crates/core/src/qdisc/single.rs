@@ -138,7 +138,6 @@ impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.store.totals.enqueued_packets += 1;
-        packet.enqueued = now;
         let backlog = self.store.backlog();
         let has_room = self.has_room(backlog, &packet);
         if has_room || A::SEES_OVERFLOW {
@@ -146,32 +145,26 @@ impl<A: Aqm> Qdisc for Single<A> {
                 return self.store.give_up(packet, reason, owner);
             }
         }
-        let refused = match has_room {
-            true => self.store.insert(&mut self.queue, packet).err(),
-            false => Some(packet),
-        };
-        match refused {
-            None => self.aqm.queued(backlog.packets + 1),
-            Some(packet) => {
-                self.aqm.refused(now);
-                self.store.give_up(packet, DropReason::Overlimit, owner);
-            }
+        if !has_room {
+            self.aqm.refused(now);
+            return self.store.give_up(packet, DropReason::Overlimit, owner);
         }
+        let inserted = self.store.insert_at(&mut self.queue, packet, now);
+        debug_assert!(inserted.is_ok(), "the store has one slot more than the limit");
+        self.aqm.queued(backlog.packets + 1);
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
         loop {
-            let Some(mut packet) = self.store.take(&mut self.queue) else {
+            let Some(slot) = self.store.detach(&mut self.queue) else {
                 self.aqm.found_empty(now);
                 return None;
             };
-            match self.aqm.leaves(&mut packet, self.store.backlog(), now) {
-                Verdict::Drop(reason) => self.store.give_up(packet, reason, owner),
-                Verdict::Pass | Verdict::Marked => {
-                    self.store.sent(&packet);
-                    return Some(packet);
-                }
+            let left = self.store.backlog();
+            match self.aqm.leaves(self.store.packet_mut(slot), left, now) {
+                Verdict::Drop(reason) => self.store.discard(slot, reason, owner),
+                Verdict::Pass | Verdict::Marked => return Some(self.store.send(slot)),
             }
         }
     }

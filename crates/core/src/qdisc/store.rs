@@ -172,13 +172,6 @@ impl Store {
         self.memory -= u64::from(packet.truesize);
     }
 
-    /// The books for a packet that is sent.
-    #[inline]
-    pub fn sent(&mut self, packet: &Packet) {
-        self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(packet.len);
-    }
-
     /// Gives a packet that is not (or no longer) queued to its owner.
     pub fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
         self.totals.dropped[reason as usize] += 1;

@@ -19,8 +19,15 @@ use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING}
 use crate::commands::output_failed;
 
 /// What is timed unless `--qdisc` says otherwise.
-const DISCIPLINES: [&str; 5] = [
+const DISCIPLINES: [&str; 12] = [
     "pfifo",
+    "codel",
+    "fq_codel limit 20000",
+    "fq_codel limit 20000 savings 15kb",
+    "fq_pie limit 20000",
+    "sfq limit 20000 flows 2000 divisor 65536",
+    "drr srchost buffer 20000",
+    "drr class 1:1",
     "cake unlimited besteffort flows",
     "cake unlimited diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate",
@@ -34,7 +41,7 @@ const DISCIPLINES: [&str; 5] = [
     simnel bench core --qdisc 'cake bandwidth 1gbit diffserv4' --flows 100 --json\n\n\
 Build with --release; figures of one machine compare with figures of the same machine only.")]
 pub struct Args {
-    /// A discipline in tc's words; may be repeated [default: pfifo and four kinds of cake].
+    /// A discipline in tc's words; may be repeated [default: each kind].
     #[arg(long, value_name = "WORDS")]
     qdisc: Vec<String>,
     /// Numbers of flows.
@@ -109,7 +116,9 @@ fn measure<'a>(
     let words: Vec<String> = qdisc.split_whitespace().map(String::from).collect();
     // FIFOs take their limit from the device; the standing packets must fit.
     let device = Device { tx_queue_len: 1000 + u32::from(flows) * STANDING, ..Device::default() };
-    let frames = Frames::new(flows);
+    // Classful disciplines drop what names no class; others should not have to look.
+    let class = u32::from(qdisc.contains(" class "));
+    let frames = Frames::new(flows, class);
     let mut times = Vec::new();
     let mut result: Option<LoadResult> = None;
     for _ in 0..args.runs {

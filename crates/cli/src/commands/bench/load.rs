@@ -74,28 +74,35 @@ pub struct Result {
 /// One frame of each flow, as bytes and as a descriptor. The handle is the flow's number.
 pub struct Frames {
     classifier: Classifier,
+    class: u32,
     bytes: Vec<[u8; COPIED]>,
     descriptors: Vec<Packet>,
 }
 
 impl Frames {
-    /// Frames of `flows` UDP flows, each between two hosts of its own.
+    /// Frames of `flows` UDP flows of one class, each between two hosts of its own.
     ///
     /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
     /// packet costs as many turns of the rotation as flows share: another workload.
-    pub fn new(flows: u16) -> Frames {
+    pub fn new(flows: u16, class: u32) -> Frames {
         let key = HashKey::new(0x5113_9e10, 0xca4e);
         let classifier = Classifier::new(FlowHasher::new(key, 128));
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
-        let descriptors = (0u64..).zip(&bytes).map(|(n, b)| classify(&classifier, b, n)).collect();
-        Frames { classifier, bytes, descriptors }
+        let descriptors = (0u64..)
+            .zip(&bytes)
+            .map(|(n, bytes)| Packet { class, ..classify(&classifier, bytes, n) })
+            .collect();
+        Frames { classifier, class, bytes, descriptors }
     }
 
     #[inline]
     fn packet(&self, flow: usize, input: Input) -> Packet {
         match input {
             Input::Descriptor => self.descriptors[flow],
-            Input::Headers => classify(&self.classifier, &self.bytes[flow], flow as u64),
+            Input::Headers => {
+                let packet = classify(&self.classifier, &self.bytes[flow], flow as u64);
+                Packet { class: self.class, ..packet }
+            }
         }
     }
 }
