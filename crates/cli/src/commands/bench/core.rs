@@ -19,8 +19,15 @@ use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING}
 use crate::commands::{misuse_with_help, output_failed};
 
 /// What is timed unless `--qdisc` says otherwise.
-const DISCIPLINES: [&str; 13] = [
+const DISCIPLINES: [&str; 20] = [
     "pfifo",
+    "codel",
+    "fq_codel limit 20000",
+    "fq_codel limit 20000 savings 15kb",
+    "fq_pie limit 20000",
+    "sfq limit 20000 flows 2000 divisor 65536",
+    "drr srchost buffer 20000",
+    "drr class 1:1",
     "cake unlimited besteffort flows",
     "cake unlimited diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate",
@@ -117,7 +124,9 @@ fn measure<'a>(
     let words: Vec<String> = qdisc.split_whitespace().map(String::from).collect();
     // FIFOs take their limit from the device; the standing packets must fit.
     let device = Device { tx_queue_len: 1000 + u32::from(flows) * STANDING, ..Device::default() };
-    let frames = Frames::new(flows);
+    // Classful disciplines drop what names no class; others should not have to look.
+    let class = u32::from(qdisc.contains(" class "));
+    let frames = Frames::new(flows, class);
     let mut times = Vec::new();
     let mut result: Option<LoadResult> = None;
     for _ in 0..args.runs {

@@ -74,21 +74,23 @@ pub struct Result {
 /// One frame of each flow, as bytes and as a descriptor. The handle is the flow's number.
 pub struct Frames {
     classifier: Classifier,
+    class: u32,
     bytes: Vec<[u8; COPIED]>,
     descriptors: Vec<Packet>,
 }
 
 impl Frames {
-    /// Frames of `flows` UDP flows, each between two hosts of its own.
+    /// Frames of `flows` UDP flows of one class, each between two hosts of its own.
     ///
     /// Where flows share a host, CAKE's host fairness divides the quantum by their number, and a
     /// packet costs as many turns of the rotation as flows share: another workload.
-    pub fn new(flows: u16) -> Frames {
+    pub fn new(flows: u16, class: u32) -> Frames {
         let key = HashKey::new(0x5113_9e10, 0xca4e);
         let classifier = Classifier::new(FlowHasher::new(key, 128));
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
-        let descriptors = (0u64..).zip(&bytes).map(|(n, b)| classify(&classifier, b, n)).collect();
-        Frames { classifier, bytes, descriptors }
+        let mut frames = Frames { classifier, class, bytes, descriptors: Vec::new() };
+        frames.descriptors = (0..frames.bytes.len()).map(|n| frames.classified(n)).collect();
+        frames
     }
 
     #[inline(always)]
@@ -98,7 +100,9 @@ impl Frames {
 
     #[inline(always)]
     fn classified(&self, flow: usize) -> Packet {
-        classify(&self.classifier, &self.bytes[flow], flow as u64)
+        let mut packet = classify(&self.classifier, &self.bytes[flow], flow as u64);
+        packet.class = self.class;
+        packet
     }
 }
 
