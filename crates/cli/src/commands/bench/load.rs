@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn work(flows: u16, input: Input, load: Load) -> (Result, u32) {
-        let (mut fifo, frames) = (Fifo::default(), Frames::new(flows));
+        let (mut fifo, frames) = (Fifo::default(), Frames::new(flows, 0));
         let mut workload = Workload::new(&mut fifo, &frames, input, load);
         workload.run(5000);
         (workload.result(), fifo.backlog().packets)
@@ -304,7 +304,7 @@ mod tests {
         }
         let empty = hash(9, Input::Headers, Load::Empty);
         assert_ne!(empty, hash(8, Input::Headers, Load::Empty));
-        let frames = Frames::new(500);
+        let frames = Frames::new(500, 0);
         let flows: std::collections::BTreeSet<u64> =
             frames.descriptors.iter().map(|packet| packet.flow).collect();
         assert_eq!(flows.len(), 500);
