@@ -9,7 +9,6 @@
 use alloc::vec::Vec;
 
 use crate::packet::{Link, Packet};
-use crate::time::Time;
 
 /// A first-in first-out list of packets in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,29 +95,21 @@ impl Arena {
     /// full.
     #[inline(always)]
     pub fn push(&mut self, list: &mut List, packet: Packet) -> Result<u32, Packet> {
-        self.push_at(list, packet, packet.enqueued)
+        match self.push_copy(list, &packet) {
+            Some((index, _)) => Ok(index),
+            None => Err(packet),
+        }
     }
 
-    /// As [`Arena::push`], with `enqueued` set on the way. A field that is written before the copy
-    /// makes the copy wait for it; written after, it costs nothing.
+    /// Puts a copy of `packet` at the end of `list`, and gives the copy out to be changed; None if
+    /// the arena is full. Fields that are written before a copy make the copy wait for them;
+    /// written after it, they cost nothing.
     #[inline(always)]
-    pub fn push_at(
-        &mut self,
-        list: &mut List,
-        packet: Packet,
-        enqueued: Time,
-    ) -> Result<u32, Packet> {
-        let index = self.free.index();
-        let index = match self.slots.get_mut(index as usize) {
-            Some(slot) => {
-                self.free = slot.next;
-                *slot = packet;
-                (slot.enqueued, slot.next) = (enqueued, Link::END);
-                index
-            }
-            None if self.used < self.capacity => self.open_slot(Packet { enqueued, ..packet }),
-            None => return Err(packet),
-        };
+    pub fn push_copy(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
+        let mut index = self.free.index();
+        if index as usize >= self.slots.len() {
+            index = self.open_slot()?;
+        }
         if list.is_empty() {
             list.head = Link::to(index);
         } else {
@@ -126,14 +117,22 @@ impl Arena {
         }
         list.tail = index;
         self.used += 1;
-        Ok(index)
+        let slot = &mut self.slots[index as usize];
+        self.free = slot.next;
+        *slot = *packet;
+        slot.next = Link::END;
+        Some((index, slot))
     }
 
-    /// Puts `packet` into a slot that was never used before.
+    /// Makes a slot that was never used before the first free one.
     #[cold]
-    fn open_slot(&mut self, packet: Packet) -> u32 {
-        self.slots.push(Packet { next: Link::END, ..packet });
-        self.used
+    fn open_slot(&mut self) -> Option<u32> {
+        let index = self.slots.len() as u32;
+        if index == self.capacity {
+            return None;
+        }
+        self.slots.push(Packet::new(0, 0));
+        Some(index)
     }
 
     /// Takes the first packet of `list`.

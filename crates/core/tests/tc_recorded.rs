@@ -253,11 +253,8 @@ fn view<'a>(qdisc: &'a Value, config: &'a Config, snapshot: Option<&'a Snapshot>
 
 /// Where the words name no limit, Linux shows the device's; take it from the recording.
 fn with_limit(mut config: Config, qdisc: &Value) -> Config {
-    match &mut config {
-        Config::Fifo(fifo::Params { limit: limit @ None, .. }) => {
-            *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
-        }
-        _ => {}
+    if let Config::Fifo(fifo::Params { limit: limit @ None, .. }) = &mut config {
+        *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
     }
     config.resolved(&Device::default())
 }

@@ -80,7 +80,7 @@ fn errors_say_what_where_and_what_instead() {
         ),
         (
             "cake queues 1000",
-            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 65536",
+            "`1000` (word 3) is out of range: `queues` takes a power of two, 8 to 32768",
         ),
         (
             "cake memlimit 5gb",
@@ -128,11 +128,10 @@ fn every_keyword_in_the_tables_is_read() {
             };
             let words = format!("{first} {} {value}", keyword.word);
             // It may need company, or lie in another range, but it is not unknown.
-            match tc::parse(&words).map_err(|error| (error.problem, error.to_string())) {
-                Err((Problem::UnknownWord { .. } | Problem::Invalid { .. }, message)) => {
-                    panic!("{words}: {message}");
-                }
-                _ => {}
+            if let Err(error) = tc::parse(&words) {
+                let unknown =
+                    matches!(error.problem, Problem::UnknownWord { .. } | Problem::Invalid { .. });
+                assert!(!unknown, "{words}: {error}");
             }
             assert!(!keyword.meaning.is_empty());
         }
@@ -156,8 +155,8 @@ fn settings_print_as_words_that_make_them() {
         "tbf rate 4mbit burst 40kb tbf rate 2mbit burst 2kb cake nat",
         "htb",
         "htb rate 20mbit burst 15k codel",
-        "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate 2mbit \
-         ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm pie ecn \
+        "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate \
+         2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm pie ecn \
          class 30 parent :1 rate 1mbit tbf rate 1mbit burst 2k limit 30k",
         "sfb",
         "sfb limit 50 rehash 1500 db 333us target 9 increment 0.0123 decrement 0 penalty_burst 3",
@@ -165,6 +164,10 @@ fn settings_print_as_words_that_make_them() {
         "blue limit 77 threshold 9 increment 0.0123 decrement 0.000456 freeze 1234us ecn",
         "cobalt",
         "cobalt limit 9 target 123us interval 45ms",
+        "dualpi2",
+        "dualpi2 limit 99 memlimit 1mb coupling_factor 3 step_thresh 5p min_qlen_step 2 overflow \
+         drop_enqueue any_ect classic_protection 33 target 9ms tupdate 8ms alpha 0.123 beta 4.567",
+        "dualpi2 max_rtt 40ms typical_rtt 7ms step_thresh 333us",
         "red ns",
         "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
         "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",
@@ -251,7 +254,7 @@ fn cake_params() -> impl Strategy<Value = cake::Params> {
     let load = proptest::sample::select(vec![HostLoad::Bulk, HostLoad::Active]);
     (
         (rate(), any::<[bool; 5]>(), diffserv, flows, filter, framing()),
-        (1u32.., any::<u32>(), any::<u32>(), 3u32..=16, 1u8..=128, load),
+        (1u32.., any::<u32>(), any::<u32>(), 3u32..=15, 1u8..=128, load),
     )
         .prop_map(|((rate, flags, diffserv, flows, filter, framing), rest)| {
             let (rtt, memlimit, fwmark, queues, host_prefix, host_load) = rest;
@@ -341,7 +344,12 @@ proptest! {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         for result in [tc::parse_words(&words), tc::parse_with_default(&words, "cake")] {
             match result {
-                Ok(config) => prop_assert_eq!(tc::parse(&config.to_string()), Ok(config)),
+                // Not the same settings: rates beyond 2^64 bit/s are printed wrapped, as tc does.
+                Ok(config) => {
+                    let text = config.to_string();
+                    let read_back = tc::parse(&text).map(|config| config.to_string());
+                    prop_assert_eq!(read_back, Ok(text));
+                }
                 Err(error) => {
                     let joined = words.join(" ");
                     prop_assert_eq!(&joined[error.start..error.end], &error.word);

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, FqCodelStats, FqPieStats, HtbStats,
-    PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
+    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, FqPieStats,
+    HtbStats, PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -68,6 +68,24 @@ enum DetailForm {
     Blue(#[serde(with = "BlueStatsForm")] BlueStats),
     Cobalt(#[serde(with = "CobaltStatsForm")] CobaltStats),
     Sfb(#[serde(with = "SfbStatsForm")] SfbStats),
+    Dualpi2(#[serde(with = "Dualpi2StatsForm")] Dualpi2Stats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Dualpi2Stats")]
+struct Dualpi2StatsForm {
+    probability: u64,
+    packets_in_c: u32,
+    packets_in_l: u32,
+    max_queue: u32,
+    ecn_mark: u32,
+    step_marks: u32,
+    drops_c: u32,
+    drops_l: u32,
+    overlimit: u32,
+    memory_used: u64,
+    packets_c: u32,
+    packets_l: u32,
 }
 
 #[derive(Serialize, Deserialize)]

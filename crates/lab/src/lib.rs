@@ -8,4 +8,6 @@
 
 pub mod demo;
 pub mod golden;
+pub mod linux_reference;
+pub mod scenario;
 pub mod testbed;

@@ -1,4 +1,5 @@
 //! `simnel conformance golden DIR`: our disciplines against recordings of Linux's.
+//! `simnel conformance linux DIR`: our simulator against recordings of whole Linux networks.
 //!
 //! Status 1 if a recording differs in a way that the ledger does not list, or if the ledger lists
 //! what is no longer so.
@@ -13,6 +14,8 @@ use simnel_lab::golden::{self, Ledger, Outcome};
 
 use super::output_failed;
 
+mod linux;
+
 /// Check that the disciplines decide as Linux's do.
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,6 +26,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Arm {
     Golden(GoldenArgs),
+    Linux(linux::Args),
 }
 
 /// Replay recordings of Linux's disciplines and compare packet by packet.
@@ -58,7 +62,13 @@ struct Line<'a> {
 
 /// Runs the chosen arm.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let Arm::Golden(args) = &args.arm;
+    match &args.arm {
+        Arm::Golden(args) => golden(args, out),
+        Arm::Linux(args) => linux::run(args, out),
+    }
+}
+
+fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let ledger = read_ledger(args)?;
     let outcomes = golden::run_directory(&args.directory, &args.only, &golden::build, &ledger)
         .into_diagnostic()?;

@@ -67,7 +67,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// True if the packet is to be dropped.
+    #[inline(always)]
+    pub fn is_drop(self) -> bool {
+        matches!(self, Verdict::Congested | Verdict::Flood { .. })
+    }
+
     /// True if CE has been set.
+    #[inline(always)]
     pub fn is_marked(self) -> bool {
         matches!(self, Verdict::Marked | Verdict::Flood { marked: true })
     }
@@ -156,10 +163,9 @@ impl Cobalt {
             verdict = Verdict::Flood { marked: verdict == Verdict::Marked };
         }
 
-        let drop = matches!(verdict, Verdict::Congested | Verdict::Flood { .. });
         if self.count == 0 {
             self.drop_next = now + params.interval;
-        } else if behind && !drop {
+        } else if behind && !verdict.is_drop() {
             self.drop_next = now;
         }
         verdict

@@ -5,6 +5,7 @@ pub mod blue;
 pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;
+pub mod pi2;
 pub mod pie;
 pub mod red;
 

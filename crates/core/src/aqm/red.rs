@@ -296,7 +296,7 @@ impl Red {
         match law.shifts[(idle >> law.scell_log) as usize] {
             0 => {
                 // Less than halved: a straight line is near enough.
-                let fall = (u128::from(self.average) * u128::from(idle) >> law.scell_log) as u64;
+                let fall = ((u128::from(self.average) * u128::from(idle)) >> law.scell_log) as u64;
                 let half = self.average >> 1;
                 if fall < half {
                     self.average - fall

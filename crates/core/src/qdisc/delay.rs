@@ -68,7 +68,7 @@ impl Delay {
     #[inline]
     pub(crate) fn admit(
         &mut self,
-        packet: Packet,
+        packet: &Packet,
         enqueued: Time,
         departure: Time,
         owner: &mut dyn PacketOwner,
@@ -108,7 +108,7 @@ impl Delay {
 impl Qdisc for Delay {
     #[inline]
     fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.admit(packet, now, now, owner);
+        self.admit(&packet, now, now, owner);
     }
 
     #[inline]

@@ -110,7 +110,7 @@ impl Fifo {
     #[inline(always)]
     pub(crate) fn admit(
         &mut self,
-        packet: Packet,
+        packet: &Packet,
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
@@ -159,7 +159,7 @@ impl Fifo {
     #[cold]
     fn admit_when_full(
         &mut self,
-        packet: Packet,
+        packet: &Packet,
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
@@ -167,22 +167,18 @@ impl Fifo {
             self.drop_oldest(DropReason::Overlimit, owner);
             return self.append(packet, enqueued, owner);
         }
-        self.give_up(packet, DropReason::Overlimit, owner);
-        false
+        self.refuse(packet, owner)
     }
 
     #[inline(always)]
-    fn append(&mut self, packet: Packet, enqueued: Time, owner: &mut dyn PacketOwner) -> bool {
-        let len = u64::from(packet.len);
-        match self.arena.push_at(&mut self.queue, packet, enqueued) {
-            Ok(_) => {
-                self.bytes += len;
+    fn append(&mut self, packet: &Packet, enqueued: Time, owner: &mut dyn PacketOwner) -> bool {
+        match self.arena.push_copy(&mut self.queue, packet) {
+            Some((_, queued)) => {
+                queued.enqueued = enqueued;
+                self.bytes += u64::from(packet.len);
                 true
             }
-            Err(packet) => {
-                self.give_up(packet, DropReason::Overlimit, owner);
-                false
-            }
+            None => self.refuse(packet, owner),
         }
     }
 
@@ -191,6 +187,12 @@ impl Fifo {
             self.bytes -= u64::from(packet.len);
             self.give_up(packet, reason, owner);
         }
+    }
+
+    #[cold]
+    fn refuse(&mut self, packet: &Packet, owner: &mut dyn PacketOwner) -> bool {
+        self.give_up(*packet, DropReason::Overlimit, owner);
+        false
     }
 
     #[cold]
@@ -203,7 +205,7 @@ impl Fifo {
 impl Qdisc for Fifo {
     #[inline]
     fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.admit(packet, now, owner);
+        self.admit(&packet, now, owner);
     }
 
     #[inline]

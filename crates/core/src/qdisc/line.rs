@@ -104,7 +104,7 @@ impl Line {
             packet.adj_len = self.params.framing.charge(&packet);
             transmitter.free =
                 start + transmitter.byte_time.charge(packet.adj_len, &mut transmitter.remainder);
-            self.way.admit(packet, packet.enqueued, self.transmitter.free, owner);
+            self.way.admit(&packet, packet.enqueued, self.transmitter.free, owner);
         }
     }
 }
@@ -114,7 +114,7 @@ impl Qdisc for Line {
         // First what should have left by now, so that the newcomer meets the true queue.
         self.transmit(now, owner);
         packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
-        if self.queue.admit(packet, now, owner) && self.transmitter.free > now {
+        if self.queue.admit(&packet, now, owner) && self.transmitter.free > now {
             self.overlimits += 1;
         }
         self.transmit(now, owner);

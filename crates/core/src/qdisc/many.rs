@@ -1,15 +1,16 @@
 //! Many queues, each under an AQM of its own: what `fq_codel` and `fq_pie` have in common.
 //!
 //! A packet's queue is found by its keyed hash; queues are served by DRR++ (RFC 8290, section 4.2)
-//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a queue
-//! that runs empty now and then gets its full share; since a flow that was idle is served in the
-//! next turn there, too, and turns are single packets, sparse flows lose nothing by it. All queues
-//! share one limit of packets and one of memory. The scheduler, the queues and the books are here,
-//! once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
+//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a
+//! queue that runs empty now and then gets its full share; since a flow that was idle is served in
+//! the next turn there, too, and turns are single packets, sparse flows lose nothing by it. All
+//! queues share one limit of packets and one of memory. The scheduler, the queues and the books are
+//! here, once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
 //!
-//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued = sent + dropped +
-//! queued`; a queue and all that decides about it are one cache line or two. Memory may stay above
-//! its limit after an arrival, as in Linux, but then no packet is added without another dropped.
+//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
+//! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
+//! Memory may stay above its limit after an arrival, as in Linux, but then no packet is added
+//! without another dropped.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -213,11 +214,11 @@ impl<A: FlowAqm> Many<A> {
     }
 
     /// Queues `packet`, for which there is room, and tells the scheduler.
-    #[inline]
-    fn insert(&mut self, index: u32, packet: Packet, enqueued: Time) {
+    #[inline(always)]
+    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time) {
         let queue = &mut self.flows[index as usize].queue;
         let inserted = self.store.insert_at(queue, packet, enqueued);
-        debug_assert!(inserted.is_ok(), "the store has one slot more than the limit");
+        debug_assert!(inserted, "the store has one slot more than the limit");
         let Many { sharing, flows, store, .. } = self;
         let was_idle = sharing.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
@@ -312,7 +313,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         if verdict == Verdict::Drop {
             return self.store.give_up(packet, DropReason::Congested, owner);
         }
-        self.insert(index, packet, now);
+        self.insert(index, &packet, now);
         if let Overflow::Longest { batch } = self.overflow {
             if self.store.len() > self.limit || self.store.memory > self.memory_limit {
                 self.make_room(batch, owner);
@@ -394,7 +395,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             }
             self.sharing = new.sharing(&mut self.flows);
             for packet in packets {
-                self.insert(self.index_of(packet.flow), packet, packet.enqueued);
+                self.insert(self.index_of(packet.flow), &packet, packet.enqueued);
             }
         }
         Ok(())

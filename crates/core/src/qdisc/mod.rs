@@ -25,6 +25,7 @@ pub mod cobalt;
 pub mod codel;
 pub mod delay;
 pub mod drr;
+pub mod dualpi2;
 pub mod fifo;
 pub mod fq_codel;
 pub mod fq_pie;
@@ -186,7 +187,7 @@ pub trait Qdisc {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
-    /// The settings in force.
+    /// The settings in force. May allocate.
     fn config(&self) -> Config;
 
     /// Changes the settings at `now`. Queued packets stay queued, unless a limit that was lowered
@@ -218,6 +219,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),
         Config::Blue(params) => Box::new(blue::Blue::new(params, device)?),
         Config::Cobalt(params) => Box::new(cobalt::Cobalt::new(params, device)?),
+        Config::Dualpi2(params) => Box::new(dualpi2::Dualpi2::new(params, device)),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
         Config::Sfq(params) => Box::new(sfq::Sfq::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),

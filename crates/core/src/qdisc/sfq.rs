@@ -230,8 +230,8 @@ impl Sfq {
     #[inline]
     fn append(&mut self, slot: u32, packet: Packet, enqueued: Time) {
         let queue = &mut self.slots[slot as usize].queue;
-        let inserted = self.store.insert_at(queue, packet, enqueued);
-        debug_assert!(inserted.is_ok(), "the store has one slot more than the limit");
+        let inserted = self.store.insert_at(queue, &packet, enqueued);
+        debug_assert!(inserted, "the store has one slot more than the limit");
         self.depths.grown(slot);
         self.drr.activate(&mut self.slots, slot, self.quantum);
     }
@@ -282,8 +282,8 @@ impl Sfq {
         if let Some(first) = self.store.take(queue) {
             self.store.give_up(first, reason, owner);
         }
-        let inserted = self.store.insert_at(queue, packet, now);
-        debug_assert!(inserted.is_ok(), "in the place of the first one");
+        let inserted = self.store.insert_at(queue, &packet, now);
+        debug_assert!(inserted, "in the place of the first one");
     }
 
     /// What RED makes of `packet`, which comes to `slot`: true if it may stay.

@@ -149,8 +149,8 @@ impl<A: Aqm> Qdisc for Single<A> {
             self.aqm.refused(now);
             return self.store.give_up(packet, DropReason::Overlimit, owner);
         }
-        let inserted = self.store.insert_at(&mut self.queue, packet, now);
-        debug_assert!(inserted.is_ok(), "the store has one slot more than the limit");
+        let inserted = self.store.insert_at(&mut self.queue, &packet, now);
+        debug_assert!(inserted, "the store has one slot more than the limit");
         self.aqm.queued(backlog.packets + 1);
     }
 

@@ -93,24 +93,22 @@ impl Store {
         Ok(())
     }
 
-    /// As [`Store::insert`], with `enqueued` set on the way.
-    #[inline]
-    pub fn insert_at(
-        &mut self,
-        queue: &mut Queue,
-        packet: Packet,
-        now: Time,
-    ) -> Result<(), Packet> {
-        let (len, truesize) = (u64::from(packet.len), u64::from(packet.truesize));
-        self.arena.push_at(&mut queue.packets, packet, now)?;
-        queue.bytes += len;
-        self.bytes += len;
-        self.memory += truesize;
-        Ok(())
+    /// As [`Store::insert`], with `enqueued` set in the copy that is queued; says whether there was
+    /// room.
+    #[inline(always)]
+    pub fn insert_at(&mut self, queue: &mut Queue, packet: &Packet, enqueued: Time) -> bool {
+        let Some((_, queued)) = self.arena.push_copy(&mut queue.packets, packet) else {
+            return false;
+        };
+        queued.enqueued = enqueued;
+        queue.bytes += u64::from(packet.len);
+        self.bytes += u64::from(packet.len);
+        self.memory += u64::from(packet.truesize);
+        true
     }
 
-    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and changed
-    /// there. [`Store::send`] or [`Store::discard`] must follow.
+    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
+    /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
     pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
         let slot = self.arena.detach(&mut queue.packets)?;
@@ -170,6 +168,13 @@ impl Store {
         queue.bytes -= u64::from(packet.len);
         self.bytes -= u64::from(packet.len);
         self.memory -= u64::from(packet.truesize);
+    }
+
+    /// The books for a packet that is sent.
+    #[inline]
+    pub fn sent(&mut self, packet: &Packet) {
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
     }
 
     /// Gives a packet that is not (or no longer) queued to its owner.

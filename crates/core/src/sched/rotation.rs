@@ -69,16 +69,6 @@ impl Rotation {
         self.first == flow && self.last == flow
     }
 
-    /// Puts the first flow at the end.
-    #[inline]
-    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
-        let first = self.first;
-        if first != self.last {
-            self.remove(flows, first);
-            self.push(flows, first);
-        }
-    }
-
     /// Puts `flow`, which must be in no rotation, at the end.
     #[inline]
     pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
@@ -88,6 +78,16 @@ impl Rotation {
             last => flows[last as usize].links().next = flow,
         }
         self.last = flow;
+    }
+
+    /// Puts the first flow at the end.
+    #[inline(always)]
+    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        let first = self.first;
+        if first != self.last {
+            self.remove_first(flows, first);
+            self.push(flows, first);
+        }
     }
 
     /// Takes `flow`, which must be the first, out of the rotation.

@@ -74,7 +74,7 @@ impl DeficitClock {
     }
 
     /// Charges `len` bytes on the line.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&mut self, len: u32, delivered: bool) {
         let duration = self.byte_time.charge(len, &mut self.remainder);
         self.next += duration;

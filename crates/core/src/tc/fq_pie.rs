@@ -96,11 +96,11 @@ pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
     }
 }
 
-/// A counter's name and value.
-type Counter = (&'static str, u32);
+/// Counters by their keys.
+type Counters<const N: usize> = [(&'static str, u32); N];
 
 /// Counters as `tc` names them, in its two lines.
-fn counters(stats: &FqPieStats) -> ([Counter; 5], [Counter; 4]) {
+fn counters(stats: &FqPieStats) -> (Counters<5>, Counters<4>) {
     (
         [
             ("pkts_in", stats.packets_in),

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
 use super::{
-    blue, cake, cobalt, codel, delay, drr, fifo, fq_codel, fq_pie, htb, line, pie, red, sfb, sfq,
-    tbf, Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
 };
 
 /// A word of a discipline's language.
@@ -147,6 +147,12 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue under cake's AQM",
         keywords: cobalt::KEYWORDS,
         parse: cobalt::parse,
+    },
+    Discipline {
+        name: "dualpi2",
+        about: "two coupled queues: low latency, and the rest",
+        keywords: dualpi2::KEYWORDS,
+        parse: dualpi2::parse,
     },
     Discipline {
         name: "tbf",

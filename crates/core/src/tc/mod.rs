@@ -13,6 +13,7 @@ mod cobalt;
 mod codel;
 mod delay;
 mod drr;
+mod dualpi2;
 mod error;
 mod fifo;
 mod fq_codel;
@@ -74,6 +75,8 @@ pub enum Config {
     Blue(qdisc::blue::Params),
     /// `cobalt`: one queue under cake's AQM.
     Cobalt(qdisc::cobalt::Params),
+    /// `dualpi2`: two coupled queues, for low latency and the rest.
+    Dualpi2(qdisc::dualpi2::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.

@@ -10,8 +10,8 @@ use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
 use super::{
-    blue, cake, cobalt, codel, delay, drr, fifo, fq_codel, fq_pie, htb, line, pie, red, sfb, sfq,
-    tbf, Config,
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
 };
 use crate::qdisc::DropReason;
 
@@ -71,6 +71,7 @@ pub fn name(config: &Config) -> &'static str {
         Config::Sfb(_) => "sfb",
         Config::Blue(_) => "blue",
         Config::Cobalt(_) => "cobalt",
+        Config::Dualpi2(_) => "dualpi2",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -97,6 +98,7 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Sfb(params) => sfb::write_words(params, digits, out),
         Config::Blue(params) => blue::write_words(params, digits, out),
         Config::Cobalt(params) => cobalt::write_words(params, digits, out),
+        Config::Dualpi2(params) => dualpi2::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -179,6 +181,7 @@ fn write_statistics(
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
         (Detail::Blue(stats), _) => blue::write_statistics(stats, out)?,
         (Detail::Cobalt(stats), _) => cobalt::write_statistics(stats, out)?,
+        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics(stats, out)?,
         (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
         _ => {}
     }
@@ -239,6 +242,7 @@ pub fn show_json(
             Config::Sfb(params) => sfb::write_json(params, &mut json)?,
             Config::Blue(params) => blue::write_json(params, &mut json)?,
             Config::Cobalt(params) => cobalt::write_json(params, &mut json)?,
+            Config::Dualpi2(params) => dualpi2::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
@@ -278,6 +282,7 @@ fn write_statistics_json(
         (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
         (Detail::Blue(stats), _) => blue::write_statistics_json(stats, json)?,
         (Detail::Cobalt(stats), _) => cobalt::write_statistics_json(stats, json)?,
+        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics_json(stats, json)?,
         (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
         _ => {}
     }

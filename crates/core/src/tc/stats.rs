@@ -70,6 +70,37 @@ pub enum Detail {
     Cobalt(CobaltStats),
     /// SFB's.
     Sfb(SfbStats),
+    /// Dualpi2's.
+    Dualpi2(Dualpi2Stats),
+}
+
+/// DualPI2's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dualpi2Stats {
+    /// Base probability, in units of 1/[`crate::aqm::pi2::ONE`].
+    pub probability: u64,
+    /// Packets that came into the C queue.
+    pub packets_in_c: u32,
+    /// Packets that came into the L queue.
+    pub packets_in_l: u32,
+    /// Most packets queued.
+    pub max_queue: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// Of those, packets beyond the step.
+    pub step_marks: u32,
+    /// Packets of the C queue dropped by the AQM.
+    pub drops_c: u32,
+    /// Packets of the L queue dropped in overload.
+    pub drops_l: u32,
+    /// Packets dropped because a limit was reached.
+    pub overlimit: u32,
+    /// Most memory in use, in bytes.
+    pub memory_used: u64,
+    /// Packets in the C queue.
+    pub packets_c: u32,
+    /// Packets in the L queue.
+    pub packets_l: u32,
 }
 
 /// COBALT's own counters.

@@ -101,6 +101,9 @@ pub const DISCIPLINES: &[Line] = &[
     ("blue threshold 20 ecn increment 0.1 decrement 0.01", &[WorkConserving]),
     ("cobalt limit 60", &[WorkConserving]),
     ("cobalt target 1ms interval 20ms", &[WorkConserving]),
+    ("dualpi2", &[WorkConserving]),
+    ("dualpi2 limit 60 drop_enqueue any_ect step_thresh 5p overflow", &[WorkConserving]),
+    ("dualpi2 memlimit 60kb max_rtt 20ms classic_protection 50", &[WorkConserving]),
     ("sfb", &[WorkConserving]),
     (
         "sfb limit 40 rehash 500 db 200 target 3 max 5 increment 0.05 penalty_rate 100",
@@ -156,7 +159,7 @@ pub fn random_config(input: &mut Input, config: &Config) -> Option<Config> {
 }
 
 /// A value for an argument of this name: of any magnitude, but nothing that allocates gigabytes.
-fn random_value(argument: &str, input: &mut Input) -> String {
+pub fn random_value(argument: &str, input: &mut Input) -> String {
     match argument {
         // Up to 400 Gbit/s; not so slow that a packet takes longer than the clock lasts.
         "RATE" => format!("{}bit", input.magnitude().clamp(512, 400_000_000_000)),

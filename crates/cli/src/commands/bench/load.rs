@@ -88,22 +88,19 @@ impl Frames {
         let key = HashKey::new(0x5113_9e10, 0xca4e);
         let classifier = Classifier::new(FlowHasher::new(key, 128));
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
-        let descriptors = (0u64..)
-            .zip(&bytes)
-            .map(|(n, bytes)| Packet { class, ..classify(&classifier, bytes, n) })
-            .collect();
+        let descriptors =
+            (0u64..).zip(&bytes).map(|(n, bytes)| classify(&classifier, bytes, n, class)).collect();
         Frames { classifier, class, bytes, descriptors }
     }
 
-    #[inline]
-    fn packet(&self, flow: usize, input: Input) -> Packet {
-        match input {
-            Input::Descriptor => self.descriptors[flow],
-            Input::Headers => {
-                let packet = classify(&self.classifier, &self.bytes[flow], flow as u64);
-                Packet { class: self.class, ..packet }
-            }
-        }
+    #[inline(always)]
+    fn described(&self, flow: usize) -> Packet {
+        self.descriptors[flow]
+    }
+
+    #[inline(always)]
+    fn classified(&self, flow: usize) -> Packet {
+        classify(&self.classifier, &self.bytes[flow], flow as u64, self.class)
     }
 }
 
@@ -128,9 +125,10 @@ fn frame(flow: u16) -> [u8; COPIED] {
 /// Bytes to descriptor, as a driver does for each packet. Memory is charged by length, so that ten
 /// packets of a thousand flows stay below CAKE's default limit of 15.5 MB.
 #[inline]
-fn classify(classifier: &Classifier, bytes: &[u8; COPIED], handle: u64) -> Packet {
+fn classify(classifier: &Classifier, bytes: &[u8; COPIED], handle: u64, class: u32) -> Packet {
     let mut packet = classifier.classify(LinkLayer::Ethernet, bytes, LEN, handle);
     packet.truesize = LEN;
+    packet.class = class;
     packet
 }
 
@@ -179,7 +177,11 @@ impl<'a> Workload<'a> {
         if load == Load::Backlog {
             for _ in 0..STANDING {
                 for flow in 0..frames.descriptors.len() {
-                    workload.put(flow);
+                    workload.qdisc.enqueue(
+                        frames.described(flow),
+                        workload.now,
+                        &mut workload.owner,
+                    );
                 }
             }
         }
@@ -188,20 +190,31 @@ impl<'a> Workload<'a> {
 
     /// Does `pairs` pairs.
     pub fn run(&mut self, pairs: u64) {
+        match (self.load, self.input) {
+            (Load::Empty, Input::Descriptor) => self.run_empty(pairs, Frames::described),
+            (Load::Empty, Input::Headers) => self.run_empty(pairs, Frames::classified),
+            (Load::Backlog, Input::Descriptor) => self.run_backlog(pairs, Frames::described),
+            (Load::Backlog, Input::Headers) => self.run_backlog(pairs, Frames::classified),
+        }
+    }
+
+    #[inline(always)]
+    fn run_empty(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
         for _ in 0..pairs {
             self.now += STEP;
-            match self.load {
-                Load::Empty => {
-                    let flow = self.next_flow;
-                    self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
-                    self.put(flow);
-                    self.take();
-                }
-                Load::Backlog => {
-                    if let Some(flow) = self.take() {
-                        self.put(flow);
-                    }
-                }
+            let flow = self.next_flow;
+            self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
+            self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
+            self.take();
+        }
+    }
+
+    #[inline(always)]
+    fn run_backlog(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+        for _ in 0..pairs {
+            self.now += STEP;
+            if let Some(flow) = self.take() {
+                self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
             }
         }
     }
@@ -211,13 +224,7 @@ impl<'a> Workload<'a> {
         Result { hash: self.hash, drops: self.owner.drops }
     }
 
-    #[inline]
-    fn put(&mut self, flow: usize) {
-        let packet = self.frames.packet(flow, self.input);
-        self.qdisc.enqueue(packet, self.now, &mut self.owner);
-    }
-
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Option<usize> {
         let packet = self.qdisc.dequeue(self.now, &mut self.owner);
         // A pair that brings nothing (a slow shaper) leaves its trace, too.
@@ -273,7 +280,7 @@ mod tests {
     }
 
     fn work(flows: u16, input: Input, load: Load) -> (Result, u32) {
-        let (mut fifo, frames) = (Fifo::default(), Frames::new(flows));
+        let (mut fifo, frames) = (Fifo::default(), Frames::new(flows, 0));
         let mut workload = Workload::new(&mut fifo, &frames, input, load);
         workload.run(5000);
         (workload.result(), fifo.backlog().packets)
@@ -296,7 +303,7 @@ mod tests {
         }
         let empty = hash(9, Input::Headers, Load::Empty);
         assert_ne!(empty, hash(8, Input::Headers, Load::Empty));
-        let frames = Frames::new(500);
+        let frames = Frames::new(500, 0);
         let flows: std::collections::BTreeSet<u64> =
             frames.descriptors.iter().map(|packet| packet.flow).collect();
         assert_eq!(flows.len(), 500);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod core;
 mod load;
+mod sim;
 
 /// Time the parts.
 #[derive(clap::Args)]
@@ -16,10 +17,13 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Part {
     Core(core::Args),
+    Sim(sim::Args),
 }
 
 /// Runs the chosen benchmark.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let Part::Core(args) = &args.part;
-    core::run(args, out)
+    match &args.part {
+        Part::Core(args) => core::run(args, out),
+        Part::Sim(args) => sim::run(args, out),
+    }
 }

@@ -5,7 +5,7 @@
 //! ms. Linux forgot for years to note the time of the last change, so the pause was without effect;
 //! here it holds. (Facts A.11.)
 
-use super::tins::ewma;
+use super::tin::ewma;
 use crate::rate::Rate;
 use crate::time::{Span, Time};
 

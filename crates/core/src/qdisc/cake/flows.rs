@@ -1,11 +1,12 @@
-//! The flow queues of a tier, and the 8-way set-associative hash that finds them.
+//! The flow queues of all tiers, and the 8-way set-associative hash that finds them.
 //!
 //! Piece of CAKE, section III-B: a queue is looked up by hash modulo the number of queues; if
 //! another flow is using it, the seven other queues of its set of eight are tried, first for this
 //! flow's tag, then for an idle queue. Only the ninth flow of a set collides. (Facts A.7.)
 //!
 //! The tags of a set lie together in half a cache line, apart from the queues' state, which takes
-//! one line a queue.
+//! one line a queue. All tiers' queues stand in one row, so that a queue's number says its tier,
+//! and finding its line takes one step.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -24,19 +25,25 @@ pub(super) enum State {
     /// In no rotation: the queue is free for any flow.
     #[default]
     Idle,
-    /// New, and served first while it keeps within its quantum.
-    Sparse,
-    /// As `Sparse`, but waiting in the bulk rotation for its deficit to be paid.
-    SparseWait,
-    /// Has a standing queue.
-    Bulk,
     /// Empty, kept until COBALT's state has come to rest.
     Decaying,
+    /// As `Sparse`, but waiting in the bulk rotation for its deficit to be paid.
+    SparseWait,
+    /// New, and served first while it keeps within its quantum.
+    Sparse,
+    /// Has a standing queue.
+    Bulk,
 }
 
 impl State {
     /// Number of states.
     pub(super) const COUNT: usize = 5;
+
+    /// True if a packet that comes changes nothing in a flow's standing.
+    #[inline(always)]
+    pub(super) fn takes_packets(self) -> bool {
+        self as u8 >= State::Sparse as u8
+    }
 }
 
 /// One queue.
@@ -64,11 +71,9 @@ impl Linked for Flow {
     }
 }
 
-/// How a look-up ended.
+/// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// In the first place, in use by this flow.
-    Direct,
     /// The flow's own queue; `indirect` if not in the first place. It may have fallen idle.
     Own { indirect: bool },
     /// An idle queue.
@@ -77,34 +82,60 @@ pub(super) enum Found {
     Collision,
 }
 
-/// The queues of one tier.
+/// The queues of all tiers.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     tags: Box<[u32]>,
     pub(super) queues: Box<[Flow]>,
+    /// Queues of each tier, minus one.
+    mask: u32,
 }
 
 impl Flows {
-    /// `count` queues: a power of two, at least `WAYS`.
-    pub(super) fn new(count: u32) -> Flows {
+    /// `count` queues (a power of two, at least `WAYS`) for each of `tins` tiers.
+    pub(super) fn new(tins: usize, count: u32) -> Flows {
         Flows {
-            tags: vec![0; count as usize].into_boxed_slice(),
-            queues: vec![Flow::default(); count as usize].into_boxed_slice(),
+            tags: vec![0; tins * count as usize].into_boxed_slice(),
+            queues: vec![Flow::default(); tins * count as usize].into_boxed_slice(),
+            mask: count - 1,
         }
     }
 
-    /// The queue of the flow with `hash`, which is reserved for it from now on.
-    #[inline]
-    pub(super) fn find(&mut self, hash: u32) -> (u32, Found) {
-        let home = hash as usize & (self.queues.len() - 1);
-        if self.tags[home] == hash && self.queues[home].state != State::Idle {
-            return (home as u32, Found::Direct);
-        }
-        self.search(home, hash)
+    /// Forgets all flows, whose queues must be empty.
+    pub(super) fn clear(&mut self) {
+        self.tags.fill(0);
+        self.queues.fill(Flow::default());
     }
 
-    #[inline(never)]
-    fn search(&mut self, home: usize, hash: u32) -> (u32, Found) {
+    /// The first queue of a tier.
+    #[inline(always)]
+    pub(super) fn base(&self, tin: usize) -> u32 {
+        tin as u32 * (self.mask + 1)
+    }
+
+    /// The tier of `queue`.
+    pub(super) fn tin_of(&self, queue: u32) -> usize {
+        (queue / (self.mask + 1)) as usize
+    }
+
+    /// Number of `queue` within its tier.
+    #[inline(always)]
+    pub(super) fn within_tin(&self, queue: u32) -> u32 {
+        queue & self.mask
+    }
+
+    /// The queue of the flow with `hash` in tier `tin`, if it is the first to look at and in use.
+    #[inline(always)]
+    pub(super) fn direct(&self, tin: usize, hash: u32) -> Option<u32> {
+        let home = self.base(tin) + (hash & self.mask);
+        let hit =
+            self.tags[home as usize] == hash && self.queues[home as usize].state != State::Idle;
+        hit.then_some(home)
+    }
+
+    /// The queue of the flow with `hash` in tier `tin`, which is reserved for it from now on.
+    pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
+        let home = (self.base(tin) + (hash & self.mask)) as usize;
         let set = home & !(WAYS - 1);
         let probe = |i: usize| set + ((home + i) & (WAYS - 1));
         let (queue, found) = if let Some(i) = (0..WAYS).find(|&i| self.tags[probe(i)] == hash) {
@@ -125,20 +156,21 @@ mod tests {
 
     #[test]
     fn eight_flows_fit_a_set_and_the_ninth_collides() {
-        let mut flows = Flows::new(64);
+        let mut flows = Flows::new(1, 64);
         for i in 0..8u32 {
-            let (queue, found) = flows.find(5 + 64 * (i + 1));
+            let (queue, found) = flows.search(0, 5 + 64 * (i + 1));
             assert_eq!(found, Found::Fresh);
             assert_eq!(queue, (5 + i) % 8);
             flows.queues[queue as usize].state = State::Bulk;
         }
-        assert_eq!(flows.find(5 + 64), (5, Found::Direct));
-        assert_eq!(flows.find(5 + 64 * 3), (7, Found::Own { indirect: true }));
-        assert_eq!(flows.find(5 + 64 * 9), (5, Found::Collision));
+        assert_eq!(flows.direct(0, 5 + 64), Some(5));
+        assert_eq!(flows.direct(0, 5 + 64 * 3), None);
+        assert_eq!(flows.search(0, 5 + 64 * 3), (7, Found::Own { indirect: true }));
+        assert_eq!(flows.search(0, 5 + 64 * 9), (5, Found::Collision));
         // The tag has passed to the newcomer: the first flow now collides in its turn.
-        assert_eq!(flows.find(5 + 64 * 9), (5, Found::Direct));
+        assert_eq!(flows.direct(0, 5 + 64 * 9), Some(5));
         flows.queues[0].state = State::Idle;
-        assert_eq!(flows.find(5 + 64), (0, Found::Fresh));
+        assert_eq!(flows.search(0, 5 + 64), (0, Found::Fresh));
     }
 
     #[test]
@@ -148,9 +180,9 @@ mod tests {
         let mut random = crate::random::Random::new(11);
         let (trials, mut collisions) = (400, [0u32; 2]);
         for _ in 0..trials {
-            let mut flows = Flows::new(1024);
+            let mut flows = Flows::new(1, 1024);
             for n in 0..512 {
-                let (queue, found) = flows.find(random.u32() | 1);
+                let (queue, found) = flows.search(0, random.u32() | 1);
                 if found != Found::Collision {
                     flows.queues[queue as usize].state = State::Bulk;
                 }

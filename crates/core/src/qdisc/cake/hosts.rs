@@ -23,53 +23,62 @@ pub(super) enum End {
     Destination = 1,
 }
 
-/// The hosts of one tier.
+/// The hosts of all tiers.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     table: Box<[Host]>,
+    /// Places of each tier, minus one.
+    mask: u32,
 }
 
 impl Hosts {
-    /// A table of `places`: a power of two, at least `WAYS`.
-    pub(super) fn new(places: u32) -> Hosts {
-        Hosts { table: vec![Host::default(); places as usize].into_boxed_slice() }
+    /// Tables of `places` (a power of two, at least `WAYS`) for each of `tins` tiers.
+    pub(super) fn new(tins: usize, places: u32) -> Hosts {
+        let table = vec![Host::default(); tins * places as usize].into_boxed_slice();
+        Hosts { table, mask: places - 1 }
     }
 
-    /// The place of the host with `hash`: the one that has its tag, else one that no flow counts
-    /// in.
-    pub(super) fn find(&mut self, end: End, hash: u32) -> u16 {
+    /// Forgets all hosts.
+    pub(super) fn clear(&mut self) {
+        self.table.fill(Host::default());
+    }
+
+    /// The place of the host with `hash` in the tier that begins at `base`: the one that has its
+    /// tag, else one that no flow counts in.
+    pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
-        let home = hash as usize & (self.table.len() - 1);
-        let set = home & !(WAYS - 1);
-        let probe = |i: usize| set + ((home + i) & (WAYS - 1));
-        let place = (0..WAYS)
+        let home = hash & self.mask;
+        let set = home & !(WAYS as u32 - 1);
+        let probe = |i: u32| set + ((home + i) & (WAYS as u32 - 1));
+        let host = |place: u32| &self.table[(base + place) as usize];
+        let place = (0..WAYS as u32)
             .map(probe)
-            .find(|&place| self.table[place].tags[end] == hash)
-            .or_else(|| (0..WAYS).map(probe).find(|&place| self.table[place].loads[end] == 0))
+            .find(|&place| host(place).tags[end] == hash)
+            .or_else(|| (0..WAYS as u32).map(probe).find(|&place| host(place).loads[end] == 0))
             .unwrap_or(home);
-        self.table[place].tags[end] = hash;
+        self.table[(base + place) as usize].tags[end] = hash;
         place as u16
     }
 
     /// One more flow counts at `place`.
-    #[inline]
-    pub(super) fn count(&mut self, end: End, place: u16) {
-        let load = &mut self.table[usize::from(place)].loads[end as usize];
+    #[inline(always)]
+    pub(super) fn count(&mut self, base: u32, end: End, place: u16) {
+        let load = &mut self.table[(base + u32::from(place)) as usize].loads[end as usize];
         *load = load.saturating_add(1);
     }
 
     /// One flow fewer counts at `place`.
-    #[inline]
-    pub(super) fn discount(&mut self, end: End, place: u16) {
-        let load = &mut self.table[usize::from(place)].loads[end as usize];
+    #[inline(always)]
+    pub(super) fn discount(&mut self, base: u32, end: End, place: u16) {
+        let load = &mut self.table[(base + u32::from(place)) as usize].loads[end as usize];
         debug_assert!(*load > 0, "a host was discounted more often than counted");
         *load = load.saturating_sub(1);
     }
 
     /// Flows that count at `place`.
-    #[inline]
-    pub(super) fn load(&self, end: End, place: u16) -> u16 {
-        self.table[usize::from(place)].loads[end as usize]
+    #[inline(always)]
+    pub(super) fn load(&self, base: u32, end: End, place: u16) -> u16 {
+        self.table[(base + u32::from(place)) as usize].loads[end as usize]
     }
 }
 
@@ -79,19 +88,19 @@ mod tests {
 
     #[test]
     fn ninth_host_of_a_set_shares_a_place() {
-        let mut hosts = Hosts::new(64);
+        let mut hosts = Hosts::new(1, 64);
         // All of these have their home in place 3 of the first set.
         let places: [u16; WAYS] = core::array::from_fn(|i| {
-            let place = hosts.find(End::Source, 3 + 64 * i as u32);
-            hosts.count(End::Source, place);
+            let place = hosts.find(0, End::Source, 3 + 64 * i as u32);
+            hosts.count(0, End::Source, place);
             place
         });
         assert_eq!(places, [3, 4, 5, 6, 7, 0, 1, 2]);
-        assert_eq!(hosts.find(End::Source, 3 + 64 * 8), 3);
-        assert_eq!(hosts.find(End::Source, 3 + 64 * 5), 0);
-        hosts.discount(End::Source, 6);
-        assert_eq!(hosts.find(End::Source, 3 + 64 * 9), 6);
+        assert_eq!(hosts.find(0, End::Source, 3 + 64 * 8), 3);
+        assert_eq!(hosts.find(0, End::Source, 3 + 64 * 5), 0);
+        hosts.discount(0, End::Source, 6);
+        assert_eq!(hosts.find(0, End::Source, 3 + 64 * 9), 6);
         // The other end has loads of its own.
-        assert_eq!(hosts.find(End::Destination, 3 + 64), 3);
+        assert_eq!(hosts.find(0, End::Destination, 3 + 64), 3);
     }
 }

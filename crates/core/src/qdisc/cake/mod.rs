@@ -7,9 +7,9 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads), `overflow`
-//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
-//! `aqm::cobalt`.
+//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
+//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
+//! AQM `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
 //! `Sparse` or `Bulk`; memory in use is within the limit whenever a call returns.
@@ -24,6 +24,7 @@ mod flows;
 mod hosts;
 mod overflow;
 mod params;
+mod tin;
 mod tins;
 
 use alloc::vec::Vec;
@@ -32,7 +33,8 @@ pub use params::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
-use self::tins::{ewma, LoadRule, Tin};
+use self::tin::{ewma, Tin};
+use self::tins::Tins;
 use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
@@ -69,8 +71,9 @@ pub struct Cake {
     current_tin: usize,
     current_queue: u32,
     random: Random,
-    rule: LoadRule,
-    tins: Vec<Tin>,
+    /// Whether packets need more than to be queued: wash, ACK filter, autorate.
+    has_extras: bool,
+    tins: Tins,
     arena: Arena,
     heap: overflow::Heap,
     tiers: &'static Tiers,
@@ -157,10 +160,8 @@ impl Cake {
             current_tin: 0,
             current_queue: 0,
             random: Random::new(device.seed),
-            rule: LoadRule { mode: params.flow_mode, load: params.host_load },
-            tins: (0..dscp::tiers(params.diffserv).count())
-                .map(|_| Tin::new(params.queues))
-                .collect(),
+            has_extras: false,
+            tins: Tins::new(params),
             arena: Arena::new(params.capacity(device.mtu)),
             heap: overflow::Heap::new(params.queues),
             tiers: dscp::tiers(params.diffserv),
@@ -174,7 +175,7 @@ impl Cake {
             device: *device,
         };
         cake.reserve_ack_store();
-        cake.set_rate(params.bandwidth);
+        cake.apply_params();
         Ok(cake)
     }
 
@@ -183,10 +184,17 @@ impl Cake {
             .then(|| AckStore::new(self.arena.capacity()));
     }
 
+    /// Everything that follows from the settings alone.
+    fn apply_params(&mut self) {
+        let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
+        self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
+        self.set_rate(self.params.bandwidth);
+    }
+
     /// Everything that follows from the rate.
     fn set_rate(&mut self, rate: Rate) {
         self.rate = rate;
-        tins::configure(&mut self.tins, rate, &self.params, &self.device);
+        self.tins.set_rate(rate, &self.params, &self.device);
         self.clock.set_rate(ByteTime::new(rate, self.device.arithmetic));
         self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
     }
@@ -199,7 +207,7 @@ impl Cake {
             flags if flags.has(Flags::ARP) => ARP_DSCP,
             _ => 0,
         };
-        let tins = self.tins.len();
+        let tins = self.tins.tins.len();
         if self.params.fwmark | packet.class != 0 {
             if let Some(tin) = self.overridden_tin(packet) {
                 return tin;
@@ -219,7 +227,7 @@ impl Cake {
     fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
         let order = self.tiers.order;
         let nth = |n: u32| order.get((n as usize).checked_sub(1)?).map(|&tin| usize::from(tin));
-        if self.tins.len() == 1 {
+        if self.tins.tins.len() == 1 {
             return Some(0);
         }
         let mask = self.params.fwmark;
@@ -235,39 +243,29 @@ impl Cake {
         })
     }
 
-    /// Puts `packet` at the end of a queue and says where it lies. There is always a free slot:
-    /// `enqueue` sees to it.
+    /// Puts a copy of `packet` at the end of a queue and says where it lies. There is always a free
+    /// slot: `enqueue` sees to it.
     #[inline(always)]
-    fn append(&mut self, packet: Packet, tin: usize, queue: u32) -> u32 {
-        let tin = &mut self.tins[tin];
-        let flow = &mut tin.flows.queues[queue as usize];
+    fn append(&mut self, packet: &Packet, tin: usize, queue: u32) -> (u32, &mut Packet) {
+        let flow = &mut self.tins.flows.queues[queue as usize];
         flow.backlog = flow.backlog.wrapping_add(packet.len);
-        tin.backlog += u64::from(packet.len);
+        self.tins.tins[tin].backlog += u64::from(packet.len);
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
-        self.arena.push(&mut flow.packets, packet).unwrap_or_else(|_| unreachable!())
+        self.arena.push_copy(&mut flow.packets, packet).unwrap_or_else(|| unreachable!())
     }
 
     /// The books for a packet that has been taken out of a queue.
     #[inline(always)]
     fn account_removal(&mut self, len: u32, truesize: u32, tin: usize, queue: u32) {
-        let tier = &mut self.tins[tin];
-        let flow = &mut tier.flows.queues[queue as usize];
+        let tier = &mut self.tins.tins[tin];
+        let flow = &mut self.tins.flows.queues[queue as usize];
         flow.backlog = flow.backlog.wrapping_sub(len);
         tier.backlog -= u64::from(len);
         self.backlog.packets -= 1;
         self.backlog.bytes -= u64::from(len);
         self.memory -= u64::from(truesize);
-    }
-
-    /// Charges a packet to the shaper and to its tier's clock.
-    #[inline(always)]
-    fn charge(&mut self, tin: usize, len: u32, now: Time, delivered: bool) {
-        if !self.clock.is_unlimited() {
-            self.tins[tin].advance_clock(len, now);
-            self.clock.charge(len, delivered);
-        }
     }
 
     #[cold]
@@ -276,8 +274,30 @@ impl Cake {
         owner.dropped(packet, reason);
     }
 
-    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
+    /// What some configurations do with a packet that was just queued.
     #[inline(never)]
+    fn apply_extras(
+        &mut self,
+        slot: u32,
+        tin: usize,
+        queue: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let queued = self.arena.get_mut(slot);
+        let len = queued.len;
+        if self.params.wash {
+            queued.wash();
+        }
+        self.filter_acks(tin, queue, slot, now, owner);
+        if self.params.autorate_ingress {
+            if let Some(rate) = self.autorate.arrival(len, now) {
+                self.set_rate(rate);
+            }
+        }
+    }
+
+    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
     fn filter_acks(
         &mut self,
         tin: usize,
@@ -294,16 +314,16 @@ impl Cake {
         if !is_tcp {
             return;
         }
-        let list = &self.tins[tin].flows.queues[queue as usize].packets;
+        let list = &self.tins.flows.queues[queue as usize].packets;
         let Some(before) = store.redundant(self.params.ack_filter, &self.arena, list) else {
             return;
         };
-        let list = &mut self.tins[tin].flows.queues[queue as usize].packets;
+        let list = &mut self.tins.flows.queues[queue as usize].packets;
         let Some(ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
-        self.tins[tin].counters.ack_drops += 1;
+        self.tins.tins[tin].counters.ack_drops += 1;
         if self.params.ingress {
-            self.charge(tin, ack.adj_len, now, false);
+            charge(&mut self.clock, &mut self.tins.tins[tin], ack.adj_len, now, false);
         }
         self.give_up(ack, DropReason::AckFilter, owner);
     }
@@ -315,40 +335,24 @@ impl Cake {
     #[cold]
     fn make_room(&mut self, now: Time, owner: &mut dyn PacketOwner) {
         while self.memory > self.memory_limit || self.arena.is_full() {
-            let (tin, queue) = self.heap.longest(&self.tins);
-            let (tin, index) = (usize::from(tin), queue);
-            let list = &mut self.tins[tin].flows.queues[index as usize].packets;
+            let queue = self.heap.longest(&self.tins.flows);
+            let tin = self.tins.flows.tin_of(queue);
+            let list = &mut self.tins.flows.queues[queue as usize].packets;
             let Some(packet) = self.arena.pop(list) else {
                 self.heap.distrust();
                 continue;
             };
-            let tier = &mut self.tins[tin];
-            let cobalt = &mut tier.flows.queues[index as usize].cobalt;
+            let tier = &mut self.tins.tins[tin];
+            let cobalt = &mut self.tins.flows.queues[queue as usize].cobalt;
             tier.counters.unresponsive += u32::from(cobalt.queue_full(&tier.cobalt, now));
             tier.counters.drops += 1;
-            self.account_removal(packet.len, packet.truesize, tin, index);
+            self.account_removal(packet.len, packet.truesize, tin, queue);
             if self.params.ingress {
-                self.charge(tin, packet.adj_len, now, false);
+                charge(&mut self.clock, &mut self.tins.tins[tin], packet.adj_len, now, false);
             }
-            self.heap.shrunk((tin as u8, queue), &self.tins);
+            self.heap.shrunk(queue, &self.tins.flows);
             self.give_up(packet, DropReason::Overlimit, owner);
         }
-    }
-
-    /// Sends the packet in `slot`, which has been taken out of its queue.
-    #[inline(always)]
-    fn deliver(&mut self, slot: u32, tin: usize, queue: u32, now: Time) -> Packet {
-        let packet = self.arena.get(slot);
-        let (len, adj_len) = (packet.len, packet.adj_len);
-        let tier = &mut self.tins[tin];
-        tier.record_delay(now.since(packet.enqueued));
-        tier.flows.queues[queue as usize].deficit -= adj_len as i32;
-        tier.deficit -= i64::from(adj_len);
-        self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(len);
-        self.charge(tin, adj_len, now, true);
-        self.heap.tick();
-        self.arena.take(slot)
     }
 
     /// Drops the packet in `slot`, which COBALT has taken out of its queue.
@@ -363,12 +367,12 @@ impl Cake {
         owner: &mut dyn PacketOwner,
     ) {
         let packet = self.arena.take(slot);
-        let tier = &mut self.tins[tin];
+        let tier = &mut self.tins.tins[tin];
         tier.counters.drops += 1;
         if self.params.ingress {
-            tier.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
+            self.tins.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
             tier.deficit -= i64::from(packet.adj_len);
-            self.charge(tin, packet.adj_len, now, false);
+            charge(&mut self.clock, &mut self.tins.tins[tin], packet.adj_len, now, false);
         }
         self.give_up(packet, reason, owner);
     }
@@ -376,10 +380,8 @@ impl Cake {
     /// Every queued packet in order of arrival; the queues are empty afterwards.
     fn drain(&mut self) -> Vec<Packet> {
         let mut packets = Vec::with_capacity(self.backlog.packets as usize);
-        for tin in &mut self.tins {
-            for flow in &mut tin.flows.queues {
-                packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets)));
-            }
+        for flow in &mut self.tins.flows.queues {
+            packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets)));
         }
         // Stable: packets of one flow keep their order within the same instant.
         packets.sort_by_key(|packet| packet.enqueued);
@@ -390,10 +392,9 @@ impl Cake {
 
     /// Empty queues in new tiers; counters of the tiers are kept where the tiers are.
     fn rebuild_tins(&mut self, keep_counters: bool) {
-        let count = dscp::tiers(self.params.diffserv).count();
-        let mut fresh: Vec<Tin> = (0..count).map(|_| Tin::new(self.params.queues)).collect();
+        let mut fresh = Tins::new(&self.params);
         if keep_counters {
-            for (tin, old) in fresh.iter_mut().zip(&self.tins) {
+            for (tin, old) in fresh.tins.iter_mut().zip(&self.tins.tins) {
                 tin.counters = old.counters;
                 tin.counters.unresponsive = 0;
                 tin.time_next = old.time_next;
@@ -402,8 +403,16 @@ impl Cake {
         self.tins = fresh;
         self.heap = overflow::Heap::new(self.params.queues);
         (self.current_tin, self.current_queue) = (0, 0);
-        self.rule = LoadRule { mode: self.params.flow_mode, load: self.params.host_load };
         self.tiers = dscp::tiers(self.params.diffserv);
+    }
+}
+
+/// Charges a packet to the shaper and to its tier's clock.
+#[inline(always)]
+fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivered: bool) {
+    if !clock.is_unlimited() {
+        tin.advance_clock(len, now);
+        clock.charge(len, delivered);
     }
 }
 
@@ -419,7 +428,7 @@ impl Qdisc for Cake {
         self.sizes.record(network_len, adj_len, packet.network_offset);
 
         let tin = self.select_tin(&packet);
-        let tier = &mut self.tins[tin];
+        let tier = &mut self.tins.tins[tin];
         if tier.backlog == 0 {
             tier.time_next = tier.time_next.max(now);
             if self.backlog.packets == 0 && self.clock.start(now) {
@@ -430,23 +439,14 @@ impl Qdisc for Cake {
         tier.counters.packets += 1;
         tier.counters.bytes += u64::from(packet.len);
 
-        let queue = tier.queue_of(&packet, self.rule);
-        let slot = self.append(packet, tin, queue);
-        let queued = self.arena.get_mut(slot);
+        let queue = self.tins.queue_of(tin, &packet);
+        let (slot, queued) = self.append(&packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
-        if self.params.wash {
-            queued.wash();
+        if self.has_extras {
+            self.apply_extras(slot, tin, queue, now, owner);
         }
-        if self.acks.is_some() {
-            self.filter_acks(tin, queue, slot, now, owner);
-        }
-        self.heap.grown((tin as u8, queue), &self.tins);
-        if self.params.autorate_ingress {
-            if let Some(rate) = self.autorate.arrival(packet.len, now) {
-                self.set_rate(rate);
-            }
-        }
-        self.tins[tin].activate(queue, self.rule, &mut self.random);
+        self.heap.grown(queue, &self.tins.flows);
+        self.tins.activate(tin, queue, &mut self.random);
         self.memory_used = self.memory_used.max(self.memory);
         if self.memory > self.memory_limit || self.arena.is_full() {
             self.make_room(now, owner);
@@ -459,31 +459,34 @@ impl Qdisc for Cake {
         // packet.
         'tier: while self.backlog.packets > 0 {
             if self.clock.is_unlimited() {
-                self.current_tin = tins::choose_by_deficit(&mut self.tins, self.current_tin)?;
+                self.current_tin = self.tins.choose_by_deficit(self.current_tin)?;
             } else if self.clock.is_blocked(now) {
                 self.totals.overlimits += 1;
                 return None;
             } else {
-                self.current_tin = tins::choose_by_schedule(&self.tins, now)?;
+                self.current_tin = self.tins.choose_by_schedule(now)?;
             }
             let tin = self.current_tin;
             'flow: loop {
-                let tier = &mut self.tins[tin];
-                let Some(queue) = tier.choose_flow(prefer_decaying, self.rule, &mut self.random)
+                let Some(queue) = self.tins.choose_flow(tin, prefer_decaying, &mut self.random)
                 else {
                     continue 'tier;
                 };
                 prefer_decaying = false;
                 self.current_queue = queue;
                 loop {
-                    let tier = &mut self.tins[tin];
-                    let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
-                    let flow = &mut tier.flows.queues[queue as usize];
+                    let tier = &mut self.tins.tins[tin];
+                    let flow = &mut self.tins.flows.queues[queue as usize];
                     let Some(slot) = self.arena.detach(&mut flow.packets) else {
-                        tier.retire(queue, self.rule, now);
-                        continue 'tier;
+                        self.tins.retire(tin, queue, now);
+                        // Nothing else than this could make another tier the next one.
+                        if !self.tins.is_active(tin) {
+                            continue 'tier;
+                        }
+                        continue 'flow;
                     };
                     let packet = self.arena.get_mut(slot);
+                    let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
                     let verdict = flow.cobalt.should_drop(
                         &tier.cobalt,
                         packet,
@@ -491,20 +494,33 @@ impl Qdisc for Cake {
                         bulk_flows,
                         &mut self.random,
                     );
+                    let (len, adj_len) = (packet.len, packet.adj_len);
+                    flow.backlog = flow.backlog.wrapping_sub(len);
+                    tier.backlog -= u64::from(len);
+                    self.backlog.packets -= 1;
+                    self.backlog.bytes -= u64::from(len);
+                    self.memory -= u64::from(packet.truesize);
+
                     // The last packet of a queue may be marked but is never dropped.
-                    let is_last = flow.packets.is_empty();
-                    let (len, truesize) = (packet.len, packet.truesize);
-                    self.account_removal(len, truesize, tin, queue);
-                    self.heap.shrunk((tin as u8, queue), &self.tins);
-                    let reason = match verdict {
-                        Verdict::Congested if !is_last => DropReason::Congested,
-                        Verdict::Flood { .. } if !is_last => DropReason::Flood,
-                        verdict => {
-                            let marked = verdict.is_marked();
-                            self.tins[tin].counters.marks += u32::from(marked);
-                            self.totals.marked += u64::from(marked);
-                            return Some(self.deliver(slot, tin, queue, now));
+                    if !verdict.is_drop() || flow.packets.is_empty() {
+                        if verdict.is_marked() {
+                            tier.counters.marks += 1;
+                            self.totals.marked += 1;
                         }
+                        tier.record_delay(now.since(packet.enqueued));
+                        flow.deficit -= adj_len as i32;
+                        tier.deficit -= i64::from(adj_len);
+                        charge(&mut self.clock, tier, adj_len, now, true);
+                        self.totals.sent_packets += 1;
+                        self.totals.sent_bytes += u64::from(len);
+                        self.heap.shrunk(queue, &self.tins.flows);
+                        self.heap.tick();
+                        return Some(self.arena.take(slot));
+                    }
+                    self.heap.shrunk(queue, &self.tins.flows);
+                    let reason = match verdict {
+                        Verdict::Flood { .. } => DropReason::Flood,
+                        _ => DropReason::Congested,
                     };
                     self.discard(slot, tin, queue, reason, now, owner);
                     if self.params.ingress {
@@ -521,7 +537,7 @@ impl Qdisc for Cake {
     }
 
     fn placement(&self) -> Option<(u8, u32)> {
-        Some((self.current_tin as u8, self.current_queue))
+        Some((self.current_tin as u8, self.tins.flows.within_tin(self.current_queue)))
     }
 
     fn backlog(&self) -> Backlog {
@@ -533,7 +549,7 @@ impl Qdisc for Cake {
         let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
         let mut tins = [TinStats::default(); MAX_TINS];
         for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
-            *stats = self.tins[usize::from(tin)].stats();
+            *stats = self.tins.tins[usize::from(tin)].stats();
         }
         Snapshot {
             totals: self.totals,
@@ -547,7 +563,7 @@ impl Qdisc for Cake {
                 min_adj_size: short(self.sizes.adjusted.0),
                 max_adj_size: short(self.sizes.adjusted.1),
                 avg_hdr_offset: ((self.sizes.offset + 0x8000) >> 16) as u16,
-                tin_count: self.tins.len() as u8,
+                tin_count: self.tins.tins.len() as u8,
                 tins,
             }),
         }
@@ -585,15 +601,15 @@ impl Qdisc for Cake {
             self.rebuild_tins(params.diffserv == old.diffserv);
             for packet in packets {
                 let tin = self.select_tin(&packet);
-                let queue = self.tins[tin].queue_of(&packet, self.rule);
-                let slot = self.append(packet, tin, queue);
-                self.tins[tin].activate(queue, self.rule, &mut self.random);
+                let queue = self.tins.queue_of(tin, &packet);
+                let (slot, _) = self.append(&packet, tin, queue);
+                self.tins.activate(tin, queue, &mut self.random);
                 if let Some(store) = &mut self.acks {
                     store.set(slot, owner.ack_view(&packet));
                 }
             }
         }
-        self.set_rate(params.bandwidth);
+        self.apply_params();
         if self.backlog.packets == 0 {
             self.clock.start(now);
         }
@@ -604,10 +620,16 @@ impl Qdisc for Cake {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for packet in self.drain() {
-            self.give_up(packet, DropReason::Reset, owner);
+        for queue in 0..self.tins.flows.queues.len() {
+            while let Some(packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets) {
+                self.give_up(packet, DropReason::Reset, owner);
+            }
         }
-        self.rebuild_tins(true);
+        (self.backlog, self.memory) = (Backlog::default(), 0);
+        self.tins.forget(self.params.queues);
+        self.heap.clear();
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
     }

@@ -11,21 +11,20 @@
 //! be built anew.
 
 use alloc::boxed::Box;
+use alloc::vec;
 
-use super::tins::Tin;
+use super::flows::Flows;
 use crate::tc::stats::MAX_TINS;
 
 /// Packets sent without an overflow after which the heap is no longer kept up.
 const PATIENCE: u32 = 65_535;
 
-/// A queue, by tier and index.
-pub(super) type Queue = (u8, u32);
-
 /// The heap.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
-    /// Queues, each not shorter than the two below it while `patience` lasts.
-    order: Box<[Queue]>,
+    /// Queues by tier and number within it, each not shorter than the two below it while
+    /// `patience` lasts.
+    order: Box<[(u8, u32)]>,
     /// Where each queue stands in `order`: index is queue * MAX_TINS + tier.
     places: Box<[u32]>,
     patience: u32,
@@ -34,23 +33,35 @@ pub(super) struct Heap {
 impl Heap {
     /// A heap over `queues` queues of each of eight tiers.
     pub(super) fn new(queues: u32) -> Heap {
-        let all = queues * MAX_TINS as u32;
-        Heap {
-            order: (0..all).map(|i| ((i % MAX_TINS as u32) as u8, i / MAX_TINS as u32)).collect(),
-            places: (0..all).collect(),
+        let all = queues as usize * MAX_TINS;
+        let mut heap = Heap {
+            order: vec![(0, 0); all].into_boxed_slice(),
+            places: vec![0; all].into_boxed_slice(),
             patience: 0,
+        };
+        heap.clear();
+        heap
+    }
+
+    /// Begins as new.
+    pub(super) fn clear(&mut self) {
+        self.patience = 0;
+        for (index, (queue, place)) in (0..).zip(self.order.iter_mut().zip(&mut self.places)) {
+            *queue = ((index % MAX_TINS as u32) as u8, index / MAX_TINS as u32);
+            *place = index;
         }
     }
 
     /// The longest queue. Builds the heap if it was not kept up.
-    pub(super) fn longest(&mut self, tins: &[Tin]) -> Queue {
+    pub(super) fn longest(&mut self, flows: &Flows) -> u32 {
         if self.patience == 0 {
             for place in (0..self.order.len() / 2).rev() {
-                self.sift_down(place, tins);
+                self.sift_down(place, flows);
             }
         }
         self.patience = PATIENCE;
-        self.order[0]
+        let (tin, queue) = self.order[0];
+        flows.base(usize::from(tin)) + queue
     }
 
     /// The queue at the top turned out to be empty: build the heap anew at the next need.
@@ -60,17 +71,17 @@ impl Heap {
 
     /// `queue` has grown.
     #[inline]
-    pub(super) fn grown(&mut self, queue: Queue, tins: &[Tin]) {
+    pub(super) fn grown(&mut self, queue: u32, flows: &Flows) {
         if self.patience > 0 {
-            self.rise(queue, tins);
+            self.rise(queue, flows);
         }
     }
 
     /// `queue` has shrunk.
     #[inline]
-    pub(super) fn shrunk(&mut self, queue: Queue, tins: &[Tin]) {
+    pub(super) fn shrunk(&mut self, queue: u32, flows: &Flows) {
         if self.patience > 0 {
-            self.sink(queue, tins);
+            self.sink(queue, flows);
         }
     }
 
@@ -81,31 +92,32 @@ impl Heap {
     }
 
     #[inline(never)]
-    fn rise(&mut self, queue: Queue, tins: &[Tin]) {
-        self.sift_up(self.place(queue), tins);
+    fn rise(&mut self, queue: u32, flows: &Flows) {
+        self.sift_up(self.place(queue, flows), flows);
     }
 
     #[inline(never)]
-    fn sink(&mut self, queue: Queue, tins: &[Tin]) {
-        self.sift_down(self.place(queue), tins);
+    fn sink(&mut self, queue: u32, flows: &Flows) {
+        self.sift_down(self.place(queue, flows), flows);
     }
 
-    fn place(&self, (tin, queue): Queue) -> usize {
-        self.places[queue as usize * MAX_TINS + usize::from(tin)] as usize
+    fn place(&self, queue: u32, flows: &Flows) -> usize {
+        self.places[flows.within_tin(queue) as usize * MAX_TINS + flows.tin_of(queue)] as usize
     }
 
-    fn backlog(&self, place: usize, tins: &[Tin]) -> u32 {
+    fn backlog(&self, place: usize, flows: &Flows) -> u32 {
         let (tin, queue) = self.order[place];
-        tins.get(usize::from(tin)).map_or(0, |tin| tin.flows.queues[queue as usize].backlog)
+        let queue = flows.base(usize::from(tin)) + queue;
+        flows.queues.get(queue as usize).map_or(0, |flow| flow.backlog)
     }
 
-    fn sift_down(&mut self, mut place: usize, tins: &[Tin]) {
-        let mut most = self.backlog(place, tins);
+    fn sift_down(&mut self, mut place: usize, flows: &Flows) {
+        let mut most = self.backlog(place, flows);
         loop {
             let mut largest = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.order.len() && self.backlog(child, tins) > most {
-                    (largest, most) = (child, self.backlog(child, tins));
+                if child < self.order.len() && self.backlog(child, flows) > most {
+                    (largest, most) = (child, self.backlog(child, flows));
                 }
             }
             if largest == place {
@@ -116,11 +128,11 @@ impl Heap {
         }
     }
 
-    fn sift_up(&mut self, mut place: usize, tins: &[Tin]) {
-        let own = self.backlog(place, tins);
+    fn sift_up(&mut self, mut place: usize, flows: &Flows) {
+        let own = self.backlog(place, flows);
         while place > 0 {
             let parent = (place - 1) / 2;
-            if own <= self.backlog(parent, tins) {
+            if own <= self.backlog(parent, flows) {
                 return;
             }
             self.swap(place, parent);

@@ -74,8 +74,8 @@ impl Users {
         let index = ways.find(self.user.hash(&packet), |queue| {
             idle.contains(&queues[queue as usize].account.standing)
         });
-        let inserted = store.insert_at(&mut queues[index as usize].queue, packet, now);
-        debug_assert!(inserted.is_ok(), "there is room");
+        let inserted = store.insert_at(&mut queues[index as usize].queue, &packet, now);
+        debug_assert!(inserted, "there is room");
         sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
     }
 

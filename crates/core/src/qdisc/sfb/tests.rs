@@ -76,7 +76,7 @@ fn the_penalty_box_starts_full_and_fills_at_its_rate() {
     let steps = Params { increment: MAX_PROB, target: 1, max: 1000, ..Params::default() };
     let mut sfb = sfb(steps);
     sfb.enqueue(packet(1, 0), Time(0), &mut Discard);
-    let mut pass = |sfb: &mut Sfb, n: u32, at: Time| {
+    let pass = |sfb: &mut Sfb, n: u32, at: Time| {
         let before = sfb.backlog().packets;
         (0..n).for_each(|_| sfb.enqueue(packet(1, 0), at, &mut Discard));
         sfb.backlog().packets - before

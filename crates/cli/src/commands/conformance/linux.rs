@@ -1,0 +1,133 @@
+//! `simnel conformance linux DIR`: recorded situations of real Linux, simulated and compared.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::{miette, IntoDiagnostic};
+use simnel_lab::linux_reference::{self, Ledger, Line};
+
+use crate::commands::output_failed;
+
+/// Simulate situations that real Linux was recorded in, and compare what came of them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel conformance linux conformance/linux\n  \
+    simnel conformance linux ../linux-reference --only A_cubic_codel --json\n\n\
+Tolerances: goodput of a group of flows 5 %, mean added latency 20 % or 0.5 ms, drops and marks\n\
+25 %. Exit status 1 if a line is beyond its tolerance and the ledger does not say why.")]
+pub struct Args {
+    /// Directory with recordings.
+    directory: PathBuf,
+    /// Only recordings whose name contains this.
+    #[arg(long, value_name = "PART", default_value = "")]
+    only: String,
+    /// Seeds for each of Linux's runs.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// The ledger [default: conformance/linux-ledger.toml, or linux-ledger.toml beside DIR].
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates and compares.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let ledger = read_ledger(args)?;
+    let mut paths = linux_reference::list(&args.directory).into_diagnostic()?;
+    paths.retain(|path| {
+        path.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(&args.only))
+    });
+    if paths.is_empty() {
+        return Err(miette!(
+            help = "give a directory with the recordings' JSON files; --only must fit a name",
+            "no recording that fits `{}` in {}",
+            args.only,
+            args.directory.display()
+        ));
+    }
+    let bar = progress(paths.len());
+    let compared =
+        linux_reference::compare_all(&paths, args.seeds, &ledger, &|| bar.inc(1)).into_diagnostic();
+    bar.finish_and_clear();
+    let lines: Vec<Line> = compared?.into_iter().flatten().collect();
+    if args.json { json(&lines, out) } else { table(&lines, out) }.map_err(output_failed)?;
+    let stale = ledger.stale(&lines);
+    for entry in &stale {
+        eprintln!(
+            "the ledger's entry for `{}`, `{}` covers no difference",
+            entry.name, entry.metric
+        );
+    }
+    let good = lines.iter().all(|line| line.within || line.ledger.is_some()) && stale.is_empty();
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn read_ledger(args: &Args) -> miette::Result<Ledger> {
+    let beside = args.directory.parent().unwrap_or(Path::new("")).join("linux-ledger.toml");
+    let usual = [PathBuf::from("conformance/linux-ledger.toml"), beside];
+    let found = usual.iter().find(|path| path.exists());
+    match args.ledger.as_ref().or(found) {
+        Some(path) => Ledger::read(path).into_diagnostic(),
+        None => Ok(Ledger::default()),
+    }
+}
+
+fn progress(recordings: usize) -> ProgressBar {
+    let target = match io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(recordings as u64), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn json(lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
+    for line in lines {
+        serde_json::to_writer(&mut *out, line)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn table(lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
+    let width = |of: &dyn Fn(&Line) -> usize| lines.iter().map(of).max().unwrap_or(0).min(60);
+    let (name, metric) = (width(&|line| line.name.len()), width(&|line| line.metric.len()));
+    writeln!(
+        out,
+        "{:name$}  {:metric$}  {:>10}  {:>10}  {:>8}",
+        "situation", "metric", "linux", "ours", "diff"
+    )?;
+    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
+    for line in lines {
+        let difference =
+            line.difference.map_or("-".into(), |share| format!("{:+.1} %", share * 100.0));
+        let verdict = match (line.within, &line.ledger) {
+            (true, _) => "".into(),
+            (false, Some(reason)) => format!("ledger: {reason}"),
+            (false, None) => "DIFFERS".to_string(),
+        };
+        writeln!(
+            out,
+            "{:name$}  {:metric$}  {:>10}  {:>10}  {difference:>8}  {verdict}",
+            line.name,
+            line.metric,
+            number(line.linux),
+            number(line.ours)
+        )?;
+    }
+    let within = lines.iter().filter(|line| line.within).count();
+    let listed = lines.iter().filter(|line| !line.within && line.ledger.is_some()).count();
+    writeln!(
+        out,
+        "{} figures: {within} within tolerance, {listed} in the ledger, {} not",
+        lines.len(),
+        lines.len() - within - listed
+    )
+}

@@ -1,0 +1,185 @@
+//! `simnel sim FILE`: run a scenario; a table, and a page beside it.
+//!
+//! Seeds and disciplines run on all cores. On a terminal, what takes longer than a second shows how
+//! far it is. Ctrl-C stops the runs, and the report of what there is says that it is partial.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
+use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
+
+use super::output_failed;
+
+/// Simulate a home line: a table, and a report beside the scenario.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel sim scenarios/evening.toml\n  \
+    simnel sim scenarios/rrul.toml --qdisc fq_codel --qdisc 'cake bandwidth {rate}' \
+--seed 1..20 --json\n\n\
+`{rate}` in a discipline's words stands for the line's rate. A discipline that shapes itself\n\
+runs without a line behind it, every other one on the line that the scenario describes.")]
+pub struct Args {
+    /// The scenario.
+    file: PathBuf,
+    /// Discipline for both directions instead of the scenario's own; may be repeated.
+    #[arg(long, value_name = "WORDS")]
+    qdisc: Vec<String>,
+    /// Seed, or first and last seed.
+    #[arg(long, value_name = "N|N..M", default_value = "1", value_parser = seeds)]
+    seed: Seeds,
+    /// One JSON object a run and line instead of the table; no report unless one is asked for.
+    #[arg(long)]
+    json: bool,
+    /// Where the report goes [default: report.html beside the scenario].
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write every frame of the first run to a capture that Wireshark opens.
+    #[arg(long, value_name = "FILE")]
+    pcapng: Option<PathBuf>,
+}
+
+/// Seeds, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seeds(u64, u64);
+
+fn seeds(word: &str) -> Result<Seeds, String> {
+    let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
+    let (first, last) = match word.split_once("..") {
+        Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+        None => (number(word)?, number(word)?),
+    };
+    if first > last || last - first >= 1_000_000 {
+        return Err("expected N, or N..M with N not above M, a million seeds at most".into());
+    }
+    Ok(Seeds(first, last))
+}
+
+/// Runs the scenario.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let scenario = Scenario::read(&args.file)
+        .map_err(|(error, text)| explain(&error, &args.file.display().to_string(), text))?;
+    let plan = Plan {
+        qdiscs: args.qdisc.clone(),
+        seeds: (args.seed.0..=args.seed.1).collect(),
+        capture: args.pcapng.clone(),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
+        .into_diagnostic()?;
+    let progress = Progress::new(plan.runs());
+    let watch = Watch { stop: &stop, step: &|| progress.step() };
+    let finished = scenario::run(&scenario, &plan, &watch);
+    progress.done();
+    signal_hook::low_level::unregister(handler);
+    let finished = finished.map_err(|error| {
+        let words = args.qdisc.join(" ");
+        explain(&error, "--qdisc", words)
+    })?;
+
+    let summaries: Vec<Summary> = finished.iter().map(|run| Summary::new(&scenario, run)).collect();
+    if args.json {
+        for summary in &summaries {
+            json_line(summary, out).map_err(output_failed)?;
+        }
+    } else {
+        write!(out, "{}", report::table(&scenario, &summaries)).map_err(output_failed)?;
+    }
+    let beside = || args.file.parent().unwrap_or(Path::new("")).join("report.html");
+    let target = match (&args.report, args.json) {
+        (Some(path), _) => Some(path.clone()),
+        (None, true) => None,
+        (None, false) => Some(beside()),
+    };
+    if let Some(path) = target {
+        let text = std::fs::read_to_string(&args.file).unwrap_or_default();
+        let page = report::page(&scenario, &text, &finished, &summaries);
+        std::fs::write(&path, page).map_err(|error| {
+            miette!(
+                help = "say where it may go with --report FILE",
+                "cannot write the report to {}: {error}",
+                path.display()
+            )
+        })?;
+        if !args.json {
+            writeln!(out, "\nreport: {}", path.display()).map_err(output_failed)?;
+        }
+    }
+    let interrupted = stop.load(Ordering::Relaxed);
+    if interrupted {
+        eprintln!("stopped: {} of {} runs, and these in part", summaries.len(), plan.runs());
+    }
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What a shell reports for a command that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+fn json_line(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, summary)?;
+    writeln!(out)
+}
+
+/// The error with the place that it is about.
+pub fn explain(error: &ScenarioError, name: &str, text: String) -> miette::Report {
+    let help = format!("expected {}", error.expected);
+    match &error.span {
+        Some(span) if span.end <= text.len() && !text.is_empty() => miette!(
+            labels = vec![LabeledSpan::at(span.clone(), "here")],
+            help = help,
+            "{}",
+            error.what
+        )
+        .with_source_code(NamedSource::new(name, text)),
+        _ => miette!(help = help, "{}", error.what),
+    }
+}
+
+/// A bar that shows itself after a second, on a terminal.
+struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+    shown: AtomicBool,
+}
+
+impl Progress {
+    fn new(runs: usize) -> Progress {
+        let bar = ProgressBar::with_draw_target(
+            Some(runs as u64 * scenario::run::STEPS),
+            ProgressDrawTarget::hidden(),
+        );
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left") {
+            bar.set_style(style);
+        }
+        Progress { bar, began: Instant::now(), shown: AtomicBool::new(false) }
+    }
+
+    fn step(&self) {
+        self.bar.inc(1);
+        let late = self.began.elapsed() > Duration::from_secs(1);
+        if late && !self.shown.swap(true, Ordering::Relaxed) && io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_one_or_a_range() {
+        assert_eq!(seeds("7"), Ok(Seeds(7, 7)));
+        assert_eq!((seeds("1..20"), seeds("1..=20")), (Ok(Seeds(1, 20)), Ok(Seeds(1, 20))));
+        assert!(seeds("3..2").is_err() && seeds("x").is_err() && seeds("0..99999999").is_err());
+    }
+}

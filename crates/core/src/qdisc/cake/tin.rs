@@ -1,0 +1,220 @@
+//! One priority tier: its share of the rate, its COBALT settings, its rotations and counters.
+//!
+//! Each tier has a virtual clock that runs at the tier's threshold rate. (Piece of CAKE, section
+//! III-C; facts A.3, A.4.)
+
+use super::flows::State;
+use super::params::{DiffservMode, Params};
+use crate::aqm::cobalt;
+use crate::qdisc::Device;
+use crate::rate::{ByteTime, Rate};
+use crate::sched::rotation::Rotation;
+use crate::tc::stats::{TinStats, MAX_TINS};
+use crate::time::{Span, Time};
+
+/// Smallest and largest bytes that a flow sends in a turn: one full Ethernet frame at the most.
+const QUANTUM: (u64, u64) = (300, 1514);
+
+/// One tier.
+#[derive(Clone, Debug)]
+pub(super) struct Tin {
+    /// When the tier's clock says that its next packet is due.
+    pub(super) time_next: Time,
+    remainder: u64,
+    byte_time: ByteTime,
+    /// Flows in each state.
+    pub(super) population: [u32; State::COUNT],
+    /// Bytes that the tier may still send in this round of DRR (unlimited mode).
+    pub(super) deficit: i64,
+    pub(super) new_flows: Rotation,
+    pub(super) old_flows: Rotation,
+    pub(super) decaying_flows: Rotation,
+    /// Bytes queued.
+    pub(super) backlog: u64,
+    pub(super) cobalt: cobalt::Params,
+    /// Bytes a flow may send in a turn.
+    pub(super) flow_quantum: u32,
+    /// Bytes that the tier may send in a round of DRR.
+    tin_quantum: u32,
+    rate: Rate,
+    pub(super) counters: Counters,
+}
+
+/// What a tier counts for `tc -s`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) drops: u32,
+    pub(super) marks: u32,
+    pub(super) ack_drops: u32,
+    pub(super) way_direct_hits: u32,
+    pub(super) way_indirect_hits: u32,
+    pub(super) way_misses: u32,
+    pub(super) way_collisions: u32,
+    pub(super) unresponsive: u32,
+    pub(super) max_len: u32,
+    avg_delay: u64,
+    peak_delay: u64,
+    base_delay: u64,
+}
+
+/// An exponentially weighted moving average with weight 2^-shift.
+#[inline]
+pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
+    average - (average >> shift) + (sample >> shift)
+}
+
+impl Tin {
+    /// An idle tier with `queues` flow queues; [`Tin::configure`] must follow.
+    pub(super) fn new(queues: u32) -> Tin {
+        Tin {
+            time_next: Time::ZERO,
+            remainder: 0,
+            byte_time: ByteTime::default(),
+            population: [queues, 0, 0, 0, 0],
+            deficit: 0,
+            new_flows: Rotation::default(),
+            old_flows: Rotation::default(),
+            decaying_flows: Rotation::default(),
+            backlog: 0,
+            cobalt: cobalt::Params::default(),
+            flow_quantum: 0,
+            tin_quantum: 0,
+            rate: Rate::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sets everything that follows from the tier's rate.
+    pub(super) fn configure(
+        &mut self,
+        rate: Rate,
+        tin_quantum: u32,
+        params: &Params,
+        device: &Device,
+    ) {
+        self.rate = rate;
+        self.byte_time = ByteTime::new(rate, device.arithmetic);
+        self.remainder = 0;
+        self.tin_quantum = tin_quantum;
+        let (least, most) = QUANTUM;
+        self.flow_quantum =
+            if rate.is_unlimited() { most } else { (rate.0 >> 12).clamp(least, most) } as u32;
+        // A slow line is never asked for less delay than one and a half packets.
+        let mtu_time = self.byte_time.of(device.mtu);
+        let target = Span(mtu_time.0 * 3 / 2).max(params.target);
+        self.cobalt = cobalt::Params {
+            target,
+            interval: (params.rtt + target).saturating_sub(params.target).max(target * 2),
+            mtu_time,
+            arithmetic: device.arithmetic,
+        };
+    }
+
+    /// Forgets all of its `queues` flows; keeps settings and counters.
+    pub(super) fn forget(&mut self, queues: u32) {
+        self.population = [queues, 0, 0, 0, 0];
+        (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
+        self.new_flows = Rotation::default();
+        self.old_flows = Rotation::default();
+        self.decaying_flows = Rotation::default();
+        self.counters.unresponsive = 0;
+    }
+
+    /// True if there may be something to send.
+    #[inline(always)]
+    pub(super) fn is_active(&self) -> bool {
+        self.sparse_flows() + self.bulk_flows() > 0
+    }
+
+    #[inline(always)]
+    fn sparse_flows(&self) -> u32 {
+        self.population[State::Sparse as usize] + self.population[State::SparseWait as usize]
+    }
+
+    /// Flows with a standing queue.
+    #[inline(always)]
+    pub(super) fn bulk_flows(&self) -> u32 {
+        self.population[State::Bulk as usize]
+    }
+
+    /// Charges `len` bytes sent at `now` to the tier's clock, which may save up at most one packet.
+    #[inline(always)]
+    pub(super) fn advance_clock(&mut self, len: u32, now: Time) {
+        let duration = self.byte_time.charge(len, &mut self.remainder);
+        if self.time_next < now {
+            self.time_next += duration;
+        } else if self.time_next < now + duration {
+            self.time_next = now + duration;
+        }
+    }
+
+    /// Starts a round of DRR between tiers for this one.
+    #[inline]
+    pub(super) fn refill(&mut self) {
+        self.deficit += i64::from(self.tin_quantum);
+    }
+
+    /// Puts the sojourn time of a delivered packet into the moving averages.
+    #[inline(always)]
+    pub(super) fn record_delay(&mut self, sojourn: Span) {
+        let Counters { avg_delay, peak_delay, base_delay, .. } = &mut self.counters;
+        let sojourn = sojourn.0;
+        *avg_delay = ewma(*avg_delay, sojourn, 8);
+        *peak_delay = ewma(*peak_delay, sojourn, if sojourn > *peak_delay { 2 } else { 8 });
+        *base_delay = ewma(*base_delay, sojourn, if sojourn < *base_delay { 2 } else { 8 });
+    }
+
+    /// The tier's counters as `tc -s` shows them.
+    pub(super) fn stats(&self) -> TinStats {
+        let counters = &self.counters;
+        let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
+        TinStats {
+            threshold_rate: self.rate,
+            sent_bytes: counters.bytes,
+            sent_packets: counters.packets,
+            backlog_bytes: self.backlog,
+            target: self.cobalt.target,
+            interval: self.cobalt.interval,
+            peak_delay: Span(counters.peak_delay),
+            avg_delay: Span(counters.avg_delay),
+            base_delay: Span(counters.base_delay),
+            way_direct_hits: counters.way_direct_hits,
+            way_indirect_hits: counters.way_indirect_hits,
+            way_misses: counters.way_misses,
+            way_collisions: counters.way_collisions,
+            drops: counters.drops,
+            ecn_mark: counters.marks,
+            ack_drops: counters.ack_drops,
+            sparse_flows: short(self.sparse_flows() + self.population[State::Decaying as usize]),
+            bulk_flows: short(self.bulk_flows()),
+            unresponsive_flows: short(counters.unresponsive),
+            max_pkt_len: short(counters.max_len),
+            flow_quantum: short(self.flow_quantum),
+        }
+    }
+}
+
+/// Share of the rate and weight in DRR of each tier of `mode`, by internal index.
+pub(super) fn shares(mode: DiffservMode, rate: Rate) -> ([(Rate, u32); MAX_TINS], usize) {
+    let part = |shift: u32| Rate(rate.0 >> shift);
+    let mut tiers = [(rate, 0); MAX_TINS];
+    let table: &[(Rate, u32)] = match mode {
+        DiffservMode::Besteffort => &[(rate, 65_535)],
+        DiffservMode::Diffserv3 => &[(rate, 1024), (part(4), 64), (part(2), 256)],
+        DiffservMode::Diffserv4 => &[(rate, 1024), (part(4), 64), (part(1), 512), (part(2), 256)],
+        DiffservMode::Diffserv8 | DiffservMode::Precedence => {
+            // Each tier has seven eighths of the rate and of the weight of the one below.
+            let (mut threshold, mut quantum) = (rate.0, 256);
+            for tier in &mut tiers {
+                *tier = (Rate(threshold), quantum);
+                threshold = threshold * 7 / 8;
+                quantum = quantum * 7 / 8;
+            }
+            return (tiers, MAX_TINS);
+        }
+    };
+    tiers[..table.len()].copy_from_slice(table);
+    (tiers, table.len())
+}

@@ -1,0 +1,163 @@
+//! The recordings' files. Keys that are not needed are ignored, keys that may be absent are
+//! optional: recordings differ in what they measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ReferenceError;
+
+/// One situation and what Linux did in it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Recording {
+    /// What it is, in words.
+    #[serde(default)]
+    pub description: String,
+    /// Round-trip time without queues.
+    pub base_rtt_ms: f64,
+    /// The value of `net.ipv4.tcp_ecn`.
+    #[serde(default)]
+    pub ecn: u32,
+    /// How long each run took.
+    pub duration_s: f64,
+    /// The router's set-up, a command a line.
+    #[serde(default)]
+    pub tc: Vec<String>,
+    /// The hosts' set-up.
+    #[serde(default)]
+    pub host_qdisc: String,
+    /// Environment of the recording.
+    #[serde(default)]
+    pub env: BTreeMap<String, Value>,
+    /// What Linux did, seed by seed.
+    pub runs: Vec<Run>,
+}
+
+/// One run of Linux.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Run {
+    /// Its seed.
+    #[serde(default)]
+    pub seed: u64,
+    /// The measured window in seconds.
+    pub window_s: [f64; 2],
+    /// Its flows, with their set-up and results.
+    pub flows: Vec<Flow>,
+    /// Round-trip times of probes by mark.
+    #[serde(default)]
+    pub probe_rtt_ms: Option<BTreeMap<String, Figures>>,
+    /// The disciplines' statistics by port, such as `up(r1)`.
+    #[serde(default)]
+    pub qdisc: BTreeMap<String, Statistics>,
+}
+
+/// One flow of a run.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Flow {
+    /// `tcp`, `cbr` or `probe`.
+    pub t: String,
+    /// `up` or `down`.
+    #[serde(default)]
+    pub dir: Option<String>,
+    /// Code point by name.
+    #[serde(default)]
+    pub mark: Option<String>,
+    /// Seconds after the beginning.
+    #[serde(default)]
+    pub start: f64,
+    /// Seconds after the beginning at which it stopped.
+    #[serde(default)]
+    pub stop: Option<f64>,
+    /// Sender's address.
+    #[serde(default)]
+    pub srcip: String,
+    /// Receiver's address.
+    #[serde(default)]
+    pub dstip: String,
+    /// Congestion control.
+    #[serde(default)]
+    pub cc: Option<String>,
+    /// Payload received in the window.
+    #[serde(default)]
+    pub goodput_mbps: Option<f64>,
+    /// CBR: bits a second of payload.
+    #[serde(default)]
+    pub rate: Option<f64>,
+    /// CBR: payload of a datagram in bytes.
+    #[serde(default)]
+    pub size: Option<u32>,
+    /// CBR: payload received in the window.
+    #[serde(default)]
+    pub rx_mbps: Option<f64>,
+    /// CBR: one-way delay.
+    #[serde(default)]
+    pub owd_ms: Option<Figures>,
+}
+
+/// Figures of a delay in milliseconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Figures {
+    /// Mean.
+    pub mean: f64,
+}
+
+/// `tc -s -j` of one port when the window began and when it ended.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Statistics {
+    #[serde(default)]
+    at_warm: Vec<Value>,
+    #[serde(default)]
+    at_end: Vec<Value>,
+}
+
+impl Statistics {
+    /// Packets dropped in the window by the innermost discipline, filtered acknowledgements aside.
+    pub fn drops(&self) -> Option<f64> {
+        self.difference(|entry| {
+            let ack_drops = number(entry, "ack_drops").unwrap_or(0.0);
+            Some(number(entry, "drops")? - ack_drops)
+        })
+    }
+
+    /// Packets marked in the window; None if the discipline does not count marks.
+    pub fn marks(&self) -> Option<f64> {
+        self.difference(|entry| number(entry, "ecn_mark").or_else(|| number(entry, "marked")))
+    }
+
+    /// Filtered acknowledgements in the window; None if the discipline has no filter.
+    pub fn ack_drops(&self) -> Option<f64> {
+        self.difference(|entry| number(entry, "ack_drops"))
+    }
+
+    fn difference(&self, of: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
+        // The last one listed is the leaf; its parents count its drops again. A recording whose
+        // window begins at zero has nothing before it.
+        let before = self.at_warm.last().and_then(&of).unwrap_or(0.0);
+        Some(of(self.at_end.last()?)? - before)
+    }
+}
+
+fn number(entry: &Value, key: &str) -> Option<f64> {
+    entry.get(key).and_then(Value::as_f64)
+}
+
+impl Recording {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Recording, ReferenceError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ReferenceError::new(path, e))?;
+        let recording: Recording =
+            serde_json::from_str(&text).map_err(|e| ReferenceError::new(path, e))?;
+        if recording.runs.is_empty() {
+            return Err(ReferenceError::new(path, "a recording needs at least one run"));
+        }
+        Ok(recording)
+    }
+
+    /// A number of the environment.
+    pub fn environment(&self, key: &str) -> Option<u64> {
+        let value = self.env.get(key)?;
+        value.as_u64().or_else(|| value.as_str().and_then(|text| text.parse().ok()))
+    }
+}

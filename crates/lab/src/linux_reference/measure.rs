@@ -1,0 +1,230 @@
+//! Linux's figures beside ours.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use simnel_core::qdisc::DropReason;
+use simnel_sim::{Distribution, Outcome, Results};
+
+use super::format::{Flow, Recording, Run};
+use super::situation::Situation;
+
+/// One figure of one situation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The situation: the file's name.
+    pub name: String,
+    /// What is compared.
+    pub metric: String,
+    /// Linux's figure, mean over its runs.
+    pub linux: Option<f64>,
+    /// Ours, mean over ours; none if the situation could not be simulated.
+    pub ours: Option<f64>,
+    /// `ours / linux - 1`; none where Linux has zero or we have nothing.
+    pub difference: Option<f64>,
+    /// True if the difference is tolerated.
+    pub within: bool,
+    /// Reason of the ledger, if it has one for this line.
+    pub ledger: Option<String>,
+}
+
+/// How much a figure may differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// Goodput: 5 %.
+    Goodput,
+    /// Added latency in milliseconds: 20 % or 0.5 ms.
+    Latency,
+    /// Drops and marks: 25 %; half a packet, since means of whole numbers are compared.
+    Count,
+}
+
+impl Tolerance {
+    /// True if `ours` is as good as `linux`.
+    pub fn accepts(self, linux: f64, ours: f64) -> bool {
+        let distance = (ours - linux).abs();
+        match self {
+            Tolerance::Goodput => distance <= 0.05 * linux,
+            Tolerance::Latency => distance <= 0.5f64.max(0.2 * linux),
+            Tolerance::Count => distance <= 0.5f64.max(0.25 * linux),
+        }
+    }
+}
+
+/// Figures by metric: their sum and how many runs they come from.
+type Figures = BTreeMap<String, (f64, f64, Tolerance)>;
+
+fn add(figures: &mut Figures, metric: String, value: f64, tolerance: Tolerance) {
+    let entry = figures.entry(metric).or_insert((0.0, 0.0, tolerance));
+    entry.0 += value;
+    entry.1 += 1.0;
+}
+
+/// Simulates `recording` and compares, metric by metric.
+pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line> {
+    let mut linux = Figures::new();
+    let mut ours = Figures::new();
+    let mut failure = None;
+    for run in &recording.runs {
+        linux_figures(recording, run, &mut linux);
+        let situation = match Situation::new(recording, run) {
+            Ok(situation) => situation,
+            Err(problem) => {
+                failure = Some(problem);
+                continue;
+            }
+        };
+        for seed in 1..=seeds {
+            let seed = run.seed * 1_000 + seed;
+            match simnel_sim::Run::new(&situation.setup, seed) {
+                Ok(simulation) => our_figures(run, &simulation.finish(), &mut ours),
+                Err(problem) => failure = Some(problem.to_string()),
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    if let Some(problem) = failure {
+        lines.push(Line {
+            name: name.into(),
+            metric: format!("cannot be simulated: {problem}"),
+            linux: None,
+            ours: None,
+            difference: None,
+            within: false,
+            ledger: None,
+        });
+    }
+    for (metric, (sum, runs, tolerance)) in linux {
+        let linux = sum / runs;
+        let ours = ours.get(&metric).map(|(sum, runs, _)| sum / runs);
+        lines.push(Line {
+            name: name.into(),
+            metric,
+            linux: Some(linux),
+            ours,
+            difference: ours.filter(|_| linux != 0.0).map(|ours| ours / linux - 1.0),
+            within: ours.is_some_and(|ours| tolerance.accepts(linux, ours)),
+            ledger: None,
+        });
+    }
+    lines
+}
+
+/// The group that a TCP flow's goodput counts for: direction, congestion control, mark, and the
+/// hosts if a run has several.
+fn group(run: &Run, flow: &Flow) -> String {
+    let direction = flow.dir.as_deref().unwrap_or("up");
+    let control = flow.cc.as_deref().unwrap_or("tcp");
+    let mark = flow.mark.as_deref().unwrap_or("BE");
+    let tcp = || run.flows.iter().filter(|other| other.t == "tcp");
+    let hosts = |f: &Flow| match f.dir.as_deref() {
+        Some("down") => (f.dstip.clone(), f.srcip.clone()),
+        _ => (f.srcip.clone(), f.dstip.clone()),
+    };
+    let several = tcp().any(|other| hosts(other) != hosts(flow));
+    let pair = if several { format!(" {}>{}", flow.srcip, flow.dstip) } else { String::new() };
+    format!("goodput {direction} {control} {mark}{pair}")
+}
+
+fn linux_figures(recording: &Recording, run: &Run, figures: &mut Figures) {
+    let mut goodput: BTreeMap<String, f64> = BTreeMap::new();
+    for flow in &run.flows {
+        match flow.t.as_str() {
+            "tcp" => {
+                let mbps = flow.goodput_mbps.unwrap_or(0.0);
+                *goodput.entry(group(run, flow)).or_default() += mbps;
+            }
+            "cbr" => {
+                let mark = flow.mark.as_deref().unwrap_or("BE");
+                if let Some(mbps) = flow.rx_mbps {
+                    add(figures, format!("goodput cbr {mark}"), mbps, Tolerance::Goodput);
+                }
+                if let Some(delay) = flow.owd_ms {
+                    let added = delay.mean - recording.base_rtt_ms / 2.0;
+                    add(figures, format!("latency cbr {mark}"), added, Tolerance::Latency);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (metric, mbps) in goodput {
+        add(figures, metric, mbps, Tolerance::Goodput);
+    }
+    for (mark, rtt) in run.probe_rtt_ms.iter().flatten() {
+        let added = rtt.mean - recording.base_rtt_ms;
+        add(figures, format!("latency probe {mark}"), added, Tolerance::Latency);
+    }
+    for (port, statistics) in &run.qdisc {
+        let direction = if port.starts_with("down") { "down" } else { "up" };
+        let mut count = |what: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                add(figures, format!("{what} {direction}"), value, Tolerance::Count);
+            }
+        };
+        count("drops", statistics.drops());
+        count("marks", statistics.marks());
+        count("filtered acks", statistics.ack_drops());
+    }
+}
+
+fn our_figures(run: &Run, results: &Results, figures: &mut Figures) {
+    let seconds = (results.window.1.since(results.window.0).0 as f64 / 1e9).max(1e-9);
+    let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
+    let mut goodput: BTreeMap<String, f64> = BTreeMap::new();
+    let mut probes: BTreeMap<String, Distribution> = BTreeMap::new();
+    for (flow, ours) in run.flows.iter().zip(&results.flows) {
+        let mark = flow.mark.as_deref().unwrap_or("BE");
+        match &ours.outcome {
+            Outcome::Transfer => {
+                *goodput.entry(group(run, flow)).or_default() += mbps(ours.goodput_bytes());
+            }
+            Outcome::Datagrams { added_delay, .. } => {
+                let received = mbps(ours.goodput_bytes());
+                add(figures, format!("goodput cbr {mark}"), received, Tolerance::Goodput);
+                if let Some(mean) = added_delay.mean() {
+                    let added = mean.0 as f64 / 1e6;
+                    add(figures, format!("latency cbr {mark}"), added, Tolerance::Latency);
+                }
+            }
+            Outcome::Ping { added_rtt, .. } => {
+                probes.entry(mark.to_string()).or_default().merge(added_rtt);
+            }
+            _ => {}
+        }
+    }
+    for (metric, mbps) in goodput {
+        add(figures, metric, mbps, Tolerance::Goodput);
+    }
+    for (mark, added) in probes {
+        // A run in which no probe was answered has no latency.
+        let Some(mean) = added.mean() else { continue };
+        let mean = mean.0 as f64 / 1e6;
+        add(figures, format!("latency probe {mark}"), mean, Tolerance::Latency);
+    }
+    for (n, direction) in ["up", "down"].into_iter().enumerate() {
+        let fates = || results.flows.iter().map(|flow| &flow.fates[n]);
+        let sum = |of: &dyn Fn(&simnel_sim::Fates) -> u64| fates().map(of).sum::<u64>() as f64;
+        let mut count = |what: &str, value: f64| {
+            add(figures, format!("{what} {direction}"), value, Tolerance::Count);
+        };
+        count("drops", sum(&|fates| fates.signals() + fates.lost));
+        count("marks", sum(&|fates| fates.marked));
+        count("filtered acks", sum(&|fates| fates.dropped[DropReason::AckFilter as usize]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances_are_those_of_the_issue() {
+        assert!(Tolerance::Goodput.accepts(10.0, 9.51) && !Tolerance::Goodput.accepts(10.0, 9.49));
+        assert!(Tolerance::Latency.accepts(1.0, 1.49) && !Tolerance::Latency.accepts(1.0, 1.51));
+        assert!(
+            Tolerance::Latency.accepts(100.0, 81.0) && !Tolerance::Latency.accepts(100.0, 79.0)
+        );
+        assert!(Tolerance::Count.accepts(0.0, 0.4) && !Tolerance::Count.accepts(0.0, 1.0));
+        assert!(Tolerance::Count.accepts(100.0, 76.0) && !Tolerance::Count.accepts(100.0, 74.0));
+    }
+}

@@ -1,0 +1,158 @@
+//! A recording's set-up as a set-up of the simulator.
+
+use simnel_core::tc::units;
+use simnel_core::{dscp, Rate, Span};
+use simnel_sim::setup::{Access, Host, Recording as Series};
+use simnel_sim::{Direction, Kind, Setup, Traffic};
+use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
+
+use super::format::{Flow, Recording, Run};
+use super::tc_lines::port;
+
+/// The probes of the recordings (linux-reference/README): 64 bytes of UDP payload, ten a second.
+const PROBE_SIZE: u32 = 64;
+const PROBE_INTERVAL: Span = Span::from_millis(100);
+/// The router's port towards the servers, and the one towards the clients.
+const PORTS: [&str; 2] = ["r1", "r0"];
+
+/// A set-up made from one of the recording's runs.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// What to simulate; traffic number n is the recording's flow number n.
+    pub setup: Setup,
+}
+
+impl Situation {
+    /// The situation of `run`, from its set-up alone.
+    pub fn new(recording: &Recording, run: &Run) -> Result<Situation, String> {
+        let mut lines = Vec::new();
+        let mut delays = Vec::new();
+        for device in PORTS {
+            let port = port(&recording.tc, device)?;
+            lines.push(port.line);
+            delays.push(port.delay);
+        }
+        let [up, down] = <[_; 2]>::try_from(lines).map_err(|_| "two ports are needed")?;
+        let access = HostAccess::read(recording);
+        let mut hosts = Vec::new();
+        let mut traffic = Vec::new();
+        for (number, flow) in run.flows.iter().enumerate() {
+            traffic.push(make(recording, flow, number, &access, &mut hosts)?);
+        }
+        let seconds = |seconds: f64| Span((seconds * 1e9).round() as u64);
+        let setup = Setup {
+            duration: seconds(run.window_s[1].min(recording.duration_s)),
+            warmup: seconds(run.window_s[0]),
+            lines: [up, down],
+            hosts,
+            traffic,
+            recording: Series::default(),
+        };
+        setup.check().map_err(|error| error.to_string())?;
+        Ok(Situation { setup })
+    }
+}
+
+/// What stands at the hosts: half of the round-trip time before the router on either side.
+struct HostAccess {
+    egress: Access,
+    pacing: bool,
+}
+
+impl HostAccess {
+    fn read(recording: &Recording) -> HostAccess {
+        let words: Vec<&str> = recording.host_qdisc.split_whitespace().collect();
+        let value = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
+        let half = Span((recording.base_rtt_ms * 1e6 / 2.0).round() as u64);
+        let delay = value("delay").and_then(|word| units::time(word).ok()).unwrap_or(half);
+        let rate: Option<Rate> = value("rate").and_then(|word| units::rate(word).ok());
+        HostAccess { egress: Access { delay, rate }, pacing: words.contains(&"fq") }
+    }
+}
+
+/// The host of `address`, made if it is new.
+fn host(hosts: &mut Vec<Host>, address: &str, home: bool, access: &HostAccess) -> usize {
+    let octets: Vec<u8> = address.split('.').filter_map(|part| part.parse().ok()).collect();
+    let default = [10, 0, if home { 1 } else { 2 }, 1];
+    let address = <[u8; 4]>::try_from(octets).unwrap_or(default);
+    let known = hosts.iter().position(|host| host.address == address && host.home == home);
+    known.unwrap_or_else(|| {
+        hosts.push(Host { address, home, egress: access.egress, ingress: Access::default() });
+        hosts.len() - 1
+    })
+}
+
+fn make(
+    recording: &Recording,
+    flow: &Flow,
+    number: usize,
+    access: &HostAccess,
+    hosts: &mut Vec<Host>,
+) -> Result<Traffic, String> {
+    let direction = match flow.dir.as_deref() {
+        Some("down") => Direction::Down,
+        _ => Direction::Up,
+    };
+    // `srcip` is the sender: at home for uploads.
+    let (home, internet) = match direction {
+        Direction::Up => (&flow.srcip, &flow.dstip),
+        Direction::Down => (&flow.dstip, &flow.srcip),
+    };
+    let pair = (host(hosts, home, true, access), host(hosts, internet, false, access));
+    let mark = flow.mark.as_deref().unwrap_or("BE");
+    let dscp = match mark {
+        "BE" => 0,
+        name => dscp::parse(name).ok_or_else(|| format!("no such mark: `{name}`"))?,
+    };
+    let kind = match flow.t.as_str() {
+        "tcp" => Kind::Bulk { size: None },
+        "cbr" => {
+            let (Some(rate), Some(size)) = (flow.rate, flow.size) else {
+                return Err("a CBR flow needs its rate and size".into());
+            };
+            let interval = f64::from(size) * 8e9 / rate;
+            Kind::Datagrams { size, interval: Span(interval.round() as u64) }
+        }
+        "probe" => Kind::Ping { size: PROBE_SIZE, interval: PROBE_INTERVAL, icmp: false },
+        other => return Err(format!("no such kind of flow: `{other}`")),
+    };
+    let start = Span((flow.start * 1e9).round() as u64);
+    Ok(Traffic {
+        name: format!("{number} {} {mark}", flow.t),
+        kind,
+        direction,
+        pairs: vec![pair],
+        count: 1,
+        dscp,
+        start,
+        stagger: Span::ZERO,
+        stop: flow.stop.map(|stop| Span((stop * 1e9).round() as u64)),
+        tcp: tcp(recording, flow, access)?,
+    })
+}
+
+fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config, String> {
+    let mut config = Config::default();
+    if let Some(name) = &flow.cc {
+        config.congestion = CongestionControl::from_name(name)
+            .ok_or_else(|| format!("no such congestion control: `{name}`"))?;
+    }
+    config.ecn = match recording.ecn {
+        0 => EcnMode::Off,
+        1 => EcnMode::On,
+        _ => EcnMode::Passive,
+    };
+    if access.pacing {
+        config.pacing = Pacing::On;
+    }
+    if let Some(limit) = recording.environment("RMEM") {
+        config.rcvbuf_max = limit.min(u64::from(u32::MAX)) as u32;
+    }
+    if let Some(limit) = recording.environment("WMEM") {
+        config.sndbuf_max = limit.min(u64::from(u32::MAX)) as u32;
+    }
+    if let Some(segments) = recording.environment("GSOSEGS") {
+        config.tso_segments = segments.clamp(1, 255) as u8;
+    }
+    Ok(config)
+}

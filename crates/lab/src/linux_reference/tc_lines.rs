@@ -1,0 +1,157 @@
+//! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
+//!
+//! What the recordings use: a discipline at the root; htb with one class and a discipline under
+//! it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket, netem
+//! its loss, everything else is handed to the core's own `tc` parser as it stands.
+
+use simnel_core::qdisc::Device;
+use simnel_core::tc::{self, units, Config};
+use simnel_core::{Rate, Span};
+use simnel_sim::setup::{shapes_itself, LineSetup, Loss, Shaper};
+
+/// Bytes that Linux's `tc` adds to the buckets of htb whose size is not given: one MTU.
+const DEFAULT_BUCKET: u32 = 1600;
+/// What stands under a class that has been given nothing: a FIFO of the device's length.
+const DEFAULT_LEAF: &str = "pfifo limit 1000";
+
+/// A port as its commands describe it.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    pub line: LineSetup,
+    /// netem's delay in front of the discipline, if any.
+    pub delay: Span,
+}
+
+/// The port that the commands among `lines` which name `device` describe.
+pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
+    let mut rate = None;
+    let mut bucket = DEFAULT_BUCKET;
+    let (mut loss, mut delay) = (Loss::None, Span::ZERO);
+    let mut leaf: Option<String> = None;
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(at) = words.windows(2).position(|pair| pair == ["dev", device]) else { continue };
+        let is_class = words.contains(&"class");
+        let rest = skip_place(&words[at + 2..]);
+        let Some((kind, options)) = rest.split_first() else { continue };
+        match *kind {
+            "htb" if is_class => {
+                let class = Bucket::read(options)?;
+                rate = Some(class.rate);
+                bucket = class.size;
+            }
+            "htb" => {}
+            "tbf" => {
+                let class = Bucket::read(options)?;
+                rate = Some(class.rate);
+                bucket = class.size;
+            }
+            "netem" => {
+                for pair in options.windows(2) {
+                    match pair {
+                        ["loss", share] => loss = share_lost(share)?,
+                        ["delay", time] => {
+                            delay = units::time(time).map_err(|_| format!("`{time}`?"))?;
+                        }
+                        ["rate", word] => rate = Some(read_rate(word)?),
+                        _ => {}
+                    }
+                }
+            }
+            _ => leaf = Some(rest.join(" ")),
+        }
+    }
+    let unlimited = leaf.is_none() && rate.is_none();
+    let words = match (&leaf, unlimited) {
+        (Some(words), _) => words.as_str(),
+        (None, true) => "pfifo limit 100000",
+        (None, false) => DEFAULT_LEAF,
+    };
+    let config: Config = tc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
+    let rate = rate.filter(|_| !shapes_itself(&config));
+    let mut setup = LineSetup::wire(config, rate);
+    setup.shaper = Shaper::Bucket(bucket);
+    setup.loss = loss;
+    setup.device = Device::default();
+    Ok(Port { line: setup, delay })
+}
+
+/// Leaves out where the discipline stands: `root`, `parent X`, `handle X`, `classid X`.
+fn skip_place<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
+    loop {
+        words = match words {
+            ["root" | "add" | "replace", rest @ ..] => rest,
+            ["parent" | "handle" | "classid", _, rest @ ..] => rest,
+            _ => return words,
+        };
+    }
+}
+
+/// A token bucket.
+struct Bucket {
+    rate: Rate,
+    size: u32,
+}
+
+impl Bucket {
+    /// htb's and tbf's words. With a ceiling equal to the rate both of htb's buckets fill equally
+    /// fast, so the smaller one counts: that of the ceiling, unless it is given.
+    fn read(options: &[&str]) -> Result<Bucket, String> {
+        let value = |keys: &[&str]| {
+            options.windows(2).find(|pair| keys.contains(&pair[0])).map(|pair| pair[1])
+        };
+        let size = |word: &str| {
+            let number = word.split('/').next().unwrap_or(word);
+            units::size(number).map_err(|_| format!("`{word}` is no size"))
+        };
+        let rate = read_rate(value(&["rate"]).ok_or("a shaper without a rate")?)?;
+        let burst = value(&["burst", "buffer", "maxburst"]).map_or(Ok(DEFAULT_BUCKET), size)?;
+        let ceiling = value(&["cburst", "cbuffer"]).map_or(Ok(DEFAULT_BUCKET), size)?;
+        Ok(Bucket { rate, size: burst.min(ceiling) })
+    }
+}
+
+fn read_rate(word: &str) -> Result<Rate, String> {
+    units::rate(word).map_err(|_| format!("`{word}` is no rate"))
+}
+
+fn share_lost(word: &str) -> Result<Loss, String> {
+    let share = word.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    match share.filter(|share| (0.0..=100.0).contains(share)) {
+        Some(share) => Ok(Loss::Random((share / 100.0 * 4_294_967_295.0).round() as u32)),
+        None => Err(format!("`{word}` is no share")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[&str]) -> Vec<String> {
+        text.iter().map(|line| (*line).to_string()).collect()
+    }
+
+    #[test]
+    fn htb_is_a_bucket_before_its_leaf() {
+        let lines = lines(&[
+            "tc -n R qdisc add dev r1 root handle 1: htb default 1",
+            "tc -n R class add dev r1 parent 1: classid 1:1 htb rate 10mbit burst 15k",
+            "tc -n R qdisc add dev r1 parent 1:1 handle 10: pfifo limit 7",
+            "tc -n R qdisc add dev r0 root netem loss 50% limit 100000",
+        ]);
+        let port = port(&lines, "r1").expect("a port");
+        assert_eq!(port.line.rate, Some(Rate::from_bits(10_000_000)));
+        assert_eq!(port.line.shaper, Shaper::Bucket(1600));
+        assert_eq!(port.line.qdisc, tc::parse("pfifo limit 7").expect("words"));
+        let lossy = super::port(&lines, "r0").expect("a port");
+        assert_eq!(lossy.line.loss, Loss::Random(1 << 31));
+        assert_eq!(lossy.line.rate, None);
+    }
+
+    #[test]
+    fn what_shapes_itself_has_no_line() {
+        let lines = lines(&["tc qdisc add dev r1 root handle 1: cake bandwidth 1mbit"]);
+        assert_eq!(port(&lines, "r1").expect("a port").line.rate, None);
+        assert!(port(&[String::from("tc qdisc add dev r1 root nonsense")], "r1").is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! Many runs of a scenario at once: every discipline with every seed, on all cores.
+//!
+//! Runs share nothing, so their results do not depend on how many there are or on how they are
+//! spread. Each is advanced in small steps, between which it reports progress and looks whether
+//! it should stop; what was stopped keeps what it has recorded, marked as incomplete.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use simnel_core::Time;
+use simnel_sim::{Results, Run, Setup};
+
+use super::capture::Pcapng;
+use super::{Scenario, ScenarioError};
+
+/// Steps in which a run is advanced.
+pub const STEPS: u64 = 200;
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Disciplines for both directions; none: the scenario's own.
+    pub qdiscs: Vec<String>,
+    /// Seeds.
+    pub seeds: Vec<u64>,
+    /// Where to write every frame of the first run.
+    pub capture: Option<PathBuf>,
+}
+
+/// Who watches the runs.
+pub struct Watch<'a> {
+    /// Set from outside: stop, and keep what there is.
+    pub stop: &'a AtomicBool,
+    /// Called for each step of each run, from any thread.
+    pub step: &'a (dyn Fn() + Sync),
+}
+
+/// One run that is done, or was stopped.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The disciplines' words, up and down.
+    pub qdisc: [String; 2],
+    /// The set-up.
+    pub setup: Setup,
+    /// What it showed.
+    pub results: Results,
+}
+
+impl Plan {
+    /// Number of runs.
+    pub fn runs(&self) -> usize {
+        self.qdiscs.len().max(1) * self.seeds.len()
+    }
+}
+
+/// Runs everything that `plan` names. The order is that of the plan: by discipline, then by seed.
+/// A run that had not begun when it was told to stop is left out.
+pub fn run(
+    scenario: &Scenario,
+    plan: &Plan,
+    watch: &Watch<'_>,
+) -> Result<Vec<Finished>, ScenarioError> {
+    let mut setups = Vec::new();
+    if plan.qdiscs.is_empty() {
+        setups.push(scenario.setup(None)?);
+    }
+    for words in &plan.qdiscs {
+        setups.push(scenario.setup(Some(words))?);
+    }
+    let jobs: Vec<(&(Setup, [String; 2]), u64)> =
+        setups.iter().flat_map(|setup| plan.seeds.iter().map(move |seed| (setup, *seed))).collect();
+    let done: Result<Vec<Option<Finished>>, ScenarioError> = jobs
+        .par_iter()
+        .enumerate()
+        .map(|(n, ((setup, qdisc), seed))| {
+            if watch.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let capture = plan.capture.as_ref().filter(|_| n == 0);
+            let results = run_one(setup, *seed, capture, watch)?;
+            Ok(Some(Finished { qdisc: qdisc.clone(), setup: setup.clone(), results }))
+        })
+        .collect();
+    Ok(done?.into_iter().flatten().collect())
+}
+
+fn run_one(
+    setup: &Setup,
+    seed: u64,
+    capture: Option<&PathBuf>,
+    watch: &Watch<'_>,
+) -> Result<Results, ScenarioError> {
+    let refused = |error: String| ScenarioError::whole(error, "a set-up that can be simulated");
+    let mut run = Run::new(setup, seed).map_err(|error| refused(error.to_string()))?;
+    if let Some(path) = capture {
+        let writer = Pcapng::create(path)
+            .map_err(|error| refused(format!("{}: {error}", path.display())))?;
+        run.capture(Box::new(writer));
+    }
+    for step in 1..=STEPS {
+        if watch.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let until = u128::from(setup.duration.0) * u128::from(step) / u128::from(STEPS);
+        run.advance(Time(until as u64));
+        (watch.step)();
+    }
+    Ok(run.results())
+}

@@ -1,0 +1,176 @@
+//! Applications: what the hosts do, one file each.
+//!
+//! An application owns one flow. It is woken at its own request and told what its connections see;
+//! everything it does goes through the network. Its random draws come from its own stream, so that
+//! one more flow changes no other flow's behaviour.
+//!
+//! To add one: a file here, its parameters in `setup::Kind`, three arms below.
+
+use simnel_core::random::Random;
+use simnel_core::{Span, Time};
+
+use crate::distribution::Distribution;
+use crate::network::{Network, Notice, Opening, Watch};
+use crate::setup::{Kind, Traffic};
+
+mod bulk;
+mod bursts;
+pub mod dash;
+mod datagrams;
+mod messages;
+mod ping;
+pub mod web;
+
+/// What every application is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    /// How its connections are made.
+    pub opening: Opening,
+    /// When it stops; `Time::MAX`: never.
+    pub stop: Time,
+    /// When the measured window begins.
+    pub window: Time,
+    /// Propagation from its client to its server, and back.
+    pub base: (Span, Span),
+    /// Its own random numbers.
+    pub random: Random,
+}
+
+/// What came of a flow's application, as far as it is not bytes and packets.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Nothing beyond the flow's own record.
+    Transfer,
+    /// Datagrams one way.
+    Datagrams {
+        /// Sent since the window began.
+        sent: u64,
+        /// Of those, received.
+        received: u64,
+        /// Time on the way beyond propagation.
+        added_delay: Distribution,
+        /// Difference of one packet's delay from its predecessor's.
+        variation: Distribution,
+    },
+    /// Round trips.
+    Ping {
+        /// Requests sent since the window began.
+        sent: u64,
+        /// Of those, answered.
+        received: u64,
+        /// Round-trip time beyond propagation.
+        added_rtt: Distribution,
+        /// The request's part of it.
+        added_there: Distribution,
+        /// The answer's part.
+        added_back: Distribution,
+        /// Propagation both ways.
+        base_rtt: Span,
+    },
+    /// HTTP.
+    Web {
+        /// Connections opened.
+        connections: u64,
+        /// Pages loaded.
+        pages: u64,
+        /// Time from a page's first request to its last byte.
+        load_time: Distribution,
+    },
+    /// Video.
+    Dash(dash::Playback),
+    /// Messages over TCP.
+    Messages {
+        /// Written since the window began.
+        sent: u64,
+        /// Of those, received whole.
+        received: u64,
+        /// From being written to being received.
+        latency: Distribution,
+    },
+    /// Repeated transfers.
+    Bursts {
+        /// Transfers completed.
+        completed: u64,
+        /// From the first byte written to the last received.
+        completion: Distribution,
+    },
+}
+
+/// A running application.
+#[derive(Clone, Debug)]
+pub(crate) enum App {
+    Bulk(bulk::Bulk),
+    Datagrams(Box<datagrams::Datagrams>),
+    Ping(Box<ping::Ping>),
+    Web(Box<web::Web>),
+    Dash(Box<dash::Dash>),
+    Messages(Box<messages::Messages>),
+    Bursts(Box<bursts::Bursts>),
+}
+
+impl App {
+    /// The application of one flow of `traffic`; its first timer starts it.
+    pub fn new(traffic: &Traffic, mut context: Context) -> App {
+        context.opening.watched = match traffic.kind {
+            Kind::Bulk { size: None } if traffic.stop.is_none() => Watch::Nothing,
+            Kind::Bulk { .. } => Watch::Ends,
+            _ => Watch::Everything,
+        };
+        match &traffic.kind {
+            Kind::Bulk { size } => App::Bulk(bulk::Bulk::new(*size, context)),
+            Kind::Datagrams { size, interval } => {
+                App::Datagrams(Box::new(datagrams::Datagrams::new(*size, *interval, context)))
+            }
+            Kind::Ping { size, interval, icmp } => {
+                App::Ping(Box::new(ping::Ping::new(*size, *interval, *icmp, context)))
+            }
+            Kind::Web(params) => App::Web(Box::new(web::Web::new(params, context))),
+            Kind::Dash(params) => App::Dash(Box::new(dash::Dash::new(params, context))),
+            Kind::Messages { size, interval } => {
+                App::Messages(Box::new(messages::Messages::new(*size, *interval, context)))
+            }
+            Kind::Bursts { size, pause } => {
+                App::Bursts(Box::new(bursts::Bursts::new(*size, *pause, context)))
+            }
+        }
+    }
+
+    /// The time that it asked for has come.
+    pub fn on_timer(&mut self, network: &mut Network, now: Time) {
+        match self {
+            App::Bulk(app) => app.on_timer(network, now),
+            App::Datagrams(app) => app.on_timer(network, now),
+            App::Ping(app) => app.on_timer(network, now),
+            App::Web(app) => app.on_timer(network, now),
+            App::Dash(app) => app.on_timer(network, now),
+            App::Messages(app) => app.on_timer(network, now),
+            App::Bursts(app) => app.on_timer(network, now),
+        }
+    }
+
+    /// One of its connections has news.
+    pub fn on_notice(&mut self, notice: Notice, network: &mut Network, now: Time) {
+        match self {
+            App::Bulk(app) => app.on_notice(notice, network, now),
+            App::Datagrams(app) => app.on_notice(notice, network, now),
+            App::Ping(app) => app.on_notice(notice, network, now),
+            App::Web(app) => app.on_notice(notice, network, now),
+            App::Dash(app) => app.on_notice(notice, network, now),
+            App::Messages(app) => app.on_notice(notice, network, now),
+            App::Bursts(app) => app.on_notice(notice, network, now),
+        }
+    }
+
+    /// What came of it, at the end of the run.
+    pub fn outcome(self, now: Time) -> Outcome {
+        match self {
+            App::Bulk(_) => Outcome::Transfer,
+            App::Datagrams(app) => app.outcome(),
+            App::Ping(app) => app.outcome(),
+            App::Web(app) => app.outcome(),
+            App::Dash(app) => Outcome::Dash(app.playback(now)),
+            App::Messages(app) => app.outcome(),
+            App::Bursts(app) => app.outcome(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Round-trip probes: a request at every interval, answered at once with the same size and DSCP.
+
+use simnel_core::{Span, Time};
+
+use super::{Context, Outcome};
+use crate::distribution::Distribution;
+use crate::network::{Connection, Network, Notice, Side};
+use crate::pool::Datagram;
+
+/// A probe.
+#[derive(Clone, Debug)]
+pub(crate) struct Ping {
+    context: Context,
+    size: u32,
+    interval: Span,
+    icmp: bool,
+    connection: Option<Connection>,
+    sequence: u32,
+    sent: u64,
+    received: u64,
+    added_rtt: Distribution,
+    added_there: Distribution,
+    added_back: Distribution,
+}
+
+impl Ping {
+    pub fn new(size: u32, interval: Span, icmp: bool, context: Context) -> Ping {
+        Ping {
+            context,
+            size,
+            interval,
+            icmp,
+            connection: None,
+            sequence: 0,
+            sent: 0,
+            received: 0,
+            added_rtt: Distribution::default(),
+            added_there: Distribution::default(),
+            added_back: Distribution::default(),
+        }
+    }
+
+    pub fn on_timer(&mut self, network: &mut Network, now: Time) {
+        if now >= self.context.stop {
+            return;
+        }
+        let (opening, icmp) = (&self.context.opening, self.icmp);
+        let connection =
+            *self.connection.get_or_insert_with(|| network.open_datagrams(opening, icmp));
+        let request =
+            Datagram { sequence: self.sequence, sent: now, answered: Time::ZERO, size: self.size };
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sent += u64::from(now >= self.context.window);
+        network.wake(opening.app, now + self.interval);
+        network.send_datagram(connection, Side::Client, request, now);
+    }
+
+    pub fn on_notice(&mut self, notice: Notice, network: &mut Network, now: Time) {
+        match notice {
+            Notice::Datagram(connection, Side::Server, request) => {
+                let answer = Datagram { answered: now, ..request };
+                network.send_datagram(connection, Side::Server, answer, now);
+            }
+            Notice::Datagram(_, Side::Client, answer) if answer.sent >= self.context.window => {
+                let (there, back) = self.context.base;
+                self.received += 1;
+                self.added_rtt.record(now.since(answer.sent).saturating_sub(there + back));
+                self.added_there.record(answer.answered.since(answer.sent).saturating_sub(there));
+                self.added_back.record(now.since(answer.answered).saturating_sub(back));
+            }
+            _ => {}
+        }
+    }
+
+    pub fn outcome(self) -> Outcome {
+        let (there, back) = self.context.base;
+        Outcome::Ping {
+            sent: self.sent,
+            received: self.received,
+            added_rtt: self.added_rtt,
+            added_there: self.added_there,
+            added_back: self.added_back,
+            base_rtt: there + back,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Real bytes for captures: Ethernet, IPv4, TCP, UDP and ICMP headers with right checksums.
+//!
+//! Packets have no payload bytes in the simulator; in a capture they are zeros. Who wants one
+//! implements [`Capture`] and is given every frame that leaves a line, in order of time.
+
+use simnel_core::Time;
+
+use crate::pool::{Payload, Tag};
+use crate::setup::Direction;
+
+/// Takes frames.
+pub trait Capture: Send {
+    /// `frame` left the line of `direction` at `now`.
+    fn frame(&mut self, direction: Direction, now: Time, frame: &[u8]);
+}
+
+/// What does not change in the headers of a socket's packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Headers {
+    pub source: [u8; 4],
+    pub destination: [u8; 4],
+    pub ports: (u16, u16),
+    pub protocol: u8,
+    /// True for the side that is asked.
+    pub answers: bool,
+}
+
+/// Protocol numbers (IANA).
+pub(crate) mod protocol {
+    pub const ICMP: u8 = 1;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+}
+
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+const UDP: usize = 8;
+const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+const DO_NOT_FRAGMENT: u8 = 0x40;
+
+/// Writes the frame of `packet` into `out`.
+pub(crate) fn write_frame(
+    (tag, payload): (&Tag, &Payload),
+    headers: &Headers,
+    (isn, peer_isn): (u32, u32),
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    out.resize(tag.len as usize, 0);
+    // Locally administered addresses made of the IPv4 ones.
+    out[0..2].copy_from_slice(&[2, 0]);
+    out[2..6].copy_from_slice(&headers.destination);
+    out[6..8].copy_from_slice(&[2, 0]);
+    out[8..12].copy_from_slice(&headers.source);
+    out[12..14].copy_from_slice(&ETHERTYPE_IPV4);
+    let ip = &mut out[ETHERNET..];
+    let total = ip.len() as u16;
+    ip[0] = 0x45;
+    ip[1] = tag.tos;
+    ip[2..4].copy_from_slice(&total.to_be_bytes());
+    ip[6] = DO_NOT_FRAGMENT;
+    ip[8] = 64;
+    ip[9] = headers.protocol;
+    ip[12..16].copy_from_slice(&headers.source);
+    ip[16..20].copy_from_slice(&headers.destination);
+    let sum = checksum(0, &ip[..IPV4]);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+
+    let body = &mut ip[IPV4..];
+    let pseudo = pseudo_header(headers, body.len());
+    let (at, start) = match payload {
+        Payload::Tcp(segment) => {
+            segment.write_header(headers.ports, (isn, peer_isn), body);
+            (16, pseudo)
+        }
+        Payload::Datagram(datagram) if headers.protocol == protocol::ICMP => {
+            body[0] = if headers.answers { 0 } else { 8 };
+            body[4..6].copy_from_slice(&headers.ports.0.max(headers.ports.1).to_be_bytes());
+            body[6..8].copy_from_slice(&(datagram.sequence as u16).to_be_bytes());
+            (2, 0)
+        }
+        Payload::Datagram(datagram) => {
+            let length = (datagram.size as usize + UDP) as u16;
+            body[0..2].copy_from_slice(&headers.ports.0.to_be_bytes());
+            body[2..4].copy_from_slice(&headers.ports.1.to_be_bytes());
+            body[4..6].copy_from_slice(&length.to_be_bytes());
+            (6, pseudo)
+        }
+    };
+    let sum = checksum(start, body);
+    // UDP sends a checksum of zero as its complement (RFC 768).
+    let sum = if sum == 0 && at == 6 { u16::MAX } else { sum };
+    body[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The sum over the pseudo header of TCP and UDP (RFC 9293, section 3.1).
+fn pseudo_header(headers: &Headers, length: usize) -> u32 {
+    let word = |bytes: &[u8]| u32::from(u16::from_be_bytes([bytes[0], bytes[1]]));
+    word(&headers.source)
+        + word(&headers.source[2..])
+        + word(&headers.destination)
+        + word(&headers.destination[2..])
+        + u32::from(headers.protocol)
+        + length as u32
+}
+
+/// The Internet checksum (RFC 1071) on top of `start`.
+fn checksum(start: u32, bytes: &[u8]) -> u16 {
+    let mut sum = start;
+    for pair in bytes.chunks(2) {
+        let word = u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
+        sum += u32::from(word);
+        // Folding at once keeps 32 bits from overflowing, whatever the length.
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(((sum & 0xffff) + (sum >> 16)) as u16)
+}

@@ -1,0 +1,119 @@
+//! What is recorded of one flow: its payload over time, its window, what TCP counted.
+
+use simnel_core::{Span, Time};
+use simnel_tcp::Stats;
+
+use crate::setup::Direction;
+
+/// A sample of a sender's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowSample {
+    /// Congestion window in segments.
+    pub cwnd: u32,
+    /// Smoothed round-trip time.
+    pub srtt: Span,
+}
+
+/// TCP's counters, summed over a flow's connections and both their ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpTotals {
+    /// Segments with payload sent, repetitions included.
+    pub data_segments: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Tail loss probes.
+    pub probes: u64,
+    /// Window reductions.
+    pub reductions: u64,
+    /// Reductions that were taken back.
+    pub undos: u64,
+    /// Segments that were acknowledgements and nothing else.
+    pub acks: u64,
+    /// Segments with payload received.
+    pub data_segments_received: u64,
+    /// Segments received with CE.
+    pub ce_received: u64,
+}
+
+impl TcpTotals {
+    /// Adds an endpoint's counters.
+    pub(crate) fn add(&mut self, stats: &Stats) {
+        self.data_segments += stats.data_segments_sent;
+        self.retransmits += stats.retransmits;
+        self.timeouts += stats.timeouts;
+        self.probes += stats.probes;
+        self.reductions += stats.reductions;
+        self.undos += stats.undos;
+        self.acks += stats.acks_sent;
+        self.data_segments_received += stats.data_segments_received;
+        self.ce_received += stats.ce_received;
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &TcpTotals) -> TcpTotals {
+        TcpTotals {
+            data_segments: self.data_segments - earlier.data_segments,
+            retransmits: self.retransmits - earlier.retransmits,
+            timeouts: self.timeouts - earlier.timeouts,
+            probes: self.probes - earlier.probes,
+            reductions: self.reductions - earlier.reductions,
+            undos: self.undos - earlier.undos,
+            acks: self.acks - earlier.acks,
+            data_segments_received: self.data_segments_received - earlier.data_segments_received,
+            ce_received: self.ce_received - earlier.ce_received,
+        }
+    }
+}
+
+/// One flow's record while the run lasts.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowRecord {
+    /// Its traffic.
+    pub group: u32,
+    /// Its number within the traffic.
+    pub index: u32,
+    /// The way of its payload.
+    pub direction: Direction,
+    /// Whether windows are sampled.
+    pub windows_wanted: bool,
+    /// Payload delivered, by direction.
+    pub delivered: [u64; 2],
+    /// Payload delivered in the flow's direction, interval by interval.
+    pub series: Vec<u64>,
+    sampled: u64,
+    /// Samples of the sender, interval by interval.
+    pub windows: Vec<WindowSample>,
+    /// Counters of connections that are over.
+    pub closed: TcpTotals,
+    /// When its first packet left.
+    pub started: Time,
+    /// When a transfer of limited size was complete.
+    pub finished: Option<Time>,
+}
+
+impl FlowRecord {
+    pub fn new(group: u32, index: u32, direction: Direction, started: Time) -> FlowRecord {
+        FlowRecord {
+            group,
+            index,
+            direction,
+            windows_wanted: false,
+            delivered: [0; 2],
+            series: Vec::new(),
+            sampled: 0,
+            windows: Vec::new(),
+            closed: TcpTotals::default(),
+            started,
+            finished: None,
+        }
+    }
+
+    /// An interval is over.
+    pub fn sample(&mut self) {
+        let delivered = self.delivered[self.direction as usize];
+        self.series.push(delivered - self.sampled);
+        self.sampled = delivered;
+    }
+}

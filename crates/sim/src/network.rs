@@ -1,0 +1,587 @@
+//! The network: sockets, ways, the bottleneck, and what moves between them.
+//!
+//! A *connection* is a pair of sockets, numbers 2c and 2c + 1, so that the other end of socket s is
+//! s ^ 1, and a `Socket` knows everything about its packets that does not change: hashes, the
+//! pipe to the bottleneck, the line, the pipe behind it. TCP sockets have an endpoint; datagram
+//! sockets belong to an application. `connections` opens and closes them.
+//!
+//! Endpoints' timers are armed lazily: an event stands for the earliest time at which the endpoint
+//! may want to be called; if it wants a later time by then, it is armed again. So moving a timer
+//! back, as every acknowledgement does, costs nothing.
+//!
+//! Deliveries without delay wait in `arrived` until the event that caused them is done with: no
+//! call chain goes through two endpoints.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::packet::Flags;
+use simnel_core::random::Random;
+use simnel_core::{Packet, Span, Time};
+use simnel_tcp::Endpoint;
+
+use crate::capture::{write_frame, Capture, Headers};
+use crate::event::{Events, Target};
+use crate::flow::{FlowRecord, TcpTotals, WindowSample};
+use crate::line::{Line, Served};
+use crate::pipe::Pipe;
+use crate::pool::{Datagram, Payload, Pool, Tag};
+use crate::setup::{Access, Direction, Host, Loss};
+
+mod connections;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
+/// Bytes of an IPv4 header.
+const IPV4: u32 = 20;
+/// Bytes of a UDP or ICMP echo header.
+const UDP: u32 = 8;
+/// No pipe: the packet is there at once.
+const NO_PIPE: u32 = u32::MAX;
+/// First port of connections' clients.
+const EPHEMERAL: u16 = 32_768;
+/// Random streams below this number belong to other components.
+const FIRST_PIPE_STREAM: u64 = 1 << 32;
+
+/// A connection, or a pair of datagram sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Connection(pub u32);
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The one that opens it.
+    Client = 0,
+    /// The one that is asked.
+    Server = 1,
+}
+
+impl Connection {
+    #[inline(always)]
+    pub fn socket(self, side: Side) -> u32 {
+        self.0 * 2 + side as u32
+    }
+}
+
+/// Something that an application wants to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Notice {
+    /// A TCP endpoint has news.
+    Tcp(Connection, Side, simnel_tcp::Events),
+    /// A datagram has arrived.
+    Datagram(Connection, Side, Datagram),
+}
+
+/// What an application wants to know of its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    Nothing,
+    /// That one has opened, closed or failed.
+    Ends,
+    /// Also that data has come.
+    Everything,
+}
+
+/// How a connection is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// The application that it belongs to.
+    pub app: u32,
+    /// The flow on whose account it goes.
+    pub flow: u32,
+    /// The traffic that the flow belongs to.
+    pub group: u32,
+    /// Host that opens it, and host that is asked.
+    pub hosts: (usize, usize),
+    /// The way from the first to the second.
+    pub direction: Direction,
+    /// Differentiated services code point.
+    pub dscp: u8,
+    /// Settings of both ends.
+    pub tcp: simnel_tcp::Config,
+    /// What the application wants to know.
+    pub watched: Watch,
+}
+
+/// One end of a connection, as far as it is needed for every packet: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Socket {
+    /// When its endpoint's event fires; `Time::MAX` if none is planned.
+    armed: Time,
+    /// Keyed hashes of what it sends: five-tuple, hosts.
+    hash: u64,
+    hosts: (u32, u32),
+    flow: u32,
+    group: u32,
+    to_bottleneck: u32,
+    from_bottleneck: u32,
+    generation: u16,
+    /// TOS octet without ECN.
+    tos: u8,
+    direction: u8,
+    flags: Flags,
+    watch: Watch,
+}
+
+const _: () = assert!(size_of::<Socket>() == 64);
+
+impl Socket {
+    /// A socket that belongs to nobody yet.
+    const UNUSED: Socket = Socket {
+        armed: Time::MAX,
+        hash: 0,
+        hosts: (0, 0),
+        flow: 0,
+        group: 0,
+        to_bottleneck: NO_PIPE,
+        from_bottleneck: NO_PIPE,
+        generation: 0,
+        tos: 0,
+        direction: 0,
+        flags: Flags(0),
+        watch: Watch::Nothing,
+    };
+}
+
+/// What both sockets of a connection share.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    app: u32,
+    flow: u32,
+    open: bool,
+    /// Payload bytes already on the flow's account, received by client and server.
+    accounted: [u64; 2],
+    /// The ways of what client and server receive.
+    directions: [Direction; 2],
+}
+
+impl Shared {
+    const CLOSED: Shared =
+        Shared { app: 0, flow: 0, open: false, accounted: [0; 2], directions: Direction::BOTH };
+}
+
+/// A host's pipes.
+#[derive(Clone, Copy, Debug)]
+struct Attachment {
+    egress: u32,
+    ingress: u32,
+    next_port: u16,
+}
+
+/// Everything but the applications.
+pub(crate) struct Network {
+    pub events: Events,
+    pub pool: Pool,
+    pub lines: [Line; 2],
+    pub flows: Vec<FlowRecord>,
+    pub notices: VecDeque<(u32, Notice)>,
+    pub capture: Option<Box<dyn Capture>>,
+    pipes: Vec<Pipe>,
+    hosts: Vec<Host>,
+    attachments: Vec<Attachment>,
+    endpoints: Vec<Option<Endpoint>>,
+    sockets: Vec<Socket>,
+    headers: Vec<Headers>,
+    shared: Vec<Shared>,
+    free: Vec<u32>,
+    arrived: VecDeque<u32>,
+    hasher: FlowHasher,
+    loss: [Loss; 2],
+    loss_random: [Random; 2],
+    loss_count: [u32; 2],
+    /// A buffer that is used again.
+    frame: Vec<u8>,
+}
+
+impl Network {
+    /// A network without connections.
+    pub fn new(
+        lines: [Line; 2],
+        losses: [Loss; 2],
+        jitter: [Span; 2],
+        hosts: &[Host],
+        seed: u64,
+    ) -> Network {
+        let mut key = Random::derive(seed, 1);
+        let mut network = Network {
+            events: Events::default(),
+            pool: Pool::default(),
+            lines,
+            flows: Vec::new(),
+            notices: VecDeque::new(),
+            capture: None,
+            pipes: Vec::new(),
+            hosts: hosts.to_vec(),
+            attachments: Vec::new(),
+            endpoints: Vec::new(),
+            sockets: Vec::new(),
+            headers: Vec::new(),
+            shared: Vec::new(),
+            free: Vec::new(),
+            arrived: VecDeque::new(),
+            hasher: FlowHasher::new(HashKey::new(key.u64(), key.u64()), 128),
+            loss: losses,
+            loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
+            loss_count: [0; 2],
+            frame: Vec::new(),
+        };
+        // Hosts at one distance share their pipes: by delay, jitter and end.
+        let mut shared = BTreeMap::new();
+        for host in hosts {
+            let away = [jitter[Direction::Up as usize], jitter[Direction::Down as usize]];
+            let jitter = away[usize::from(host.home)];
+            let egress = network.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
+            let ingress = network.pipe(&mut shared, host.ingress, jitter, false, seed);
+            network.attachments.push(Attachment { egress, ingress, next_port: EPHEMERAL });
+        }
+        network
+    }
+
+    /// The pipe of an access: its own if it has a rate, otherwise one for all of its delay.
+    fn pipe(
+        &mut self,
+        shared: &mut BTreeMap<(Span, Span, bool), u32>,
+        access: Access,
+        jitter: Span,
+        to_bottleneck: bool,
+        seed: u64,
+    ) -> u32 {
+        let key = (access.delay, jitter, to_bottleneck);
+        let alone = access.rate.is_some();
+        if !alone {
+            if access.delay == Span::ZERO && jitter == Span::ZERO {
+                return NO_PIPE;
+            }
+            if let Some(pipe) = shared.get(&key) {
+                return *pipe;
+            }
+        }
+        let index = self.pipes.len() as u32;
+        let random = Random::derive(seed, FIRST_PIPE_STREAM + u64::from(index));
+        let rate = access.rate.unwrap_or_default();
+        self.pipes.push(Pipe::new((access.delay, jitter), rate, to_bottleneck, random));
+        if !alone {
+            shared.insert(key, index);
+        }
+        index
+    }
+
+    /// Sends a datagram.
+    pub fn send_datagram(
+        &mut self,
+        connection: Connection,
+        side: Side,
+        datagram: Datagram,
+        now: Time,
+    ) {
+        let len = ETHERNET + IPV4 + UDP + datagram.size;
+        self.send(connection.socket(side), Payload::Datagram(datagram), len, 0, now);
+    }
+
+    /// Wakes an application.
+    pub fn wake(&mut self, app: u32, at: Time) {
+        self.events.push(at, Target::App(app));
+    }
+
+    /// A pipe's head has arrived.
+    #[inline]
+    pub fn on_pipe(&mut self, pipe: u32, now: Time) {
+        let to_bottleneck = self.pipes[pipe as usize].to_bottleneck;
+        while let Some(handle) = self.pipes[pipe as usize].pop(now) {
+            if to_bottleneck {
+                self.enter_bottleneck(handle, now);
+            } else {
+                self.deliver(handle, now);
+            }
+        }
+        if let Some(at) = self.pipes[pipe as usize].next_event() {
+            self.events.push(at, Target::Pipe(pipe));
+        }
+    }
+
+    /// A line may send.
+    #[inline]
+    pub fn on_line(&mut self, line: u32, now: Time) {
+        if self.lines[line as usize].is_due(now) {
+            self.serve(line as usize, now);
+        }
+    }
+
+    /// An endpoint's timer may be due.
+    #[inline]
+    pub fn on_endpoint(&mut self, socket: u32, now: Time) {
+        let armed = &mut self.sockets[socket as usize].armed;
+        if *armed != now {
+            return;
+        }
+        *armed = Time::MAX;
+        let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+        match endpoint.next_timer() {
+            Some(at) if at <= now => {
+                endpoint.on_timer(now);
+                self.attend(socket, now);
+                self.notify(socket);
+            }
+            _ => self.arm(socket, now),
+        }
+    }
+
+    /// A line's rate changes.
+    pub fn on_rate(&mut self, line: u32, now: Time) {
+        self.lines[line as usize].step(now);
+        self.serve(line as usize, now);
+        if let Some(at) = self.lines[line as usize].next_step() {
+            self.events.push(at, Target::Rate(line));
+        }
+    }
+
+    /// Hands over what arrived without delay.
+    #[inline]
+    pub fn drain(&mut self, now: Time) {
+        while let Some(handle) = self.arrived.pop_front() {
+            self.deliver(handle, now);
+        }
+    }
+
+    /// Puts all payload that was delivered so far on the flows' accounts.
+    pub fn account_all(&mut self) {
+        for connection in 0..self.shared.len() as u32 {
+            self.account(Connection(connection));
+        }
+    }
+
+    /// TCP's counters of every flow so far.
+    pub fn tcp_totals(&self) -> Vec<TcpTotals> {
+        let mut totals: Vec<TcpTotals> = self.flows.iter().map(|flow| flow.closed).collect();
+        for (index, shared) in self.shared.iter().enumerate().filter(|(_, shared)| shared.open) {
+            for endpoint in self.endpoints[2 * index..2 * index + 2].iter().flatten() {
+                totals[shared.flow as usize].add(&endpoint.stats());
+            }
+        }
+        totals
+    }
+
+    /// The interval is over: samples every flow and line.
+    pub fn sample(&mut self) {
+        self.account_all();
+        for (index, shared) in self.shared.iter().enumerate().filter(|(_, shared)| shared.open) {
+            let flow = &mut self.flows[shared.flow as usize];
+            if !flow.windows_wanted || flow.windows.len() > flow.series.len() {
+                continue;
+            }
+            let sender = usize::from(shared.directions[0] == flow.direction);
+            if let Some(endpoint) = &self.endpoints[2 * index + sender] {
+                let stats = endpoint.stats();
+                flow.windows.resize(flow.series.len(), WindowSample::default());
+                flow.windows.push(WindowSample { cwnd: stats.cwnd, srtt: stats.srtt });
+            }
+        }
+        self.flows.iter_mut().for_each(FlowRecord::sample);
+        self.lines.iter_mut().for_each(|line| line.record.sample());
+    }
+
+    /// Packets in pipes, disciplines and on wires.
+    pub fn under_way(&self) -> usize {
+        let pipes: usize = self.pipes.iter().map(Pipe::len).sum();
+        let lines: usize = self
+            .lines
+            .iter()
+            .map(|line| line.qdisc.backlog().packets as usize + line.on_the_wire())
+            .sum();
+        pipes + lines + self.arrived.len()
+    }
+
+    fn account(&mut self, connection: Connection) {
+        let shared = &mut self.shared[connection.0 as usize];
+        if !shared.open {
+            return;
+        }
+        for side in [Side::Client, Side::Server] {
+            let Some(endpoint) = &self.endpoints[connection.socket(side) as usize] else {
+                continue;
+            };
+            let received = endpoint.received();
+            let flow = &mut self.flows[shared.flow as usize];
+            let direction = shared.directions[side as usize] as usize;
+            flow.delivered[direction] += received - shared.accounted[side as usize];
+            shared.accounted[side as usize] = received;
+        }
+    }
+
+    /// After anything was done to an endpoint: sends what it wants to send, tells its application,
+    /// and arms its timer.
+    #[inline]
+    fn attend(&mut self, socket: u32, now: Time) {
+        while let Some(segment) =
+            self.endpoints[socket as usize].as_mut().and_then(|e| e.poll_transmit(now))
+        {
+            let len = ETHERNET + IPV4 + segment.wire_len();
+            let ecn = segment.ecn as u8;
+            self.send(socket, Payload::Tcp(segment), len, ecn, now);
+        }
+        self.arm(socket, now);
+    }
+
+    #[inline]
+    fn arm(&mut self, socket: u32, now: Time) {
+        let Some(endpoint) = &self.endpoints[socket as usize] else { return };
+        if let Some(at) = endpoint.next_timer() {
+            let armed = &mut self.sockets[socket as usize].armed;
+            if at < *armed {
+                *armed = at.max(now);
+                self.events.push(*armed, Target::Endpoint(socket));
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, socket: u32, payload: Payload, len: u32, ecn: u8, now: Time) {
+        let from = &self.sockets[socket as usize];
+        let pipe = from.to_bottleneck;
+        let tag = Tag {
+            hash: from.hash,
+            hosts: from.hosts,
+            socket,
+            flow: from.flow,
+            group: from.group,
+            len,
+            from_bottleneck: from.from_bottleneck,
+            generation: from.generation,
+            tos: from.tos | ecn,
+            direction: from.direction,
+            flags: from.flags,
+        };
+        let handle = self.pool.insert(tag, payload);
+        if pipe == NO_PIPE {
+            self.enter_bottleneck(handle, now);
+        } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
+            self.events.push(at, Target::Pipe(pipe));
+        }
+    }
+
+    #[inline]
+    fn enter_bottleneck(&mut self, handle: u32, now: Time) {
+        let tag = self.pool.tag(handle);
+        let line = usize::from(tag.direction & 1);
+        let mut packet = Packet::new(u64::from(handle), tag.len);
+        packet.flow = tag.hash;
+        (packet.src_host, packet.dst_host) = tag.hosts;
+        packet.tos = tag.tos;
+        packet.flags = tag.flags;
+        if self.loss[line] != Loss::None && self.is_lost(handle, line) {
+            self.pool.lost(handle);
+            return;
+        }
+        self.lines[line].enqueue(packet, now, &mut self.pool);
+        if !self.lines[line].is_busy(now) {
+            self.serve(line, now);
+        }
+    }
+
+    fn is_lost(&mut self, handle: u32, line: usize) -> bool {
+        match self.loss[line] {
+            Loss::None => false,
+            Loss::Random(probability) => self.loss_random[line].u32() < probability,
+            Loss::Every(n) => {
+                if !matches!(self.pool.payload(handle), Payload::Tcp(s) if s.len > 0) {
+                    return false;
+                }
+                self.loss_count[line] += 1;
+                let lost = self.loss_count[line] >= n;
+                if lost {
+                    self.loss_count[line] = 0;
+                }
+                lost
+            }
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, line: usize, now: Time) {
+        loop {
+            match self.lines[line].serve(now, &mut self.pool) {
+                Served::Through(handle) => self.forward(handle, now),
+                Served::Plan(at) => return self.events.push(at, Target::Line(line as u32)),
+                Served::Idle => return,
+            }
+        }
+    }
+
+    /// A packet has left its line.
+    #[inline]
+    fn forward(&mut self, handle: u32, now: Time) {
+        if self.capture.is_some() {
+            self.capture(handle, now);
+        }
+        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
+        if pipe == NO_PIPE {
+            self.arrived.push_back(handle);
+        } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
+            self.events.push(at, Target::Pipe(pipe));
+        }
+    }
+
+    #[cold]
+    fn capture(&mut self, handle: u32, now: Time) {
+        let tag = self.pool.tag(handle);
+        let isn = |socket: u32| self.sockets[socket as usize].hash as u32;
+        let headers = &self.headers[tag.socket as usize];
+        let isns = (isn(tag.socket), isn(tag.socket ^ 1));
+        write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
+        let direction = Direction::BOTH[usize::from(tag.direction & 1)];
+        if let Some(capture) = &mut self.capture {
+            capture.frame(direction, now, &self.frame);
+        }
+    }
+
+    /// A packet has arrived at its host.
+    #[inline]
+    fn deliver(&mut self, handle: u32, now: Time) {
+        let tag = self.pool.tag(handle);
+        let (socket, generation) = (tag.socket ^ 1, tag.generation);
+        self.pool.mix(now.0 ^ u64::from(handle));
+        if generation != self.sockets[socket as usize].generation {
+            self.pool.late(handle);
+            return;
+        }
+        match self.pool.arrive(handle) {
+            Payload::Tcp(segment) => {
+                if let Some(endpoint) = &mut self.endpoints[socket as usize] {
+                    endpoint.on_segment(segment, now);
+                }
+                self.pool.delivered(handle);
+                self.attend(socket, now);
+                self.notify(socket);
+            }
+            Payload::Datagram(datagram) => {
+                let datagram = *datagram;
+                self.pool.delivered(handle);
+                let connection = Connection(socket / 2);
+                let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
+                let app = self.shared[connection.0 as usize].app;
+                self.notices.push_back((app, Notice::Datagram(connection, side, datagram)));
+            }
+        }
+    }
+
+    /// Tells a watching application what its endpoint has seen.
+    #[inline]
+    fn notify(&mut self, socket: u32) {
+        let watch = self.sockets[socket as usize].watch;
+        if watch == Watch::Nothing {
+            return;
+        }
+        let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+        let mut events = endpoint.take_events();
+        events.acked = false;
+        if watch == Watch::Ends {
+            events.data = false;
+        }
+        if events != simnel_tcp::Events::default() {
+            let side = if socket & 1 == 0 { Side::Client } else { Side::Server };
+            let app = self.shared[(socket / 2) as usize].app;
+            self.notices.push_back((app, Notice::Tcp(Connection(socket / 2), side, events)));
+        }
+    }
+}

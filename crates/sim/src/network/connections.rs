@@ -1,0 +1,166 @@
+//! Connections come and go: ports, hashes, ways and endpoints of new ones; numbers used again.
+//!
+//! A number is used again only with another generation, so that what is still under way for an old
+//! connection never reaches a new one.
+
+use simnel_core::flow::{Addresses, FlowHash};
+use simnel_core::packet::Flags;
+use simnel_core::Time;
+use simnel_tcp::{Endpoint, State};
+
+use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
+use crate::capture::{protocol, Headers};
+
+/// The port that is asked.
+const SERVER_PORT: u16 = 443;
+
+impl Network {
+    /// Opens a TCP connection: the client's SYN leaves now.
+    pub fn open(&mut self, opening: &Opening, now: Time) -> Connection {
+        let connection = self.pair(opening, protocol::TCP);
+        let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
+        let mut config = opening.tcp;
+        for socket in [client, server] {
+            config.seed = self.sockets[socket as usize].hash;
+            self.endpoints[socket as usize] = Some(Endpoint::new(&config));
+        }
+        if let Some(endpoint) = &mut self.endpoints[server as usize] {
+            endpoint.listen();
+        }
+        if let Some(endpoint) = &mut self.endpoints[client as usize] {
+            endpoint.connect(now);
+        }
+        self.attend(client, now);
+        connection
+    }
+
+    /// Opens a pair of sockets for datagrams.
+    pub fn open_datagrams(&mut self, opening: &Opening, icmp: bool) -> Connection {
+        self.pair(opening, if icmp { protocol::ICMP } else { protocol::UDP })
+    }
+
+    /// Ports, ways and a place for a new pair of sockets.
+    fn pair(&mut self, opening: &Opening, protocol: u8) -> Connection {
+        let connection = Connection(self.free.pop().unwrap_or_else(|| {
+            let index = self.shared.len() as u32;
+            self.shared.push(Shared::CLOSED);
+            for _ in [Side::Client, Side::Server] {
+                self.sockets.push(Socket::UNUSED);
+                self.headers.push(Headers::default());
+                self.endpoints.push(None);
+            }
+            index
+        }));
+        let (client, server) = opening.hosts;
+        let port = &mut self.attachments[client].next_port;
+        let client_port = *port;
+        *port = port.checked_add(1).unwrap_or(EPHEMERAL);
+        self.shared[connection.0 as usize] = Shared {
+            app: opening.app,
+            flow: opening.flow,
+            open: true,
+            accounted: [0; 2],
+            directions: [opening.direction.reverse(), opening.direction],
+        };
+        let there = (client, server, (client_port, SERVER_PORT), opening.direction);
+        let back = (server, client, (SERVER_PORT, client_port), opening.direction.reverse());
+        for (side, way) in [(Side::Client, there), (Side::Server, back)] {
+            let (from, to, ports, direction) = way;
+            let headers = Headers {
+                source: self.hosts[from].address,
+                destination: self.hosts[to].address,
+                ports,
+                protocol,
+                answers: side == Side::Server,
+            };
+            let socket = connection.socket(side) as usize;
+            let (hash, flags) = self.identify(&headers);
+            self.headers[socket] = headers;
+            self.sockets[socket] = Socket {
+                armed: Time::MAX,
+                hash: hash.flow,
+                hosts: (hash.src_host, hash.dst_host),
+                flow: opening.flow,
+                group: opening.group,
+                to_bottleneck: self.attachments[from].egress,
+                from_bottleneck: self.attachments[to].ingress,
+                generation: self.sockets[socket].generation,
+                tos: opening.dscp << 2,
+                direction: direction as u8,
+                flags,
+                watch: opening.watched,
+            };
+        }
+        connection
+    }
+
+    /// What a classifier would find in a socket's packets.
+    fn identify(&self, headers: &Headers) -> (FlowHash, Flags) {
+        let mut ports = [0; 4];
+        if headers.protocol != protocol::ICMP {
+            ports[..2].copy_from_slice(&headers.ports.0.to_be_bytes());
+            ports[2..].copy_from_slice(&headers.ports.1.to_be_bytes());
+        }
+        let addresses = Addresses::V4(headers.source, headers.destination);
+        let hash = self.hasher.hash(&addresses, headers.protocol, ports);
+        let mut flags = Flags::IPV4;
+        if headers.protocol == protocol::TCP {
+            flags.set(Flags::TCP);
+        }
+        (hash, flags)
+    }
+
+    /// Lets the application write, close or ask: whatever `act` does to the endpoint of `side`
+    /// takes effect at once. Nothing happens if the connection is over.
+    pub fn with_endpoint<T>(
+        &mut self,
+        connection: Connection,
+        side: Side,
+        now: Time,
+        act: impl FnOnce(&mut Endpoint) -> T,
+    ) -> Option<T> {
+        let socket = connection.socket(side);
+        let result = act(self.endpoints[socket as usize].as_mut()?);
+        self.attend(socket, now);
+        Some(result)
+    }
+
+    /// Payload bytes that `side` has received in order.
+    pub fn received(&self, connection: Connection, side: Side) -> u64 {
+        let endpoint = &self.endpoints[connection.socket(side) as usize];
+        endpoint.as_ref().map_or(0, Endpoint::received)
+    }
+
+    /// Forgets a connection; what is still under way counts as late. Its sockets may be used again.
+    pub fn release(&mut self, connection: Connection) {
+        let index = connection.0 as usize;
+        if !self.shared[index].open {
+            return;
+        }
+        self.account(connection);
+        self.shared[index].open = false;
+        let flow = self.shared[index].flow as usize;
+        for side in [Side::Client, Side::Server] {
+            let socket = connection.socket(side) as usize;
+            if let Some(endpoint) = self.endpoints[socket].take() {
+                self.flows[flow].closed.add(&endpoint.stats());
+            }
+            let generation = self.sockets[socket].generation.wrapping_add(1);
+            self.sockets[socket] = Socket { generation, ..Socket::UNUSED };
+        }
+        self.free.push(connection.0);
+    }
+
+    /// Releases a connection both of whose ends are done.
+    pub fn release_if_over(&mut self, connection: Connection) -> bool {
+        let over = [Side::Client, Side::Server].iter().all(|side| {
+            let endpoint = &self.endpoints[connection.socket(*side) as usize];
+            let state = endpoint.as_ref().map_or(State::Closed, Endpoint::state);
+            matches!(state, State::Finished | State::Closed)
+        });
+        if over {
+            self.release(connection);
+        }
+        over
+    }
+}

@@ -1,0 +1,124 @@
+//! Pipes: a way with a constant delay, and optionally a rate in front of it.
+//!
+//! All packets take equally long, so they leave in the order in which they came: a ring holds what
+//! is under way and only its head has an event. Hosts at the same distance share a pipe; an access
+//! link with a rate is a pipe of its own, in which a packet first waits for those before it
+//! (netem's
+//! `rate`: serialisation behind the previous packet, then the delay). Jitter lengthens the way of
+//! single packets, never beyond order: nobody arrives before an earlier packet.
+//!
+//! Invariant: due times in the ring never decrease.
+
+use std::collections::VecDeque;
+
+use simnel_core::random::Random;
+use simnel_core::rate::{Arithmetic, ByteTime};
+use simnel_core::{Rate, Span, Time};
+
+/// A way from one place to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe {
+    delay: Span,
+    /// Longest additional delay.
+    jitter: Span,
+    byte_time: ByteTime,
+    /// When the sender of an access link has sent everything, and the fraction beyond.
+    free: Time,
+    remainder: u64,
+    last_due: Time,
+    random: Random,
+    /// True at the end that leads to the bottleneck of the route.
+    pub to_bottleneck: bool,
+    ring: VecDeque<(Time, u32)>,
+}
+
+impl Pipe {
+    /// An empty pipe; a zero rate stands for none.
+    pub fn new(
+        (delay, jitter): (Span, Span),
+        rate: Rate,
+        to_bottleneck: bool,
+        random: Random,
+    ) -> Pipe {
+        Pipe {
+            delay,
+            jitter,
+            byte_time: ByteTime::new(rate, Arithmetic::Exact),
+            free: Time::ZERO,
+            remainder: 0,
+            last_due: Time::ZERO,
+            random,
+            to_bottleneck,
+            ring: VecDeque::new(),
+        }
+    }
+
+    /// Takes `handle`, a frame of `len` bytes, in at `now`. Returns the time for which the caller
+    /// must plan an event, if the pipe was empty.
+    #[inline]
+    pub fn push(&mut self, handle: u32, len: u32, now: Time) -> Option<Time> {
+        self.free = self.free.max(now) + self.byte_time.charge(len, &mut self.remainder);
+        let mut due = self.free + self.delay;
+        if self.jitter != Span::ZERO {
+            // 128 bits: a jitter of seconds in nanoseconds times 64 random bits.
+            let part = u128::from(self.random.u64()) * u128::from(self.jitter.0 + 1);
+            due += Span((part >> 64) as u64);
+        }
+        self.last_due = self.last_due.max(due);
+        self.ring.push_back((self.last_due, handle));
+        (self.ring.len() == 1).then_some(self.last_due)
+    }
+
+    /// The next packet that has arrived by `now`.
+    #[inline]
+    pub fn pop(&mut self, now: Time) -> Option<u32> {
+        let (due, handle) = *self.ring.front()?;
+        if due > now {
+            return None;
+        }
+        self.ring.pop_front();
+        Some(handle)
+    }
+
+    /// When the head arrives.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        self.ring.front().map(|(due, _)| *due)
+    }
+
+    /// Packets under way.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_makes_packets_wait_for_each_other() {
+        let delay = (Span::from_millis(25), Span::ZERO);
+        let mut pipe = Pipe::new(delay, Rate::from_bits(8_000_000), true, Random::new(1));
+        // 1000 bytes at 1 byte/µs: 1 ms each.
+        assert_eq!(pipe.push(1, 1000, Time::ZERO), Some(Time(26_000_000)));
+        assert_eq!(pipe.push(2, 1000, Time::ZERO), None);
+        assert_eq!(pipe.pop(Time(26_000_000)), Some(1));
+        assert_eq!((pipe.pop(Time(26_999_999)), pipe.next_event()), (None, Some(Time(27_000_000))));
+    }
+
+    #[test]
+    fn jitter_keeps_order_and_stays_in_range() {
+        let mut pipe = Pipe::new((Span(1000), Span(500)), Rate::default(), false, Random::new(9));
+        let (mut last, mut spread) = (Time::ZERO, [false; 2]);
+        for at in (0..1_000_000).step_by(400) {
+            pipe.push(0, 1514, Time(at));
+            let due = pipe.next_event().expect("a packet");
+            assert!(due >= last && due >= Time(at + 1000) && due <= Time(at + 1500));
+            spread[usize::from(due > Time(at + 1250))] = true;
+            last = due;
+            assert_eq!(pipe.pop(due), Some(0));
+        }
+        assert_eq!(spread, [true; 2]);
+    }
+}

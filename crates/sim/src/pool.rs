@@ -1,0 +1,249 @@
+//! The packets that are somewhere in the network, by handle.
+//!
+//! A slab: a packet is a slot from when it is sent until it arrives or is lost; disciplines and
+//! pipes hold its index. A slot is two cache lines: what is looked at on the way, and what it
+//! carries. As the owner of the packets, the pool also counts what disciplines drop and mark, flow by
+//! flow, and folds everything that happens into the trace hash.
+//!
+//! Invariant: slots in use = packets sent - packets delivered - packets lost.
+
+use simnel_core::packet::{Ecn, Flags};
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::wire::tcp::AckView;
+use simnel_core::{Packet, Time};
+use simnel_tcp::Segment;
+
+/// The ECN field within the TOS octet.
+const ECN_MASK: u8 = 3;
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A datagram of an application.
+    Datagram(Datagram),
+}
+
+/// What an application wrote into a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    /// Number within its stream.
+    pub sequence: u32,
+    /// When the first datagram of the exchange left.
+    pub sent: Time,
+    /// When the answer left; zero in a request.
+    pub answered: Time,
+    /// UDP or ICMP payload in bytes.
+    pub size: u32,
+}
+
+/// What lines and pipes need to know of a packet: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Tag {
+    /// Keyed hash of the five-tuple.
+    pub hash: u64,
+    /// Keyed hashes of the hosts.
+    pub hosts: (u32, u32),
+    /// The socket that sent it.
+    pub socket: u32,
+    /// The flow on whose account it goes.
+    pub flow: u32,
+    /// The traffic that the flow belongs to.
+    pub group: u32,
+    /// Bytes of the Ethernet frame.
+    pub len: u32,
+    /// The pipe behind the bottleneck.
+    pub from_bottleneck: u32,
+    /// Which of the connections that have used the socket it belongs to.
+    pub generation: u16,
+    /// TOS octet, as the discipline left it.
+    pub tos: u8,
+    /// Which way it goes: index of the line.
+    pub direction: u8,
+    /// The descriptor's flags.
+    pub flags: Flags,
+}
+
+const _: () = assert!(size_of::<Tag>() == 64);
+
+/// A packet in the network: a cache line for the way, and one for what it carries.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    tag: Tag,
+    payload: Payload,
+}
+
+const _: () = assert!(size_of::<InFlight>() == 128);
+
+/// What happened to one flow's packets in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// Packets dropped by the discipline, by reason.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Packets marked by the discipline.
+    pub marked: u64,
+    /// Packets that the line lost.
+    pub lost: u64,
+    /// Packets that came for a connection that was over.
+    pub late: u64,
+}
+
+impl Fates {
+    /// What happened since `earlier`.
+    pub fn since(&self, earlier: &Fates) -> Fates {
+        let mut fates = Fates {
+            dropped: self.dropped,
+            marked: self.marked - earlier.marked,
+            lost: self.lost - earlier.lost,
+            late: self.late - earlier.late,
+        };
+        for (count, before) in fates.dropped.iter_mut().zip(earlier.dropped) {
+            *count -= before;
+        }
+        fates
+    }
+
+    /// Drops by the discipline except filtered acknowledgements.
+    pub fn signals(&self) -> u64 {
+        self.dropped.iter().sum::<u64>() - self.dropped[DropReason::AckFilter as usize]
+    }
+}
+
+/// All packets that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    slots: Vec<InFlight>,
+    free: Vec<u32>,
+    /// What happened to each flow's packets, by direction.
+    pub accounts: Vec<[Fates; 2]>,
+    hash: u64,
+    /// Packets that disciplines have let through.
+    pub passed: u64,
+    pub sent: u64,
+    pub delivered: u64,
+    /// Packets that disciplines have dropped, by direction.
+    pub dropped: [u64; 2],
+    pub lost: u64,
+}
+
+impl Pool {
+    /// Puts a packet into the network.
+    #[inline]
+    pub fn insert(&mut self, tag: Tag, payload: Payload) -> u32 {
+        self.sent += 1;
+        match self.free.pop() {
+            Some(handle) => {
+                self.slots[handle as usize] = InFlight { tag, payload };
+                handle
+            }
+            None => {
+                self.slots.push(InFlight { tag, payload });
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    /// What lines and pipes need of a packet.
+    #[inline]
+    pub fn tag(&self, handle: u32) -> &Tag {
+        &self.slots[handle as usize].tag
+    }
+
+    /// What a packet carries.
+    #[inline]
+    pub fn payload(&self, handle: u32) -> &Payload {
+        &self.slots[handle as usize].payload
+    }
+
+    /// What a packet carries, as it arrives: with the mark that it was given on its way.
+    #[inline]
+    pub fn arrive(&mut self, handle: u32) -> &Payload {
+        let InFlight { tag, payload } = &mut self.slots[handle as usize];
+        if let Payload::Tcp(segment) = payload {
+            if tag.tos & ECN_MASK == Ecn::Ce as u8 {
+                segment.ecn = Ecn::Ce;
+            }
+        }
+        payload
+    }
+
+    /// The packet has arrived; its slot is free once the caller is done with it.
+    #[inline]
+    pub fn delivered(&mut self, handle: u32) {
+        self.delivered += 1;
+        self.free.push(handle);
+    }
+
+    /// The packet got lost on the line.
+    pub fn lost(&mut self, handle: u32) {
+        self.lost += 1;
+        self.fates_mut(handle).lost += 1;
+        self.mix(u64::from(handle) | 1 << 40);
+        self.free.push(handle);
+    }
+
+    /// The packet came for a connection that was over.
+    pub fn late(&mut self, handle: u32) {
+        self.fates_mut(handle).late += 1;
+        self.delivered(handle);
+    }
+
+    /// A discipline gave `packet` for sending at `now`. Returns the traffic that it belongs to.
+    #[inline]
+    pub fn taken(&mut self, packet: &Packet, now: Time) -> u32 {
+        self.passed += 1;
+        let handle = packet.handle as u32;
+        let tag = &mut self.slots[handle as usize].tag;
+        tag.tos = packet.tos;
+        let (group, socket) = (tag.group, tag.socket);
+        if packet.flags.has(Flags::MARKED) {
+            self.fates_mut(handle).marked += 1;
+        }
+        self.mix(now.0);
+        self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
+        group
+    }
+
+    /// Packets in the network.
+    pub fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// A hash of all that disciplines and lines did, in order and with times.
+    pub fn hash(&self) -> u64 {
+        self.hash ^ self.hash >> 32
+    }
+
+    /// Folds a number into the hash: a multiplication by an odd number and a rotation (as FxHash).
+    #[inline]
+    pub fn mix(&mut self, value: u64) {
+        self.hash = (self.hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    #[inline]
+    fn fates_mut(&mut self, handle: u32) -> &mut Fates {
+        let tag = &self.slots[handle as usize].tag;
+        let (flow, direction) = (tag.flow as usize, usize::from(tag.direction & 1));
+        &mut self.accounts[flow][direction]
+    }
+}
+
+impl PacketOwner for Pool {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        let handle = packet.handle as u32;
+        self.fates_mut(handle).dropped[reason as usize] += 1;
+        let direction = self.tag(handle).direction & 1;
+        self.dropped[usize::from(direction)] += 1;
+        self.mix(u64::from(handle) | (reason as u64 + 2) << 40);
+        self.free.push(handle);
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        match self.payload(packet.handle as u32) {
+            Payload::Tcp(segment) => Some(segment.ack_view()),
+            Payload::Datagram(_) => None,
+        }
+    }
+}

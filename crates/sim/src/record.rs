@@ -1,0 +1,93 @@
+//! What a line records while packets pass: few counters and one histogram a kind of traffic.
+
+use simnel_core::tc::stats::Snapshot;
+use simnel_core::{Packet, Rate, Time};
+
+use crate::distribution::Distribution;
+
+/// A line's counters since the beginning of the measured window.
+#[derive(Clone, Debug)]
+pub(crate) struct LineRecord {
+    /// Time in the discipline, by traffic.
+    pub sojourn: Vec<Distribution>,
+    /// Packets and bytes given to the line.
+    pub packets: u64,
+    pub bytes: u64,
+    /// The longest queue in packets.
+    pub longest: u32,
+    /// Packets that came and left, from the beginning.
+    arrivals: u64,
+    departures: u64,
+    /// What the line could have carried, in byte-nanoseconds, up to `counted_to`.
+    capacity: u128,
+    counted_to: Time,
+    /// Bytes given to the line, interval by interval.
+    pub series: Vec<u64>,
+    series_bytes: u64,
+    /// The discipline's counters at the beginning of the window.
+    pub at_start: Option<Snapshot>,
+}
+
+impl LineRecord {
+    pub fn new(groups: usize, intervals: usize) -> LineRecord {
+        LineRecord {
+            sojourn: vec![Distribution::default(); groups],
+            packets: 0,
+            bytes: 0,
+            longest: 0,
+            arrivals: 0,
+            departures: 0,
+            capacity: 0,
+            counted_to: Time::ZERO,
+            series: Vec::with_capacity(intervals),
+            series_bytes: 0,
+            at_start: None,
+        }
+    }
+
+    /// A packet was handed to the discipline, which has dropped so many from the beginning.
+    #[inline]
+    pub fn arrived(&mut self, dropped: u64) {
+        self.arrivals += 1;
+        let queued = self.arrivals - self.departures - dropped;
+        self.longest = self.longest.max(queued as u32);
+    }
+
+    /// A packet of traffic `group` left the discipline.
+    #[inline]
+    pub fn taken(&mut self, packet: &Packet, group: u32, now: Time) {
+        self.packets += 1;
+        self.departures += 1;
+        self.bytes += u64::from(packet.len);
+        if let Some(sojourn) = self.sojourn.get_mut(group as usize) {
+            sojourn.record(now.since(packet.enqueued));
+        }
+    }
+
+    /// The line had `rate` until now.
+    pub fn rate_changed(&mut self, rate: Option<Rate>, now: Time) {
+        let span = now.since(self.counted_to).0;
+        self.capacity += u128::from(rate.unwrap_or_default().bytes()) * u128::from(span);
+        self.counted_to = now;
+    }
+
+    /// Bytes that the line could have carried in the window; zero if it has no rate.
+    pub fn capacity_bytes(&self) -> u64 {
+        (self.capacity / 1_000_000_000) as u64
+    }
+
+    /// An interval is over.
+    pub fn sample(&mut self) {
+        self.series.push(self.bytes.wrapping_sub(self.series_bytes));
+        self.series_bytes = self.bytes;
+    }
+
+    /// The measured window begins: forgets what was before, except the time series.
+    pub fn start_window(&mut self, now: Time, snapshot: Snapshot) {
+        self.sojourn.iter_mut().for_each(Distribution::clear);
+        self.series_bytes = self.series_bytes.wrapping_sub(self.bytes);
+        (self.packets, self.bytes, self.longest, self.capacity) = (0, 0, 0, 0);
+        self.counted_to = now;
+        self.at_start = Some(snapshot);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a run has shown: plain data, whole numbers, nothing that depends on the machine.
+
+use simnel_core::tc::stats::Snapshot;
+use simnel_core::{Span, Time};
+
+use crate::apps::Outcome;
+use crate::distribution::Distribution;
+use crate::flow::{TcpTotals, WindowSample};
+use crate::pool::Fates;
+use crate::run::Run;
+use crate::setup::Direction;
+
+/// Everything that was recorded.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The run's seed.
+    pub seed: u64,
+    /// How far the run came.
+    pub simulated: Span,
+    /// False if it was stopped before its end.
+    pub complete: bool,
+    /// The measured window: results count from the first to the second.
+    pub window: (Time, Time),
+    /// Length of the intervals of all time series, which start at zero.
+    pub interval: Span,
+    /// Both lines: up, down.
+    pub lines: [LineResult; 2],
+    /// Names of the traffic, by group.
+    pub groups: Vec<String>,
+    /// All flows, in the order of the set-up.
+    pub flows: Vec<FlowResult>,
+    /// Packets that went through both disciplines, from the beginning.
+    pub bottleneck_packets: u64,
+    /// Events that were processed.
+    pub events: u64,
+    /// Hash of everything that happened to every packet, in order and with times.
+    pub hash: u64,
+    /// Packets sent by hosts, delivered, lost or dropped, and still under way at the end.
+    pub conservation: Conservation,
+}
+
+/// Where all packets went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conservation {
+    /// Sent by hosts.
+    pub sent: u64,
+    /// Arrived at hosts.
+    pub delivered: u64,
+    /// Lost on lines.
+    pub lost: u64,
+    /// Dropped by disciplines.
+    pub dropped: u64,
+    /// In pipes, disciplines and on wires.
+    pub under_way: u64,
+    /// Slots of the packet pool in use: the same number, counted by its owner.
+    pub in_pool: u64,
+}
+
+impl Conservation {
+    /// True if no packet was created or forgotten.
+    pub fn holds(&self) -> bool {
+        self.sent == self.delivered + self.lost + self.dropped + self.under_way
+            && self.under_way == self.in_pool
+    }
+}
+
+/// What a line has carried.
+#[derive(Clone, Debug)]
+pub struct LineResult {
+    /// Which one.
+    pub direction: Direction,
+    /// Packets that left the discipline in the window.
+    pub packets: u64,
+    /// Bytes of those (Ethernet frames).
+    pub bytes: u64,
+    /// Bytes that the line's rate allows in the window; zero if it has none.
+    pub capacity_bytes: u64,
+    /// Longest queue in the window, in packets.
+    pub longest_queue: u32,
+    /// Time in the discipline, by group.
+    pub sojourn: Vec<Distribution>,
+    /// Bytes by interval, from the start of the run.
+    pub series: Vec<u64>,
+    /// The discipline's counters when the window began.
+    pub at_start: Option<Snapshot>,
+    /// The discipline's counters at the end.
+    pub at_end: Snapshot,
+}
+
+impl LineResult {
+    /// Sojourn of all groups together.
+    pub fn all_sojourn(&self) -> Distribution {
+        let mut all = Distribution::default();
+        self.sojourn.iter().for_each(|sojourn| all.merge(sojourn));
+        all
+    }
+}
+
+/// What one flow has got.
+#[derive(Clone, Debug)]
+pub struct FlowResult {
+    /// Its traffic, index of [`Results::groups`].
+    pub group: u32,
+    /// Its number within the traffic.
+    pub index: u32,
+    /// The way of its payload.
+    pub direction: Direction,
+    /// When it started.
+    pub started: Time,
+    /// When a transfer of limited size was complete.
+    pub finished: Option<Time>,
+    /// Payload bytes delivered in the window, up and down.
+    pub delivered: [u64; 2],
+    /// Payload bytes delivered in its direction by interval, from the start of the run.
+    pub series: Vec<u64>,
+    /// The sender's window by interval; empty unless asked for.
+    pub windows: Vec<WindowSample>,
+    /// What happened to its packets in the window, up and down.
+    pub fates: [Fates; 2],
+    /// What TCP counted in the window.
+    pub tcp: TcpTotals,
+    /// What its application saw.
+    pub outcome: Outcome,
+}
+
+impl FlowResult {
+    /// Payload bytes delivered in the flow's direction in the window.
+    pub fn goodput_bytes(&self) -> u64 {
+        self.delivered[self.direction as usize]
+    }
+}
+
+impl Results {
+    pub(crate) fn new(run: Run) -> Results {
+        let (window, end) = run.setup.window();
+        let now = run.now;
+        let totals = run.network.tcp_totals();
+        let under_way = run.network.under_way() as u64;
+        let pool = &run.network.pool;
+        let dropped = |fates: &Fates| fates.dropped.iter().sum::<u64>();
+        let conservation = Conservation {
+            sent: pool.sent,
+            delivered: pool.delivered,
+            lost: pool.lost,
+            dropped: pool.accounts.iter().flatten().map(dropped).sum(),
+            under_way,
+            in_pool: pool.in_use() as u64,
+        };
+        let (bottleneck_packets, hash) = (pool.passed, pool.hash());
+        let accounts = pool.accounts.clone();
+        let baseline = run.baseline;
+        let mut flows = Vec::with_capacity(run.network.flows.len());
+        for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {
+            let (mut delivered, mut fates, mut tcp) = (record.delivered, accounts[n], totals[n]);
+            if let Some(baseline) = &baseline {
+                for direction in 0..2 {
+                    delivered[direction] -= baseline.delivered[n][direction];
+                    let before = &baseline.accounts[n][direction];
+                    fates[direction] = fates[direction].since(before);
+                }
+                tcp = tcp.since(&baseline.tcp[n]);
+            }
+            flows.push(FlowResult {
+                group: record.group,
+                index: record.index,
+                direction: record.direction,
+                started: record.started,
+                finished: record.finished,
+                delivered,
+                series: record.series,
+                windows: record.windows,
+                fates,
+                tcp,
+                outcome: app.outcome(now),
+            });
+        }
+        let [up, down] = run.network.lines;
+        let lines = [(Direction::Up, up), (Direction::Down, down)].map(|(direction, mut line)| {
+            line.record.rate_changed(line.rate(), now);
+            LineResult {
+                direction,
+                packets: line.record.packets,
+                bytes: line.record.bytes,
+                capacity_bytes: line.record.capacity_bytes(),
+                longest_queue: line.record.longest,
+                sojourn: line.record.sojourn,
+                series: line.record.series,
+                at_start: line.record.at_start,
+                at_end: line.qdisc.snapshot(),
+            }
+        });
+        Results {
+            seed: run.seed,
+            simulated: now.since(Time::ZERO),
+            complete: now >= end,
+            window: (window.min(now), now),
+            interval: run.setup.recording.interval,
+            lines,
+            groups: run.setup.traffic.iter().map(|traffic| traffic.name.clone()).collect(),
+            flows,
+            bottleneck_packets,
+            events: run.events,
+            hash,
+            conservation,
+        }
+    }
+}

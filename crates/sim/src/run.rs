@@ -1,0 +1,242 @@
+//! A run: a set-up and a seed, carried through in simulated time.
+//!
+//! `Setup -> Run -> Results`. A run may be advanced in pieces, so that whoever drives it can show
+//! progress or stop; the pieces do not change the result. One thread, no clock, no global state:
+//! run as many at once as there are cores.
+
+use simnel_core::qdisc::{self, Device};
+use simnel_core::random::Random;
+use simnel_core::{Span, Time};
+
+use crate::apps::{App, Context};
+use crate::capture::Capture;
+use crate::draw::between;
+use crate::event::Target;
+use crate::flow::{FlowRecord, TcpTotals};
+use crate::line::{Line, Medium};
+use crate::network::{Network, Opening, Watch};
+use crate::pool::Fates;
+use crate::record::LineRecord;
+use crate::results::Results;
+use crate::setup::{Direction, Kind, LineSetup, Setup, SetupError, Shaper, Traffic};
+
+/// Random streams of applications start here; lines have the numbers before.
+const FIRST_APP_STREAM: u64 = 1 << 16;
+/// Longest chain of things that happen in one nanosecond, per flow. Beyond it time stands still.
+const MAX_STANDSTILL: u64 = 100_000_000;
+
+/// A simulation under way.
+pub struct Run {
+    pub(crate) network: Network,
+    pub(crate) apps: Vec<App>,
+    pub(crate) setup: Setup,
+    pub(crate) seed: u64,
+    pub(crate) now: Time,
+    pub(crate) events: u64,
+    /// Everything as it was when the measured window began.
+    pub(crate) baseline: Option<Baseline>,
+    next_sample: Time,
+}
+
+/// Counters at the beginning of the window.
+pub(crate) struct Baseline {
+    pub accounts: Vec<[Fates; 2]>,
+    pub delivered: Vec<[u64; 2]>,
+    pub tcp: Vec<TcpTotals>,
+}
+
+impl Run {
+    /// A run at time zero.
+    pub fn new(setup: &Setup, seed: u64) -> Result<Run, SetupError> {
+        setup.check()?;
+        let groups = setup.traffic.len();
+        let intervals = (setup.duration.0 / setup.recording.interval.0) as usize + 1;
+        let line = |direction| line(setup, direction, seed, groups, intervals);
+        let lines = [line(Direction::Up)?, line(Direction::Down)?];
+        let losses = [setup.lines[0].loss, setup.lines[1].loss];
+        let jitter = [setup.lines[0].jitter, setup.lines[1].jitter];
+        let mut run = Run {
+            network: Network::new(lines, losses, jitter, &setup.hosts, seed),
+            apps: Vec::new(),
+            setup: setup.clone(),
+            seed,
+            now: Time::ZERO,
+            events: 0,
+            baseline: None,
+            next_sample: Time::ZERO,
+        };
+        for (group, traffic) in setup.traffic.iter().enumerate() {
+            for index in 0..traffic.count {
+                run.add_flow(group as u32, traffic, index);
+            }
+        }
+        for line in 0..2 {
+            if let Some(at) = run.network.lines[line].next_step() {
+                run.network.events.push(at, Target::Rate(line as u32));
+            }
+        }
+        run.network.events.push(Time::ZERO, Target::Sample);
+        Ok(run)
+    }
+
+    /// Gives every frame that leaves a line to `capture`.
+    pub fn capture(&mut self, capture: Box<dyn Capture>) {
+        self.network.capture = Some(capture);
+    }
+
+    /// Simulated time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// True when the whole duration is simulated.
+    pub fn is_over(&self) -> bool {
+        self.now >= Time::ZERO + self.setup.duration
+    }
+
+    /// True if every transfer of limited size is complete.
+    pub fn all_finished(&self) -> bool {
+        self.network.flows.iter().all(|flow| {
+            let kind = &self.setup.traffic[flow.group as usize].kind;
+            flow.finished.is_some() || !matches!(kind, Kind::Bulk { size: Some(_) })
+        })
+    }
+
+    /// Goes on until `until`, or the end of the duration if that comes first.
+    pub fn advance(&mut self, until: Time) {
+        let until = until.min(Time::ZERO + self.setup.duration);
+        while let Some((now, target)) = self.network.events.pop(until) {
+            self.now = now;
+            self.events += 1;
+            match target {
+                Target::Pipe(pipe) => self.network.on_pipe(pipe, now),
+                Target::Line(line) => self.network.on_line(line, now),
+                Target::Endpoint(socket) => self.network.on_endpoint(socket, now),
+                Target::App(app) => self.apps[app as usize].on_timer(&mut self.network, now),
+                Target::Rate(line) => self.network.on_rate(line, now),
+                Target::Sample => self.on_sample(now),
+            }
+            self.settle(now);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Simulates what is left.
+    pub fn finish(mut self) -> Results {
+        self.advance(Time::MAX);
+        self.results()
+    }
+
+    /// What has been recorded until now. Complete if the run is over.
+    pub fn results(mut self) -> Results {
+        self.network.account_all();
+        Results::new(self)
+    }
+
+    /// Deliveries without delay and news for applications, until there are none.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        self.network.drain(now);
+        let mut rounds = 0u64;
+        while let Some((app, notice)) = self.network.notices.pop_front() {
+            self.apps[app as usize].on_notice(notice, &mut self.network, now);
+            self.network.drain(now);
+            rounds += 1;
+            debug_assert!(rounds < MAX_STANDSTILL, "time stands still at {now:?}");
+        }
+    }
+
+    fn on_sample(&mut self, now: Time) {
+        let (window, end) = self.setup.window();
+        if now > Time::ZERO && now == self.next_sample {
+            self.network.sample();
+        }
+        if now >= window && self.baseline.is_none() {
+            self.start_window(now);
+        }
+        if now >= self.next_sample {
+            self.next_sample = now + self.setup.recording.interval;
+        }
+        let next =
+            if self.baseline.is_none() { self.next_sample.min(window) } else { self.next_sample };
+        if next <= end {
+            self.network.events.push(next, Target::Sample);
+        }
+    }
+
+    fn start_window(&mut self, now: Time) {
+        self.network.account_all();
+        let network = &mut self.network;
+        self.baseline = Some(Baseline {
+            accounts: network.pool.accounts.clone(),
+            delivered: network.flows.iter().map(|flow| flow.delivered).collect(),
+            tcp: network.tcp_totals(),
+        });
+        for line in &mut network.lines {
+            let snapshot = line.qdisc.snapshot();
+            line.record.start_window(now, snapshot);
+        }
+    }
+
+    fn add_flow(&mut self, group: u32, traffic: &Traffic, index: u32) {
+        let flow = self.network.flows.len() as u32;
+        let mut random = Random::derive(self.seed, FIRST_APP_STREAM + u64::from(flow));
+        let late = Span(between(&mut random, (0, traffic.stagger.0)));
+        let start = Time::ZERO + traffic.start + late;
+        let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
+        // Who opens the connection: the sender, except where a client asks for what it gets.
+        let asks = matches!(traffic.kind, Kind::Web(_) | Kind::Dash(_));
+        let opens = if asks { traffic.direction.reverse() } else { traffic.direction };
+        let hosts = match opens {
+            Direction::Up => (home, internet),
+            Direction::Down => (internet, home),
+        };
+        let (client, server) = (&self.setup.hosts[hosts.0], &self.setup.hosts[hosts.1]);
+        let context = Context {
+            opening: Opening {
+                app: flow,
+                flow,
+                group,
+                hosts,
+                direction: opens,
+                dscp: traffic.dscp,
+                tcp: traffic.tcp,
+                watched: Watch::Nothing,
+            },
+            stop: traffic.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
+            window: self.setup.window().0,
+            base: (
+                client.egress.delay + server.ingress.delay,
+                server.egress.delay + client.ingress.delay,
+            ),
+            random,
+        };
+        let mut record = FlowRecord::new(group, index, traffic.direction, start);
+        record.windows_wanted = self.setup.recording.windows;
+        self.network.flows.push(record);
+        self.network.pool.accounts.push([Fates::default(); 2]);
+        self.apps.push(App::new(traffic, context));
+        self.network.wake(flow, start);
+    }
+}
+
+fn line(
+    setup: &Setup,
+    direction: Direction,
+    seed: u64,
+    groups: usize,
+    intervals: usize,
+) -> Result<Line, SetupError> {
+    let LineSetup { qdisc: config, rate, shaper, framing, steps, device, .. } =
+        &setup.lines[direction as usize];
+    let device = Device { seed: Random::derive(seed, 16 + direction as u64).u64(), ..*device };
+    let qdisc = qdisc::build(config, &device)
+        .map_err(|error| SetupError::Discipline { direction, reason: error.to_string() })?;
+    let medium = match shaper {
+        Shaper::Wire => Medium::Wire,
+        Shaper::Bucket(burst) => Medium::Bucket(*burst),
+        Shaper::Trace(trace) => Medium::Trace(trace.clone()),
+    };
+    let record = LineRecord::new(groups, intervals);
+    Ok(Line::new(direction as usize, qdisc, medium, *rate, *framing, steps.clone(), record))
+}

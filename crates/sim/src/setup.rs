@@ -1,0 +1,380 @@
+//! What is to be simulated: lines, hosts, traffic. Plain data, checked once.
+//!
+//! The home topology: hosts at home and on the Internet, one bottleneck with a discipline for each
+//! direction between them, a way with its own delay and rate from every host to the bottleneck and
+//! back. A [`Setup`] and a seed determine a run completely.
+
+use simnel_core::framing::Framing;
+use simnel_core::qdisc::{self, Device, Discard, Qdisc};
+use simnel_core::tc;
+use simnel_core::{Packet, Rate, Span, Time};
+
+use crate::schedule::{Step, Trace};
+
+/// A direction across the bottleneck; also the index of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From home to the Internet.
+    Up = 0,
+    /// From the Internet to home.
+    Down = 1,
+}
+
+impl Direction {
+    /// Both.
+    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+
+    /// The opposite.
+    pub const fn reverse(self) -> Direction {
+        match self {
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
+        }
+    }
+
+    /// `up` or `down`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Up => "up",
+            Direction::Down => "down",
+        }
+    }
+}
+
+/// How a line passes on what its discipline gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shaper {
+    /// One packet after the other, each taking its length divided by the rate.
+    Wire,
+    /// A token bucket of so many bytes before a fast wire, as Linux's htb and tbf.
+    Bucket(u32),
+    /// Mahimahi's delivery opportunities.
+    Trace(Trace),
+}
+
+/// Packets lost on the line, before the discipline sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each with this probability in units of 2^-32.
+    Random(u32),
+    /// Every packet with this number (counted over the line) that carries TCP payload.
+    Every(u32),
+}
+
+/// One direction of the bottleneck.
+#[derive(Clone, Debug)]
+pub struct LineSetup {
+    /// The discipline.
+    pub qdisc: tc::Config,
+    /// The rate; None for no limit. Not used with a trace.
+    pub rate: Option<Rate>,
+    /// How packets pass.
+    pub shaper: Shaper,
+    /// What a packet occupies on the line.
+    pub framing: Framing,
+    /// Changes of the rate, in order of time.
+    pub steps: Vec<Step>,
+    /// Losses.
+    pub loss: Loss,
+    /// Longest additional delay behind the bottleneck; order is kept.
+    pub jitter: Span,
+    /// The device, for the discipline's defaults; its seed is replaced by the run's.
+    pub device: Device,
+}
+
+impl LineSetup {
+    /// A wire with a rate and a discipline.
+    pub fn wire(qdisc: tc::Config, rate: Option<Rate>) -> LineSetup {
+        LineSetup {
+            qdisc,
+            rate,
+            shaper: Shaper::Wire,
+            framing: Framing::default(),
+            steps: Vec::new(),
+            loss: Loss::None,
+            jitter: Span::ZERO,
+            device: Device::default(),
+        }
+    }
+}
+
+/// One direction of a host's access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Time on the way.
+    pub delay: Span,
+    /// Rate of the host's interface; None for no limit.
+    pub rate: Option<Rate>,
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// IPv4 address.
+    pub address: [u8; 4],
+    /// True at home, false on the Internet.
+    pub home: bool,
+    /// From the host to the bottleneck.
+    pub egress: Access,
+    /// From the bottleneck to the host.
+    pub ingress: Access,
+}
+
+/// What a flow does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One TCP transfer.
+    Bulk {
+        /// Payload bytes; None: without end.
+        size: Option<u64>,
+    },
+    /// Datagrams of equal size at equal intervals: CBR, voice.
+    Datagrams {
+        /// UDP payload in bytes.
+        size: u32,
+        /// From one to the next.
+        interval: Span,
+    },
+    /// Requests that are answered at once: round-trip times.
+    Ping {
+        /// Payload in bytes.
+        size: u32,
+        /// From one to the next.
+        interval: Span,
+        /// ICMP echo instead of UDP.
+        icmp: bool,
+    },
+    /// HTTP connections that open at random, with requests, objects and thinking servers.
+    Web(crate::apps::web::Params),
+    /// Video in chunks, whose quality follows the throughput.
+    Dash(crate::apps::dash::Params),
+    /// Small messages over one TCP connection.
+    Messages {
+        /// Bytes of a message.
+        size: u32,
+        /// From one to the next.
+        interval: Span,
+    },
+    /// Transfers of equal size with idle gaps between them, over one TCP connection.
+    Bursts {
+        /// Payload bytes of a transfer.
+        size: u64,
+        /// Shortest and longest gap; drawn evenly.
+        pause: (Span, Span),
+    },
+}
+
+/// Flows of one kind.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// How reports call it.
+    pub name: String,
+    /// What each flow does.
+    pub kind: Kind,
+    /// The way of its payload (of a ping's requests).
+    pub direction: Direction,
+    /// Hosts at home and on the Internet, by index; flow number n has pair n modulo their number.
+    pub pairs: Vec<(usize, usize)>,
+    /// Number of flows.
+    pub count: u32,
+    /// DSCP of both directions.
+    pub dscp: u8,
+    /// When flows start, at the earliest.
+    pub start: Span,
+    /// Flows start so much later at most, evenly at random.
+    pub stagger: Span,
+    /// When flows stop; None: at the end.
+    pub stop: Option<Span>,
+    /// Settings of both TCP endpoints.
+    pub tcp: simnel_tcp::Config,
+}
+
+/// What is recorded beyond counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Length of the intervals of time series.
+    pub interval: Span,
+    /// Whether cwnd and SRTT are sampled for every flow.
+    pub windows: bool,
+}
+
+impl Default for Recording {
+    fn default() -> Recording {
+        Recording { interval: Span::from_secs(1), windows: false }
+    }
+}
+
+/// Everything that a run needs but its seed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Simulated time.
+    pub duration: Span,
+    /// Results count from here.
+    pub warmup: Span,
+    /// The bottleneck, up and down.
+    pub lines: [LineSetup; 2],
+    /// Hosts at home and on the Internet.
+    pub hosts: Vec<Host>,
+    /// Traffic.
+    pub traffic: Vec<Traffic>,
+    /// Time series.
+    pub recording: Recording,
+}
+
+/// A set-up that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The discipline of a direction refuses its configuration.
+    #[error("the discipline of the {} line cannot be built: {reason}", .direction.name())]
+    Discipline {
+        /// Which line.
+        direction: Direction,
+        /// Its words.
+        reason: String,
+    },
+    /// Something is beyond what a run can hold or has no meaning.
+    #[error("{what}: expected {expected}")]
+    Invalid {
+        /// What is wrong.
+        what: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+}
+
+/// Most flows in a run.
+pub const MAX_FLOWS: u64 = 1 << 20;
+/// Longest simulated time: times then stay far from the end of 64 bits.
+pub const MAX_DURATION: Span = Span::from_secs(100 * 24 * 3600);
+/// Longest delay of one way.
+pub const MAX_DELAY: Span = Span::from_secs(60);
+
+impl Setup {
+    /// Refuses what cannot be run.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let invalid = |what: String, expected| Err(SetupError::Invalid { what, expected });
+        if self.duration == Span::ZERO || self.duration > MAX_DURATION {
+            return invalid("the duration".into(), "more than nothing and at most 100 days");
+        }
+        if self.warmup >= self.duration {
+            return invalid("the warm-up".into(), "less than the duration");
+        }
+        let samples = self.duration.0 / self.recording.interval.0.max(1);
+        if self.recording.interval == Span::ZERO || samples > 10_000_000 {
+            return invalid("the interval".into(), "at most ten million intervals in a run");
+        }
+        if self.traffic.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>() > MAX_FLOWS {
+            return invalid("the number of flows".into(), "at most 1048576 in all");
+        }
+        for host in &self.hosts {
+            if host.egress.delay.max(host.ingress.delay) > MAX_DELAY {
+                return invalid(format!("the delay of {:?}", host.address), "at most 60 s");
+            }
+        }
+        for line in &self.lines {
+            if line.jitter > MAX_DELAY {
+                return invalid("the jitter".into(), "at most 60 s");
+            }
+            if matches!(line.loss, Loss::Every(0 | 1)) {
+                return invalid("the periodic loss".into(), "every second packet at most");
+            }
+            if !line.steps.windows(2).all(|pair| pair[0].at <= pair[1].at) {
+                return invalid("the steps of the rate".into(), "steps in order of time");
+            }
+        }
+        self.traffic.iter().try_for_each(|traffic| self.check_traffic(traffic))
+    }
+
+    fn check_traffic(&self, traffic: &Traffic) -> Result<(), SetupError> {
+        let invalid = |what: &str, expected| {
+            Err(SetupError::Invalid { what: format!("{what} of `{}`", traffic.name), expected })
+        };
+        if traffic.pairs.is_empty() {
+            return invalid("the hosts", "at least one pair of hosts");
+        }
+        for (home, internet) in &traffic.pairs {
+            let (Some(a), Some(b)) = (self.hosts.get(*home), self.hosts.get(*internet)) else {
+                return invalid("the hosts", "hosts of the set-up");
+            };
+            if !a.home || b.home {
+                return invalid("the hosts", "a host at home and one on the Internet");
+            }
+            let delays = [a.egress, a.ingress, b.egress, b.ingress].map(|access| access.delay.0);
+            if delays.iter().sum::<u64>() < 1_000 {
+                return invalid("the round-trip time", "at least 1 us: time must pass");
+            }
+        }
+        if traffic.dscp > 63 {
+            return invalid("the DSCP", "a number below 64");
+        }
+        if traffic.tcp.mtu < 100 || u32::from(traffic.tcp.mtu) + 14 > self.mtu() {
+            return invalid("the MTU", "at least 100, and frames of at most the device's size");
+        }
+        if traffic.start > MAX_DURATION || traffic.stagger > MAX_DURATION {
+            return invalid("the start", "at most 100 days");
+        }
+        let datagrams = |size: u32, interval: Span| {
+            if size + 28 + 14 > self.mtu() {
+                return invalid("the size", "a datagram that fits the MTU");
+            }
+            if interval < Span::from_micros(1) || interval > MAX_DURATION {
+                return invalid("the interval", "between 1 us and 100 days");
+            }
+            Ok(())
+        };
+        match &traffic.kind {
+            Kind::Bulk { size: Some(0) } => invalid("the size", "at least 1 byte"),
+            Kind::Bulk { .. } => Ok(()),
+            Kind::Datagrams { size, interval } => datagrams(*size, *interval),
+            Kind::Ping { size, interval, .. } => datagrams(*size, *interval),
+            Kind::Messages { size, interval } => {
+                if *size == 0 {
+                    return invalid("the size", "at least 1 byte");
+                }
+                datagrams(1, *interval)
+            }
+            Kind::Bursts { size, pause } => {
+                if *size == 0 || pause.0 > pause.1 || pause.1 > MAX_DURATION {
+                    return invalid("the bursts", "at least 1 byte, and a pause of MIN..MAX");
+                }
+                Ok(())
+            }
+            Kind::Web(params) => match params.check() {
+                Some(expected) => invalid("the web", expected),
+                None => Ok(()),
+            },
+            Kind::Dash(params) => match params.check() {
+                Some(expected) => invalid("the video", expected),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn mtu(&self) -> u32 {
+        self.lines.iter().map(|line| line.device.mtu).min().unwrap_or(1514)
+    }
+
+    /// Where results start.
+    pub fn window(&self) -> (Time, Time) {
+        (Time::ZERO + self.warmup, Time::ZERO + self.duration)
+    }
+}
+
+/// True if the discipline holds packets back by itself: a line in front of it should not.
+///
+/// Found by trial, so that no discipline's name matters: packets that all came at once are not
+/// given out at once.
+pub fn shapes_itself(config: &tc::Config) -> bool {
+    /// More than the buckets that shapers are usually given.
+    const TRIAL: u32 = 256;
+    let Ok(mut qdisc) = qdisc::build(config, &Device::default()) else { return false };
+    let mut forget = Discard;
+    for handle in 0..TRIAL {
+        qdisc.enqueue(Packet::new(u64::from(handle), 1514), Time::ZERO, &mut forget);
+    }
+    while qdisc.dequeue(Time::ZERO, &mut forget).is_some() {}
+    Qdisc::backlog(qdisc.as_ref()).packets > 0
+}

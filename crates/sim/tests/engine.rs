@@ -1,0 +1,156 @@
+//! Runs without TCP: exact times, conservation, sameness.
+
+use simnel_core::tc;
+use simnel_core::{Rate, Span, Time};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
+use simnel_sim::{Direction, Kind, Outcome, Results, Run, Setup, Traffic};
+
+fn setup(qdisc: &str, rate: u64, traffic: Vec<Traffic>) -> Setup {
+    let config = tc::parse(qdisc).expect("words");
+    let line = LineSetup::wire(config, Some(Rate::from_bits(rate)));
+    let half = Access { delay: Span::from_millis(25), rate: None };
+    Setup {
+        duration: Span::from_secs(10),
+        warmup: Span::from_secs(1),
+        lines: [line.clone(), line],
+        hosts: vec![
+            Host {
+                address: [10, 0, 1, 1],
+                home: true,
+                egress: Access::default(),
+                ingress: Access::default(),
+            },
+            Host { address: [10, 0, 2, 1], home: false, egress: half, ingress: half },
+        ],
+        traffic,
+        recording: Recording::default(),
+    }
+}
+
+fn traffic(kind: Kind, direction: Direction) -> Traffic {
+    Traffic {
+        name: "it".into(),
+        kind,
+        direction,
+        pairs: vec![(0, 1)],
+        count: 1,
+        dscp: 0,
+        start: Span::ZERO,
+        stagger: Span::ZERO,
+        stop: None,
+        tcp: simnel_tcp::Config::default(),
+    }
+}
+
+fn ping() -> Traffic {
+    let kind = Kind::Ping { size: 64, interval: Span::from_millis(100), icmp: false };
+    traffic(kind, Direction::Up)
+}
+
+fn cbr(size: u32, micros: u64) -> Traffic {
+    traffic(Kind::Datagrams { size, interval: Span::from_micros(micros) }, Direction::Up)
+}
+
+fn run(setup: &Setup, seed: u64) -> Results {
+    let results = Run::new(setup, seed).expect("a good set-up").finish();
+    assert!(results.conservation.holds(), "{:?}", results.conservation);
+    results
+}
+
+#[test]
+fn a_probe_on_an_idle_line_takes_its_serialisation_and_nothing_else() {
+    let results = run(&setup("pfifo", 1_000_000, vec![ping()]), 1);
+    let Outcome::Ping { received, added_rtt, base_rtt, .. } = &results.flows[0].outcome else {
+        panic!("not a ping");
+    };
+    // 106 bytes at 1 Mbit/s: 848 us each way.
+    assert_eq!(*base_rtt, Span::from_millis(50));
+    assert_eq!(
+        (added_rtt.least(), added_rtt.greatest()),
+        (Some(Span(1_696_000)), Some(Span(1_696_000)))
+    );
+    // Requests at 1.0, 1.1 ... 9.9 s; that at 10.0 s is not answered in time.
+    assert_eq!(*received, 90);
+}
+
+#[test]
+fn an_overloaded_line_carries_its_rate_exactly() {
+    // 1242 + 14 + 28 = 1284 bytes each 500 us: 20.5 Mbit/s into 10.
+    let setup = setup("pfifo limit 10", 10_000_000, vec![cbr(1242, 500)]);
+    let results = run(&setup, 1);
+    let up = &results.lines[0];
+    assert_eq!(up.capacity_bytes, 9 * 1_250_000);
+    assert!(up.bytes.abs_diff(up.capacity_bytes) < 1284);
+    // A queue of ten packets before the one being sent.
+    let wait = up.sojourn[0].greatest().expect("packets");
+    assert!(wait.0.abs_diff(10 * 1284 * 800) < 1_100_000, "{wait:?}");
+    let fates = &results.flows[0].fates[0];
+    // From 1 s to 10 s, both included, less what the line carried; the queue stays full.
+    assert_eq!(fates.signals() + up.packets, 18_001);
+}
+
+#[test]
+fn a_bucket_sends_at_once_what_it_has_saved() {
+    let mut setup = setup("pfifo limit 1000", 1_000_000, vec![ping()]);
+    setup.lines[0].shaper = Shaper::Bucket(1600);
+    setup.lines[1].shaper = Shaper::Bucket(1600);
+    let results = run(&setup, 1);
+    let Outcome::Ping { added_rtt, .. } = &results.flows[0].outcome else { panic!("not a ping") };
+    assert_eq!(added_rtt.greatest(), Some(Span::ZERO));
+
+    setup.traffic = vec![cbr(1242, 500)];
+    let results = run(&setup, 1);
+    assert!(results.lines[0].bytes.abs_diff(9 * 125_000) <= 1284);
+}
+
+#[test]
+fn losses_are_as_asked() {
+    let mut setup = setup("pfifo", 100_000_000, vec![cbr(100, 100)]);
+    setup.lines[0].loss = Loss::Random(u32::MAX / 10);
+    let results = run(&setup, 3);
+    let fates = &results.flows[0].fates[0];
+    assert!(fates.lost.abs_diff(90_000 / 10) < 300, "{fates:?}");
+}
+
+#[test]
+fn same_seed_same_run_and_pieces_change_nothing() {
+    let mut setup = setup("cake besteffort", 2_000_000, vec![ping(), cbr(1000, 3000)]);
+    setup.lines[0].jitter = Span::from_millis(5);
+    setup.lines[0].loss = Loss::Random(1 << 24);
+    let whole = run(&setup, 7);
+    let mut pieces = Run::new(&setup, 7).expect("a good set-up");
+    let mut until = 0;
+    while !pieces.is_over() {
+        until += 123_456_789;
+        pieces.advance(Time(until));
+    }
+    let pieces = pieces.results();
+    assert!(whole.complete && pieces.complete);
+    assert_eq!((whole.hash, whole.events), (pieces.hash, pieces.events));
+    assert_ne!(whole.hash, run(&setup, 8).hash);
+}
+
+#[test]
+fn a_run_that_is_stopped_says_so() {
+    let mut run = Run::new(&setup("pfifo", 1_000_000, vec![ping()]), 1).expect("a good set-up");
+    run.advance(Time(5_000_000_000));
+    let results = run.results();
+    assert!(!results.complete && results.conservation.holds());
+    assert_eq!(results.simulated, Span::from_secs(5));
+}
+
+#[test]
+fn the_rate_follows_its_steps() {
+    let mut setup = setup("pfifo limit 5", 10_000_000, vec![cbr(1242, 500)]);
+    let step = |secs: u64, rate| simnel_sim::schedule::Step {
+        at: Time(secs * 1_000_000_000),
+        rate: Rate::from_bits(rate),
+    };
+    setup.lines[0].steps = vec![step(3, 1_000_000), step(6, 0), step(8, 10_000_000)];
+    let series = run(&setup, 1).lines[0].series.clone();
+    let near = |n: usize, expected: u64| series[n].abs_diff(expected) <= 2 * 1284;
+    assert!(
+        near(2, 1_250_000) && near(4, 125_000) && near(7, 0) && near(9, 1_250_000),
+        "{series:?}"
+    );
+}

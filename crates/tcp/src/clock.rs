@@ -1,0 +1,133 @@
+//! Time in the units that TCP uses, and the ticks on which a kernel's timers fire.
+//!
+//! TCP measures in microseconds (32 bits, wrapping: nothing is in flight for half an hour) and
+//! stamps segments in milliseconds. Its timers count ticks ("jiffies") and sit in a timer wheel
+//! that trades precision for speed: a timer fires at the first tick after its time that its level
+//! of the wheel knows, so up to an eighth of its length late and never early. With RTTs of tens of
+//! milliseconds this is visible in recordings, so it is modelled; a tick of zero switches it off.
+
+use simnel_core::time::{Span, Time};
+
+/// A point in time in all the units that are in use.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    /// The driver's time.
+    pub time: Time,
+    /// Microseconds, wrapping.
+    pub us: u32,
+    /// Milliseconds, wrapping.
+    pub ms: u32,
+    /// Milliseconds.
+    pub whole_ms: u64,
+}
+
+impl Now {
+    #[inline]
+    pub(crate) fn new(time: Time) -> Now {
+        let us = time.0 / 1_000;
+        let whole_ms = us / 1_000;
+        Now { time, us: us as u32, ms: whole_ms as u32, whole_ms }
+    }
+
+    /// Microseconds since `earlier` (a wrapping stamp); zero if that is in the future.
+    #[inline]
+    pub(crate) fn since_us(&self, earlier: u32) -> u32 {
+        let passed = self.us.wrapping_sub(earlier);
+        if passed as i32 >= 0 {
+            passed
+        } else {
+            0
+        }
+    }
+
+    /// The timestamp option's value. Zero means "none" to an echo, so the count starts at one.
+    #[inline]
+    pub(crate) fn timestamp(&self) -> u32 {
+        self.ms.wrapping_add(1)
+    }
+}
+
+/// `a` is before `b` on a wrapping 32-bit scale.
+#[inline]
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// Timers in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticks {
+    /// Length of a tick in microseconds; 1 where timers are exact.
+    us: u32,
+    wheel: bool,
+}
+
+/// Each level of the wheel is this many bits coarser than the one below it.
+const LEVEL_BITS: u32 = 3;
+/// Timers shorter than this many ticks sit in the finest level.
+const FINEST: u32 = 63;
+
+impl Ticks {
+    pub(crate) fn new(tick: Span) -> Ticks {
+        let us = tick.as_micros().min(1_000_000) as u32;
+        Ticks { us: us.max(1), wheel: us > 0 }
+    }
+
+    /// Ticks that cover `us` microseconds.
+    #[inline]
+    pub(crate) fn covering(&self, us: u32) -> u32 {
+        match self.us {
+            // The usual tick, for which the compiler knows a multiplication.
+            1_000 => us.div_ceil(1_000),
+            1 => us,
+            tick => us.div_ceil(tick),
+        }
+    }
+
+    /// Microseconds in `ticks`.
+    #[inline]
+    pub(crate) fn to_us(self, ticks: u32) -> u32 {
+        ticks.saturating_mul(self.us)
+    }
+
+    /// Number of the tick in which `now` lies.
+    #[inline]
+    pub(crate) fn number(&self, now: &Now) -> u64 {
+        match self.us {
+            1_000 => now.whole_ms,
+            tick => now.time.0 / (u64::from(tick) * 1_000),
+        }
+    }
+
+    /// When a timer set at `now` for `ticks` fires.
+    #[inline]
+    pub(crate) fn deadline(&self, now: &Now, ticks: u32) -> Time {
+        if !self.wheel {
+            return now.time + Span(u64::from(ticks) * 1_000);
+        }
+        let expires = self.number(now) + u64::from(ticks);
+        // Level n takes timers from 63 * 8^(n-1) ticks on.
+        let shift = match ticks / FINEST {
+            0 => 0,
+            multiple => (multiple.ilog2() / LEVEL_BITS + 1) * LEVEL_BITS,
+        };
+        Time((((expires >> shift) + 1) << shift) * u64::from(self.us) * 1_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_on_ticks_late_and_never_early() {
+        let ticks = Ticks::new(Span::from_millis(1));
+        let now = Now::new(Time(10_300_000));
+        assert_eq!(ticks.deadline(&now, 40), Time(51_000_000));
+        for n in [1u32, 62, 63, 251, 503, 504, 4_000, 120_000] {
+            let due = now.time.0 + u64::from(n) * 1_000_000;
+            let fires = ticks.deadline(&now, n).0;
+            assert!(fires > due - 1_000_000 && fires <= due + 1_000_000 + due / 8, "{n}");
+        }
+        assert_eq!(Ticks::new(Span::ZERO).deadline(&now, 40_000), Time(50_300_000));
+    }
+}

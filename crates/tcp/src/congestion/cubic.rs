@@ -1,0 +1,269 @@
+//! CUBIC: the window as a cubic function of the time since the last loss (RFC 9438).
+//!
+//! `W(t) = C (t - K)^3 + Wmax`, with C = 0.4 and a decrease to 0.7: fast up to the neighbourhood of
+//! the window at which the last loss came, slow around it, fast beyond. Below what Reno would reach
+//! it follows an estimate of Reno's window (section 4.3), and a loss below the last maximum gives
+//! way to newcomers (fast convergence, section 4.7).
+//!
+//! Arithmetic as in Linux: time in 1/1024 s, C as 410/1024, the decrease as 717/1024, and growth as
+//! the number of acknowledged segments per segment of growth, at least 2. The result is set at
+//! most once a millisecond, or every 1/32 s while the window stands still.
+
+use super::hystart::HyStart;
+use super::{AckSample, Control, Event, Phase, Window};
+use crate::clock::Now;
+use crate::config::Config;
+
+/// Scale of the decrease.
+const BETA_SCALE: u32 = 1024;
+/// Decrease of the window: 0.7.
+const BETA: u32 = 717;
+/// Growth of the Reno estimate: eight times the segments to be acknowledged per segment, as a share
+/// of the window: 8 (1 + β) / (3 (1 - β)) = 15 (RFC 9438, figure 4, inverted).
+const RENO_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+/// C in 1/1024: 0.4.
+const C_SCALED: u64 = 410;
+/// Bits after the point of time in seconds.
+const TIME_BITS: u32 = 10;
+/// Samples of the first second after a reduction say nothing about the path without a queue.
+const DISCARD_MS: i32 = 1_000;
+
+/// State of the control.
+#[derive(Clone, Debug)]
+pub(crate) struct Cubic {
+    fast_convergence: bool,
+    reno_friendly: bool,
+    hystart: HyStart,
+    /// Segments to acknowledge per segment of growth.
+    per: u32,
+    /// Window at the last reduction (Wmax), zero before the first.
+    last_max: u32,
+    /// Window, and time in ms, of the last computation.
+    last_cwnd: u32,
+    last_ms: u32,
+    /// Start of the present curve in ms; None before the first ACK of it.
+    epoch_ms: Option<u32>,
+    /// Centre of the curve: window, and time from the epoch in 1/1024 s (K).
+    origin: u32,
+    k: u32,
+    /// Least RTT in µs, zero if unknown.
+    least_rtt_us: u32,
+    /// Segments acknowledged that the Reno estimate has not counted yet.
+    acked: u32,
+    /// The Reno estimate.
+    reno_cwnd: u32,
+}
+
+impl Cubic {
+    pub(crate) fn new(config: &Config) -> Cubic {
+        Cubic {
+            fast_convergence: config.fast_convergence,
+            reno_friendly: config.reno_friendly,
+            hystart: HyStart::new(config.slow_start_exit),
+            per: 0,
+            last_max: 0,
+            last_cwnd: 0,
+            last_ms: 0,
+            epoch_ms: None,
+            origin: 0,
+            k: 0,
+            least_rtt_us: 0,
+            acked: 0,
+            reno_cwnd: 0,
+        }
+    }
+
+    /// Sets `per` for the present window.
+    fn update(&mut self, cwnd: u32, acked: u32, now: &Now) {
+        self.acked += acked;
+        if self.last_cwnd == cwnd && now.ms.wrapping_sub(self.last_ms) as i32 <= 1_000 / 32 {
+            return;
+        }
+        if self.epoch_ms.is_none() || now.ms != self.last_ms {
+            self.last_cwnd = cwnd;
+            self.last_ms = now.ms;
+            let epoch = match self.epoch_ms {
+                Some(epoch) => epoch,
+                None => self.start_epoch(cwnd, acked, now),
+            };
+            self.per = self.curve(cwnd, now.ms.wrapping_sub(epoch));
+        }
+        if self.reno_friendly {
+            let per = ((u64::from(cwnd) * u64::from(RENO_SCALE)) >> 3).max(1) as u32;
+            if self.acked > per {
+                // Usually one step; a long silence may have left several.
+                let steps = (self.acked - 1) / per;
+                self.acked -= steps * per;
+                self.reno_cwnd += steps;
+            }
+            if self.reno_cwnd > cwnd {
+                self.per = self.per.min(cwnd / (self.reno_cwnd - cwnd));
+            }
+        }
+        // At most half again a round trip.
+        self.per = self.per.max(2);
+    }
+
+    fn start_epoch(&mut self, cwnd: u32, acked: u32, now: &Now) -> u32 {
+        self.acked = acked;
+        self.reno_cwnd = cwnd;
+        if self.last_max <= cwnd {
+            self.k = 0;
+            self.origin = cwnd;
+        } else {
+            let distance = u64::from(self.last_max - cwnd);
+            self.k = cube_root((distance << (TIME_BITS * 4)) / C_SCALED);
+            self.origin = self.last_max;
+        }
+        self.epoch_ms = Some(now.ms);
+        now.ms
+    }
+
+    /// Segments per segment of growth that the cubic function asks for, one least RTT ahead.
+    fn curve(&self, cwnd: u32, since_epoch_ms: u32) -> u32 {
+        let ahead_ms = u64::from(since_epoch_ms) + u64::from(self.least_rtt_us.div_ceil(1_000));
+        let t = (ahead_ms << TIME_BITS) / 1_000;
+        let distance = t.abs_diff(u64::from(self.k)).min(1 << 16);
+        let delta = (C_SCALED * distance * distance * distance) >> (TIME_BITS * 4);
+        let origin = u64::from(self.origin);
+        let target =
+            if t < u64::from(self.k) { origin.saturating_sub(delta) } else { origin + delta };
+        let cwnd = u64::from(cwnd);
+        let per = if target > cwnd { cwnd / (target - cwnd) } else { cwnd * 100 };
+        // Before the first loss nothing is known of the path: 5 % a round trip at least.
+        let per = if self.last_max == 0 { per.min(20) } else { per };
+        per.min(u64::from(u32::MAX / 2)) as u32
+    }
+}
+
+impl Control for Cubic {
+    fn reduce(&mut self, window: &Window, _now: &Now) -> u32 {
+        let cwnd = window.cwnd;
+        self.epoch_ms = None;
+        self.last_max = if cwnd < self.last_max && self.fast_convergence {
+            scale(cwnd, BETA_SCALE + BETA) / 2
+        } else {
+            cwnd
+        };
+        scale(cwnd, BETA).max(2)
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, now: &Now) {
+        if !window.cwnd_limited {
+            return;
+        }
+        let mut left = acked;
+        if window.in_slow_start() {
+            left = window.slow_start(self.hystart.allowance(acked));
+            if left == 0 || window.in_slow_start() {
+                return;
+            }
+        }
+        self.update(window.cwnd, left, now);
+        window.increase(self.per, left);
+    }
+
+    fn on_sample(&mut self, window: &mut Window, sample: &AckSample, now: &Now) {
+        let Some(rtt_us) = sample.rtt_us else { return };
+        if self.epoch_ms.is_some_and(|epoch| (now.ms.wrapping_sub(epoch) as i32) < DISCARD_MS) {
+            return;
+        }
+        let rtt_us = rtt_us.max(1);
+        if self.least_rtt_us == 0 || rtt_us < self.least_rtt_us {
+            self.least_rtt_us = rtt_us;
+        }
+        if window.in_slow_start() {
+            self.hystart.update(window, rtt_us, self.least_rtt_us, now);
+        }
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: Event, now: &Now) {
+        // Time without data is no time of the curve (RFC 9438, section 5.8).
+        if event == Event::SendStart {
+            if let Some(epoch) = self.epoch_ms {
+                let idle = now.ms.wrapping_sub(window.last_sent_ms);
+                if idle as i32 > 0 {
+                    let moved = epoch.wrapping_add(idle);
+                    let future = (moved.wrapping_sub(now.ms) as i32) > 0;
+                    self.epoch_ms = Some(if future { now.ms } else { moved });
+                }
+            }
+        }
+    }
+
+    fn on_phase(&mut self, window: &mut Window, phase: Phase, now: &Now) {
+        if phase == Phase::Loss {
+            let fresh = Cubic { hystart: self.hystart, ..*self };
+            *self = Cubic {
+                per: 0,
+                last_max: 0,
+                last_cwnd: 0,
+                last_ms: 0,
+                epoch_ms: None,
+                origin: 0,
+                k: 0,
+                least_rtt_us: 0,
+                acked: 0,
+                reno_cwnd: 0,
+                ..fresh
+            };
+            self.hystart.restart(window, now);
+        }
+    }
+}
+
+/// `cwnd * beta / 1024`.
+#[inline]
+fn scale(cwnd: u32, beta: u32) -> u32 {
+    (u64::from(cwnd) * u64::from(beta) / u64::from(BETA_SCALE)) as u32
+}
+
+/// The integer cube root, rounded down.
+fn cube_root(n: u64) -> u32 {
+    let mut root = 0u64;
+    // One bit a step from the highest that a root of 64 bits can have.
+    for bit in (0..22).rev() {
+        let candidate = root | 1 << bit;
+        if candidate * candidate * candidate <= n {
+            root = candidate;
+        }
+    }
+    root as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots() {
+        for n in [0u64, 1, 7, 8, 26, 27, 1_000_000, (1 << 40) / 410 * 300] {
+            let root = u64::from(cube_root(n));
+            assert!(root.pow(3) <= n && (root + 1).pow(3) > n, "{n}");
+        }
+    }
+
+    #[test]
+    fn k_is_the_time_to_climb_back() {
+        // RFC 9438, figure 2: K = cbrt(Wmax (1 - β) / C); 300 segments lost of 1000 give 9.09 s.
+        let mut cubic = Cubic::new(&Config::default());
+        cubic.last_max = 1_000;
+        cubic.start_epoch(700, 1, &Now::default());
+        assert!((9_250..9_350).contains(&cubic.k), "{}", cubic.k);
+        // At K the curve is at Wmax, far before it well below.
+        cubic.least_rtt_us = 0;
+        assert!(cubic.curve(995, cubic.k * 1_000 / 1_024) > 150);
+    }
+
+    #[test]
+    fn fast_convergence_forgets_some_of_the_maximum() {
+        let mut cubic = Cubic::new(&Config::default());
+        let mut window = crate::sender::initial_window(&Config::default());
+        window.cwnd = 100;
+        assert_eq!(cubic.reduce(&window, &Now::default()), 70);
+        assert_eq!(cubic.last_max, 100);
+        window.cwnd = 80;
+        assert_eq!(cubic.reduce(&window, &Now::default()), 56);
+        assert_eq!(cubic.last_max, 68);
+    }
+}

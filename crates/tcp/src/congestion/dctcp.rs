@@ -1,0 +1,111 @@
+//! Data Center TCP: a window reduced in proportion to the marks (RFC 8257, as Linux has it).
+//!
+//! Once a round trip the share of marked segments is averaged into `alpha`; a mark then reduces the
+//! window by half of alpha. Losses halve it as usual, growth is Reno's. The receiver must echo
+//! every mark (`EcnMode::Accurate`).
+
+use super::{reno, Control, Event, Phase, Window};
+use crate::clock::Now;
+
+/// Alpha of one: every segment was marked.
+const ONE: u32 = 1 << SHARE_BITS;
+/// Bits of alpha.
+const SHARE_BITS: u32 = 10;
+/// Weight of a new round trip: 1/16 (section 4.2).
+const GAIN_SHIFT: u32 = 4;
+
+/// State of the control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dctcp {
+    /// Share of marked segments, in 1/1024. Starts at one: the first mark halves the window.
+    alpha: u32,
+    delivered: u32,
+    delivered_ce: u32,
+    /// The present round trip ends when this is acknowledged.
+    round_end: u64,
+    loss_cwnd: u32,
+}
+
+impl Dctcp {
+    pub(crate) fn new() -> Dctcp {
+        Dctcp { alpha: ONE, delivered: 0, delivered_ce: 0, round_end: 0, loss_cwnd: 0 }
+    }
+
+    fn react_to_loss(&mut self, window: &mut Window) {
+        self.loss_cwnd = window.cwnd;
+        window.ssthresh = (window.cwnd / 2).max(2);
+    }
+}
+
+impl Control for Dctcp {
+    fn reduce(&mut self, window: &Window, _now: &Now) -> u32 {
+        self.loss_cwnd = window.cwnd;
+        let cut = (u64::from(window.cwnd) * u64::from(self.alpha)) >> (SHARE_BITS + 1);
+        (window.cwnd - cut as u32).max(2)
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, _now: &Now) {
+        reno::grow(window, acked);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, bytes: u64, _echo: bool) {
+        if window.una + bytes < self.round_end {
+            return;
+        }
+        let marked = window.delivered_ce.wrapping_sub(self.delivered_ce);
+        let delivered = window.delivered.wrapping_sub(self.delivered);
+        let decay = match self.alpha >> GAIN_SHIFT {
+            // Too small for the shift: let it vanish.
+            0 => self.alpha,
+            decay => decay,
+        };
+        self.alpha -= decay;
+        if marked > 0 {
+            let share =
+                (u64::from(marked) << (SHARE_BITS - GAIN_SHIFT)) / u64::from(delivered.max(1));
+            self.alpha = (self.alpha + share as u32).min(ONE);
+        }
+        self.round_end = window.nxt;
+        self.delivered = window.delivered;
+        self.delivered_ce = window.delivered_ce;
+    }
+
+    fn on_phase(&mut self, window: &mut Window, phase: Phase, _now: &Now) {
+        if phase == Phase::Recovery && window.phase != Phase::Recovery {
+            self.react_to_loss(window);
+        }
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: Event, _now: &Now) {
+        if event == Event::Timeout {
+            self.react_to_loss(window);
+        }
+    }
+
+    fn undo(&mut self, window: &Window) -> u32 {
+        window.cwnd.max(self.loss_cwnd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_follows_the_share_of_marks() {
+        let mut control = Dctcp::new();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        window.cwnd = 100;
+        for round in 1..200u32 {
+            window.delivered = round * 100;
+            window.delivered_ce = round * 20;
+            window.una = u64::from(round) * 100;
+            window.nxt = window.una + 100;
+            control.on_ack(&mut window, 0, true);
+        }
+        // A fifth is marked: 205 of 1024, less what the shifts cut off.
+        assert!((180..=210).contains(&control.alpha), "{}", control.alpha);
+        let kept = control.reduce(&window, &Now::default());
+        assert!((89..=92).contains(&kept), "{kept}");
+    }
+}

@@ -1,0 +1,621 @@
+//! One end of a connection: the calls by which a simulator or a test drives it.
+//!
+//! The one rule: after every call that takes `now`, and after `write`, `close`, `abort` and `read`,
+//! drain [`Endpoint::poll_transmit`] until it returns None, then ask [`Endpoint::next_timer`] anew.
+//! Segments must be sent in the order in which they come out.
+//!
+//! The endpoint joins a sending and a receiving half: it does the handshake and the farewell
+//! (RFC 9293, sections 3.5 and 3.6), negotiates options, lets data carry acknowledgements, and
+//! decides on a bare ACK only when nothing else leaves, as Linux does.
+
+use simnel_core::packet::Ecn;
+use simnel_core::time::{Span, Time};
+
+use crate::clock::{Now, Ticks};
+use crate::config::{Config, EcnMode};
+use crate::gro::Gro;
+use crate::receiver::delayed_ack::Round;
+use crate::receiver::Receiver;
+use crate::segment::{Segment, TcpFlags};
+use crate::sender::{Outgoing, Sender};
+use crate::state::{Events, State, Stats};
+
+/// What may have to leave, one bit each; zero makes polling free.
+mod work {
+    /// The sending half may have something.
+    pub(super) const SEND: u8 = 1;
+    /// An ACK may be due.
+    pub(super) const ACK: u8 = 2;
+    /// The handshake's last ACK is due.
+    pub(super) const HANDSHAKE: u8 = 4;
+    /// A reset is due.
+    pub(super) const RESET: u8 = 8;
+    /// An ACK about the state before the last change of marks is due.
+    pub(super) const OWED: u8 = 16;
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    sender: Sender,
+    receiver: Receiver,
+    state: State,
+    work: u8,
+    events: Events,
+    gro: Gro,
+    negotiated: Negotiated,
+    segments_sent: u64,
+    segments_received: u64,
+    data_received: u64,
+    acks_sent: u64,
+}
+
+/// Options: what this side wants until the handshake, what both do after it.
+#[derive(Clone, Copy, Debug)]
+struct Negotiated {
+    mss: u16,
+    sack: bool,
+    timestamps: bool,
+    /// Window scale, plus one; zero for none.
+    scale: u8,
+    ecn: EcnMode,
+    peer_mss: u16,
+}
+
+/// The MSS of a peer that does not say (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// Bytes of timestamps with their padding.
+const TIMESTAMPS_LEN: u32 = 12;
+
+impl Endpoint {
+    /// A closed endpoint.
+    pub fn new(config: &Config) -> Endpoint {
+        let scale = if config.window_scaling { window_scale(config.rcvbuf_max) + 1 } else { 0 };
+        Endpoint {
+            sender: Sender::new(config),
+            receiver: Receiver::new(config, Ticks::new(config.tick)),
+            state: State::Closed,
+            work: 0,
+            events: Events::default(),
+            gro: Gro::new(config.gro_segments, config.gro_window),
+            negotiated: Negotiated {
+                mss: config.advertised_mss(),
+                sack: config.sack,
+                timestamps: config.timestamps,
+                scale,
+                ecn: config.ecn,
+                peer_mss: DEFAULT_MSS,
+            },
+            segments_sent: 0,
+            segments_received: 0,
+            data_received: 0,
+            acks_sent: 0,
+        }
+    }
+
+    /// Opens the connection: a SYN will come out.
+    pub fn connect(&mut self, _now: Time) {
+        if self.state == State::Closed && self.segments_sent == 0 {
+            self.state = State::SynSent;
+            self.sender.open();
+            self.work |= work::SEND;
+        }
+    }
+
+    /// Waits for a SYN.
+    pub fn listen(&mut self) {
+        if self.state == State::Closed && self.segments_sent == 0 {
+            self.state = State::Listen;
+        }
+    }
+
+    /// Takes in a segment from the other side.
+    #[inline]
+    pub fn on_segment(&mut self, segment: &Segment, now: Time) {
+        self.segments_received += 1;
+        self.data_received += u64::from(segment.len > 0);
+        let now = Now::new(now);
+        if self.gro.is_off() {
+            self.take(segment, segment.len, &now);
+            return;
+        }
+        for (segment, unit) in self.gro.push(segment, now.time).into_iter().flatten() {
+            self.take(&segment, unit, &now);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, segment: &Segment, unit: u32, now: &Now) {
+        match self.state {
+            State::Established | State::Closing | State::CloseWait | State::Finished => {}
+            _ => {
+                if !self.take_handshake(segment, now) {
+                    return;
+                }
+            }
+        }
+        if segment.flags.0 & (TcpFlags::SYN.0 | TcpFlags::RST.0) != 0 {
+            self.take_unusual(segment);
+            return;
+        }
+        if !self.receiver.accepts(segment) {
+            self.work |= work::ACK;
+            return;
+        }
+        if segment.flags.has(TcpFlags::ACK) && !self.sender.is_settled(segment) {
+            let acked = self.sender.acked();
+            if !self.sender.on_ack(segment, now) {
+                return;
+            }
+            self.events.acked |= self.sender.acked() > acked;
+            self.work |= work::SEND;
+        }
+        if segment.len > 0 || segment.flags.has(TcpFlags::FIN) {
+            self.take_data(segment, unit, now);
+        }
+        if self.state != State::Established {
+            self.settle_state();
+        }
+    }
+
+    #[inline]
+    fn take_data(&mut self, segment: &Segment, unit: u32, now: &Now) {
+        let before = self.receiver.received;
+        let round = self.round();
+        self.receiver.on_data(segment, unit, &round, now);
+        self.events.data |= self.receiver.received > before;
+        self.work |= work::ACK;
+        if self.receiver.owed.is_some() {
+            self.work |= work::OWED;
+        }
+        if self.receiver.fin {
+            self.settle_state();
+        }
+    }
+
+    /// SYN or RST in a connection that stands.
+    #[cold]
+    fn take_unusual(&mut self, segment: &Segment) {
+        if segment.flags.has(TcpFlags::RST) {
+            if self.receiver.accepts(segment) {
+                self.die();
+            }
+        } else {
+            // A SYN, ACKed or not, that has been answered: the answer was lost.
+            self.receiver.acks.now();
+            self.work |= work::ACK;
+        }
+    }
+
+    /// Before the connection stands. True if the segment is to be looked at further.
+    #[cold]
+    fn take_handshake(&mut self, segment: &Segment, now: &Now) -> bool {
+        let (syn, ack) = (segment.flags.has(TcpFlags::SYN), segment.flags.has(TcpFlags::ACK));
+        match self.state {
+            State::Listen if syn && !ack => {
+                self.negotiate(segment, now);
+                self.state = State::SynReceived;
+                self.sender.open();
+                self.work |= work::SEND;
+                false
+            }
+            State::SynSent if segment.flags.has(TcpFlags::RST) => {
+                self.die();
+                false
+            }
+            State::SynSent if syn && ack && segment.ack == 1 => {
+                self.negotiate(segment, now);
+                self.establish(segment, now);
+                self.work |= work::HANDSHAKE;
+                false
+            }
+            State::SynReceived if segment.flags.has(TcpFlags::RST) => {
+                self.die();
+                false
+            }
+            State::SynReceived if syn => {
+                self.sender.repeat_head();
+                self.work |= work::SEND;
+                false
+            }
+            State::SynReceived if ack && segment.ack >= 1 => {
+                self.establish(segment, now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Settles the options by the other side's SYN.
+    fn negotiate(&mut self, syn: &Segment, now: &Now) {
+        let mine = &mut self.negotiated;
+        mine.sack &= syn.sack_permitted;
+        mine.timestamps &= syn.timestamps;
+        if syn.window_scale == 0 {
+            mine.scale = 0;
+            self.receiver.window.disable_scaling();
+        }
+        mine.peer_mss = if syn.mss == 0 { DEFAULT_MSS } else { syn.mss };
+        let asked = syn.flags.has(TcpFlags::ECE);
+        let agreed = if syn.flags.has(TcpFlags::ACK) {
+            asked
+                && !syn.flags.has(TcpFlags::CWR)
+                && mine.ecn != EcnMode::Off
+                && mine.ecn != EcnMode::Passive
+        } else {
+            asked && syn.flags.has(TcpFlags::CWR) && mine.ecn != EcnMode::Off
+        };
+        self.sender.ecn = agreed;
+        self.sender.sack = mine.sack;
+        self.receiver.negotiate_sack(mine.sack);
+        self.receiver.nxt = syn.end_seq();
+        self.receiver.window.acked = self.receiver.nxt;
+        self.receiver.ts_recent = syn.ts_val;
+        let options = if mine.timestamps { TIMESTAMPS_LEN } else { 0 };
+        self.receiver.start(u32::from(mine.peer_mss), options, agreed, now);
+    }
+
+    /// The other side has acknowledged our SYN.
+    fn establish(&mut self, segment: &Segment, now: &Now) {
+        self.state = State::Established;
+        self.events.connected = true;
+        self.sender.on_ack(segment, now);
+        let options = if self.negotiated.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let mss = u32::from(self.negotiated.mss.min(self.negotiated.peer_mss));
+        self.sender.start(mss.saturating_sub(options).max(1), now);
+        self.work |= work::SEND;
+        self.settle_state();
+    }
+
+    /// Follows the closing of both directions.
+    fn settle_state(&mut self) {
+        if self.receiver.fin {
+            self.events.peer_closed |= self.state != State::CloseWait;
+        }
+        if matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived)
+        {
+            return;
+        }
+        let finished = self.sender.finished() && self.receiver.fin;
+        let state = match (self.sender.is_closing(), self.receiver.fin) {
+            _ if finished => State::Finished,
+            (true, _) => State::Closing,
+            (false, true) => State::CloseWait,
+            (false, false) => State::Established,
+        };
+        self.events.finished |= finished && self.state != State::Finished;
+        self.state = state;
+    }
+
+    /// Ends the connection without a farewell.
+    fn die(&mut self) {
+        self.state = State::Closed;
+        self.events.reset = true;
+        self.work = 0;
+        self.sender.stop();
+        self.receiver.acks.stop();
+    }
+
+    /// The next segment to send at `now`, or None.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if self.work == 0 {
+            return None;
+        }
+        let now = Now::new(now);
+        if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0 {
+            if let Some(segment) = self.poll_unusual(&now) {
+                return Some(segment);
+            }
+        }
+        if self.work & work::SEND != 0 {
+            let standing = !matches!(
+                self.state,
+                State::Closed | State::Listen | State::SynSent | State::SynReceived
+            );
+            if let Some(outgoing) = self.sender.poll(standing, &now) {
+                return Some(self.compose(&outgoing, &now));
+            }
+            self.work &= !work::SEND;
+        }
+        if self.work & work::ACK != 0 {
+            self.work &= !work::ACK;
+            let round = self.round();
+            let receiver = &mut self.receiver;
+            let out_of_order = !receiver.reassembly.is_empty();
+            let (nxt, window) = (receiver.nxt, &receiver.window);
+            if receiver.acks.decide(nxt, out_of_order, window, &round, &now) {
+                let ack = self.compose_ack(&now);
+                self.receiver.window.auto_consume(self.receiver.nxt, &now);
+                return Some(ack);
+            }
+            self.receiver.window.auto_consume(self.receiver.nxt, &now);
+        }
+        None
+    }
+
+    #[cold]
+    fn poll_unusual(&mut self, now: &Now) -> Option<Segment> {
+        if self.work & work::RESET != 0 {
+            self.work = 0;
+            let mut segment = self.blank(TcpFlags::RST | TcpFlags::ACK, now);
+            segment.seq = self.sender.window.nxt;
+            segment.ack = self.receiver.nxt;
+            self.segments_sent += 1;
+            return Some(segment);
+        }
+        if self.work & work::HANDSHAKE != 0 {
+            self.work &= !work::HANDSHAKE;
+            return Some(self.compose_ack(now));
+        }
+        self.work &= !work::OWED;
+        let owed = self.receiver.owed.take()?;
+        let mut segment = self.compose_ack(now);
+        segment.ack = owed.ack;
+        segment.flags.0 &= !TcpFlags::ECE.0;
+        if owed.echo {
+            segment.flags.set(TcpFlags::ECE);
+        }
+        self.receiver.acks.now();
+        Some(segment)
+    }
+
+    /// A segment with these flags and the options of every segment.
+    #[inline]
+    fn blank(&self, flags: TcpFlags, now: &Now) -> Segment {
+        let mut segment = Segment::new(flags, 0, 0);
+        segment.timestamps = self.negotiated.timestamps;
+        if segment.timestamps {
+            segment.ts_val = now.timestamp();
+        }
+        segment
+    }
+
+    /// A bare ACK.
+    #[inline]
+    fn compose_ack(&mut self, now: &Now) -> Segment {
+        let mut segment = self.blank(TcpFlags::ACK, now);
+        segment.seq = self.sender.window.nxt;
+        self.receiver.fill(&mut segment);
+        if self.sender.ecn && self.sender.control.wants_ecn() {
+            segment.ecn = Ecn::Ect0;
+        }
+        self.segments_sent += 1;
+        self.acks_sent += 1;
+        segment
+    }
+
+    /// The segment of what the sending half wants to send.
+    #[inline]
+    fn compose(&mut self, outgoing: &Outgoing, now: &Now) -> Segment {
+        self.segments_sent += 1;
+        if outgoing.syn {
+            return self.compose_syn(now);
+        }
+        let mut segment = self.blank(TcpFlags::ACK, now);
+        segment.seq = outgoing.seq;
+        segment.len = outgoing.len;
+        if outgoing.psh {
+            segment.flags.set(TcpFlags::PSH);
+        }
+        if outgoing.fin {
+            segment.flags.set(TcpFlags::FIN);
+        }
+        if self.sender.ecn {
+            if outgoing.fresh && outgoing.len > 0 {
+                segment.ecn = Ecn::Ect0;
+                if core::mem::take(&mut self.sender.queue_cwr) {
+                    segment.flags.set(TcpFlags::CWR);
+                }
+            } else if self.sender.control.wants_ecn() {
+                segment.ecn = Ecn::Ect0;
+            }
+        }
+        if outgoing.len > 0 {
+            self.receiver.acks.on_data_sent(now);
+        }
+        self.receiver.fill(&mut segment);
+        segment
+    }
+
+    fn compose_syn(&mut self, now: &Now) -> Segment {
+        let answer = self.state == State::SynReceived;
+        let mut segment = self.blank(TcpFlags::SYN, now);
+        segment.mss = self.negotiated.mss;
+        segment.sack_permitted = self.negotiated.sack;
+        segment.window_scale = self.negotiated.scale;
+        if answer {
+            segment.flags.set(TcpFlags::ACK);
+            self.receiver.fill(&mut segment);
+            segment.sack_count = 0;
+            segment.flags.0 &= !TcpFlags::ECE.0;
+            if self.sender.ecn {
+                segment.flags.set(TcpFlags::ECE);
+            }
+        } else {
+            segment.window = self.receiver.window.offered;
+            if matches!(self.negotiated.ecn, EcnMode::On | EcnMode::Accurate) {
+                segment.flags.set(TcpFlags::ECE | TcpFlags::CWR);
+            }
+        }
+        segment
+    }
+
+    #[inline]
+    fn round(&self) -> Round {
+        Round { srtt_us: self.sender.rtt.srtt_us(), rto_ticks: self.sender.rto_ticks() }
+    }
+
+    /// When [`Endpoint::on_timer`] must be called; None while no timer runs. May move in either
+    /// direction with every call; calling early is harmless.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Time> {
+        let timers = self.sender.next_timer().min(self.receiver.next_timer());
+        let next = timers.min(self.gro.next_timer());
+        (next != Time::MAX).then_some(next)
+    }
+
+    /// Lets timers that are due at `now` fire.
+    pub fn on_timer(&mut self, now: Time) {
+        let now = Now::new(now);
+        if self.gro.next_timer() <= now.time {
+            if let Some((segment, unit)) = self.gro.flush() {
+                self.take(&segment, unit, &now);
+            }
+        }
+        if self.receiver.next_timer() <= now.time {
+            let round = self.round();
+            self.receiver.acks.on_timer(&round, &now);
+            self.work |= work::ACK;
+        }
+        if self.sender.next_timer() <= now.time {
+            self.work |= work::SEND;
+            if !self.sender.on_timer(&now) {
+                self.die();
+            }
+        }
+    }
+
+    /// Queues `bytes` for sending. Allowed before the handshake has completed.
+    pub fn write(&mut self, bytes: u64) {
+        self.sender.write(bytes);
+        self.work |= work::SEND;
+    }
+
+    /// From now on there is always something to send, until [`Endpoint::close`].
+    pub fn write_unlimited(&mut self) {
+        self.sender.write_unlimited();
+        self.work |= work::SEND;
+    }
+
+    /// Closes our direction after the data that was written (an unlimited source stops with what
+    /// was sent already).
+    pub fn close(&mut self) {
+        if !self.sender.is_closing() {
+            self.sender.close();
+            self.work |= work::SEND;
+            self.settle_state();
+        }
+    }
+
+    /// Ends the connection at once with a RST.
+    pub fn abort(&mut self) {
+        let standing = !matches!(self.state, State::Closed | State::Listen | State::Finished);
+        self.die();
+        self.events.reset = false;
+        if standing {
+            self.work = work::RESET;
+        }
+    }
+
+    /// Whether data is consumed as it arrives (the default), or only by [`Endpoint::read`].
+    pub fn set_auto_read(&mut self, automatic: bool) {
+        self.receiver.window.set_auto_read(automatic);
+    }
+
+    /// Bytes that can be read.
+    pub fn readable(&self) -> u64 {
+        self.receiver.window.unread(self.receiver.received + 1)
+    }
+
+    /// Consumes up to `bytes` at `now`; returns how many. An ACK that opens the window may be due.
+    pub fn read(&mut self, bytes: u64, now: Time) -> u64 {
+        let now = Now::new(now);
+        let taken = bytes.min(self.readable());
+        if taken > 0 && self.receiver.window.consume(taken, self.receiver.nxt, &now) {
+            self.receiver.acks.now();
+        }
+        self.work |= work::ACK;
+        taken
+    }
+
+    /// What has happened since the last call.
+    #[inline]
+    pub fn take_events(&mut self) -> Events {
+        core::mem::take(&mut self.events)
+    }
+
+    /// Payload bytes received in order so far.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.receiver.received
+    }
+
+    /// Payload bytes of ours acknowledged so far.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.sender.acked()
+    }
+
+    /// Bytes written and not yet sent for the first time; `u64::MAX` for an unlimited source.
+    pub fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    /// State of the connection.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// All the numbers.
+    pub fn stats(&self) -> Stats {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        let window = &sender.window;
+        let micros = |us: u32| Span::from_micros(u64::from(us));
+        Stats {
+            state: self.state,
+            bytes_sent: sender.counters.bytes_sent,
+            bytes_acked: sender.acked(),
+            bytes_received: receiver.received,
+            segments_sent: self.segments_sent,
+            data_segments_sent: sender.counters.data_segments,
+            segments_received: self.segments_received,
+            data_segments_received: self.data_received,
+            acks_sent: self.acks_sent,
+            retransmits: sender.counters.resends,
+            timeouts: sender.counters.timeouts,
+            probes: sender.counters.probes,
+            undos: sender.counters.undos,
+            reductions: sender.counters.reductions,
+            ce_received: receiver.ce_received,
+            cwnd: window.cwnd,
+            ssthresh: if window.ssthresh >= crate::congestion::INFINITE {
+                u32::MAX
+            } else {
+                window.ssthresh
+            },
+            in_flight: sender.board.in_flight(),
+            mss: window.mss,
+            peer_window: sender.peer_window(),
+            srtt: micros(sender.rtt.srtt_us()),
+            min_rtt: match sender.rtt.min_us() {
+                u32::MAX => Span::ZERO,
+                us => micros(us),
+            },
+            rto: micros(sender.rto_us()),
+            pacing_rate: window.current_rate(),
+        }
+    }
+}
+
+/// The least shift that lets 16 bits state a window of `buffer` bytes (RFC 7323, at most 14).
+fn window_scale(buffer: u32) -> u8 {
+    let mut scale = 0;
+    while scale < 14 && (buffer >> scale) > 65_535 {
+        scale += 1;
+    }
+    scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand flows are to fit into memory many times over.
+    #[test]
+    fn an_endpoint_is_small() {
+        let size = core::mem::size_of::<Endpoint>();
+        assert!(size <= 1_536, "{size}");
+    }
+}

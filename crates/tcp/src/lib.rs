@@ -1,0 +1,36 @@
+//! TCP endpoints that behave as Linux's, without sockets, clocks or bytes.
+//!
+//! An [`Endpoint`] is one end of a connection. It is told of segments that arrive, of time that
+//! passes and of what the application writes, and is asked for segments to send and for the time
+//! of its next timer. Segments are numbers ([`Segment`]): headers in full, payload as a length.
+//!
+//! What is modelled is what shapes queues: SACK recovery with PRR and RACK-TLP, the rules of
+//! delayed acknowledgements, window growth and validation, receive-window autotuning, ECN, and
+//! congestion controls behind one trait (`congestion`).
+//!
+//! No standard library (only `alloc`), no unsafe code, no floats. Nothing allocates once the
+//! rings have grown to the window.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod clock;
+pub mod config;
+mod congestion;
+pub mod endpoint;
+mod gro;
+mod ranges;
+mod receiver;
+pub mod segment;
+mod sender;
+pub mod state;
+mod windowed;
+
+pub use config::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
+pub use endpoint::Endpoint;
+pub use segment::{Segment, TcpFlags};
+pub use state::{Events, State, Stats};

@@ -1,0 +1,304 @@
+//! How much to offer the sender: the receive window and its autotuning.
+//!
+//! Linux counts memory, of which half is window. The buffer starts at 128 KiB and grows once a
+//! round trip by what the application took in the last one: twice that, more while the rate still
+//! rises, up to the cap (dynamic right-sizing, Feng and Fisk; Linux's `tcp_rcv_space_adjust`).
+//! Within the buffer the offer itself grows by two segments per segment received. It is never taken
+//! back, and shrinks to nothing only if the application does not read.
+
+use super::delayed_ack::AckTimers;
+use crate::clock::Now;
+use crate::config::Config;
+use crate::segment::Segment;
+
+/// Segments below this do not make the offer grow.
+pub(crate) const GROWTH_LEN: u32 = 128;
+/// Memory that a full segment occupies: a 2 KiB buffer and its bookkeeping.
+const SEGMENT_MEMORY: u64 = 2_304;
+/// Memory per segment that Linux reckons with when it sizes the buffer, beyond the MSS.
+const SIZING_OVERHEAD: u64 = 896;
+/// Step of that reckoning.
+const SIZING_STEP: u64 = 128;
+/// Largest window without scaling.
+const UNSCALED: u32 = 65_535;
+/// The peer's MSS until a segment shows it (`TCP_MSS_DEFAULT`).
+const UNKNOWN_MSS: u32 = 536;
+
+/// State of the receive window.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveWindow {
+    /// Our last ACK acknowledged up to here.
+    pub acked: u64,
+    /// It offered so much beyond.
+    pub offered: u32,
+    /// Payload of the peer's full segments, as seen.
+    pub peer_mss: u32,
+    /// MSS that we announced, less the options of each segment.
+    pub advertised_mss: u32,
+    /// Buffer, its cap, and what of it may become window.
+    buffer: u32,
+    buffer_max: u32,
+    clamp: u32,
+    /// What is offered at most for now.
+    threshold: u32,
+    scaling: bool,
+    /// Up to here the application has read; automatic reading keeps it at the front.
+    read: u64,
+    auto_read: bool,
+    /// Memory of what came out of order.
+    held_memory: u64,
+    /// What may be offered has changed although nothing has come in order.
+    changed: bool,
+
+    /// Sequence number and time at the start of the present measurement, and what the last gave.
+    space_seq: u64,
+    space_us: u32,
+    space: u64,
+    /// The RTT as the receiver sees it, in 1/8 µs.
+    rtt8_us: u32,
+    last_echo: u32,
+}
+
+impl ReceiveWindow {
+    pub(crate) fn new(config: &Config) -> ReceiveWindow {
+        let mss = u32::from(config.advertised_mss()).max(1);
+        let clamp = config.rcvbuf / 2;
+        let offered = clamp.min(UNSCALED) / mss * mss;
+        ReceiveWindow {
+            acked: 0,
+            offered: offered.max(mss),
+            peer_mss: UNKNOWN_MSS,
+            advertised_mss: mss,
+            buffer: config.rcvbuf,
+            buffer_max: config.rcvbuf_max.max(config.rcvbuf),
+            clamp,
+            threshold: offered.max(mss),
+            scaling: config.window_scaling,
+            read: 1,
+            auto_read: true,
+            held_memory: 0,
+            changed: true,
+            space_seq: 1,
+            space_us: 0,
+            space: 0,
+            rtt8_us: 0,
+            last_echo: 0,
+        }
+    }
+
+    /// The handshake is over; each segment of the peer spends `options` bytes on options.
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, now: &Now) {
+        self.space_us = now.us;
+        self.advertised_mss = self.advertised_mss.saturating_sub(options).max(1);
+        let mss = self.advertised_mss;
+        self.peer_mss = UNKNOWN_MSS.min(peer_mss).min(mss);
+        // One segment of the buffer is kept back.
+        self.clamp = self.clamp.min((self.buffer / 2).saturating_sub(mss).max(2 * mss));
+        self.threshold = self.threshold.min(self.clamp);
+        self.changed = true;
+        self.space = u64::from(self.threshold.min(self.offered).min(10 * mss));
+    }
+
+    pub(crate) fn disable_scaling(&mut self) {
+        self.scaling = false;
+    }
+
+    pub(crate) fn set_auto_read(&mut self, automatic: bool) {
+        self.auto_read = automatic;
+    }
+
+    /// Bytes in order that the application has not read. `nxt` excludes FIN.
+    pub(crate) fn unread(&self, nxt: u64) -> u64 {
+        if self.auto_read {
+            0
+        } else {
+            nxt.saturating_sub(self.read)
+        }
+    }
+
+    /// The application has taken `bytes`. True if the window now deserves an ACK of its own.
+    pub(crate) fn consume(&mut self, bytes: u64, nxt: u64, now: &Now) -> bool {
+        self.read += bytes;
+        self.changed = true;
+        self.adjust_buffer(self.read, now);
+        let left = self.edge().saturating_sub(nxt) as u32;
+        if u64::from(left) * 2 > u64::from(self.clamp) {
+            return false;
+        }
+        let fresh = self.room(nxt);
+        fresh > 0 && fresh >= 2 * left
+    }
+
+    /// The right edge of what was offered.
+    #[inline]
+    fn edge(&self) -> u64 {
+        self.acked + u64::from(self.offered)
+    }
+
+    /// Nothing more may come until the application reads.
+    #[inline]
+    pub(crate) fn is_shut(&self, nxt: u64) -> bool {
+        !self.auto_read && self.edge() <= nxt
+    }
+
+    /// Everything in order was read.
+    #[inline]
+    pub(crate) fn all_read(&self, nxt: u64) -> bool {
+        self.auto_read || self.read >= nxt
+    }
+
+    /// An ACK could move the right edge on (else reading will send one).
+    #[inline]
+    pub(crate) fn may_advance(&self, nxt: u64) -> bool {
+        self.auto_read || self.read >= nxt || self.room(nxt) >= self.offered
+    }
+
+    /// Memory of `bytes` out of order.
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        self.held_memory = memory(bytes, self.peer_mss);
+        self.changed = true;
+    }
+
+    /// Smoothed RTT in µs; zero if unknown.
+    pub(crate) fn rtt_us(&self) -> u32 {
+        self.rtt8_us >> 3
+    }
+
+    /// An RTT from the timestamp that a full segment echoes.
+    #[inline]
+    pub(crate) fn measure_rtt(&mut self, segment: &Segment, now: &Now) {
+        if segment.ts_echo == self.last_echo || segment.len < self.peer_mss {
+            return;
+        }
+        self.last_echo = segment.ts_echo;
+        let ms = now.timestamp().wrapping_sub(segment.ts_echo);
+        if segment.ts_echo == 0 || ms > 1_000_000 {
+            return;
+        }
+        let sample = ms.max(1) * 1_000;
+        self.rtt8_us = match self.rtt8_us {
+            0 => sample << 3,
+            smoothed => smoothed - (smoothed >> 3) + sample,
+        };
+    }
+
+    /// A segment of `len` bytes has come: offers two more. True if the offer grew.
+    #[inline]
+    pub(crate) fn grow(&mut self, len: u32, unit: u32) -> bool {
+        let free = self.free(0).min(u64::from(self.clamp));
+        let room = free.saturating_sub(u64::from(self.threshold)) as u32;
+        if room == 0 {
+            return false;
+        }
+        let step = if SEGMENT_MEMORY / 2 <= u64::from(unit) {
+            2 * self.advertised_mss
+        } else {
+            // Small segments waste memory: grow only while there is plenty.
+            let mut window = u64::from(self.buffer_max) / 4;
+            let mut needed = SEGMENT_MEMORY / 2;
+            while u64::from(self.threshold) <= window && needed > u64::from(len) {
+                needed /= 2;
+                window /= 2;
+            }
+            if u64::from(self.threshold) > window {
+                return false;
+            }
+            2 * self.peer_mss
+        };
+        self.threshold += room.min(step.max(2 * len));
+        true
+    }
+
+    /// Bytes of window that memory allows with `unread` bytes waiting.
+    #[inline]
+    fn free(&self, unread: u64) -> u64 {
+        let used = self.held_memory + memory(unread, self.peer_mss);
+        u64::from(self.buffer).saturating_sub(used) / 2
+    }
+
+    /// What could be offered now.
+    fn room(&self, nxt: u64) -> u32 {
+        let full = self.clamp.min(self.buffer / 2);
+        let mut free = self.free(self.unread(nxt)) as u32;
+        if free < full / 2 && (free < self.buffer / 2 / 16 || free < self.peer_mss.min(full)) {
+            free = 0;
+        }
+        free = free.min(self.threshold);
+        if self.scaling {
+            free
+        } else {
+            free.min(UNSCALED)
+        }
+    }
+
+    /// The window of a segment that leaves now and acknowledges up to `nxt`.
+    #[inline]
+    pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers) -> u32 {
+        if nxt == self.acked && !self.changed {
+            return self.offered;
+        }
+        self.changed = false;
+        let left = self.edge().saturating_sub(nxt) as u32;
+        let room = self.room(nxt);
+        if room < self.clamp / 2 && self.free(self.unread(nxt)) < u64::from(self.clamp / 2) {
+            acks.leave_quick();
+        }
+        self.acked = nxt;
+        self.offered = room.max(left);
+        self.offered
+    }
+
+    /// With automatic reading, the application reads as soon as data is there.
+    #[inline]
+    pub(crate) fn auto_consume(&mut self, nxt: u64, now: &Now) {
+        if self.auto_read {
+            self.read = nxt;
+            self.adjust_buffer(nxt, now);
+        }
+    }
+
+    /// Once a round trip: is the buffer large enough for what was read?
+    #[inline]
+    fn adjust_buffer(&mut self, read: u64, now: &Now) {
+        let passed = now.us.wrapping_sub(self.space_us);
+        if self.rtt8_us == 0 || passed < self.rtt8_us >> 3 {
+            return;
+        }
+        let copied = read - self.space_seq;
+        if copied > self.space {
+            self.enlarge(copied);
+            self.space = copied;
+        }
+        self.space_seq = read;
+        self.space_us = now.us;
+    }
+
+    fn enlarge(&mut self, copied: u64) {
+        if self.buffer >= self.buffer_max {
+            return;
+        }
+        let mss = u64::from(self.advertised_mss);
+        let mut window = 2 * copied + 16 * mss;
+        let last = self.space.max(1);
+        window += (window as u128 * u128::from(copied - last) / u128::from(last)) as u64 * 2;
+        let mut memory = mss + SIZING_OVERHEAD;
+        while memory / 2 < mss {
+            memory += SIZING_STEP;
+        }
+        let buffer = (window / mss).saturating_mul(memory).min(u64::from(self.buffer_max)) as u32;
+        if buffer > self.buffer {
+            self.buffer = buffer;
+            self.clamp = buffer / 2;
+            self.changed = true;
+        }
+    }
+}
+
+/// Memory that `bytes` of payload in segments of `unit` bytes occupy.
+#[inline]
+fn memory(bytes: u64, unit: u32) -> u64 {
+    if bytes == 0 {
+        return 0;
+    }
+    bytes.div_ceil(u64::from(unit.max(1))) * SEGMENT_MEMORY
+}

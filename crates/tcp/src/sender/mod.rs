@@ -1,0 +1,329 @@
+//! The sending half of an endpoint.
+//!
+//! One struct, [`Sender`], and its behaviour by part: `ack` takes in acknowledgements, `recovery`
+//! decides what they mean (phases, PRR, undo), `rack` finds losses by time, `timers` fires RTO,
+//! tail loss probe and window probe, `transmit` says what leaves next. The state lives in
+//! `scoreboard` (segments in flight), `rtt`, `rate_sample`, `pacing` and the congestion control's
+//! `Window`.
+//!
+//! The order of steps within an acknowledgement is Linux's: SACK, cumulative part, RTT, RACK, tail
+//! loss probe, phase, timers, window, and only then transmission, which the endpoint polls for.
+
+mod ack;
+pub(crate) mod pacing;
+mod rack;
+pub(crate) mod rate_sample;
+mod recovery;
+mod rtt;
+pub(crate) mod scoreboard;
+mod source;
+mod timers;
+mod transmit;
+
+use simnel_core::time::Time;
+
+use crate::clock::{Now, Ticks};
+use crate::config::Config;
+use crate::congestion::{self, Controller, Phase, Window};
+use pacing::Pacer;
+use rack::Rack;
+use rate_sample::Sampler;
+use recovery::Recovery;
+use rtt::RoundTrip;
+use scoreboard::Scoreboard;
+use source::Source;
+use timers::Timers;
+
+pub(crate) use transmit::Outgoing;
+
+/// Sequence number up to which a source without any limit has written: never reached.
+const UNLIMITED: u64 = 1 << 62;
+
+/// Counters for reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub bytes_sent: u64,
+    pub data_segments: u64,
+    pub resends: u64,
+    pub timeouts: u64,
+    pub probes: u64,
+    pub undos: u64,
+    pub reductions: u64,
+}
+
+/// What may be sent, as the last acknowledgement or timer left it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Resend {
+    /// Nothing is to be sent again for now.
+    #[default]
+    Nothing,
+    /// Lost segments, as far as the window allows.
+    Lost,
+    /// New data first: F-RTO finds out whether the timeout was spurious.
+    NewFirst,
+}
+
+/// The sending half.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) window: Window,
+    pub(crate) control: Controller,
+    pub(crate) board: Scoreboard,
+    pub(crate) rtt: RoundTrip,
+    pub(crate) counters: Counters,
+    recovery: Recovery,
+    rack: Rack,
+    timers: Timers,
+    sampler: Sampler,
+    pacer: Pacer,
+    ticks: Ticks,
+    settings: Settings,
+
+    source: Source,
+    /// One past the last byte written.
+    write_end: u64,
+    /// The application has closed: FIN follows the last byte.
+    closing: bool,
+    fin_sent: bool,
+    /// Right edge of the peer's window.
+    peer_edge: u64,
+    /// The peer's window, and the segment that told it last.
+    peer_window: u32,
+    peer_window_max: u32,
+    /// Up to here a segment has carried PSH.
+    pushed: u64,
+    window_seq: u64,
+    /// End of the last segment below the MSS (Minshall's rule for Nagle).
+    small_end: u64,
+    /// Timestamp echoed by the last acknowledgement; zero if none.
+    last_echo: u32,
+    resend: Resend,
+    /// A segment to send regardless of the window.
+    forced: Option<transmit::Forced>,
+    /// The timer must be set when the present burst is over.
+    timer_stale: bool,
+    /// Something may be sendable.
+    dirty: bool,
+    /// Segments sent since the last acknowledgement, timer or write was taken in.
+    burst: u32,
+
+    /// Window validation (RFC 7661's aim, Linux's means).
+    limited: bool,
+    most_out: u32,
+    usage_end: u64,
+    used: u32,
+    used_since_ms: u32,
+    /// The idle time after the data sent then has had its effect.
+    restarted_ms: Option<u32>,
+
+    /// The connection negotiated ECN; the next new segment must carry CWR.
+    pub(crate) ecn: bool,
+    pub(crate) queue_cwr: bool,
+    pub(crate) sack: bool,
+}
+
+/// The part of [`Config`] that sending needs.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    min_rto_ticks: u32,
+    initial_rto_ticks: u32,
+    frto: bool,
+    tail_loss_probe: bool,
+    slow_start_after_idle: bool,
+    nagle: bool,
+    tso_segments: u32,
+    in_flight_max: u64,
+}
+
+/// Linux's cap on the retransmission timeout: two minutes, in µs.
+const MAX_RTO_US: u32 = 120_000_000;
+/// Segments that may be overtaken before a later one's arrival proves a loss (RFC 5681).
+const REORDERING: u32 = 3;
+/// Most that Linux believes of reordering (`tcp_max_reordering`).
+const MAX_REORDERING: u32 = 300;
+
+/// The window of a new connection.
+pub(crate) fn initial_window(config: &Config) -> Window {
+    Window {
+        cwnd: config.initial_window.max(1),
+        ssthresh: congestion::INFINITE,
+        count: 0,
+        prior_cwnd: 0,
+        initial: config.initial_window.max(1),
+        mss: u32::from(config.advertised_mss()),
+        una: 0,
+        nxt: 0,
+        srtt8_us: 0,
+        min_rtt_us: u32::MAX,
+        in_flight: 0,
+        packets_out: 0,
+        delivered: 0,
+        delivered_ce: 0,
+        lost: 0,
+        cwnd_limited: false,
+        last_sent_ms: 0,
+        paced: config.pacing == crate::config::Pacing::On,
+        pacing_rate: congestion::UNPACED,
+        burst_bytes: 65_536,
+        app_limited: false,
+        ignore_rates: false,
+        phase: Phase::Open,
+    }
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config) -> Sender {
+        let ticks = Ticks::new(config.tick);
+        let control = Controller::new(config);
+        let min_rto_us = config.min_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
+        let initial_us = config.initial_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
+        let settings = Settings {
+            min_rto_ticks: ticks.covering(min_rto_us),
+            initial_rto_ticks: ticks.covering(initial_us),
+            frto: config.frto,
+            tail_loss_probe: config.tail_loss_probe,
+            slow_start_after_idle: config.slow_start_after_idle,
+            nagle: config.nagle,
+            tso_segments: u32::from(config.tso_segments.max(1)),
+            in_flight_max: match config.in_flight_max {
+                0 => u64::MAX,
+                bytes => u64::from(bytes),
+            },
+        };
+        let mut window = initial_window(config);
+        window.paced |= control.takes_over();
+        Sender {
+            window,
+            board: Scoreboard::new(control.takes_over()),
+            rtt: RoundTrip::new(min_rto_us),
+            counters: Counters::default(),
+            recovery: Recovery::new(),
+            rack: Rack::default(),
+            timers: Timers::new(settings.initial_rto_ticks),
+            sampler: Sampler::default(),
+            pacer: Pacer::default(),
+            control,
+            ticks,
+            settings,
+            source: Source::new(config.sndbuf_max),
+            write_end: 1,
+            closing: false,
+            fin_sent: false,
+            peer_edge: 0,
+            peer_window: 0,
+            peer_window_max: 0,
+            pushed: 0,
+            window_seq: 0,
+            small_end: 0,
+            last_echo: 0,
+            resend: Resend::Nothing,
+            forced: None,
+            timer_stale: false,
+            dirty: false,
+            burst: 0,
+            limited: false,
+            most_out: 0,
+            usage_end: 0,
+            used: 0,
+            used_since_ms: 0,
+            restarted_ms: None,
+            ecn: false,
+            queue_cwr: false,
+            sack: config.sack,
+        }
+    }
+
+    /// The handshake is over: `mss` is the payload of a full segment from here on.
+    pub(crate) fn start(&mut self, mss: u32, now: &Now) {
+        self.window.mss = mss;
+        let resent_syn = self.counters.resends > 1;
+        self.window.cwnd = if resent_syn { 1 } else { self.window.initial };
+        self.used_since_ms = now.ms;
+        self.recovery.resend_stamp = 0;
+        self.window.srtt8_us = self.rtt.srtt8_us;
+        self.window.min_rtt_us = self.rtt.min_us();
+        self.dirty = true;
+    }
+
+    pub(crate) fn write(&mut self, bytes: u64) {
+        if !self.closing {
+            self.write_end = self.write_end.saturating_add(bytes).min(UNLIMITED);
+            self.dirty = true;
+        }
+    }
+
+    pub(crate) fn write_unlimited(&mut self) {
+        if !self.closing {
+            self.source.unlimited = true;
+            self.dirty = true;
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        if self.source.unlimited {
+            self.source.unlimited = false;
+            self.write_end = self.window.nxt.max(1);
+        }
+        self.closing = true;
+        self.dirty = true;
+    }
+
+    /// Payload bytes written and not sent yet.
+    pub(crate) fn unsent(&self) -> u64 {
+        if self.source.unlimited {
+            return u64::MAX;
+        }
+        self.write_end.saturating_sub(self.window.nxt.max(1))
+    }
+
+    /// Payload bytes acknowledged: neither SYN nor FIN counts.
+    #[inline]
+    pub(crate) fn acked(&self) -> u64 {
+        self.window.una.min(self.write_end).saturating_sub(1)
+    }
+
+    /// All that was written, and FIN, is acknowledged.
+    pub(crate) fn finished(&self) -> bool {
+        self.fin_sent && self.window.una == self.window.nxt
+    }
+
+    /// The application has closed.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Bytes that the peer takes beyond what it has acknowledged.
+    pub(crate) fn peer_window(&self) -> u64 {
+        self.peer_edge.saturating_sub(self.window.una)
+    }
+
+    /// No timer, no segment any more.
+    pub(crate) fn stop(&mut self) {
+        self.timers = Timers::new(self.settings.initial_rto_ticks);
+        self.pacer = Pacer::default();
+        self.forced = None;
+        self.dirty = false;
+    }
+
+    /// The first unacknowledged segment leaves again.
+    pub(crate) fn repeat_head(&mut self) {
+        self.forced = Some(transmit::Forced::Again { counted: false });
+        self.dirty = true;
+    }
+
+    /// The retransmission timeout in ticks.
+    #[inline]
+    pub(crate) fn rto_ticks(&self) -> u32 {
+        self.timers.rto_ticks
+    }
+
+    pub(crate) fn rto_us(&self) -> u32 {
+        self.ticks.to_us(self.timers.rto_ticks)
+    }
+
+    /// The next timer of this half.
+    #[inline]
+    pub(crate) fn next_timer(&self) -> Time {
+        self.timers.at.min(self.pacer.wake)
+    }
+}

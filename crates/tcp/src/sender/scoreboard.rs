@@ -1,0 +1,370 @@
+//! What the sender knows of each segment in flight: a ring of 16-byte records.
+//!
+//! Records lie in sequence order and are named by a running number, so that places in the ring
+//! stay valid while it moves on. An acknowledgement in order takes records from the front; a SACK
+//! block finds its first record by division, because nearly all segments are full, and touches
+//! only records that no earlier block has covered (`sacked` remembers which).
+//!
+//! RACK must examine segments in the order in which they were last sent. First transmissions are
+//! in that order by themselves, from `oldest_original` on; retransmissions queue in `resent`. So
+//! no list by time is needed, and no search (RFC 8985, section 6.2, step 5).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::ranges::Ranges;
+
+/// State of a segment in flight, one bit each.
+pub(crate) mod flag {
+    /// A SACK block has covered it.
+    pub(crate) const SACKED: u8 = 1;
+    /// It is taken for lost.
+    pub(crate) const LOST: u8 = 2;
+    /// A retransmission of it is in flight and counted as such.
+    pub(crate) const RESENT: u8 = 4;
+    /// It was sent more than once at some time.
+    pub(crate) const EVER_RESENT: u8 = 8;
+    /// Carries SYN.
+    pub(crate) const SYN: u8 = 16;
+    /// Carries FIN.
+    pub(crate) const FIN: u8 = 32;
+    /// Carries PSH.
+    pub(crate) const PSH: u8 = 64;
+    /// Was sent while the application had no more to send.
+    pub(crate) const APP_LIMITED: u8 = 128;
+}
+
+/// One segment in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Record {
+    /// First sequence number.
+    pub seq: u64,
+    /// When it was last sent, in microseconds.
+    pub sent_us: u32,
+    /// Sequence numbers that it takes: payload, SYN and FIN.
+    pub len: u16,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// Times that it was sent again.
+    pub resends: u8,
+}
+
+const _: () = assert!(core::mem::size_of::<Record>() == 16);
+
+impl Record {
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+    #[inline]
+    pub(crate) fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+}
+
+/// What was known when a segment left, for delivery-rate samples
+/// (draft-cheng-iccrg-delivery-rate-estimation, section 3.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Departure {
+    /// Segments delivered by then.
+    pub delivered: u32,
+    /// When the last of these was delivered.
+    pub delivered_us: u32,
+    /// When the first segment of the flight was sent.
+    pub first_sent_us: u32,
+}
+
+/// Name of a record: counts from the first segment of the connection, wrapping.
+pub(crate) type Id = u32;
+
+/// The ring of records with its counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    records: Vec<Record>,
+    /// Beside `records`; empty unless samples are wanted.
+    departures: Vec<Departure>,
+    sampled: bool,
+    mask: u32,
+    head: Id,
+    tail: Id,
+    /// Ranges covered by SACK.
+    pub sacked: Ranges,
+    /// Records with SACKED.
+    pub sacked_out: u32,
+    /// Duplicate ACKs that stand for SACKed records, where there is no SACK.
+    pub phantom_sacked: u32,
+    /// Records with LOST.
+    pub lost_out: u32,
+    /// Records with RESENT.
+    pub resent_out: u32,
+    /// Where the search for lost segments to send again continues.
+    pub resend_hint: Id,
+    /// No unsacked, not lost, never resent record lies before this one.
+    pub oldest_original: Id,
+    /// Retransmissions in the order in which they were sent: record and time.
+    pub resent: VecDeque<(Id, u32)>,
+}
+
+/// Records for which the ring has room at first.
+const INITIAL: usize = 16;
+
+impl Scoreboard {
+    pub(crate) fn new(sampled: bool) -> Scoreboard {
+        Scoreboard {
+            records: alloc::vec![Record::default(); INITIAL],
+            departures: alloc::vec![Departure::default(); if sampled { INITIAL } else { 0 }],
+            sampled,
+            mask: INITIAL as u32 - 1,
+            head: 0,
+            tail: 0,
+            sacked: Ranges::default(),
+            sacked_out: 0,
+            phantom_sacked: 0,
+            lost_out: 0,
+            resent_out: 0,
+            resend_hint: 0,
+            oldest_original: 0,
+            resent: VecDeque::new(),
+        }
+    }
+
+    /// Records in the ring: segments sent and not cumulatively acknowledged.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// RFC 6675's pipe: segments believed to be in the network.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        (self.len() + self.resent_out)
+            .saturating_sub(self.sacked_out + self.lost_out + self.phantom_sacked)
+    }
+
+    #[inline]
+    pub(crate) fn head(&self) -> Id {
+        self.head
+    }
+
+    /// True while `id` names a record in the ring.
+    #[inline]
+    pub(crate) fn holds(&self, id: Id) -> bool {
+        id.wrapping_sub(self.head) < self.len()
+    }
+
+    /// The later of two places in the ring.
+    #[inline]
+    fn later(&self, a: Id, b: Id) -> Id {
+        if (a.wrapping_sub(b) as i32) > 0 {
+            a
+        } else {
+            b
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: Id) -> &Record {
+        &self.records[(id & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: Id) -> &mut Record {
+        &mut self.records[(id & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&Record> {
+        (!self.is_empty()).then(|| self.get(self.head))
+    }
+
+    #[inline]
+    pub(crate) fn last_id(&self) -> Id {
+        self.tail.wrapping_sub(1)
+    }
+
+    /// The departure noted for `id`; zeros if none are kept.
+    #[inline]
+    pub(crate) fn departure(&self, id: Id) -> Departure {
+        if self.sampled {
+            self.departures[(id & self.mask) as usize]
+        } else {
+            Departure::default()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_departure(&mut self, id: Id, departure: Departure) {
+        if self.sampled {
+            self.departures[(id & self.mask) as usize] = departure;
+        }
+    }
+
+    /// Appends a segment and returns its name.
+    #[inline]
+    pub(crate) fn push(&mut self, record: Record) -> Id {
+        if self.len() as usize == self.records.len() {
+            self.grow();
+        }
+        let id = self.tail;
+        *self.get_mut(id) = record;
+        self.tail = id.wrapping_add(1);
+        id
+    }
+
+    /// Doubles the ring; records keep their names.
+    #[cold]
+    fn grow(&mut self) {
+        let old = core::mem::take(&mut self.records);
+        let old_departures = core::mem::take(&mut self.departures);
+        let old_mask = self.mask;
+        self.mask = (old.len() * 2 - 1) as u32;
+        self.records = alloc::vec![Record::default(); old.len() * 2];
+        self.departures = alloc::vec![Departure::default(); old_departures.len() * 2];
+        for n in 0..self.len() {
+            let id = self.head.wrapping_add(n);
+            let (from, to) = ((id & old_mask) as usize, (id & self.mask) as usize);
+            self.records[to] = old[from];
+            if self.sampled {
+                self.departures[to] = old_departures[from];
+            }
+        }
+    }
+
+    /// Takes the first record out; its counts go with it.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        let flags = self.get(self.head).flags;
+        if flags & (flag::SACKED | flag::LOST | flag::RESENT) != 0 {
+            self.sacked_out -= u32::from(flags & flag::SACKED != 0);
+            self.lost_out -= u32::from(flags & flag::LOST != 0);
+            self.resent_out -= u32::from(flags & flag::RESENT != 0);
+        }
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Call after the last of a series of [`Scoreboard::pop`]: moves what points before the front.
+    #[inline]
+    pub(crate) fn settle(&mut self, una: u64) {
+        self.resend_hint = self.later(self.resend_hint, self.head);
+        self.oldest_original = self.later(self.oldest_original, self.head);
+        if !self.sacked.is_empty() {
+            self.sacked.forget_below(una);
+        }
+        if self.is_empty() {
+            self.resent.clear();
+        }
+    }
+
+    /// The record that holds `seq`, which must lie in the ring's range.
+    pub(crate) fn find(&self, seq: u64, mss: u32) -> Option<Id> {
+        let first = self.first()?;
+        if seq < first.seq || seq >= self.get(self.last_id()).end() {
+            return None;
+        }
+        let guess = ((seq - first.seq) / u64::from(mss.max(1))).min(u64::from(self.len() - 1));
+        let mut id = self.head.wrapping_add(guess as u32);
+        // With full segments the guess is right; a few short ones are soon walked past.
+        const STEPS: u32 = 8;
+        for _ in 0..STEPS {
+            let record = self.get(id);
+            if seq < record.seq {
+                id = id.wrapping_sub(1);
+            } else if seq >= record.end() {
+                id = id.wrapping_add(1);
+            } else {
+                return Some(id);
+            }
+        }
+        let (mut low, mut high) = (0, self.len() - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.get(self.head.wrapping_add(middle)).seq <= seq {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Some(self.head.wrapping_add(low))
+    }
+
+    /// Takes a segment for lost; a lost retransmission is lost again. True if that is news.
+    #[inline]
+    pub(crate) fn mark_lost(&mut self, id: Id) -> bool {
+        let record = self.get_mut(id);
+        let mut news = false;
+        if record.has(flag::SACKED) {
+            return false;
+        }
+        if !record.has(flag::LOST) {
+            record.flags |= flag::LOST;
+            self.lost_out += 1;
+            news = true;
+        } else if record.has(flag::RESENT) {
+            record.flags &= !flag::RESENT;
+            self.resent_out -= 1;
+            news = true;
+        }
+        if news && (id.wrapping_sub(self.resend_hint) as i32) < 0 {
+            self.resend_hint = id;
+        }
+        news
+    }
+
+    /// The next segment that is lost and not sent again since.
+    pub(crate) fn next_to_resend(&mut self) -> Option<Id> {
+        if self.resent_out >= self.lost_out {
+            return None;
+        }
+        let mut id = self.later(self.resend_hint, self.head);
+        while self.holds(id) {
+            let flags = self.get(id).flags;
+            if flags & (flag::LOST | flag::SACKED | flag::RESENT) == flag::LOST {
+                self.resend_hint = id;
+                return Some(id);
+            }
+            id = id.wrapping_add(1);
+        }
+        self.resend_hint = id;
+        None
+    }
+
+    /// Notes that `id` was sent again at `now_us`; `counted` if it is in flight because of a loss.
+    pub(crate) fn note_resent(&mut self, id: Id, now_us: u32, counted: bool) {
+        let record = self.get_mut(id);
+        record.sent_us = now_us;
+        record.resends = record.resends.saturating_add(1);
+        record.flags |= flag::EVER_RESENT;
+        if counted && !record.has(flag::RESENT) {
+            record.flags |= flag::RESENT;
+            self.resent_out += 1;
+        }
+        self.resent.push_back((id, now_us));
+    }
+
+    /// Forgets all losses (the window's reduction is undone).
+    pub(crate) fn unmark_all_lost(&mut self) {
+        if self.lost_out > 0 {
+            for n in 0..self.len() {
+                self.get_mut(self.head.wrapping_add(n)).flags &= !flag::LOST;
+            }
+        }
+        self.lost_out = 0;
+        self.resend_hint = self.head;
+        self.oldest_original = self.head;
+    }
+
+    /// Forgets all SACKs (the receiver has taken them back).
+    pub(crate) fn forget_sacks(&mut self) {
+        for n in 0..self.len() {
+            self.get_mut(self.head.wrapping_add(n)).flags &= !flag::SACKED;
+        }
+        self.sacked_out = 0;
+        self.sacked.clear();
+        self.oldest_original = self.head;
+    }
+}

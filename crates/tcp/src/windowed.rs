@@ -1,0 +1,92 @@
+//! The least or greatest of the samples of a sliding window of time, in constant space.
+//!
+//! Kathleen Nichols' filter as Linux uses it for the minimum RTT and BBR for bandwidth: the best
+//! sample and the best of the later parts of the window, so that a good one is at hand when the
+//! best grows too old. The time scale is the caller's (32 bits, wrapping).
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    time: u32,
+    value: u32,
+}
+
+/// The best of a window: the greatest if `MAX`, else the least.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Windowed<const MAX: bool> {
+    best: [Sample; 3],
+}
+
+impl<const MAX: bool> Windowed<MAX> {
+    /// Holds `value` alone.
+    pub(crate) fn reset(&mut self, time: u32, value: u32) {
+        self.best = [Sample { time, value }; 3];
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> u32 {
+        self.best[0].value
+    }
+
+    #[inline]
+    fn as_good(value: u32, than: Sample) -> bool {
+        if MAX {
+            value >= than.value
+        } else {
+            value <= than.value
+        }
+    }
+
+    /// Takes in a sample; `window` is the length of the window.
+    #[inline]
+    pub(crate) fn update(&mut self, window: u32, time: u32, value: u32) {
+        let [first, second, third] = self.best;
+        let sample = Sample { time, value };
+        if Self::as_good(value, first) || time.wrapping_sub(third.time) > window {
+            self.best = [sample; 3];
+            return;
+        }
+        if Self::as_good(value, second) {
+            self.best = [first, sample, sample];
+        } else if Self::as_good(value, third) {
+            self.best[2] = sample;
+        }
+        self.age(window, sample);
+    }
+
+    /// Lets the later samples take the place of those that are too old.
+    fn age(&mut self, window: u32, sample: Sample) {
+        let [first, second, third] = self.best;
+        let passed = sample.time.wrapping_sub(first.time);
+        if passed > window {
+            self.best = [second, third, sample];
+            if sample.time.wrapping_sub(second.time) > window {
+                self.best = [third, sample, sample];
+            }
+        } else if second.time == first.time && passed > window / 4 {
+            self.best = [first, sample, sample];
+        } else if third.time == second.time && passed > window / 2 {
+            self.best[2] = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_forgotten_after_the_window() {
+        let mut least = Windowed::<false>::default();
+        least.reset(0, 50);
+        for time in 1..200 {
+            least.update(100, time, 60 + time % 7);
+            assert_eq!(least.value() == 50, time <= 100, "{time}");
+        }
+        assert!((60..67).contains(&least.value()));
+        let mut greatest = Windowed::<true>::default();
+        greatest.update(10, 0, 5);
+        greatest.update(10, 1, 9);
+        greatest.update(10, 2, 7);
+        assert_eq!(greatest.value(), 9);
+    }
+}
