@@ -88,9 +88,9 @@ impl Frames {
         let key = HashKey::new(0x5113_9e10, 0xca4e);
         let classifier = Classifier::new(FlowHasher::new(key, 128));
         let bytes: Vec<[u8; COPIED]> = (0..flows).map(frame).collect();
-        let mut frames = Frames { classifier, class, bytes, descriptors: Vec::new() };
-        frames.descriptors = (0..frames.bytes.len()).map(|n| frames.classified(n)).collect();
-        frames
+        let descriptors =
+            (0u64..).zip(&bytes).map(|(n, bytes)| classify(&classifier, bytes, n, class)).collect();
+        Frames { classifier, class, bytes, descriptors }
     }
 
     #[inline(always)]
@@ -100,9 +100,7 @@ impl Frames {
 
     #[inline(always)]
     fn classified(&self, flow: usize) -> Packet {
-        let mut packet = classify(&self.classifier, &self.bytes[flow], flow as u64);
-        packet.class = self.class;
-        packet
+        classify(&self.classifier, &self.bytes[flow], flow as u64, self.class)
     }
 }
 
@@ -127,9 +125,10 @@ fn frame(flow: u16) -> [u8; COPIED] {
 /// Bytes to descriptor, as a driver does for each packet. Memory is charged by length, so that ten
 /// packets of a thousand flows stay below CAKE's default limit of 15.5 MB.
 #[inline]
-fn classify(classifier: &Classifier, bytes: &[u8; COPIED], handle: u64) -> Packet {
+fn classify(classifier: &Classifier, bytes: &[u8; COPIED], handle: u64, class: u32) -> Packet {
     let mut packet = classifier.classify(LinkLayer::Ethernet, bytes, LEN, handle);
     packet.truesize = LEN;
+    packet.class = class;
     packet
 }
 
