@@ -31,7 +31,7 @@ fn every_scenario_runs_twice_the_same_and_is_reported() {
         let summary = Summary::new(&scenario, &finished);
         let moved: f64 = summary.groups.iter().map(|group| group.goodput_mbps).sum();
         assert!(moved > 0.0, "{name}: nothing was delivered");
-        let page = report::page(&scenario, "", &[finished], &[summary.clone()]);
+        let page = report::page(&scenario, "", &[finished], std::slice::from_ref(&summary));
         assert!(page.contains("<svg") && !page.contains("NaN") && !page.contains("inf "), "{name}");
         let table = report::table(&scenario, &[summary]);
         assert!(table.contains("line down") && !table.contains("NaN"), "{name}: {table}");
