@@ -2,8 +2,8 @@
 //!
 //! A slab: a packet is a slot from when it is sent until it arrives or is lost; disciplines and
 //! pipes hold its index. A slot is two cache lines: what is looked at on the way, and what it
-//! carries. As the owner of the packets, the pool also counts what disciplines drop and mark, flow by
-//! flow, and folds everything that happens into the trace hash.
+//! carries. As the owner of the packets, the pool also counts what disciplines drop and mark, flow
+//! by flow, and folds everything that happens into the trace hash.
 //!
 //! Invariant: slots in use = packets sent - packets delivered - packets lost.
 
