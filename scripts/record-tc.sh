@@ -6,7 +6,11 @@
 # script as its init, and works there on a dummy device. Nothing of the host's network is touched.
 #
 #   apt-get install user-mode-linux iproute2 perl
-#   scripts/record-tc.sh [options] [units] [statistics]   # rewrites crates/core/tests/data/tc/*.txt
+#   scripts/record-tc.sh [PART]...   # rewrites crates/core/tests/data/tc/PART.txt
+#
+# Parts (all by default): options, units and statistics of cake and the FIFOs; fair_options and
+# fair_statistics of codel, fq_codel, sfq and drr; aqm_options, aqm_classes and aqm_statistics of
+# pie, red, sfb, tbf and htb.
 #
 # A block of the recordings is `$ WORDS`, the text that tc prints, then its JSON on one line
 # (`! rejected` in the place of both if tc or the kernel refuses the words). A line of units.txt is
@@ -15,8 +19,10 @@ set -eu
 
 if [ "$$" != 1 ]; then
     here=$(cd "$(dirname "$0")/.." && pwd)
+    # The kernel divides its command line at spaces.
+    parts=$(echo "${*:-options units statistics fair_options fair_statistics aqm_options aqm_classes aqm_statistics}" | tr ' ' ,)
     exec linux quiet mem=256M rootfstype=hostfs rootflags=/ rw init="$here/scripts/record-tc.sh" \
-        OUT="$here/crates/core/tests/data/tc" PARTS="${*:-options units statistics}" con0=fd:0,fd:1 con=null
+        OUT="$here/crates/core/tests/data/tc" PARTS="$parts" con0=fd:0,fd:1 con=null
 fi
 
 # --- From here on we are the init of the guest. -------------------------------------------------
@@ -35,7 +41,8 @@ load() { # A module and whatever modules.dep lists before it; finit_module(2) is
         perl -e 'open(F,"<",$ARGV[0])||die; syscall(313,fileno(F),my $none="",0)' "$modules/$file"
     done
 }
-for module in dummy veth sch_cake sch_prio sch_tbf; do load $module; done
+for module in dummy veth sch_cake sch_prio sch_tbf sch_pie sch_red sch_sfb sch_htb \
+    sch_codel sch_fq_codel sch_sfq sch_drr; do load $module; done
 ip link set lo up
 ip link add dummy0 type dummy
 ip link set dummy0 up
@@ -43,7 +50,7 @@ ip address add 10.9.9.1/24 dev dummy0
 
 head_lines() {
     echo "# Recorded by scripts/record-tc.sh from $(tc -V | sed 's/^tc utility, //;s/,.*//')" \
-        "on Linux 6.1's sch_cake and FIFOs."
+        "on Linux 6.1's own disciplines."
 }
 
 set_root() { # words
@@ -302,7 +309,7 @@ W
 udp() { # bytes, packets, DSCP, first port, ports: datagrams into the dummy device
     perl -MSocket -e '
         my ($bytes, $n, $dscp, $port, $ports) = @ARGV;
-        socket(my $s, PF_INET, SOCK_DGRAM, 0); setsockopt($s, IPPROTO_IP, IP_TOS, $dscp << 2);
+        socket(my $s, PF_INET, SOCK_DGRAM, 0); setsockopt($s, IPPROTO_IP, IP_TOS, $dscp << 2 | $ENV{ECN});
         setsockopt($s, SOL_SOCKET, 32, 4000000); # SO_SNDBUFFORCE: never wait
         send($s, "x" x $bytes, 0, sockaddr_in($port + $_ % $ports, inet_aton("10.9.9.2")))
             for 1 .. $n;' "$@"
@@ -401,7 +408,386 @@ record_statistics() {
     done
 }
 
-for part in $PARTS; do
+# --- pie, red, sfb, tbf, htb -----------------------------------------------------------------------
+record_aqm_options() {
+    head_lines
+    while read -r words; do
+        [ -z "$words" ] || block "$words"
+    done <<'WORDS'
+pie
+pie limit 1
+pie limit 0
+pie limit 4294967295
+pie limit 100p
+pie limit 1k
+pie target 20ms
+pie target 15ms tupdate 20ms
+pie target 100us
+pie target 64us tupdate 1s
+pie target 0
+pie tupdate 0
+pie tupdate 30ms alpha 4 beta 30
+pie alpha 0 beta 0
+pie alpha 32 beta 32
+pie alpha 33
+pie beta 33
+pie alpha -1
+pie ecn
+pie noecn
+pie ecn noecn
+pie bytemode
+pie nobytemode
+pie dq_rate_estimator
+pie no_dq_rate_estimator
+pie limit 500 target 10ms tupdate 20ms alpha 1 beta 10 ecn bytemode dq_rate_estimator
+pie limit
+pie target fast
+pie nonsense
+red
+red limit 400000
+red limit 400000 avpkt 1000
+red avpkt 1000
+red limit 400kb avpkt 1000 bandwidth 10mbit
+red limit 400000 min 30000 max 90000 avpkt 1000
+red limit 400000 min 30000 max 90000 avpkt 1000 burst 55
+red limit 400000 min 30000 max 90000 avpkt 1000 burst 10
+red limit 400000 min 30000 max 90000 avpkt 1000 bandwidth 10mbit probability 0.02
+red limit 400000 min 30000 max 90000 avpkt 1000 probability 0.1
+red limit 400000 min 30000 max 90000 avpkt 1000 probability 0.0333
+red limit 400000 min 30000 max 90000 avpkt 1000 probability 1
+red limit 400000 min 30000 max 90000 avpkt 1000 probability 1.5
+red limit 400000 min 30000 max 90000 avpkt 1000 probability 0
+red limit 400000 min 30000 avpkt 1000
+red limit 400000 max 60000 avpkt 1000
+red limit 400000 min 10000 max 30000 avpkt 500 ecn
+red limit 400000 min 10000 max 30000 avpkt 500 ecn harddrop
+red limit 400000 min 10000 max 30000 avpkt 500 harddrop
+red limit 400000 min 10000 max 30000 avpkt 500 ecn nodrop
+red limit 400000 min 10000 max 30000 avpkt 500 nodrop
+red limit 400000 min 10000 max 30000 avpkt 500 adaptive
+red limit 400000 min 10000 max 30000 avpkt 500 adaptative
+red limit 400000 min 10000 max 30000 avpkt 500 ecn adaptive bandwidth 100mbit
+red limit 60kb min 15kb max 45kb burst 20 avpkt 1000 bandwidth 10mbit probability 0.1 ecn
+red limit 400000 min 90000 max 30000 avpkt 1000
+red limit 400000 min 30000 max 40000 avpkt 1000
+red limit 1mb min 100kb max 300kb avpkt 1500 burst 200 bandwidth 1gbit
+red limit 1mb min 1000 max 3000 avpkt 1500
+red limit
+red limit 400000 avpkt 1000 bandwidth fast
+red nonsense
+sfb
+sfb limit 60
+sfb limit 0
+sfb rehash 2000 db 1000
+sfb rehash 2000 db 1000 target 8 max 12 increment 0.00458 decrement 0.00046
+sfb target 10
+sfb max 30
+sfb target 10 max 20
+sfb target 10 max 20 increment 0.01 decrement 0.001
+sfb increment 0.01
+sfb decrement 0.001
+sfb increment 0.00050
+sfb increment 1
+sfb increment 0
+sfb increment 1.5
+sfb increment -0.1
+sfb penalty_rate 20
+sfb penalty_burst 40
+sfb penalty_rate 0 penalty_burst 0
+sfb rehash 0 db 0
+sfb target 0
+sfb target 65536
+sfb max 70000
+sfb limit
+sfb nonsense
+tbf
+tbf rate 5mbit
+tbf rate 5mbit burst 10kb
+tbf burst 10kb limit 10kb
+tbf rate 5mbit burst 10kb limit 60000
+tbf rate 5mbit burst 10kb latency 50ms
+tbf rate 5mbit burst 10kb limit 60000 latency 50ms
+tbf rate 5mbit burst 10kb latency 0
+tbf rate 5mbit burst 10kb limit 0
+tbf rate 8mbit burst 64kb limit 300000
+tbf rate 4mbit burst 40kb peakrate 6mbit mtu 3000 latency 100ms
+tbf rate 4mbit burst 40kb peakrate 6mbit latency 100ms
+tbf rate 4mbit burst 40kb mtu 3000 latency 100ms
+tbf rate 4mbit burst 40kb peakrate 2mbit mtu 3000 latency 100ms
+tbf rate 4mbit burst 40kb peakrate 6mbit minburst 2kb limit 1mb
+tbf rate 2mbit burst 5kb latency 80ms overhead 20 mpu 100
+tbf rate 2mbit burst 5kb latency 80ms overhead 20 linklayer atm
+tbf rate 2mbit burst 5kb latency 80ms linklayer ethernet
+tbf rate 2mbit burst 5kb latency 80ms linklayer adsl
+tbf rate 2mbit burst 5kb latency 80ms linklayer nonsense
+tbf rate 2mbit burst 5kb/8 latency 80ms
+tbf rate 2mbit buffer 5kb latency 80ms
+tbf rate 2mbit maxburst 5kb latency 80ms
+tbf rate 1gbit burst 100kb latency 10ms
+tbf rate 10gbit burst 1mb latency 1ms
+tbf rate 100gbit burst 10mb latency 1ms
+tbf rate 64kbit burst 1600 latency 400ms
+tbf rate 3mbit burst 1000 limit 60000
+tbf rate 0 burst 1000 limit 60000
+tbf rate 1mbit burst 0 limit 60000
+tbf rate 5mbit rate 6mbit burst 10kb limit 60000
+tbf rate fast
+tbf nonsense
+htb
+htb default 10
+htb default 0x30
+htb default 0
+htb default ffff
+htb r2q 5
+htb r2q 10 default 20
+htb default 10 direct_qlen 500
+htb default 10 r2q 0
+htb offload
+htb debug 1
+htb nonsense
+WORDS
+}
+
+in_classes() { # label, options of the root class, then more `tc class` words, one class an argument
+    label=$1
+    set_root 'handle 1: htb default 10'
+    shift
+    for class in "$@"; do
+        tc class add dev dummy0 $class
+    done
+    printf '$ %s\n%s\n\n%s\n' "$label" "$(tc $options class show dev dummy0)" \
+        "$(tc $options -j class show dev dummy0)"
+}
+
+record_aqm_classes() {
+    head_lines
+    options=
+    while read -r words; do
+        in_classes "$words" "parent 1: classid 1:10 htb $words"
+    done <<'WORDS'
+rate 20mbit burst 15k
+rate 20mbit
+rate 20mbit ceil 30mbit
+rate 20mbit ceil 30mbit burst 15k cburst 30k
+rate 1mbit
+rate 64kbit
+rate 1gbit
+rate 10gbit
+rate 20mbit burst 15k prio 3
+rate 20mbit burst 15k prio 8
+rate 20mbit burst 15k quantum 1514
+rate 20mbit burst 15k overhead 20 mpu 64
+rate 20mbit burst 15k overhead 20 linklayer atm
+rate 20mbit mtu 9000
+rate 20mbit cburst 6000
+rate 12345678 burst 6000
+WORDS
+    in_classes 'a tree' 'parent 1: classid 1:1 htb rate 10mbit burst 15000' \
+        'parent 1:1 classid 1:10 htb rate 2mbit ceil 10mbit burst 6000 prio 1' \
+        'parent 1:1 classid 1:20 htb rate 8mbit ceil 10mbit burst 8000 prio 2 quantum 1514'
+}
+
+record_aqm_statistics() {
+    head_lines
+    for words in 'pie tupdate 20ms' 'pie tupdate 20ms dq_rate_estimator' \
+        'red limit 400000 min 30000 max 90000 avpkt 1000' \
+        'red limit 400000 min 30000 max 90000 avpkt 1000 ecn' sfb 'tbf rate 5mbit burst 10kb limit 60000' \
+        'htb default 10'; do
+        set_root "$words"
+        still "$words" 'dev dummy0'
+        loaded "$words"
+    done
+    # Below a shaper at a crawl, so that there is a backlog, and signals.
+    for words in 'pie limit 100 tupdate 20ms' 'pie tupdate 20ms ecn' \
+        'pie tupdate 20ms dq_rate_estimator' 'red limit 100000 min 10000 max 30000 avpkt 1000 probability 0.1' \
+        'red limit 100000 min 10000 max 30000 avpkt 1000 ecn' \
+        'red limit 100000 min 10000 max 30000 avpkt 1000 ecn harddrop' 'sfb limit 100' \
+        'sfb target 4 max 8 increment 0.1'; do
+        set_root 'handle 1: tbf rate 200kbit burst 2000 limit 10000000'
+        tc qdisc replace dev dummy0 parent 1: handle 2: $words
+        for round in 1 2 3 4 5 6 7 8; do
+            udp 1000 40 1 5000 3
+            udp 200 40 46 6000 2
+            sleep 0.2
+        done
+        tc qdisc change dev dummy0 handle 1: tbf rate 8bit burst 2000 limit 10000000
+        still "$words, below tbf" 'dev dummy0'
+    done
+    for words in 'tbf rate 200kbit burst 2000 limit 20000' 'tbf rate 1mbit burst 5000 latency 400ms' \
+        'tbf rate 8bit burst 2000 limit 30000'; do
+        loaded "$words" 1
+    done
+}
+# --- Fair queues and CoDel -----------------------------------------------------------------------
+record_fair_options() {
+    head_lines
+    while read -r words; do
+        [ -z "$words" ] || block "$words"
+    done <<'WORDS'
+codel
+codel limit 1
+codel limit 0
+codel limit 500
+codel limit 1k
+codel limit 500p
+codel limit 4294967295
+codel target 5ms
+codel target 20ms interval 200ms
+codel target 1us
+codel target 10ns
+codel target 5
+codel target 1.5ms
+codel target 333us
+codel target 0
+codel interval 0
+codel interval 30ms
+codel interval 4294s
+codel ecn
+codel noecn
+codel ecn noecn
+codel noecn ecn
+codel ce_threshold 1ms
+codel ce_threshold 100us ecn
+codel ce_threshold 0
+codel ce_threshold 4294s
+codel limit 37 target 7ms interval 70ms ce_threshold 3ms ecn
+codel limit
+codel target
+codel target fast
+codel nonsense
+fq_codel
+fq_codel limit 1000
+fq_codel limit 1
+fq_codel limit 0
+fq_codel limit 1k
+fq_codel flows 1
+fq_codel flows 64
+fq_codel flows 65536
+fq_codel flows 65537
+fq_codel flows 0
+fq_codel flows 1k
+fq_codel quantum 300
+fq_codel quantum 256
+fq_codel quantum 255
+fq_codel quantum 0
+fq_codel quantum 1
+fq_codel quantum 1k
+fq_codel quantum 1514
+fq_codel quantum 1048576
+fq_codel quantum 1048577
+fq_codel quantum 1mb
+fq_codel target 4ms interval 80ms
+fq_codel target 0
+fq_codel target 20us
+fq_codel ecn
+fq_codel noecn
+fq_codel noecn ecn
+fq_codel ce_threshold 1ms
+fq_codel ce_threshold 0
+fq_codel ce_threshold 1ms noecn
+fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3
+fq_codel ce_threshold_selector 0x4/0xfc
+fq_codel ce_threshold_selector 1/3 ce_threshold 2ms
+fq_codel memory_limit 32mb
+fq_codel memory_limit 200k
+fq_codel memory_limit 1
+fq_codel memory_limit 0
+fq_codel memory_limit 1234567
+fq_codel drop_batch 16
+fq_codel drop_batch 1
+fq_codel drop_batch 0
+fq_codel drop_batch 100000
+fq_codel limit 10240 flows 512 quantum 1000 target 6ms interval 60ms memory_limit 4mb ecn drop_batch 32 ce_threshold 10ms
+fq_codel flows
+fq_codel limit many
+fq_codel drop_batch 1k
+fq_codel nonsense
+sfq
+sfq limit 100
+sfq limit 1
+sfq limit 0
+sfq limit 2
+sfq limit 1k
+sfq limit 127
+sfq limit 128
+sfq limit 10000
+sfq limit 10000 depth 10
+sfq limit 10000000
+sfq perturb 10
+sfq perturb 0
+sfq perturb 4294967295
+sfq perturb 2147484
+sfq perturb 10s
+sfq perturb -1
+sfq quantum 1514
+sfq quantum 300
+sfq quantum 1
+sfq quantum 0
+sfq quantum 1k
+sfq quantum 262136
+sfq quantum 262137
+sfq quantum 300000
+sfq divisor 64
+sfq divisor 1
+sfq divisor 2
+sfq divisor 0
+sfq divisor 100
+sfq divisor 65536
+sfq divisor 131072
+sfq flows 16
+sfq flows 1
+sfq flows 0
+sfq flows 1000
+sfq flows 70000
+sfq depth 10
+sfq depth 1
+sfq depth 0
+sfq depth 128
+sfq depth 1000
+sfq flows 2 depth 1
+sfq flows 1 depth 1
+sfq flows 1 depth 2
+sfq headdrop
+sfq headdrop limit 50
+sfq limit 40 depth 10 flows 16
+sfq limit 3000 flows 512 divisor 16384 perturb 60
+sfq limit 3000 flows 512 divisor 16 depth 30 headdrop quantum 1000 perturb 3
+sfq redflowlimit 30000 min 8000 max 20000 avpkt 1000 probability 0.1
+sfq limit
+sfq nonsense
+drr
+drr quantum 1000
+drr nonsense
+WORDS
+}
+
+below_tbf() { # words, rate: loaded and then still
+    set_root "handle 1: tbf rate $2 burst 2000 limit 1000000"
+    tc qdisc replace dev dummy0 parent 1: handle 2: $1
+    udp 1400 60 0 5000 3
+    ECN=2 udp 1400 40 0 5500 2
+    udp 200 40 46 6000 2
+    udp 900 20 8 7000 1
+    sleep "$3"
+    still "$1, below tbf $2" 'dev dummy0'
+}
+
+record_fair_statistics() {
+    head_lines
+    for words in codel fq_codel sfq drr; do
+        set_root "$words"
+        still "$words" 'dev dummy0'
+    done
+    for words in 'codel' 'codel ecn' 'codel limit 20' 'codel ce_threshold 1ms ecn' \
+        'fq_codel' 'fq_codel limit 30' 'fq_codel memory_limit 60kb' 'fq_codel ce_threshold 1ms' \
+        'fq_codel flows 1 noecn' 'sfq' 'sfq limit 20 depth 10 headdrop' 'sfq perturb 10'; do
+        loaded "$words" 0.2
+        below_tbf "$words" 8bit 0.3
+        below_tbf "$words" 1mbit 3
+    done
+}
+
+for part in $(echo "$PARTS" | tr , ' '); do
     "record_$part" >"$OUT/$part.txt"
 done
 grep -v '^Error: Cannot delete' /run/errors | sort | uniq -c | sort -rn | head -40

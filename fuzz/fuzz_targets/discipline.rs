@@ -4,10 +4,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use simnel_fuzz::seeds;
 use simnel_fuzz::support::contract::exercise;
 use simnel_fuzz::support::table::{make, DISCIPLINES};
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(init: seeds::write(seeds::disciplines()), |bytes: &[u8]| {
     let Some((choice, operations)) = bytes.split_first() else { return };
     let (words, _) = DISCIPLINES[usize::from(*choice) % DISCIPLINES.len()];
     exercise(make(words), operations);

@@ -8,9 +8,10 @@ use libfuzzer_sys::fuzz_target;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::wire::{ack_view, clear_dscp, set_ecn_ce, set_tos, Classifier, LinkLayer};
+use simnel_fuzz::seeds;
 use simnel_fuzz::support::input::Input;
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(init: seeds::write(seeds::frames()), |bytes: &[u8]| {
     let mut input = Input::new(bytes);
     let link = match input.u8() {
         choice if choice & 1 == 0 => LinkLayer::Ethernet,

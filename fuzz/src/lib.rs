@@ -5,5 +5,7 @@
 //! in `fuzz_targets/`; `scripts/fuzz.sh` runs them on stable Rust. Inputs are decoded by position,
 //! so that libFuzzer's mutations stay local: one byte changes one decision.
 
+pub mod seeds;
+
 #[path = "../../crates/core/tests/support/mod.rs"]
 pub mod support;

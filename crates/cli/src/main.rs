@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod tc;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,7 +30,11 @@ fn main() -> ExitCode {
         Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:?}");
-            ExitCode::FAILURE
+            if commands::is_misuse(&error) {
+                ExitCode::from(2)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -31,8 +31,11 @@ fn misuse_is_status_2_and_failure_is_status_1() {
     assert_eq!(simnel(&["no-such-command"]).status.code(), Some(2));
     assert_eq!(simnel(&["bench", "core", "--flows", "0"]).status.code(), Some(2));
     let output = simnel(&["bench", "core", "--qdisc", "carrot cake", "--pairs", "1"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("carrot"), "{}", text(&output.stderr));
+    let output = simnel(&["down", "nosuch0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("nosuch0"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -46,7 +46,9 @@ impl Framing {
     /// Bytes on the line of a frame whose [`Framing::network_len`] is `len`.
     #[inline]
     pub fn wire_len(&self, len: u32) -> u32 {
-        let len = len.saturating_add_signed(i32::from(self.overhead)).max(u32::from(self.mpu));
+        let least = i64::from(self.mpu);
+        let len = (i64::from(len) + i64::from(self.overhead)).clamp(least, i64::from(u32::MAX));
+        let len = len as u32;
         match self.cells {
             Cells::None => len,
             Cells::Atm => len.div_ceil(48).saturating_mul(53),

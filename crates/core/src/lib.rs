@@ -26,6 +26,7 @@ pub mod rate;
 pub mod sched;
 pub mod shaper;
 pub mod tc;
+pub mod tick;
 pub mod time;
 pub mod wire;
 

@@ -74,15 +74,7 @@ impl ByteTime {
         }
         let rate = rate.0.max(Self::MIN_RATE);
         match arithmetic {
-            Arithmetic::Exact => {
-                let mut shift = 63;
-                let scaled =
-                    |shift| ((1_000_000_000u128 << shift) + rate as u128 / 2) / rate as u128;
-                while scaled(shift) >> Self::EXACT_BITS != 0 {
-                    shift -= 1;
-                }
-                ByteTime { mult: scaled(shift) as u64, shift, carry: (1 << shift) - 1 }
-            }
+            Arithmetic::Exact => ByteTime::exact(rate),
             Arithmetic::Linux => {
                 let mut mult = (1_000_000_000u64 << Self::LINUX_BITS) / rate;
                 let mut shift = Self::LINUX_BITS;
@@ -91,6 +83,30 @@ impl ByteTime {
                     shift -= 1;
                 }
                 ByteTime { mult, shift, carry: 0 }
+            }
+        }
+    }
+
+    fn exact(rate: u64) -> ByteTime {
+        let mut shift = 63;
+        let scaled = |shift| ((1_000_000_000u128 << shift) + rate as u128 / 2) / rate as u128;
+        while scaled(shift) >> Self::EXACT_BITS != 0 {
+            shift -= 1;
+        }
+        ByteTime { mult: scaled(shift) as u64, shift, carry: (1 << shift) - 1 }
+    }
+
+    /// As [`ByteTime::new`], for the shapers of Linux that have a rate table (`tbf`, `htb`): their
+    /// reciprocals have 32 bits, and there is no lowest rate but one byte a second.
+    pub fn of_bucket(rate: Rate, arithmetic: Arithmetic) -> ByteTime {
+        let rate = rate.0.max(1);
+        match arithmetic {
+            Arithmetic::Exact => ByteTime::exact(rate),
+            Arithmetic::Linux => {
+                let scaled = |shift: u32| (1_000_000_000u128 << shift) / u128::from(rate);
+                let full = |shift: &u32| scaled(*shift) >> 31 != 0 || 30 + *shift > 63;
+                let shift = (0..34).find(full).unwrap_or(34);
+                ByteTime { mult: scaled(shift) as u64, shift, carry: 0 }
             }
         }
     }
@@ -151,6 +167,23 @@ mod tests {
         ] {
             assert_eq!(ByteTime::new(Rate(rate), Arithmetic::Linux).reciprocal(), (mult, shift));
         }
+    }
+
+    #[test]
+    fn reciprocals_of_buckets_as_recorded() {
+        // rate, mult, shift of golden/tbf and golden/htb.
+        for (rate, mult, shift) in [
+            (625_000, 3_355_443_200, 21),
+            (750_000, 2_796_202_666, 21),
+            (250_000, 4_194_304_000, 20),
+            (375_000, 2_796_202_666, 20),
+            (1_250_000, 3_355_443_200, 22),
+        ] {
+            let conversion = ByteTime::of_bucket(Rate(rate), Arithmetic::Linux);
+            assert_eq!(conversion.reciprocal(), (mult, shift));
+        }
+        let slow = ByteTime::of_bucket(Rate(1), Arithmetic::Exact);
+        assert_eq!(slow.of(3), Span(3_000_000_000));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::hint::black_box;
+
 use allocation_counter::{measure, AllocationInfo};
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{DropReason, PacketOwner};
@@ -50,7 +52,18 @@ fn traffic(qdisc: &mut dyn Qdisc, acks: &[Packet], owner: &mut Owner) {
                     packet.src_host = random.below(5) + 1;
                     packet.dst_host = random.below(5) + 1;
                     packet.tos = random.u32() as u8;
-                    packet.flags = Flags::IPV4;
+                    packet.flags = match random.below(16) {
+                        0 => Flags::ARP,
+                        n if n & 1 == 0 => Flags::IPV6,
+                        _ => Flags::IPV4,
+                    };
+                    if random.below(8) == 0 {
+                        packet.len *= 1 + random.below(40);
+                        packet.truesize = Packet::typical_truesize(packet.len);
+                        (packet.gso_size, packet.header_len) = (1448, 66);
+                        packet.gso_segs = (packet.len / 1448 + 1) as u16;
+                        (packet.mark, packet.class) = (random.u32(), 0x8001_0000 + random.below(9));
+                    }
                     packet
                 }
             };
@@ -62,6 +75,11 @@ fn traffic(qdisc: &mut dyn Qdisc, acks: &[Packet], owner: &mut Owner) {
         }
         if step % 100 == 0 {
             assert!(qdisc.snapshot().totals.enqueued_packets > 0 || step == 0);
+            assert!(qdisc.next_event().is_some() == (qdisc.backlog().packets > 0));
+            black_box(qdisc.placement());
+        }
+        if step == OPERATIONS / 2 {
+            qdisc.reset(owner);
         }
         if step % 9_000 == 8_999 {
             while let Some(due) = qdisc.next_event() {
@@ -92,7 +110,7 @@ fn nothing_allocates_after_construction() {
         assert_eq!((count_total, bytes_total), (0, 0), "`{words}` allocates");
         drops = core::array::from_fn(|reason| drops[reason] + owner.drops[reason]);
     }
-    for reason in [DropReason::Overlimit, DropReason::Congested, DropReason::AckFilter] {
+    for reason in DropReason::ALL {
         assert!(drops[reason as usize] > 0, "no traffic reached {reason:?}");
     }
     // The counter counts.

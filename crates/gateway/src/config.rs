@@ -14,11 +14,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use simnel_core::tc::Config;
+use simnel_core::tc::{self, Config};
 use simnel_core::Span;
 
 use crate::error::Error;
-use crate::gateway::{check_name, Direction, Disciplines, Settings, DEFAULT_CONTROL_DIR};
+use crate::gateway::{check_name, Direction, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
 
 /// Where the file lies unless told otherwise.
@@ -56,6 +56,8 @@ struct Interface {
     spin_us: Option<u32>,
     /// Microseconds of lateness that a burst makes up for.
     catch_up_us: Option<u32>,
+    /// Microseconds between batches at high rates.
+    batch_us: Option<u32>,
     /// Packets that the kernel keeps for us.
     queue_length: Option<u32>,
     lock_memory: Option<bool>,
@@ -66,17 +68,17 @@ struct Interface {
 /// # Errors
 /// [`Error::ConfigFile`] with the place and the reason; errors of a discipline's words name the
 /// interface and the direction.
-pub fn read(path: &Path, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, Error> {
+pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
     let failed = |reason: String| Error::ConfigFile { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?;
-    parse(&text, disciplines).map_err(failed)
+    parse(&text).map_err(failed)
 }
 
 /// Understands the text of a file.
 ///
 /// # Errors
 /// What is wrong, and in which line or for which interface.
-pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>, String> {
+pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
     let mut all: Vec<Settings> = Vec::new();
@@ -85,8 +87,7 @@ pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>,
         if all.iter().any(|settings| settings.interface == name) {
             return Err(format!("interface `{name}` occurs twice: put its keys into one table"));
         }
-        let mut settings =
-            interface.settings(disciplines).map_err(|e| format!("interface `{name}`: {e}"))?;
+        let mut settings = interface.settings().map_err(|e| format!("interface `{name}`: {e}"))?;
         settings.control_dir.clone_from(&control_dir);
         all.push(settings);
     }
@@ -97,7 +98,7 @@ pub fn parse(text: &str, disciplines: &dyn Disciplines) -> Result<Vec<Settings>,
 }
 
 impl Interface {
-    fn settings(self, disciplines: &dyn Disciplines) -> Result<Settings, String> {
+    fn settings(self) -> Result<Settings, String> {
         check_name(&self.name).map_err(|e| e.to_string())?;
         let mut settings = Settings::new(&self.name);
         let both = self.qdisc.as_deref();
@@ -107,7 +108,7 @@ impl Interface {
                 return Ok(None);
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
-            settings_of(direction, rate.as_deref(), words, disciplines).map(Some)
+            settings_of(direction, rate.as_deref(), words).map(Some)
         };
         settings.download = compose(Direction::Download, &self.download, &self.download_qdisc)?;
         settings.upload = compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
@@ -127,6 +128,7 @@ impl Interface {
         let micros = |value: u32| Span::from_micros(value.into());
         tuning.spin = self.spin_us.map_or(tuning.spin, micros);
         tuning.catch_up = self.catch_up_us.map_or(tuning.catch_up, micros);
+        tuning.batch = self.batch_us.map_or(tuning.batch, micros);
         tuning.queue_length = self.queue_length.unwrap_or(tuning.queue_length);
         tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
         Ok(settings)
@@ -144,19 +146,19 @@ pub fn settings_of(
     direction: Direction,
     rate: Option<&str>,
     words: &str,
-    disciplines: &dyn Disciplines,
 ) -> Result<Config, String> {
-    disciplines.parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
+    tc::parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
 }
 
-/// The words that [`settings_of`] understands.
+/// The words that [`settings_of`] understands. Without the name of a discipline it is `cake`.
 ///
 /// # Errors
 /// The discipline has no rate, but one was given.
 pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
-    let words = words.trim();
-    let words = if words.is_empty() { "cake" } else { words };
-    let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let mut rest = words.split_whitespace().peekable();
+    let is_name = |word: &&str| tc::disciplines().iter().any(|known| known.name == *word);
+    let name = rest.next_if(is_name).unwrap_or("cake");
+    let rest: Vec<&str> = rest.collect();
     let mut composed = vec![name];
     if let Some(rate) = rate {
         composed.push(match name {
@@ -171,8 +173,8 @@ pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<
         });
         composed.push(rate);
     }
-    composed.extend(rest.split_whitespace());
-    let said = rest.split_whitespace().any(|word| word == "ingress" || word == "egress");
+    let said = rest.iter().any(|word| ["ingress", "egress"].contains(word));
+    composed.extend(rest);
     if name == "cake" && direction == Direction::Download && !said {
         composed.push("ingress");
     }
@@ -181,33 +183,12 @@ pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::qdisc::{cake, ConfigError, Device};
-
     use super::*;
-    use crate::BoxedQdisc;
-
-    /// Remembers nothing but whether the words can be understood.
-    struct Words;
-
-    impl Disciplines for Words {
-        fn build(&self, _: &Config, _: &Device) -> Result<BoxedQdisc, ConfigError> {
-            Err(ConfigError::OtherDiscipline)
-        }
-        fn parse(&self, words: &str) -> Result<Config, String> {
-            match words.contains("nonsense") {
-                true => Err(format!("`nonsense` in `{words}`")),
-                false => Ok(Config::Cake(cake::Params::default())),
-            }
-        }
-        fn print(&self, _: &Config) -> String {
-            String::new()
-        }
-    }
 
     #[test]
     fn the_example_that_is_shipped_is_understood() {
         let text = include_str!("../../../dist/simnel.toml");
-        let all = parse(text, &Words).unwrap();
+        let all = parse(text).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
@@ -216,7 +197,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_the_line_or_the_interface() {
-        let error = |text: &str| parse(text, &Words).unwrap_err();
+        let error = |text: &str| parse(text).unwrap_err();
         let unknown = error("[[interface]]\nname = \"eth0\"\nuplaod = \"1mbit\"\n");
         assert!(unknown.contains("line 3") && unknown.contains("`uplaod`"), "{unknown}");
         let typed = error("[[interface]]\nname = \"eth0\"\nupload = 10\n");
@@ -224,7 +205,7 @@ mod tests {
         for (rest, expected) in [
             ("", "neither `download` nor `upload`"),
             ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
-            ("upload = \"1mbit\"\nqdisc = \"fq_codel\"", "`fq_codel` does not shape"),
+            ("upload = \"1mbit\"\nqdisc = \"pfifo\"", "`pfifo` does not shape"),
             ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
             ("upload = \"1mbit\"\nrealtime = 100", "realtime = 100"),
         ] {
@@ -247,7 +228,8 @@ mod tests {
         assert_eq!(ok(down, Some("1mbit"), "cake nat"), "cake bandwidth 1mbit nat ingress");
         assert_eq!(ok(down, Some("1mbit"), "cake egress"), "cake bandwidth 1mbit egress");
         assert_eq!(ok(up, Some("9kbit"), "line delay 5ms"), "line rate 9kbit delay 5ms");
-        assert_eq!(ok(down, None, "fq_codel ecn"), "fq_codel ecn");
+        assert_eq!(ok(down, None, "pfifo limit 9"), "pfifo limit 9");
+        assert_eq!(ok(up, Some("1mbit"), "nat docsis"), "cake bandwidth 1mbit nat docsis");
         assert!(compose(up, Some("1mbit"), "pfifo").is_err());
     }
 }

@@ -13,12 +13,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
+
+use simnel_core::tc;
 
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::error::Error;
-use crate::gateway::{Direction, Disciplines, Drained, Gateway, Settings};
+use crate::gateway::{Direction, Drained, Gateway, Settings};
 use crate::sys;
 
 /// Interfaces of one process.
@@ -61,7 +62,6 @@ pub type Reload = Box<dyn FnMut() -> Result<Vec<Settings>, Error>>;
 
 /// A process with gateways. Make it before any thread: it blocks signals for all threads to come.
 pub struct Daemon {
-    disciplines: Arc<dyn Disciplines>,
     signals: OwnedFd,
     served: Vec<Served>,
     connections: Vec<Connection>,
@@ -92,14 +92,10 @@ impl Daemon {
     ///
     /// # Errors
     /// The system has no signal descriptor left.
-    pub fn new(
-        disciplines: Arc<dyn Disciplines>,
-        notice: impl FnMut(Notice) + 'static,
-    ) -> Result<Daemon, Error> {
+    pub fn new(notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
         let signals = sys::signal_descriptor(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
             .map_err(|e| Error::system("making a signal descriptor", e))?;
         Ok(Daemon {
-            disciplines,
             signals,
             served: Vec::new(),
             connections: Vec::new(),
@@ -117,7 +113,7 @@ impl Daemon {
             return Err(Error::system(format!("taking {} over", settings.interface), many));
         }
         let path = socket_path(&settings.control_dir, &settings.interface);
-        let gateway = Gateway::up(settings, Arc::clone(&self.disciplines))?;
+        let gateway = Gateway::up(settings)?;
         let interface = gateway.interface().to_owned();
         // The lock is ours: whatever lies there is a leftover.
         let _ = std::fs::remove_file(&path);
@@ -252,10 +248,8 @@ impl Daemon {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 ..Reply::done()
             }),
-            Request::Change { direction, words } => self
-                .disciplines
-                .parse(&words)
-                .map_err(|reason| Error::Discipline { direction, reason })
+            Request::Change { direction, words } => tc::parse(&words)
+                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
                 .and_then(|config| self.served[index].gateway.change(direction, config))
                 .map(|()| {
                     (self.notice)(Notice::Changed(interface.to_owned(), direction));
@@ -299,8 +293,8 @@ impl Daemon {
             }
             for direction in [Direction::Upload, Direction::Download] {
                 let gateway = &mut self.served[index].gateway;
-                let wanted = new.direction(direction).copied();
-                if wanted == gateway.settings().direction(direction).copied() {
+                let wanted = new.direction(direction).cloned();
+                if wanted == gateway.settings().direction(direction).cloned() {
                     continue;
                 }
                 let Some(config) = wanted else { continue };

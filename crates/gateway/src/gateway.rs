@@ -4,19 +4,17 @@
 //! before somebody takes it. Order of `down`: the rules first, so that new packets pass by; then
 //! the queued ones are let go in the order in which they came; then threads, queues and table end.
 //!
-//! What a discipline is, and what its words are, comes from [`Disciplines`]: shaping and emulating
-//! a line are the same here.
+//! Any discipline of the core will do: shaping and emulating a line are the same here.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use simnel_core::qdisc::{ConfigError, Device};
+use simnel_core::qdisc::{self, ConfigError, Device};
 use simnel_core::tc::Config;
 
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
@@ -60,24 +58,6 @@ impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// The disciplines that there are, and their language.
-pub trait Disciplines: Send + Sync {
-    /// A discipline with the settings `config` for `device`.
-    ///
-    /// # Errors
-    /// What the discipline says about settings that it cannot work with.
-    fn build(&self, config: &Config, device: &Device) -> Result<BoxedQdisc, ConfigError>;
-
-    /// Words of `tc` to settings.
-    ///
-    /// # Errors
-    /// A message that names the word and what was expected.
-    fn parse(&self, words: &str) -> Result<Config, String>;
-
-    /// Settings to words of `tc`, such that parsing them gives the settings again.
-    fn print(&self, config: &Config) -> String;
 }
 
 /// What `up` needs to know.
@@ -146,7 +126,6 @@ pub struct Drained {
 /// An interface under management. Dropping it is `down` without the account.
 pub struct Gateway {
     settings: Settings,
-    disciplines: Arc<dyn Disciplines>,
     device: Device,
     lanes: Vec<Lane>,
     /// Last, so that in a drop the queues go before the chains that fill them.
@@ -166,14 +145,13 @@ impl Gateway {
     ///
     /// # Errors
     /// What is missing or in the way; nothing has changed then.
-    pub fn up(settings: Settings, disciplines: Arc<dyn Disciplines>) -> Result<Gateway, Error> {
+    pub fn up(settings: Settings) -> Result<Gateway, Error> {
         let device = check(&settings)?;
         let lock = Lock::take(&settings)?;
         if settings.tuning.lock_memory {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
-        let mut gateway =
-            Gateway { settings, disciplines, device, lanes: Vec::new(), table: None, _lock: lock };
+        let mut gateway = Gateway { settings, device, lanes: Vec::new(), table: None, _lock: lock };
         gateway.start()?;
         Ok(gateway)
     }
@@ -197,16 +175,16 @@ impl Gateway {
     }
 
     fn build(&self, direction: Direction, config: &Config) -> Result<BoxedQdisc, Error> {
-        self.disciplines
-            .build(config, &self.device)
+        qdisc::build(config, &self.device)
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
     }
 
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc) -> Result<Lane, Error> {
         let Settings { tuning, mark_bits, .. } = self.settings;
         let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, tuning.queue_length)?;
-        let (worker, remote) = Worker::new(receiver, verdicts, qdisc, mark_bits, tuning)
-            .map_err(|e| Error::system("making an eventfd", e))?;
+        let (worker, remote) =
+            Worker::new(receiver, verdicts, qdisc, self.device, mark_bits, tuning)
+                .map_err(|e| Error::system("making an eventfd", e))?;
         let thread = std::thread::Builder::new()
             .name(format!("simnel-{direction}"))
             .spawn(move || worker.run())
@@ -224,11 +202,6 @@ impl Gateway {
         &self.settings
     }
 
-    /// The disciplines and their language.
-    pub fn disciplines(&self) -> &dyn Disciplines {
-        &*self.disciplines
-    }
-
     /// Both directions as they run. Takes a fraction of a millisecond; the data path does not stop.
     ///
     /// # Errors
@@ -239,7 +212,7 @@ impl Gateway {
             Ok(Report {
                 dev: self.settings.interface.clone(),
                 direction: lane.direction,
-                words: self.disciplines.print(&status.config),
+                words: status.config.to_string(),
                 status,
                 queue: lane.queue,
                 kernel: kernel_counters(lane.queue).unwrap_or_default(),
@@ -259,7 +232,7 @@ impl Gateway {
             .iter()
             .find(|lane| lane.direction == direction)
             .ok_or(Error::NoDirection { interface, direction })?;
-        let result = match lane.remote.configure(config) {
+        let result = match lane.remote.configure(config.clone()) {
             Ok(Err(ConfigError::OtherDiscipline)) => {
                 lane.remote.replace(self.build(direction, &config)?)
             }
@@ -347,12 +320,16 @@ fn check(settings: &Settings) -> Result<Device, Error> {
         mtu: ask(Query::Mtu).map_or(default.mtu, |mtu| mtu.saturating_add(ETHERNET_HEADER)),
         tx_queue_len: ask(Query::TxQueueLen).unwrap_or(default.tx_queue_len),
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
+        now: sys::now(),
         ..default
     })
 }
 
 /// Linux's own rule for interface names.
-pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::BadInterfaceName`].
+pub fn check_name(name: &str) -> Result<(), Error> {
     let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.is_empty()
         || name.len() >= libc::IFNAMSIZ

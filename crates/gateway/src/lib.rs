@@ -26,14 +26,13 @@ mod nfqueue;
 mod nft;
 mod offload;
 mod owner;
+mod pace;
 mod report;
 mod seqlock;
 mod sys;
 
-pub use datapath::{BoxedQdisc, Counters, Status, Tuning, LATENESS_BUCKETS};
+pub use datapath::{Counters, Status, Tuning, LATENESS_BUCKETS};
 pub use error::Error;
-pub use gateway::{
-    Direction, Disciplines, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR,
-};
+pub use gateway::{check_name, Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};

@@ -17,6 +17,8 @@
 //! no bridge. Needs CAP_NET_RAW; with CAP_SYS_NICE the threads run under SCHED_FIFO, which shortens
 //! wake-ups.
 //!
+//! On one interface, a line is a discipline of the gateway's own data path instead.
+//!
 //! # The command line that this module expects
 //!
 //! ```text

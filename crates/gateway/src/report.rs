@@ -6,7 +6,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
-use simnel_core::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
+use simnel_core::tc::stats::{
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
+    Totals, MAX_TINS,
+};
 use simnel_core::{Rate, Span};
 
 use crate::datapath::{Counters, LATENESS_BUCKETS};
@@ -55,6 +58,68 @@ pub(crate) struct SnapshotForm {
 enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
+    Codel(#[serde(with = "CodelStatsForm")] CodelStats),
+    FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
+    Pie(#[serde(with = "PieStatsForm")] PieStats),
+    Red(#[serde(with = "RedStatsForm")] RedStats),
+    Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "HtbStats")]
+struct HtbStatsForm {
+    direct_packets: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RedStats")]
+struct RedStatsForm {
+    marked: u32,
+    early: u32,
+    pdrop: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CodelStats")]
+struct CodelStatsForm {
+    count: u32,
+    lastcount: u32,
+    #[serde(with = "SpanForm")]
+    last_delay: Span,
+    dropping: bool,
+    drop_next_us: i32,
+    max_packet: u32,
+    ecn_mark: u32,
+    drop_overlimit: u32,
+    ce_mark: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FqCodelStats")]
+struct FqCodelStatsForm {
+    max_packet: u32,
+    drop_overlimit: u32,
+    ecn_mark: u32,
+    ce_mark: u32,
+    new_flow_count: u32,
+    new_flows_len: u32,
+    old_flows_len: u32,
+    memory_used: u32,
+    drop_overmemory: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PieStats")]
+struct PieStatsForm {
+    probability: u64,
+    #[serde(with = "SpanForm")]
+    delay: Span,
+    departure_rate: u64,
+    packets_in: u32,
+    overlimit: u32,
+    dropped: u32,
+    max_queue: u32,
+    ecn_mark: u32,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -12,9 +12,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
@@ -73,6 +74,7 @@ pub enum TestbedError {
 pub struct Testbed {
     prefix: String,
     namespaces: Vec<Namespace>,
+    directory: OnceLock<PathBuf>,
 }
 
 /// A network namespace of a [`Testbed`]; copies name the same one.
@@ -90,7 +92,22 @@ impl Testbed {
         }
         clean_up_on_signals();
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Ok(Testbed { prefix: format!("{prefix}{process}-{number}-"), namespaces: Vec::new() })
+        let prefix = format!("{prefix}{process}-{number}-");
+        Ok(Testbed { prefix, namespaces: Vec::new(), directory: OnceLock::new() })
+    }
+
+    /// A directory that exists as long as this does, for sockets of programs under test.
+    pub fn directory(&self) -> Result<&Path, TestbedError> {
+        let directory = self
+            .directory
+            .get_or_init(|| std::env::temp_dir().join(self.prefix.trim_end_matches('-')));
+        let failed = |source| TestbedError::Traffic {
+            what: format!("cannot create {}", directory.display()),
+            source,
+        };
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        remains().directories.insert(directory.clone());
+        Ok(directory)
     }
 
     /// Makes a namespace with loopback up. TCP there is CUBIC unless a socket asks for another (or
@@ -133,6 +150,10 @@ impl Testbed {
 
 impl Drop for Testbed {
     fn drop(&mut self) {
+        if let Some(directory) = self.directory.get() {
+            let _ = std::fs::remove_dir_all(directory);
+            remains().directories.remove(directory);
+        }
         for namespace in &self.namespaces {
             // What fails here has nobody left to tell; the name stays listed for a signal's turn.
             if run("ip", &["netns", "del", &namespace.name]).is_ok() {
@@ -225,11 +246,15 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), TestbedError> {
 struct Remains {
     namespaces: BTreeSet<String>,
     processes: BTreeSet<i32>,
+    directories: BTreeSet<PathBuf>,
 }
 
 fn remains() -> MutexGuard<'static, Remains> {
-    static REMAINS: Mutex<Remains> =
-        Mutex::new(Remains { namespaces: BTreeSet::new(), processes: BTreeSet::new() });
+    static REMAINS: Mutex<Remains> = Mutex::new(Remains {
+        namespaces: BTreeSet::new(),
+        processes: BTreeSet::new(),
+        directories: BTreeSet::new(),
+    });
     REMAINS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -251,6 +276,9 @@ fn clean_up_on_signals() {
                 }
                 for name in &remains.namespaces {
                     let _ = run("ip", &["netns", "del", name]);
+                }
+                for directory in &remains.directories {
+                    let _ = std::fs::remove_dir_all(directory);
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }

@@ -10,7 +10,8 @@ use simnel_lab::golden::{build, run_directory, Ledger, Outcome, Recording};
 
 /// Recordings (`group/name`) of disciplines that [`build`] can make; others are listed as not
 /// compared.
-const COMPARED: &[&str] = &["cake-*/*"];
+const COMPARED: &[&str] =
+    &["cake-*/*", "codel/*", "fq_codel/*", "htb/*", "pie/*", "red/*", "tbf/*"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use simnel_core::time::{Span, Time};
-use simnel_tcp::{CongestionControl, Config, Endpoint, Segment};
+use simnel_tcp::{Config, CongestionControl, Endpoint, Segment};
 
 /// One direction: a rate, a queue that drops its tail, a delay.
 struct Way {

@@ -3,13 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use miette::IntoDiagnostic;
 use simnel_gateway::config::read;
 use simnel_gateway::daemon::Daemon;
-
-use crate::tc::Core;
 
 /// Shape the interfaces of the configuration file; SIGHUP reads it again.
 #[derive(clap::Args)]
@@ -21,12 +18,11 @@ pub struct Args {
 
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut daemon =
-        Daemon::new(Arc::new(Core), |notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
-    for settings in read(&args.config, &Core).into_diagnostic()? {
+    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    for settings in read(&args.config).into_diagnostic()? {
         daemon.up(settings).into_diagnostic()?;
     }
     let file = args.config.clone();
-    daemon.run(Some(Box::new(move || read(&file, &Core)))).into_diagnostic()?;
+    daemon.run(Some(Box::new(move || read(&file)))).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

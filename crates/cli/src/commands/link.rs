@@ -1,46 +1,137 @@
-//! `simnel link`: an emulated line between two interfaces.
+//! `simnel link`: an emulated line, between two interfaces or on one.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
+use simnel_core::qdisc::Device;
 use simnel_core::tc::{self, Config};
+use simnel_core::Span;
+use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
+use simnel_gateway::Settings;
 
-/// Join two interfaces by an emulated line, until a signal.
+use super::{misuse, misuse_with_help, Control};
+
+/// Time between batches of an emulated line above 200 Mbit/s: less than a gateway's, because a
+/// line's own bursts would be taken for the gateway's.
+const BATCH: Span = Span::from_micros(50);
+
+/// Packets that may be on their way to a full line, to be dropped there.
+const ARRIVING: u32 = 1_000;
+
+/// Emulate a line: between two interfaces, or on one that traffic is routed through.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     simnel link eth0 eth1 rate 20mbit delay 15ms fifo 1000p\n  \
-    simnel link eth0 eth1 rate 3mbit delay 15ms fifo 1000p reverse rate 20mbit\n\n\
-Words before `reverse` describe both directions, words after it change that from B to A.")]
+    simnel link eth0 eth1 rate 3mbit delay 15ms fifo 1000p reverse rate 20mbit\n  \
+    simnel link eth0 rate 3mbit delay 15ms reverse rate 20mbit\n\n\
+Two interfaces are joined as by a bridge; no addresses belong on them. On one interface,\n\
+what leaves by it and what arrives takes the line, as with `simnel up`; `simnel show` and\n\
+`simnel down` work on it. Words before `reverse` describe both directions, words after it\n\
+change that from B to A, or of what arrives. Runs until a signal; needs root.")]
 pub struct Args {
-    /// One end.
-    a: String,
-    /// The other end.
-    b: String,
-    /// rate RATE, delay TIME, jitter TIME, fifo Np or SIZE, overhead words; `reverse` and more.
-    #[arg(required = true)]
+    /// One end, or the only interface.
+    #[arg(value_name = "IFACE")]
+    interface: String,
+    /// The other end, if there is one; then rate RATE, delay TIME, jitter TIME, fifo Np or SIZE,
+    /// overhead words; `reverse` and more of them.
+    #[arg(required = true, value_name = "[IFACE] WORDS")]
     words: Vec<String>,
+    #[command(flatten)]
+    control: Control,
 }
 
-fn line(words: &[&str]) -> miette::Result<Config> {
-    let words = [&["line"], words].concat();
-    tc::parse_words(&words).map_err(|error| miette!("{error}"))
+/// What the words ask for.
+#[derive(Debug, PartialEq)]
+struct Request<'a> {
+    other: Option<&'a str>,
+    forward: Config,
+    backward: Config,
+}
+
+fn understand(words: &[String]) -> miette::Result<Request<'_>> {
+    let is_keyword =
+        |word: &str| word == "reverse" || tc::keywords("line").any(|known| known.word == word);
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let other = (!is_keyword(words[0])).then(|| words.remove(0));
+    if words.is_empty() {
+        return Err(misuse_with_help(
+            "nothing says what the line is like",
+            "for example: simnel link eth0 eth1 rate 20mbit delay 15ms",
+        ));
+    }
+    let line = |words: &[&str]| {
+        let words = [&["line"], words].concat();
+        tc::parse_words(&words).map_err(misuse)
+    };
+    let mut halves = words.splitn(2, |word| *word == "reverse");
+    let forward = halves.next().unwrap_or_default();
+    let backward = [forward, halves.next().unwrap_or_default()].concat();
+    Ok(Request { other, forward: line(forward)?, backward: line(&backward)? })
 }
 
 /// Runs the line.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    let mut halves = words.splitn(2, |word| *word == "reverse");
-    let forward = halves.next().unwrap_or_default();
-    let backward = [forward, halves.next().unwrap_or_default()].concat();
-    let settings = LinkSettings {
-        a: args.a.clone(),
-        b: args.b.clone(),
-        a_to_b: line(forward)?,
-        b_to_a: line(&backward)?,
-    };
-    let stop = stop_on_signals().into_diagnostic()?;
-    Link::new(settings).into_diagnostic()?.run(&stop).into_diagnostic()?;
+    let request = understand(&args.words)?;
+    match request.other {
+        Some(other) => {
+            let settings = LinkSettings {
+                a: args.interface.clone(),
+                b: other.to_owned(),
+                a_to_b: request.forward,
+                b_to_a: request.backward,
+            };
+            let stop = stop_on_signals().into_diagnostic()?;
+            Link::new(settings).into_diagnostic()?.run(&stop).into_diagnostic()?;
+        }
+        None => on_one(args, request)?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The line is a discipline like any other to the gateway's data path.
+fn on_one(args: &Args, request: Request) -> miette::Result<()> {
+    let mut settings = Settings::new(args.interface.as_str());
+    settings.control_dir.clone_from(&args.control.directory);
+    // What the line holds waits in the kernel; more than its queue takes would pass by.
+    for config in [&request.forward, &request.backward] {
+        if let Config::Line(line) = config {
+            let held = line.max_packets(&Device::default()).saturating_add(ARRIVING);
+            settings.tuning.queue_length = settings.tuning.queue_length.max(held);
+        }
+    }
+    (settings.upload, settings.download) = (Some(request.forward), Some(request.backward));
+    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    daemon.up(settings).into_diagnostic()?;
+    daemon.run(None).into_diagnostic()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_on_one_interface_unless_another_is_named() {
+        let words = |words: &str| words.split(' ').map(String::from).collect::<Vec<_>>();
+        let line = |words: &str| tc::parse(&format!("line {words}")).unwrap();
+        let one = words("rate 3mbit delay 5ms reverse rate 20mbit");
+        assert_eq!(
+            understand(&one).unwrap(),
+            Request {
+                other: None,
+                forward: line("rate 3mbit delay 5ms"),
+                backward: line("rate 20mbit delay 5ms"),
+            }
+        );
+        let two = words("eth1 delay 5ms");
+        let both = line("delay 5ms");
+        assert_eq!(
+            understand(&two).unwrap(),
+            Request { other: Some("eth1"), forward: both.clone(), backward: both }
+        );
+        assert!(understand(&words("eth1")).is_err());
+        let error = understand(&words("eth1 rote 3mbit")).unwrap_err().to_string();
+        assert!(error.contains("`rote`"), "{error}");
+    }
 }

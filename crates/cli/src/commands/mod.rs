@@ -3,8 +3,12 @@
 //! A new one is a file with `Args` and `run`, and three lines here. `run` writes its result to
 //! `out`; whatever goes wrong is a [`miette::Report`] that names the thing and the fix.
 
+use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod bench;
 mod change;
@@ -54,6 +58,48 @@ impl Command {
             Command::Man(args) => man::run(&args, out),
         }
     }
+}
+
+/// The command line cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Misuse {
+    message: String,
+    help: Option<String>,
+}
+
+impl miette::Diagnostic for Misuse {
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+}
+
+/// The error that words of the command line, which `message` names, make no sense; exit status 2.
+pub fn misuse(message: impl fmt::Display) -> miette::Report {
+    Misuse { message: message.to_string(), help: None }.into()
+}
+
+/// As [`misuse`], with what to write instead.
+pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> miette::Report {
+    Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
+}
+
+/// True if the command line could not be understood.
+pub fn is_misuse(report: &miette::Report) -> bool {
+    report.is::<Misuse>()
+}
+
+/// An interface's name, for clap.
+fn interface_name(name: &str) -> Result<String, simnel_gateway::Error> {
+    simnel_gateway::check_name(name).map(|()| name.to_owned())
+}
+
+/// Where running gateways are found.
+#[derive(clap::Args)]
+pub struct Control {
+    /// Directory of locks and control sockets; another one makes another set of gateways.
+    #[arg(long = "control-dir", value_name = "DIR", default_value = DEFAULT_CONTROL_DIR)]
+    directory: PathBuf,
 }
 
 /// Writing the result failed.

@@ -1,15 +1,14 @@
 //! `simnel show`: settings and statistics as `tc qdisc show` prints them.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
 use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
 use simnel_gateway::control::{interfaces, Client, Entry};
-use simnel_gateway::DEFAULT_CONTROL_DIR;
+use simnel_gateway::Error;
 
-use super::output_failed;
+use super::{interface_name, output_failed, Control};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
@@ -26,19 +25,26 @@ pub struct Args {
     #[arg(short, long)]
     json: bool,
     /// One interface only [default: all].
+    #[arg(value_parser = interface_name)]
     interface: Option<String>,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// Prints what the daemons say.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let directory = Path::new(DEFAULT_CONTROL_DIR);
+    let directory = &args.control.directory;
     let names = match &args.interface {
         Some(name) => vec![name.clone()],
         None => interfaces(directory),
     };
     let mut entries: Vec<(String, Config, Entry)> = Vec::new();
     for name in names {
-        let mut client = Client::connect(directory, &name).into_diagnostic()?;
+        let mut client = match Client::connect(directory, &name) {
+            // The socket of a daemon that was killed.
+            Err(Error::NotUp { .. }) if args.interface.is_none() => continue,
+            client => client.into_diagnostic()?,
+        };
         for entry in client.show().into_diagnostic()? {
             let config = tc::parse(&entry.config)
                 .map_err(|error| miette!("the daemon's own words cannot be read: {error}"))?;

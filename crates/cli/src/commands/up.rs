@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_gateway::config::settings_of;
 use simnel_gateway::daemon::Daemon;
-use simnel_gateway::{Direction, Settings};
+use simnel_gateway::{check_name, Direction, Settings};
 
-use crate::tc::Core;
+use super::{misuse, misuse_with_help, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -24,6 +23,8 @@ pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
     words: Vec<String>,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// What the words ask for.
@@ -37,6 +38,7 @@ struct Request {
 fn understand(words: &[String]) -> miette::Result<Request> {
     let mut words = words.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
+    check_name(&interface).map_err(misuse)?;
     let (mut download, mut upload) = (None, None);
     while let Some(place) = match words.peek().map(|word| word.as_str()) {
         Some("download") => Some(&mut download),
@@ -46,14 +48,15 @@ fn understand(words: &[String]) -> miette::Result<Request> {
         let direction = words.next().cloned().unwrap_or_default();
         let rate = words.next().cloned();
         *place = Some(rate.ok_or_else(|| {
-            miette!(help = "for example: {direction} 50mbit", "`{direction}` needs a rate")
+            let help = format!("for example: {direction} 50mbit");
+            misuse_with_help(format!("`{direction}` needs a rate"), help)
         })?);
     }
     let discipline: Vec<&str> = words.map(String::as_str).collect();
     if download.is_none() && upload.is_none() {
-        return Err(miette!(
-            help = "for example: simnel up {interface} download 50mbit upload 10mbit",
-            "neither `download RATE` nor `upload RATE` follows `{interface}`"
+        return Err(misuse_with_help(
+            format!("neither `download RATE` nor `upload RATE` follows `{interface}`"),
+            format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
     Ok(Request { interface, download, upload, discipline: discipline.join(" ") })
@@ -63,16 +66,16 @@ fn understand(words: &[String]) -> miette::Result<Request> {
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
+    settings.control_dir.clone_from(&args.control.directory);
     let config = |direction, rate: &Option<String>| {
         rate.as_deref()
-            .map(|rate| settings_of(direction, Some(rate), &request.discipline, &Core))
+            .map(|rate| settings_of(direction, Some(rate), &request.discipline))
             .transpose()
-            .map_err(|error| miette!("{error}"))
+            .map_err(misuse)
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
-    let mut daemon =
-        Daemon::new(Arc::new(Core), |notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)

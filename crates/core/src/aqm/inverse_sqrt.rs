@@ -39,6 +39,16 @@ pub fn next(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     }
 }
 
+/// As [`next`] for CoDel proper, of whose root Linux keeps the upper 16 bits, without a table: 1.5 %
+/// off at 2 (the first step from 1), less than 0.2 % from 5 on.
+#[inline]
+pub fn next_short(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
+    match arithmetic {
+        Arithmetic::Exact => next(arithmetic, previous, count),
+        Arithmetic::Linux => newton_step(previous, count) & !0xffff,
+    }
+}
+
 const fn newton_step(x: u32, count: u32) -> u32 {
     let x = x as u64;
     let square = (x * x) >> 32;
@@ -63,6 +73,19 @@ mod tests {
             let x = next(Arithmetic::Exact, 0, count);
             assert!(error(x, count) < 1 << 16, "count {count}: {x}");
         }
+    }
+
+    #[test]
+    fn short_roots_as_recorded() {
+        // `rec_inv_sqrt` in codel/default-overload: counts 5 and 10 of a spell from 1.
+        let mut x = 0xffff_0000;
+        let roots: std::vec::Vec<u32> = (2..=10)
+            .map(|count| {
+                x = next_short(Arithmetic::Linux, x, count);
+                x >> 16
+            })
+            .collect();
+        assert_eq!((roots[3], roots[8]), (28_935, 20_647));
     }
 
     #[test]

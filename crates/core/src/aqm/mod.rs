@@ -1,4 +1,18 @@
 //! Active queue management: what to drop or mark, decided packet by packet as a queue is served.
 
 pub mod cobalt;
+pub mod codel;
 pub mod inverse_sqrt;
+pub mod pie;
+pub mod red;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It goes on; CE has been set.
+    Marked,
+    /// It is dropped.
+    Drop,
+}

@@ -167,8 +167,7 @@ impl Fifo {
             self.drop_oldest(DropReason::Overlimit, owner);
             return self.append(packet, enqueued, owner);
         }
-        self.give_up(*packet, DropReason::Overlimit, owner);
-        false
+        self.refuse(packet, owner)
     }
 
     #[inline(always)]
@@ -179,10 +178,7 @@ impl Fifo {
                 self.bytes += u64::from(packet.len);
                 true
             }
-            None => {
-                self.give_up(*packet, DropReason::Overlimit, owner);
-                false
-            }
+            None => self.refuse(packet, owner),
         }
     }
 
@@ -191,6 +187,12 @@ impl Fifo {
             self.bytes -= u64::from(packet.len);
             self.give_up(packet, reason, owner);
         }
+    }
+
+    #[cold]
+    fn refuse(&mut self, packet: &Packet, owner: &mut dyn PacketOwner) -> bool {
+        self.give_up(*packet, DropReason::Overlimit, owner);
+        false
     }
 
     #[cold]
@@ -213,6 +215,11 @@ impl Qdisc for Fifo {
         self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<&Packet> {
+        self.head()
     }
 
     #[inline]

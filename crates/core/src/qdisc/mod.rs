@@ -14,13 +14,24 @@ use core::fmt;
 use crate::packet::Packet;
 use crate::tc::stats::Snapshot;
 use crate::tc::Config;
+use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
 pub mod cake;
+pub(crate) mod child;
+pub mod codel;
 pub mod delay;
 pub mod fifo;
+pub mod fq_codel;
+pub mod htb;
 pub mod line;
+pub mod many;
+pub mod pie;
+pub mod red;
+pub mod single;
+pub(crate) mod store;
+pub mod tbf;
 
 /// Why a discipline gave a packet up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +144,19 @@ pub trait Qdisc {
     /// means now. Calling early is harmless, calling late costs only quality.
     fn next_event(&self) -> Option<Time>;
 
+    /// The packet that `dequeue` would return now, where that is known without changing anything.
+    /// None says nothing. A shaper above looks at its length.
+    fn peek(&self) -> Option<&Packet> {
+        None
+    }
+
+    /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
+    /// of disciplines below on.
+    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
+        let _ = n;
+        None
+    }
+
     /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
     /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {
@@ -145,7 +169,7 @@ pub trait Qdisc {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
-    /// The settings in force.
+    /// The settings in force. May allocate.
     fn config(&self) -> Config;
 
     /// Changes the settings at `now`. Queued packets stay queued, unless a limit that was lowered
@@ -168,6 +192,12 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Fifo(params) => Box::new(fifo::Fifo::new(params, device)),
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
+        Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
+        Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
+        Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
+        Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }
 
@@ -184,6 +214,10 @@ pub struct Device {
     pub handle: u32,
     /// How transmission times are rounded.
     pub arithmetic: crate::rate::Arithmetic,
+    /// What time it is: timers of the discipline count from here.
+    pub now: Time,
+    /// When its timers fire.
+    pub tick: Tick,
 }
 
 impl Default for Device {
@@ -194,6 +228,8 @@ impl Default for Device {
             seed: 1,
             handle: 0x8001_0000,
             arithmetic: crate::rate::Arithmetic::Exact,
+            now: Time::ZERO,
+            tick: Tick::Exact,
         }
     }
 }

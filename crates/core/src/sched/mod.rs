@@ -1,3 +1,91 @@
 //! Scheduling: whom to serve next.
+//!
+//! One family, deficit round robin (Shreedhar and Varghese 1995), in the forms that disciplines
+//! need; each is a few rules over [`rotation`]s of flows and one [`Account`] in each flow:
+//!
+//! * [`drr`]: as published, a packet is sent once its flow has saved up for it; and the form in
+//!   which a flow may run into debt by one packet, which needs no look at the packet;
+//! * [`sparse`]: DRR++, where flows without a standing queue go first;
+//! * [`savings`]: DRR-LDS, where empty queues save up, too.
+//!
+//! [`sharing`] is any of them, behind one interface.
 
+use rotation::{Linked, Links};
+
+pub mod drr;
 pub mod rotation;
+pub mod savings;
+pub mod sharing;
+pub mod sparse;
+
+/// Longest packet that is paid for in full: the 512 KiB of Linux's largest super-packets. A length
+/// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.
+pub const MOST_BYTES: u32 = 1 << 19;
+
+/// Which list of its scheduler a flow stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// None.
+    #[default]
+    Idle,
+    /// DRR++: flows that had been idle.
+    New,
+    /// DRR++: flows that have used a quantum up. Also the only list of plain DRR.
+    Old,
+    /// Limited deficit savings: empty, with full savings.
+    Fresh,
+    /// Limited deficit savings: the first packet can be paid for.
+    Eligible,
+    /// Limited deficit savings: all others.
+    Collecting,
+}
+
+/// What a scheduler keeps of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    links: Links,
+    /// Bytes that the flow may send; below zero it is in debt.
+    pub deficit: i32,
+    /// Where it stands.
+    pub standing: Standing,
+}
+
+/// A flow that can be scheduled.
+pub trait Scheduled {
+    /// Its account.
+    fn account(&mut self) -> &mut Account;
+}
+
+impl<F: Scheduled> Linked for F {
+    #[inline]
+    fn links(&mut self) -> &mut Links {
+        &mut self.account().links
+    }
+}
+
+impl Account {
+    /// Adds a quantum.
+    #[inline]
+    pub fn credit(&mut self, quantum: u32) {
+        self.deficit = self.deficit.saturating_add_unsigned(quantum);
+    }
+
+    /// Takes the bytes of a packet that was sent.
+    #[inline]
+    pub fn charge(&mut self, len: u32) {
+        self.deficit = self.deficit.saturating_sub_unsigned(len.min(MOST_BYTES));
+    }
+
+    /// True if a packet of `len` bytes can be paid for.
+    #[inline]
+    pub fn covers(&self, len: u32) -> bool {
+        i64::from(len.min(MOST_BYTES)) <= i64::from(self.deficit)
+    }
+
+    /// Starts anew with one quantum.
+    #[inline]
+    pub fn open(&mut self, quantum: u32) {
+        self.deficit = 0;
+        self.credit(quantum);
+    }
+}

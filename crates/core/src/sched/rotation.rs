@@ -54,6 +54,12 @@ impl Rotation {
         self.first == NIL
     }
 
+    /// True if `flow` is first and last.
+    #[inline]
+    pub fn is_only(&self, flow: u32) -> bool {
+        self.first == flow && self.last == flow
+    }
+
     /// Puts `flow`, which must be in no rotation, at the end.
     #[inline]
     pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
@@ -63,6 +69,16 @@ impl Rotation {
             last => flows[last as usize].links().next = flow,
         }
         self.last = flow;
+    }
+
+    /// Puts the first flow at the end.
+    #[inline(always)]
+    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        let first = self.first;
+        if first != self.last {
+            self.remove_first(flows, first);
+            self.push(flows, first);
+        }
     }
 
     /// Takes `flow`, which must be the first, out of the rotation.
@@ -115,6 +131,9 @@ mod tests {
         rotation.remove(&mut flows, 4);
         rotation.remove(&mut flows, 0);
         rotation.push(&mut flows, 2);
+        rotation.rotate(&mut flows);
+        rotation.rotate(&mut flows);
+        rotation.rotate(&mut flows);
         let mut order = Vec::new();
         while let Some(first) = rotation.first() {
             rotation.remove_first(&mut flows, first);

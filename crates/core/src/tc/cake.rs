@@ -26,7 +26,7 @@ const SIZE: &str = "a SIZE such as 32mb";
 const SIZE_RANGE: &str = "a SIZE less than 4gb";
 const MASK: &str = "a MASK such as 0xff";
 const MASK_RANGE: &str = "a MASK of at most 0xffffffff";
-const QUEUES: &str = "a power of two, 8 to 65536";
+const QUEUES: &str = "a power of two, 8 to 32768";
 const PREFIX: &str = "a number of bits, 1 to 128";
 const LOAD: &str = "`bulk` or `active`";
 
@@ -76,7 +76,7 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
     &[
         Keyword::new("memlimit", "SIZE", "memory for packets; 0 computes it (default)"),
         Keyword::new("fwmark", "MASK", "firewall-mark bits that choose the tier"),
-        Keyword::new("queues", "N", "queues in each tier, 8 to 65536, default 1024 (ours)"),
+        Keyword::new("queues", "N", "queues in each tier, 8 to 32768, default 1024 (ours)"),
         Keyword::new("host-prefix", "BITS", "IPv6 bits that make a host, default 128 (ours)"),
         Keyword::new("host-load", "bulk|active", "flows that divide a host's share (ours)"),
     ],
@@ -196,7 +196,7 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
         "fwmark" => params.fwmark = words.value("fwmark", MASK, MASK_RANGE, mask)?,
         "queues" => {
             params.queues = words.value("queues", QUEUES, QUEUES, |word| match word.parse() {
-                Ok(n @ 8..=65_536) if u32::is_power_of_two(n) => Ok(n),
+                Ok(n @ 8..=32_768) if u32::is_power_of_two(n) => Ok(n),
                 Ok(_) => Err(ValueError::TooLarge),
                 Err(_) => Err(ValueError::Invalid),
             })?;

@@ -47,6 +47,11 @@ pub enum Problem {
         /// What would be right.
         expected: &'static str,
     },
+    /// A keyword that can be said once is said again, or what it says was said by another.
+    Twice {
+        /// The keyword.
+        keyword: &'static str,
+    },
     /// A keyword's value is too small or too large.
     OutOfRange {
         /// The keyword.
@@ -74,6 +79,7 @@ impl ParseError {
             Problem::UnknownWord { .. } => "a keyword of the discipline",
             Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
             Problem::OutOfRange { range, .. } => range,
+            Problem::Twice { .. } => "something that was not said before",
         }
     }
 }
@@ -96,6 +102,9 @@ impl fmt::Display for ParseError {
             }
             Problem::Invalid { keyword, expected } => {
                 write!(f, "`{word}` (word {place}) cannot be used: `{keyword}` takes {expected}")?;
+            }
+            Problem::Twice { keyword } => {
+                write!(f, "`{word}` (word {place}) comes too late: `{keyword}` has been said")?;
             }
             Problem::OutOfRange { keyword, range } => {
                 write!(f, "`{word}` (word {place}) is out of range: `{keyword}` takes {range}")?;

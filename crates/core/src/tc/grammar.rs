@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, delay, fifo, line, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub struct Discipline {
     pub keywords: &'static [&'static [Keyword]],
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
 }
+
+/// How far below each other disciplines may stand: nobody needs more than a shaper in a class.
+const MAX_DEPTH: u32 = 4;
 
 /// All disciplines.
 static DISCIPLINES: &[Discipline] = &[
@@ -81,6 +84,42 @@ static DISCIPLINES: &[Discipline] = &[
         about: "an emulated line: a queue, a rate, a distance",
         keywords: line::KEYWORDS,
         parse: line::parse,
+    },
+    Discipline {
+        name: "codel",
+        about: "one queue whose standing delay CoDel keeps short",
+        keywords: codel::KEYWORDS,
+        parse: codel::parse,
+    },
+    Discipline {
+        name: "fq_codel",
+        about: "fair queues whose standing delay CoDel keeps short",
+        keywords: fq_codel::KEYWORDS,
+        parse: fq_codel::parse,
+    },
+    Discipline {
+        name: "pie",
+        about: "one queue whose delay PIE steers",
+        keywords: pie::KEYWORDS,
+        parse: pie::parse,
+    },
+    Discipline {
+        name: "red",
+        about: "one queue under RED, Linux's or the simulators'",
+        keywords: red::KEYWORDS,
+        parse: red::parse,
+    },
+    Discipline {
+        name: "tbf",
+        about: "a token bucket before any discipline",
+        keywords: tbf::KEYWORDS,
+        parse: tbf::parse,
+    },
+    Discipline {
+        name: "htb",
+        about: "a hierarchy of token buckets with disciplines below",
+        keywords: htb::KEYWORDS,
+        parse: htb::parse,
     },
 ];
 
@@ -137,19 +176,24 @@ struct Word<'a> {
 pub(super) struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
+    /// Words from here on are not for the present discipline.
+    end: usize,
+    /// Disciplines that the present one is below.
+    depth: u32,
+    /// Where the name of `discipline` stands, if it was said.
+    named: usize,
     discipline: &'static str,
 }
 
 impl<'a> Words<'a> {
     fn split(text: &'a str) -> Words<'a> {
         let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-        let words = text.split_whitespace().map(|text| Word { text, start: start(text) }).collect();
-        Words { words, next: 0, discipline: "" }
+        Words::new(text.split_whitespace().map(|text| Word { text, start: start(text) }).collect())
     }
 
     fn listed(list: &[&'a str]) -> Words<'a> {
         let mut start = 0;
-        let words = list
+        let place = list
             .iter()
             .map(|text| {
                 let word = Word { text, start };
@@ -157,19 +201,60 @@ impl<'a> Words<'a> {
                 word
             })
             .collect();
-        Words { words, next: 0, discipline: "" }
+        Words::new(place)
+    }
+
+    fn new(words: Vec<Word<'a>>) -> Words<'a> {
+        let end = words.len();
+        Words { words, next: 0, end, depth: 0, named: 0, discipline: "" }
+    }
+
+    /// Reads the discipline that `word`, the last one read, names, with all words up to the end of
+    /// the present discipline. None if it names none.
+    pub fn discipline(&mut self, word: &str) -> Result<Option<Config>, ParseError> {
+        let known = DISCIPLINES.iter().find(|discipline| discipline.name == word);
+        let Some(discipline) = known.filter(|_| self.depth < MAX_DEPTH) else { return Ok(None) };
+        let outer = (self.named, self.discipline);
+        (self.named, self.discipline) = (self.next - 1, discipline.name);
+        self.depth += 1;
+        let config = (discipline.parse)(self)?;
+        self.depth -= 1;
+        (self.named, self.discipline) = outer;
+        Ok(Some(config))
+    }
+
+    /// Ends the present discipline before the next `word`; the result is for [`Words::until_end`].
+    pub fn until(&mut self, word: &str) -> usize {
+        let more = self.words[self.next..self.end].iter().position(|other| other.text == word);
+        let end = more.map_or(self.end, |more| self.next + more);
+        core::mem::replace(&mut self.end, end)
+    }
+
+    /// Goes on to where the present discipline ended before.
+    pub fn until_end(&mut self, end: usize) {
+        self.end = end;
     }
 
     /// The next word, if any.
     pub fn next(&mut self) -> Option<&'a str> {
-        let word = self.words.get(self.next)?.text;
+        let word = self.peek()?;
         self.next += 1;
         Some(word)
     }
 
     /// The next word, left in place.
     pub fn peek(&self) -> Option<&'a str> {
-        self.words.get(self.next).map(|word| word.text)
+        self.words[..self.end].get(self.next).map(|word| word.text)
+    }
+
+    /// True if `word` is among the words still to be read.
+    pub fn holds(&self, word: &str) -> bool {
+        self.words[self.next..self.end].iter().any(|other| other.text == word)
+    }
+
+    /// The error that `discipline` (as the user calls it) cannot do without `expected`.
+    pub fn lacks(&self, keyword: &'static str, expected: &'static str) -> ParseError {
+        self.error(self.named, Problem::Missing { keyword, expected })
     }
 
     /// The value after `keyword`, which was the last word read. `expected` says what it is, with an

@@ -90,6 +90,12 @@ impl<'w> Json<'w> {
         write!(self.out, "{n}")
     }
 
+    /// A number that writes itself.
+    pub fn raw(&mut self, write: impl FnOnce(&mut dyn Write) -> fmt::Result) -> fmt::Result {
+        self.divide()?;
+        write(self.out)
+    }
+
     /// A number that may be negative.
     pub fn signed(&mut self, n: i64) -> fmt::Result {
         self.divide()?;

@@ -6,31 +6,39 @@
 //! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
+mod bucket;
 mod cake;
+mod codel;
 mod delay;
 mod error;
 mod fifo;
+mod fq_codel;
 mod grammar;
+mod htb;
 mod json;
 mod line;
 mod link;
+mod pie;
+mod red;
 mod show;
 pub mod stats;
+mod tbf;
 pub mod units;
 
 pub use error::{ParseError, Problem};
 pub use grammar::{
     disciplines, keywords, parse, parse_with_default, parse_words, Discipline, Keyword,
 };
+pub use htb::write_class;
 pub use json::Json;
 pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
 pub use units::Digits;
 
-use crate::qdisc;
+use crate::qdisc::{self, Device};
 
 /// A discipline with its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant)] // Copied at configuration time only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // Cloned at configuration time only.
 pub enum Config {
     /// `cake`.
     Cake(qdisc::cake::Params),
@@ -40,4 +48,30 @@ pub enum Config {
     Delay(qdisc::delay::Params),
     /// `line`: an emulated line with its own rate, queue and delay.
     Line(qdisc::line::Params),
+    /// `codel`: one queue under CoDel.
+    Codel(qdisc::codel::Params),
+    /// `fq_codel`: many queues, each under CoDel.
+    FqCodel(qdisc::fq_codel::Params),
+    /// `pie`: one queue under PIE.
+    Pie(qdisc::pie::Params),
+    /// `red`: one queue under RED.
+    Red(qdisc::red::Params),
+    /// `tbf`: a token bucket before any discipline.
+    Tbf(qdisc::tbf::Params),
+    /// `htb`: a hierarchy of token buckets with disciplines below.
+    Htb(qdisc::htb::Params),
+}
+
+impl Config {
+    /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
+    pub fn resolved(mut self, device: &Device) -> Config {
+        match &mut self {
+            Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::FqCodel(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            _ => {}
+        }
+        self
+    }
 }

@@ -7,9 +7,9 @@
 use core::fmt::{self, Write};
 
 use super::json::Json;
-use super::stats::{Detail, Snapshot};
+use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, delay, fifo, line, Config};
+use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -58,6 +58,12 @@ pub fn name(config: &Config) -> &'static str {
         Config::Fifo(params) => fifo::name(params.kind),
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
+        Config::Codel(_) => "codel",
+        Config::FqCodel(_) => "fq_codel",
+        Config::Pie(_) => "pie",
+        Config::Red(_) => "red",
+        Config::Tbf(_) => "tbf",
+        Config::Htb(_) => "htb",
     }
 }
 
@@ -72,6 +78,12 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Fifo(params) => fifo::write_words(params, digits, out),
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
+        Config::Codel(params) => codel::write_words(params, digits, out),
+        Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
+        Config::Pie(params) => pie::write_words(params, digits, out),
+        Config::Red(params) => red::write_words(params, digits, out),
+        Config::Tbf(params) => tbf::write_words(params, digits, out),
+        Config::Htb(params) => htb::write_words(params, digits, out),
     }
 }
 
@@ -103,16 +115,32 @@ pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics
             write!(out, " refcnt {}", view.refcnt)?;
         }
         out.write_char(' ')?;
-        write_options(view.config, Digits::AsTc, out)?;
+        match view.config {
+            Config::Htb(params) => htb::write_as_tc(params, &htb_stats(view), out)?,
+            config => write_options(config, Digits::AsTc, out)?,
+        }
         out.write_char('\n')?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
-            write_statistics(snapshot, statistics == Statistics::All, out)?;
+            write_statistics(view.config, snapshot, statistics == Statistics::All, out)?;
         }
     }
     Ok(())
 }
 
-fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt::Result {
+/// What `tc` shows of `htb`'s statistics among its settings.
+fn htb_stats(view: &QdiscView<'_>) -> HtbStats {
+    match view.snapshot.map(|snapshot| snapshot.detail) {
+        Some(Detail::Htb(stats)) => stats,
+        _ => HtbStats::default(),
+    }
+}
+
+fn write_statistics(
+    config: &Config,
+    snapshot: &Snapshot,
+    all: bool,
+    out: &mut dyn Write,
+) -> fmt::Result {
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
     let (drops, overlimits) = (totals.drops(), totals.overlimits);
@@ -121,12 +149,16 @@ fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt:
     out.write_str(" backlog ")?;
     write_size(backlog.bytes, Digits::AsTc, out)?;
     writeln!(out, " {}p requeues 0", backlog.packets)?;
-    match &snapshot.detail {
-        Detail::None => {}
-        Detail::Cake(stats) => {
+    match (&snapshot.detail, config) {
+        (Detail::Cake(stats), _) => {
             cake::write_statistics(stats, all, out)?;
             out.write_char('\n')?;
         }
+        (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
+        (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
+        (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
+        (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
+        _ => {}
     }
     if all {
         write!(
@@ -170,10 +202,16 @@ pub fn show_json(
             Config::Fifo(params) => fifo::write_json(params, &mut json)?,
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
+            Config::Codel(params) => codel::write_json(params, &mut json)?,
+            Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
+            Config::Pie(params) => pie::write_json(params, &mut json)?,
+            Config::Red(params) => red::write_json(params, &mut json)?,
+            Config::Tbf(params) => tbf::write_json(params, &mut json)?,
+            Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
-            write_statistics_json(snapshot, statistics == Statistics::All, &mut json)?;
+            write_statistics_json(view.config, snapshot, statistics == Statistics::All, &mut json)?;
         }
         json.end_object()?;
     }
@@ -181,7 +219,12 @@ pub fn show_json(
     out.write_char('\n')
 }
 
-fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) -> fmt::Result {
+fn write_statistics_json(
+    config: &Config,
+    snapshot: &Snapshot,
+    all: bool,
+    json: &mut Json<'_>,
+) -> fmt::Result {
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     json.key("bytes")?.number(totals.sent_bytes)?;
     json.key("packets")?.number(totals.sent_packets)?;
@@ -191,17 +234,26 @@ fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) ->
     json.key("requeues")?.number(0)?;
     json.key("backlog")?.number(backlog.bytes)?;
     json.key("qlen")?.number(backlog.packets.into())?;
-    match &snapshot.detail {
-        Detail::None => {}
-        Detail::Cake(stats) => cake::write_statistics_json(stats, all, json)?,
+    match (&snapshot.detail, config) {
+        (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
+        (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
+        (Detail::FqCodel(stats), _) => fq_codel::write_statistics_json(stats, json)?,
+        (Detail::Pie(stats), Config::Pie(params)) => {
+            pie::write_statistics_json(params, stats, json)?;
+        }
+        (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
+        _ => {}
     }
     if all {
+        // In an object of their own: other disciplines of `tc` use the same names.
+        json.key("simnel")?.begin_object()?;
         json.key("enqueued")?.number(totals.enqueued_packets)?;
         json.key("marked")?.number(totals.marked)?;
         json.key("dropped")?.begin_object()?;
         for reason in DropReason::ALL {
             json.key(reason.name())?.number(totals.dropped[reason as usize])?;
         }
+        json.end_object()?;
         json.end_object()?;
     }
     Ok(())

@@ -50,6 +50,102 @@ pub enum Detail {
     None,
     /// CAKE's.
     Cake(CakeStats),
+    /// CoDel's.
+    Codel(CodelStats),
+    /// FQ-CoDel's.
+    FqCodel(FqCodelStats),
+    /// PIE's.
+    Pie(PieStats),
+    /// RED's.
+    Red(RedStats),
+    /// HTB's.
+    Htb(HtbStats),
+}
+
+/// HTB's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HtbStats {
+    /// Packets that belonged to no class.
+    pub direct_packets: u32,
+}
+
+/// RED's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RedStats {
+    /// Packets marked CE.
+    pub marked: u32,
+    /// Packets dropped by RED.
+    pub early: u32,
+    /// Packets dropped because the queue was full.
+    pub pdrop: u32,
+}
+
+/// CoDel's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodelStats {
+    /// Signals in the present or last spell.
+    pub count: u32,
+    /// Signals with which it began.
+    pub lastcount: u32,
+    /// How long the last packet had waited.
+    pub last_delay: Span,
+    /// In a spell of signals.
+    pub dropping: bool,
+    /// When the next signal is due, seen from the last departure, in microseconds; zero outside a
+    /// spell.
+    pub drop_next_us: i32,
+    /// Largest packet seen, in bytes.
+    pub max_packet: u32,
+    /// Packets marked by the control law.
+    pub ecn_mark: u32,
+    /// Packets dropped because the queue was full.
+    pub drop_overlimit: u32,
+    /// Packets marked by `ce_threshold`.
+    pub ce_mark: u32,
+}
+
+/// FQ-CoDel's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FqCodelStats {
+    /// Largest packet seen, in bytes.
+    pub max_packet: u32,
+    /// Packets dropped because packets or memory were at their limit.
+    pub drop_overlimit: u32,
+    /// Packets marked by the control law.
+    pub ecn_mark: u32,
+    /// Packets marked by `ce_threshold`.
+    pub ce_mark: u32,
+    /// Times that a flow which had been idle came back.
+    pub new_flow_count: u32,
+    /// Flows without a standing queue (with savings: flows that can pay).
+    pub new_flows_len: u32,
+    /// Flows with a standing queue (with savings: flows that collect).
+    pub old_flows_len: u32,
+    /// Bytes of `truesize` queued.
+    pub memory_used: u32,
+    /// Packets dropped because memory was at its limit.
+    pub drop_overmemory: u32,
+}
+
+/// PIE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PieStats {
+    /// Drop probability, in units of 1/[`crate::aqm::pie::MAX_PROB`].
+    pub probability: u64,
+    /// The delay that it follows.
+    pub delay: Span,
+    /// Estimated departure rate in bytes a second; zero if none was measured.
+    pub departure_rate: u64,
+    /// Packets that came in.
+    pub packets_in: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets dropped by PIE.
+    pub dropped: u32,
+    /// Most packets that an arrival found.
+    pub max_queue: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
 }
 
 /// CAKE's own counters.

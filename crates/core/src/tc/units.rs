@@ -189,6 +189,67 @@ pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Resul
     write!(out, "{bytes}b")
 }
 
+/// A probability above zero, Q0.32: `0.02`. One and more are the largest value.
+pub fn probability(word: &str) -> Result<u32, ValueError> {
+    let (number, "") = Binary64::parse(word).ok_or(ValueError::Invalid)? else {
+        return Err(ValueError::Invalid);
+    };
+    match number.times(1 << 32).whole() {
+        Some(0) => Err(ValueError::Invalid),
+        Some(scaled) => Ok(u32::try_from(scaled).unwrap_or(u32::MAX)),
+        None => Ok(u32::MAX),
+    }
+}
+
+/// Writes a probability, Q0.32, so that [`probability`] reads the same.
+pub fn write_probability(scaled: u32, out: &mut dyn Write) -> fmt::Result {
+    // Ten places are finer than 2^-32; rounded up, so that cutting off gives the same.
+    let places = (u64::from(scaled) * 9_765_625).div_ceil(1 << 22) as u128;
+    let mut digits = places;
+    let mut width = 10;
+    while digits % 10 == 0 && width > 1 {
+        (digits, width) = (digits / 10, width - 1);
+    }
+    write!(out, "0.{digits:0width$}")
+}
+
+/// Writes `numerator / denominator`, a fraction of at most one, as C's `%g` does: six significant
+/// digits without trailing zeros, with an exponent below 0.0001. The denominator is not zero.
+pub fn write_fraction(numerator: u64, denominator: u64, out: &mut dyn Write) -> fmt::Result {
+    let (n, whole) = (u128::from(numerator), u128::from(denominator.max(1)));
+    if n == 0 {
+        return out.write_str("0");
+    }
+    // Places after which six digits have come: `digits` is the fraction times 10^places.
+    let (mut scale, mut places) = (10u128.pow(5), 5usize);
+    while n * scale < whole * 10u128.pow(5) {
+        (scale, places) = (scale * 10, places + 1);
+    }
+    let mut digits = (n * scale + whole / 2) / whole;
+    if digits == 10u128.pow(6) {
+        (digits, places) = (digits / 10, places - 1);
+    }
+    while digits % 10 == 0 && places > 0 {
+        (digits, places) = (digits / 10, places - 1);
+    }
+    let count = digits.ilog10() as usize;
+    match places {
+        0 => write!(out, "{digits}"),
+        places if places - count > 4 => {
+            let power = 10u128.pow(count as u32);
+            write!(out, "{}", digits / power)?;
+            if count > 0 {
+                write!(out, ".{:0count$}", digits % power)?;
+            }
+            write!(out, "e-{:02}", places - count)
+        }
+        places => {
+            let power = 10u128.pow(places as u32);
+            write!(out, "{}.{:0places$}", digits / power, digits % power)
+        }
+    }
+}
+
 /// A value that formats itself through one of the writers above, with `{:>12}` honoured.
 pub(super) struct Shown<F>(pub F);
 
@@ -217,6 +278,26 @@ mod tests {
     }
 
     #[test]
+    fn fractions_as_c_prints_them() {
+        for (n, of, text) in [
+            (0, 7, "0"),
+            (7, 7, "1"),
+            (1, 2, "0.5"),
+            (1518, 65535, "0.0231632"),
+            (1, 10_000, "0.0001"),
+            (1, 65_535, "1.5259e-05"),
+            (9_999_999, 10_000_000, "1"),
+            (99_999_999, 1_000_000_000_000, "0.0001"),
+            (1, 1 << 56, "1.38778e-17"),
+            (1, 1 << 17, "7.62939e-06"),
+            (3, 100_000, "3e-05"),
+        ] {
+            let shown = Shown(|out: &mut dyn Write| write_fraction(n, of, out)).to_string();
+            assert_eq!(shown, text, "{n}/{of}");
+        }
+    }
+
+    #[test]
     fn exact_printing_is_read_back() {
         let mut x = 1u64;
         for _ in 0..20_000 {
@@ -230,6 +311,9 @@ mod tests {
             let n = n & 0xffff_ffff;
             let shown = Shown(|out: &mut dyn Write| write_size(n, Digits::Exact, out));
             assert_eq!(size(&shown.to_string()), Ok(n as u32), "{shown}");
+            let n = (n as u32).max(1);
+            let shown = Shown(|out: &mut dyn Write| write_probability(n, out));
+            assert_eq!(probability(&shown.to_string()), Ok(n), "{shown}");
         }
     }
 }

@@ -319,6 +319,6 @@ impl Run {
 fn collisions(snapshot: &Snapshot) -> u32 {
     match &snapshot.detail {
         Detail::Cake(cake) => cake.tins.iter().map(|tin| tin.way_collisions).sum(),
-        Detail::None => 0,
+        _ => 0,
     }
 }

@@ -66,9 +66,34 @@ pub const DISCIPLINES: &[Line] = &[
     ("pfifo limit 20", &[WorkConserving]),
     ("bfifo limit 20kb", &[WorkConserving]),
     ("pfifo_head_drop limit 20", &[WorkConserving]),
+    ("codel", &[WorkConserving]),
+    ("codel limit 20 target 1ms interval 10ms ce_threshold 500us ecn", &[WorkConserving]),
+    ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
+    // While all spend what they saved, one that has spent it waits.
+    ("fq_codel savings 15kb", &[WorkConserving, EqualFlows]),
+    ("fq_codel limit 30 flows 16 quantum 300 drop_batch 4 ce_threshold 1ms", &[WorkConserving]),
+    ("fq_codel memory_limit 20kb noecn savings 0", &[WorkConserving]),
     ("delay 10ms 3ms limit 50", &[]),
     ("line rate 10mbit fifo 50p delay 20ms pppoe-vcmux", &[TEN]),
     ("line rate 1mbit fifo 20kb delay 5ms 2ms in-flight 10", &[]),
+    ("pie", &[WorkConserving]),
+    ("pie limit 30 target 1ms tupdate 2ms ecn bytemode", &[WorkConserving]),
+    ("pie freebsd onoff nodrand", &[WorkConserving]),
+    ("red limit 100kb avpkt 700 ecn", &[WorkConserving]),
+    ("red limit 30kb min 3kb avpkt 700 probability 0.2 adaptive", &[WorkConserving]),
+    ("tbf rate 10mbit burst 1514 limit 60kb", &[]),
+    ("tbf rate 10mbit burst 20kb peakrate 20mbit mtu 2000 latency 50ms", &[]),
+    ("tbf rate 10mbit burst 1514 overhead 20 mpu 84 linklayer atm codel limit 80", &[]),
+    ("tbf rate 10mbit burst 1514 cake besteffort flows", &[EqualFlows, NoStarvation]),
+    ("htb rate 10mbit burst 1514 cburst 1514 codel limit 100", &[]),
+    ("htb rate 10mbit cake besteffort flows", &[EqualFlows, NoStarvation]),
+    (
+        "htb default 20 class 1:1 rate 10mbit class 1:10 parent 1:1 rate 2mbit ceil 10mbit prio 0 \
+         pie class 1:20 parent 1:1 rate 8mbit ceil 9mbit tbf rate 8mbit burst 2kb limit 60kb",
+        &[],
+    ),
+    ("red ns bandwidth 10mbit delay 30ms limit 60", &[WorkConserving]),
 ];
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
@@ -107,7 +132,7 @@ pub fn random_config(input: &mut Input, config: &Config) -> Option<Config> {
 }
 
 /// A value for an argument of this name: of any magnitude, but nothing that allocates gigabytes.
-fn random_value(argument: &str, input: &mut Input) -> String {
+pub fn random_value(argument: &str, input: &mut Input) -> String {
     match argument {
         // Up to 400 Gbit/s; not so slow that a packet takes longer than the clock lasts.
         "RATE" => format!("{}bit", input.magnitude().clamp(512, 400_000_000_000)),

@@ -4,20 +4,21 @@
 //! again, told by GW_DAEMON. Arguments choose cases by name. `GW_MEASURE=1` with a release build
 //! prints figures instead: added round-trip time, throughput, processor time, accuracy.
 
+mod accuracy;
 mod cases;
 mod measure;
-mod shaper;
 mod transfer;
+mod wire;
 mod world;
 
 use std::io::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
 
+use simnel_core::tc;
 use simnel_gateway::daemon::Daemon;
-use simnel_gateway::{Disciplines, Error, Settings};
+use simnel_gateway::{config, Error, Settings};
 
 fn main() {
     if let Ok(interfaces) = std::env::var("GW_DAEMON") {
@@ -61,10 +62,10 @@ fn main() {
     }
 }
 
-/// `name=download|upload;…`, either of which may be empty. With GW_FILE, SIGHUP reads that again.
+/// `name=download|upload;…`, `tc`'s words or nothing. SIGHUP reads the configuration file GW_FILE.
 fn daemon(interfaces: &str) {
     let run = || -> Result<(), Error> {
-        let mut daemon = Daemon::new(Arc::new(shaper::Standin), |notice| eprintln!("{notice}"))?;
+        let mut daemon = Daemon::new(|notice| eprintln!("{notice}"))?;
         for settings in parse(interfaces) {
             daemon.up(settings)?;
         }
@@ -72,7 +73,7 @@ fn daemon(interfaces: &str) {
         std::io::stdout().flush().unwrap();
         daemon.run(Some(Box::new(|| {
             let file = std::env::var("GW_FILE").unwrap_or_default();
-            Ok(parse(&std::fs::read_to_string(file).unwrap_or_default()))
+            config::read(&PathBuf::from(file))
         })))
     };
     if let Err(e) = run() {
@@ -85,8 +86,7 @@ fn parse(interfaces: &str) -> Vec<Settings> {
     let one = |text: &str| {
         let (name, words) = text.split_once('=').unwrap();
         let (download, upload) = words.split_once('|').unwrap();
-        let config =
-            |words: &str| (!words.is_empty()).then(|| shaper::Standin.parse(words).unwrap());
+        let config = |words: &str| (!words.is_empty()).then(|| tc::parse(words).unwrap());
         let mut settings = Settings::new(name);
         settings.download = config(download);
         settings.upload = config(upload);

@@ -1,14 +1,13 @@
 //! Figures of a release build: `GW_MEASURE=1 cargo test --release -p simnel-gateway --test netns`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use simnel_gateway::control::Entry;
 use simnel_gateway::Direction;
 
+use crate::accuracy::Measured;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, World};
-
-const SHARE: f64 = 1448.0 / 1514.0;
 
 fn entry(world: &World, direction: Direction) -> Entry {
     let shown = world.client("wan0").show().unwrap();
@@ -19,7 +18,9 @@ pub fn all() {
     let mut world = World::new();
     idle(&mut world);
     for (kbit, seconds) in [(10_000, 12), (100_000, 10), (300_000, 8), (1_000_000, 8)] {
-        accuracy(&mut world, kbit, seconds);
+        let words = format!("cake bandwidth {kbit}kbit");
+        let time = Duration::from_secs(seconds);
+        println!("{}", Measured::upload(&mut world, &words, 1514, time));
     }
     throughput(&mut world);
 }
@@ -30,7 +31,7 @@ fn idle(world: &mut World) {
     let median = |times: &[Duration]| times[times.len() / 2];
     let p99 = |times: &[Duration]| times[times.len() * 99 / 100];
     let without = round_trips(world, at, 2000, gap);
-    world.start(&["wan0=shaper rate 1000000kbit|shaper rate 1000000kbit"]);
+    world.start(&["wan0=cake bandwidth 1gbit|cake bandwidth 1gbit"]);
     let with = round_trips(world, at, 2000, gap);
     world.stop();
     println!(
@@ -43,42 +44,8 @@ fn idle(world: &mut World) {
     );
 }
 
-fn accuracy(world: &mut World, kbit: u64, seconds: u64) {
-    // 20 ms of queue.
-    let limit = (kbit * 20 / 8 / 1514).max(20);
-    let words = format!("shaper rate {kbit}kbit limit {limit}");
-    world.start(&[&format!("wan0={words}|{words}")]);
-    let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
-    std::thread::sleep(Duration::from_secs(2));
-    let before = entry(world, Direction::Upload);
-    let (start, start_bytes) = (Instant::now(), upload.bytes());
-    let mut most = 0.0f64;
-    for _ in 0..seconds {
-        most = most.max(world.wire_rate("s", "wan0", Duration::from_secs(1)));
-    }
-    let rate = (upload.bytes() - start_bytes) as f64 * 8.0 / start.elapsed().as_secs_f64();
-    let after = entry(world, Direction::Upload);
-    upload.end();
-    world.stop();
-    let ideal = kbit as f64 * 1000.0 * SHARE;
-    let packets = after.datapath.released - before.datapath.released;
-    let cpu = after.datapath.cpu.0 - before.datapath.cpu.0;
-    println!(
-        "{kbit} kbit: goodput {:.3} Mbit/s, ideal {:.3} ({:+.2} %), {:.2} µs CPU a packet, \
-         {:.1} packets a turn, most in a second {:+.3} %, forfeited {} µs, lateness {:?}",
-        rate / 1e6,
-        ideal / 1e6,
-        (rate / ideal - 1.0) * 100.0,
-        cpu as f64 / 1000.0 / packets as f64,
-        packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
-        (most / (kbit as f64 * 1000.0) - 1.0) * 100.0,
-        (after.datapath.forfeited.0 - before.datapath.forfeited.0) / 1000,
-        after.datapath.lateness,
-    );
-}
-
 fn throughput(world: &mut World) {
-    let words = "shaper rate 100000000kbit limit 2000";
+    let words = "cake unlimited";
     world.start(&[&format!("wan0={words}|{words}")]);
     let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));

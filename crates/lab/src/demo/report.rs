@@ -67,7 +67,9 @@ pub struct Phase {
     pub added_ms_p95: Option<f64>,
     /// Added delay that 99 of 100 echoes do not exceed.
     pub added_ms_p99: Option<f64>,
-    /// Echoes sent under load.
+    /// The largest added delay while the flows start; None if an echo was lost then.
+    pub start_added_ms_max: Option<f64>,
+    /// Echoes sent under load, once the flows have started.
     pub echoes: usize,
     /// Of these, echoes that did not come back.
     pub lost: usize,
@@ -146,18 +148,26 @@ impl LineReport {
 
 impl Phase {
     /// Sums echoes up; rates are of payload.
-    pub(super) fn new(idle: &[Echo], loaded: &[Echo], download: Rate, upload: Rate) -> Phase {
+    pub(super) fn new(
+        idle: &[Echo],
+        start: &[Echo],
+        loaded: &[Echo],
+        download: Rate,
+        upload: Rate,
+    ) -> Phase {
         let milliseconds = |echo: &Echo| echo.rtt.map(|rtt| rtt.as_secs_f64() * 1e3);
         let idle_ms = quantile(idle.iter().map(milliseconds), 50).unwrap_or(0.0);
-        let added = |percent| {
+        let added_to = |echoes: &[Echo], percent| {
             let added = |ms: f64| (ms - idle_ms).max(0.0);
-            quantile(loaded.iter().map(|echo| milliseconds(echo).map(added)), percent)
+            quantile(echoes.iter().map(|echo| milliseconds(echo).map(added)), percent)
         };
+        let added = |percent| added_to(loaded, percent);
         Phase {
             idle_ms,
             added_ms_median: added(50),
             added_ms_p95: added(95),
             added_ms_p99: added(99),
+            start_added_ms_max: added_to(start, 100),
             echoes: loaded.len(),
             lost: loaded.iter().filter(|echo| echo.rtt.is_none()).count(),
             download_mbit: megabits(download),
@@ -231,7 +241,7 @@ impl DemoReport {
         if let Kind::Synthetic { reason } = &self.kind {
             let _ = writeln!(
                 text,
-                "SYNTHETIC: simple senders in virtual time, not real traffic ({reason})."
+                "SYNTHETIC: simple senders in virtual time, not real traffic:\n{reason}."
             );
         }
         let delay = |ms: Option<f64>| match ms {
@@ -259,6 +269,11 @@ impl DemoReport {
                 "Load adds, to 99 of 100 at most",
                 delay(without.added_ms_p99),
                 delay(with.added_ms_p99),
+            ),
+            (
+                "While the flows start, at most",
+                delay(without.start_added_ms_max),
+                delay(with.start_added_ms_max),
             ),
             ("A call's packets lost", loss(without), loss(with)),
             ("Download", rate(without.download_mbit), rate(with.download_mbit)),
@@ -296,8 +311,8 @@ impl DemoReport {
         }
         text += &rule(lines[2]);
         text +=
-            "The grade is of the delay that 95 of 100 packets do not exceed: below 5 ms A+, 30 A, \
-                 60 B,\n200 C, 400 D, else F. Rates are of payload.\n";
+            "The grade is of what load adds for 95 of 100 packets: below 5 ms A+, 30 A, 60 B,\n\
+             200 C, 400 D, else F. Rates are of payload.\n";
         text
     }
 }
@@ -319,11 +334,11 @@ mod tests {
         let mut loaded = vec![Some(31); 94];
         loaded.extend([Some(130), None, None, None, None, None]);
         let rate = Rate::from_bits(1_000_000);
-        let phase = Phase::new(&echoes(&[Some(30); 9]), &echoes(&loaded), rate, rate);
+        let phase = Phase::new(&echoes(&[Some(30); 9]), &[], &echoes(&loaded), rate, rate);
         assert_eq!(phase.added_ms_median, Some(1.0));
         assert_eq!((phase.added_ms_p95, phase.added_ms_p99), (Some(100.0), None));
         assert_eq!((phase.lost, phase.grade), (5, Grade::C));
-        assert_eq!(Phase::new(&[], &[], rate, rate).grade, Grade::F);
+        assert_eq!(Phase::new(&[], &[], &[], rate, rate).grade, Grade::F);
     }
 
     #[test]
@@ -335,7 +350,7 @@ mod tests {
     #[test]
     fn every_row_of_the_table_is_equally_wide() {
         let rate = Rate::from_bits(1_000_000);
-        let phase = Phase::new(&echoes(&[Some(30)]), &echoes(&[None]), rate, rate);
+        let phase = Phase::new(&echoes(&[Some(30)]), &[], &echoes(&[None]), rate, rate);
         let options = Options::default();
         let report = DemoReport {
             kind: Kind::Synthetic { reason: "a test".into() },
@@ -351,6 +366,7 @@ mod tests {
             assert!(widths.len() > 10 && widths.iter().all(|&width| width == widths[0]));
             assert_eq!(text.is_ascii(), !unicode);
             assert!(text.contains("SYNTHETIC"));
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
         let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
         assert_eq!(json["kind"], "synthetic");

@@ -48,8 +48,10 @@ pub(super) fn run(options: &Options, factory: Option<Factory>) -> Phase {
             rtt: both.map(|(down, up)| Duration::from_nanos((down + up).0)),
         }
     });
-    let (idle, loaded): (Vec<_>, Vec<_>) = echoes.partition(|echo| echo.sent < IDLE);
-    Phase::new(&idle, &loaded, down.goodput, up.goodput)
+    let (idle, load): (Vec<_>, Vec<_>) = echoes.partition(|echo| echo.sent < IDLE);
+    let loaded = load.partition_point(|echo| echo.sent < IDLE + RAMP);
+    let (start, loaded) = load.split_at(loaded);
+    Phase::new(&idle, start, loaded, down.goodput, up.goodput)
 }
 
 /// What one direction's simulation yields.

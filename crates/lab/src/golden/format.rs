@@ -46,7 +46,8 @@ pub struct Recording {
     pub name: String,
     /// What it exercises: the name of its directory.
     pub group: String,
-    /// The `tc` words, discipline first. (Groups other than cake's write some of them loosely.)
+    /// The `tc` words, discipline first: as written, or made from the arguments where they are
+    /// written loosely.
     pub words: Vec<String>,
     /// The oracle's resolved arguments, `rate=…`, `seed=…`, `key0=…`, in their order.
     pub args: Vec<(String, String)>,
@@ -272,7 +273,7 @@ impl Recording {
         let mut recording = Recording {
             name: header.name,
             group: header.group,
-            words: header.tc.split_whitespace().map(String::from).collect(),
+            words: super::words::words(&header.tc, &args),
             args,
             link: Link::InfinitelyFast,
             start: Time::ZERO,
@@ -284,15 +285,9 @@ impl Recording {
             states: Vec::new(),
             finals: Vec::new(),
         };
-        let number = |key: &str| -> Result<Option<u64>, FormatError> {
-            let Some(value) = recording.arg(key) else { return Ok(None) };
-            value.parse().map(Some).map_err(|_| {
-                FormatError::whole(&json, format!("`{key}={value}` is not a whole number"))
-            })
-        };
-        let start = number("t0")?;
-        let link = number("link")?;
-        let hash_key = number("key0")?.zip(number("key1")?);
+        let start = recording.number("t0")?;
+        let link = recording.number("link")?;
+        let hash_key = recording.number("key0")?.zip(recording.number("key1")?);
         recording.start =
             Time(start.ok_or_else(|| FormatError::whole(&json, "the argument `t0=` is missing"))?);
         if let Some(rate) = link {
@@ -351,11 +346,19 @@ impl Recording {
         self.args.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
+    /// The resolved argument `key` as a number, if it is there.
+    pub fn number(&self, key: &str) -> Result<Option<u64>, FormatError> {
+        let Some(value) = self.arg(key) else { return Ok(None) };
+        let path = Path::new(&self.group).join(&self.name);
+        let fail = |_| FormatError::whole(&path, format!("`{key}={value}` is no number"));
+        value.parse().map(Some).map_err(fail)
+    }
+
     /// Where the kernel's random numbers began.
     pub fn seed(&self) -> Result<u64, FormatError> {
-        let seed = self.arg("seed").unwrap_or_default();
         let path = Path::new(&self.group).join(&self.name);
-        seed.parse().map_err(|_| FormatError::whole(&path, format!("`seed={seed}` is no number")))
+        let missing = || FormatError::whole(&path, "the argument `seed=` is missing");
+        self.number("seed")?.ok_or_else(missing)
     }
 
     /// How many events of each kind are expected.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use simnel_core::qdisc::{self, Device, Qdisc};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tc;
+use simnel_core::tick::Tick;
 
 mod compare;
 mod device;
@@ -25,6 +26,7 @@ mod ledger;
 mod owner;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use compare::{compare, Difference, Kind};
 pub use device::{replay, ReplayError};
@@ -119,9 +121,17 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The surroundings in which the recordings were made.
-pub fn linux_device(seed: u64) -> Device {
-    Device { seed, arithmetic: Arithmetic::Linux, ..Device::default() }
+/// The surroundings in which `recording` was made.
+pub fn linux_device(recording: &Recording) -> Result<Device, FormatError> {
+    let number = |key: &str, default: u64| recording.number(key).map(|n| n.unwrap_or(default));
+    let hz = u32::try_from(number("hz", 1000)?).unwrap_or(u32::MAX);
+    Ok(Device {
+        seed: recording.seed()?,
+        arithmetic: Arithmetic::Linux,
+        now: recording.start,
+        tick: Tick::Jiffies { hz, wheel: number("wheel", 0)? != 0 },
+        ..Device::default()
+    })
 }
 
 /// The recordings below `directory` as paths without extension, sorted; at most two levels deep.
@@ -150,7 +160,7 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<(),
 /// Replays the recording at `path` (without extension) and compares it.
 pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, FormatError> {
     let recording = Recording::read(path)?;
-    let device = linux_device(recording.seed()?);
+    let device = linux_device(&recording)?;
     let (equal_events, first_difference) = match factory(&recording.words, &device) {
         Err(reason) => (0, Some(Difference::failed(format!("cannot be built: {reason}")))),
         Ok(mut qdisc) => match replay(&recording, qdisc.as_mut()) {

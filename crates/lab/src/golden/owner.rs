@@ -6,7 +6,7 @@
 //! still told apart.
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::qdisc::{Device, DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 
@@ -23,7 +23,11 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
-    packet.class = arrival.class;
+    // The recordings write 1:10 for a class of the discipline, whatever its handle.
+    packet.class = match arrival.class {
+        0 => 0,
+        class => Device::default().handle | class & 0xffff,
+    };
     packet.network_offset = LINK_HEADER as u8;
     packet.tos = arrival.tos;
     packet.flags = if flow.ipv6 { Flags::IPV6 } else { Flags::IPV4 };

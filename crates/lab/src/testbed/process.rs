@@ -56,6 +56,14 @@ impl Process {
         Some(TestbedError::Command { command: self.command.clone(), message })
     }
 
+    /// Kills the program as nothing else can be (SIGKILL).
+    pub fn kill(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        remains().processes.remove(&(self.child.id() as i32));
+    }
+
     /// Asks the program to end (SIGTERM), waits, and kills it if it does not.
     pub fn stop(mut self) -> Option<ExitStatus> {
         self.end()

@@ -16,7 +16,7 @@ use simnel_core::qdisc::Device;
 use simnel_lab::golden::build;
 
 use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING};
-use crate::commands::output_failed;
+use crate::commands::{misuse_with_help, output_failed};
 
 /// What is timed unless `--qdisc` says otherwise.
 const DISCIPLINES: [&str; 5] = [
@@ -114,7 +114,7 @@ fn measure<'a>(
     let mut result: Option<LoadResult> = None;
     for _ in 0..args.runs {
         let mut discipline = build(&words, &device)
-            .map_err(|reason| miette!(help = "see `man tc-cake` for the words", "{reason}"))?;
+            .map_err(|reason| misuse_with_help(reason, "see `man tc-cake` for the words"))?;
         let mut workload = Workload::new(discipline.as_mut(), &frames, input, load);
         workload.run(args.pairs.min(10_000));
         let begin = Instant::now();

@@ -91,12 +91,14 @@ impl Frames {
         Frames { classifier, bytes, descriptors }
     }
 
-    #[inline]
-    fn packet(&self, flow: usize, input: Input) -> Packet {
-        match input {
-            Input::Descriptor => self.descriptors[flow],
-            Input::Headers => classify(&self.classifier, &self.bytes[flow], flow as u64),
-        }
+    #[inline(always)]
+    fn described(&self, flow: usize) -> Packet {
+        self.descriptors[flow]
+    }
+
+    #[inline(always)]
+    fn classified(&self, flow: usize) -> Packet {
+        classify(&self.classifier, &self.bytes[flow], flow as u64)
     }
 }
 
@@ -172,7 +174,11 @@ impl<'a> Workload<'a> {
         if load == Load::Backlog {
             for _ in 0..STANDING {
                 for flow in 0..frames.descriptors.len() {
-                    workload.put(flow);
+                    workload.qdisc.enqueue(
+                        frames.described(flow),
+                        workload.now,
+                        &mut workload.owner,
+                    );
                 }
             }
         }
@@ -181,20 +187,31 @@ impl<'a> Workload<'a> {
 
     /// Does `pairs` pairs.
     pub fn run(&mut self, pairs: u64) {
+        match (self.load, self.input) {
+            (Load::Empty, Input::Descriptor) => self.run_empty(pairs, Frames::described),
+            (Load::Empty, Input::Headers) => self.run_empty(pairs, Frames::classified),
+            (Load::Backlog, Input::Descriptor) => self.run_backlog(pairs, Frames::described),
+            (Load::Backlog, Input::Headers) => self.run_backlog(pairs, Frames::classified),
+        }
+    }
+
+    #[inline(always)]
+    fn run_empty(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
         for _ in 0..pairs {
             self.now += STEP;
-            match self.load {
-                Load::Empty => {
-                    let flow = self.next_flow;
-                    self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
-                    self.put(flow);
-                    self.take();
-                }
-                Load::Backlog => {
-                    if let Some(flow) = self.take() {
-                        self.put(flow);
-                    }
-                }
+            let flow = self.next_flow;
+            self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
+            self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
+            self.take();
+        }
+    }
+
+    #[inline(always)]
+    fn run_backlog(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+        for _ in 0..pairs {
+            self.now += STEP;
+            if let Some(flow) = self.take() {
+                self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
             }
         }
     }
@@ -204,13 +221,7 @@ impl<'a> Workload<'a> {
         Result { hash: self.hash, drops: self.owner.drops }
     }
 
-    #[inline]
-    fn put(&mut self, flow: usize) {
-        let packet = self.frames.packet(flow, self.input);
-        self.qdisc.enqueue(packet, self.now, &mut self.owner);
-    }
-
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Option<usize> {
         let packet = self.qdisc.dequeue(self.now, &mut self.owner);
         // A pair that brings nothing (a slow shaper) leaves its trace, too.

@@ -101,6 +101,12 @@ impl Flows {
         }
     }
 
+    /// Forgets all flows, whose queues must be empty.
+    pub(super) fn clear(&mut self) {
+        self.tags.fill(0);
+        self.queues.fill(Flow::default());
+    }
+
     /// The first queue of a tier.
     #[inline(always)]
     pub(super) fn base(&self, tin: usize) -> u32 {

@@ -38,6 +38,11 @@ impl Hosts {
         Hosts { table, mask: places - 1 }
     }
 
+    /// Forgets all hosts.
+    pub(super) fn clear(&mut self) {
+        self.table.fill(Host::default());
+    }
+
     /// The place of the host with `hash` in the tier that begins at `base`: the one that has its
     /// tag, else one that no flow counts in.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {

@@ -7,9 +7,9 @@
 //! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads), `overflow`
-//! (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the AQM
-//! `aqm::cobalt`.
+//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
+//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
+//! AQM `aqm::cobalt`.
 //!
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
 //! `Sparse` or `Bulk`; memory in use is within the limit whenever a call returns.
@@ -71,6 +71,8 @@ pub struct Cake {
     current_tin: usize,
     current_queue: u32,
     random: Random,
+    /// Whether packets need more than to be queued: wash, ACK filter, autorate.
+    has_extras: bool,
     tins: Tins,
     arena: Arena,
     heap: overflow::Heap,
@@ -158,6 +160,7 @@ impl Cake {
             current_tin: 0,
             current_queue: 0,
             random: Random::new(device.seed),
+            has_extras: false,
             tins: Tins::new(params),
             arena: Arena::new(params.capacity(device.mtu)),
             heap: overflow::Heap::new(params.queues),
@@ -172,13 +175,20 @@ impl Cake {
             device: *device,
         };
         cake.reserve_ack_store();
-        cake.set_rate(params.bandwidth);
+        cake.apply_params();
         Ok(cake)
     }
 
     fn reserve_ack_store(&mut self) {
         self.acks = (self.params.ack_filter != AckFilter::Off)
             .then(|| AckStore::new(self.arena.capacity()));
+    }
+
+    /// Everything that follows from the settings alone.
+    fn apply_params(&mut self) {
+        let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
+        self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
+        self.set_rate(self.params.bandwidth);
     }
 
     /// Everything that follows from the rate.
@@ -264,8 +274,30 @@ impl Cake {
         owner.dropped(packet, reason);
     }
 
-    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
+    /// What some configurations do with a packet that was just queued.
     #[inline(never)]
+    fn apply_extras(
+        &mut self,
+        slot: u32,
+        tin: usize,
+        queue: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let queued = self.arena.get_mut(slot);
+        let len = queued.len;
+        if self.params.wash {
+            queued.wash();
+        }
+        self.filter_acks(tin, queue, slot, now, owner);
+        if self.params.autorate_ingress {
+            if let Some(rate) = self.autorate.arrival(len, now) {
+                self.set_rate(rate);
+            }
+        }
+    }
+
+    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
     fn filter_acks(
         &mut self,
         tin: usize,
@@ -408,21 +440,12 @@ impl Qdisc for Cake {
         tier.counters.bytes += u64::from(packet.len);
 
         let queue = self.tins.queue_of(tin, &packet);
-        let wash = self.params.wash;
         let (slot, queued) = self.append(&packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
-        if wash {
-            queued.wash();
-        }
-        if self.acks.is_some() {
-            self.filter_acks(tin, queue, slot, now, owner);
+        if self.has_extras {
+            self.apply_extras(slot, tin, queue, now, owner);
         }
         self.heap.grown(queue, &self.tins.flows);
-        if self.params.autorate_ingress {
-            if let Some(rate) = self.autorate.arrival(packet.len, now) {
-                self.set_rate(rate);
-            }
-        }
         self.tins.activate(tin, queue, &mut self.random);
         self.memory_used = self.memory_used.max(self.memory);
         if self.memory > self.memory_limit || self.arena.is_full() {
@@ -456,7 +479,11 @@ impl Qdisc for Cake {
                     let flow = &mut self.tins.flows.queues[queue as usize];
                     let Some(slot) = self.arena.detach(&mut flow.packets) else {
                         self.tins.retire(tin, queue, now);
-                        continue 'tier;
+                        // Nothing else than this could make another tier the next one.
+                        if !self.tins.is_active(tin) {
+                            continue 'tier;
+                        }
+                        continue 'flow;
                     };
                     let packet = self.arena.get_mut(slot);
                     let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
@@ -582,7 +609,7 @@ impl Qdisc for Cake {
                 }
             }
         }
-        self.set_rate(params.bandwidth);
+        self.apply_params();
         if self.backlog.packets == 0 {
             self.clock.start(now);
         }
@@ -593,10 +620,16 @@ impl Qdisc for Cake {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for packet in self.drain() {
-            self.give_up(packet, DropReason::Reset, owner);
+        for queue in 0..self.tins.flows.queues.len() {
+            while let Some(packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets) {
+                self.give_up(packet, DropReason::Reset, owner);
+            }
         }
-        self.rebuild_tins(true);
+        (self.backlog, self.memory) = (Backlog::default(), 0);
+        self.tins.forget(self.params.queues);
+        self.heap.clear();
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
     }

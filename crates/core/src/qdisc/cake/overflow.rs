@@ -11,6 +11,7 @@
 //! be built anew.
 
 use alloc::boxed::Box;
+use alloc::vec;
 
 use super::flows::Flows;
 use crate::tc::stats::MAX_TINS;
@@ -32,11 +33,22 @@ pub(super) struct Heap {
 impl Heap {
     /// A heap over `queues` queues of each of eight tiers.
     pub(super) fn new(queues: u32) -> Heap {
-        let all = queues * MAX_TINS as u32;
-        Heap {
-            order: (0..all).map(|i| ((i % MAX_TINS as u32) as u8, i / MAX_TINS as u32)).collect(),
-            places: (0..all).collect(),
+        let all = queues as usize * MAX_TINS;
+        let mut heap = Heap {
+            order: vec![(0, 0); all].into_boxed_slice(),
+            places: vec![0; all].into_boxed_slice(),
             patience: 0,
+        };
+        heap.clear();
+        heap
+    }
+
+    /// Begins as new.
+    pub(super) fn clear(&mut self) {
+        self.patience = 0;
+        for (index, (queue, place)) in (0..).zip(self.order.iter_mut().zip(&mut self.places)) {
+            *queue = ((index % MAX_TINS as u32) as u8, index / MAX_TINS as u32);
+            *place = index;
         }
     }
 

@@ -36,7 +36,7 @@ pub struct Params {
     pub memlimit: u32,
     /// Firewall-mark bits that choose the tier; zero for none.
     pub fwmark: u32,
-    /// Flow queues in each tier: a power of two, 8..=65536. Ours; Linux has 1024.
+    /// Flow queues in each tier: a power of two, 8..=32768. Ours; Linux has 1024.
     pub queues: u32,
     /// Leading bits of an IPv6 address that make a host, 1..=128. Ours; Linux uses all.
     pub host_prefix: u8,

@@ -96,6 +96,7 @@ impl Tin {
     ) {
         self.rate = rate;
         self.byte_time = ByteTime::new(rate, device.arithmetic);
+        self.remainder = 0;
         self.tin_quantum = tin_quantum;
         let (least, most) = QUANTUM;
         self.flow_quantum =
@@ -109,6 +110,16 @@ impl Tin {
             mtu_time,
             arithmetic: device.arithmetic,
         };
+    }
+
+    /// Forgets all of its `queues` flows; keeps settings and counters.
+    pub(super) fn forget(&mut self, queues: u32) {
+        self.population = [queues, 0, 0, 0, 0];
+        (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
+        self.new_flows = Rotation::default();
+        self.old_flows = Rotation::default();
+        self.decaying_flows = Rotation::default();
+        self.counters.unresponsive = 0;
     }
 
     /// True if there may be something to send.

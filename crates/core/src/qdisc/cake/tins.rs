@@ -55,6 +55,20 @@ impl Tins {
         }
     }
 
+    /// Forgets all flows, whose queues must be empty, and hosts; keeps settings and counters.
+    pub(super) fn forget(&mut self, queues: u32) {
+        self.tins.iter_mut().for_each(|tin| tin.forget(queues));
+        self.flows.clear();
+        self.hosts.clear();
+        self.active = 0;
+    }
+
+    /// True if a tier has flows that may have something to send.
+    #[inline(always)]
+    pub(super) fn is_active(&self, tin: usize) -> bool {
+        self.active >> tin & 1 != 0
+    }
+
     /// The tier to serve while shaping: the highest one on schedule, else the one with the earliest
     /// schedule. None if no tier has flows.
     #[inline(always)]
@@ -83,7 +97,7 @@ impl Tins {
             return None;
         }
         // Ends: each round pays every tier that is in debt its quantum.
-        while self.tins[current].deficit < 0 || self.active >> current & 1 == 0 {
+        while self.tins[current].deficit < 0 || !self.is_active(current) {
             if self.tins[current].deficit <= 0 {
                 self.tins[current].refill();
             }
@@ -231,14 +245,18 @@ impl Tins {
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
             tin.counters.unresponsive -= 1;
         }
-        let state = if flow.cobalt.is_at_rest(now) { State::Idle } else { State::Decaying };
+        let at_rest = flow.cobalt.is_at_rest(now);
+        if !at_rest && flow.state == State::Decaying {
+            return tin.decaying_flows.rotate(queues);
+        }
         let from = match flow.state {
             State::Decaying => &mut tin.decaying_flows,
             State::Sparse => &mut tin.new_flows,
             State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
         };
         from.remove_first(queues, queue);
-        if state == State::Decaying {
+        let state = if at_rest { State::Idle } else { State::Decaying };
+        if !at_rest {
             tin.decaying_flows.push(queues, queue);
         }
         set_state(tin, &mut queues[queue as usize], state, base, *rule, hosts);

@@ -1,0 +1,191 @@
+//! What is promised of the gateway, through the program and with real traffic in namespaces.
+//!
+//! Needs root; without, each test says loudly that it did not run. One test at a time: all of them
+//! measure. A busy machine may spoil a measurement, so each that has a figure to reach is allowed
+//! three tries, prints what it saw in each, and fails only if all three missed and the machine was
+//! quiet in one of them.
+
+mod accuracy;
+mod fail_open;
+mod latency;
+mod link;
+mod words;
+
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use simnel_gateway::control::Client;
+use simnel_gateway::{Counters, LATENESS_BUCKETS};
+use simnel_lab::testbed::probe::Echo;
+use simnel_lab::testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
+
+const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A home for one test, and the right to be the only one.
+struct Live {
+    home: Home,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Live {
+    /// None, and loud words, where namespaces cannot be made.
+    fn new(test: &str) -> Option<Live> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        match Home::new("lv-", HomeOptions { masquerade: true }) {
+            Ok(home) => Some(Live { home, _alone: alone }),
+            Err(TestbedError::NotRoot) => {
+                eprintln!("NOT RUN: {test} needs root");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn control_dir(&self) -> String {
+        self.home.testbed.directory().unwrap().to_string_lossy().into_owned()
+    }
+
+    /// Starts the line between home and Internet; `words` say what it is like.
+    fn line(&self, words: &str) -> Process {
+        let words = format!("link {} {} {words}", Home::LINE_HOME, Home::LINE_CORE);
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut line = self.home.isp.spawn(SIMNEL, &words).unwrap();
+        thread::sleep(Duration::from_millis(300));
+        assert!(line.failure().is_none(), "{:?}", line.failure());
+        line
+    }
+
+    /// Starts a command of the gateway that keeps running, such as `up wan upload 3mbit`, and waits
+    /// until it manages `interface`.
+    fn start(&self, interface: &str, words: &str) -> Process {
+        let socket = self.home.testbed.directory().unwrap().join(format!("{interface}.sock"));
+        let directory = self.control_dir();
+        let mut all: Vec<&str> = words.split_whitespace().collect();
+        all.extend(["--control-dir", &directory]);
+        let mut process = self.home.gateway.spawn(SIMNEL, &all).unwrap();
+        let start = Instant::now();
+        while !socket.exists() {
+            if let Some(error) = process.failure() {
+                panic!("{error}");
+            }
+            assert!(start.elapsed() < SECOND * 5, "`{words}` does not come up");
+            thread::sleep(Duration::from_millis(10));
+        }
+        process
+    }
+
+    /// Runs a command on the gateway to its end.
+    fn simnel(&self, words: &str) -> Output {
+        let directory = self.control_dir();
+        let mut all: Vec<&str> = words.split_whitespace().collect();
+        all.extend(["--control-dir", &directory]);
+        within(&self.home.gateway, SIMNEL, &all)
+    }
+
+    /// Runs a command that must succeed; returns what it printed.
+    fn ok(&self, words: &str) -> String {
+        let output = self.simnel(words);
+        assert!(output.status.success(), "`{words}`: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Nothing of ours is left in the gateway's kernel.
+    fn is_clean(&self) -> bool {
+        let tables = within(&self.home.gateway, "nft", &["list", "tables"]);
+        let queues = within(&self.home.gateway, "cat", &["/proc/net/netfilter/nfnetlink_queue"]);
+        !text(&tables.stdout).contains("simnel") && text(&queues.stdout).trim().is_empty()
+    }
+}
+
+fn within(namespace: &Namespace, program: &str, arguments: &[&str]) -> Output {
+    Command::new("ip")
+        .args(["netns", "exec", namespace.name(), program])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Round-trip times in milliseconds, sorted; a lost echo is later than any.
+fn round_trips<'a>(echoes: impl Iterator<Item = &'a Echo>) -> Vec<f64> {
+    let mut times: Vec<f64> =
+        echoes.map(|echo| echo.rtt.map_or(f64::INFINITY, |rtt| rtt.as_secs_f64() * 1e3)).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// The value that `percent` of 100 do not exceed.
+fn quantile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
+}
+
+/// What came of an attempt to reach a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Try {
+    Holds,
+    Misses,
+    /// It missed, and the machine was too busy to tell why.
+    Unclear,
+}
+
+/// Tries until it holds, three times at most. If all misses are the machine's, that is said.
+fn within_three_tries(what: &str, mut attempt: impl FnMut() -> Try) {
+    let mut missed = false;
+    for number in 1..=3 {
+        let result = attempt();
+        println!("{what}: try {number}: {result:?}");
+        match result {
+            Try::Holds => return,
+            Try::Misses => missed = true,
+            Try::Unclear => {}
+        }
+    }
+    assert!(!missed, "{what}: missed in three tries, with the figures above");
+    eprintln!("NOT RUN: {what}: the machine was too busy in each of three tries");
+}
+
+/// Wake-ups of the gateway's threads, to tell a busy machine from a wrong figure.
+struct Watch {
+    client: Client,
+    before: Vec<Counters>,
+}
+
+impl Watch {
+    fn start(live: &Live, interface: &str) -> Watch {
+        let directory = live.home.testbed.directory().unwrap();
+        let mut client = Client::connect(directory, interface).unwrap();
+        let before = Watch::counters(&mut client);
+        Watch { client, before }
+    }
+
+    fn counters(client: &mut Client) -> Vec<Counters> {
+        client.show().unwrap().iter().map(|entry| entry.datapath).collect()
+    }
+
+    /// What the figure's reaching or missing means. The machine is busy if one wake-up in a
+    /// thousand came a millisecond too late, or one so late that it was not made up for.
+    fn judge(mut self, reached: bool) -> Try {
+        let after = Watch::counters(&mut self.client);
+        let (mut all, mut late, mut forfeited) = (0, 0, 0);
+        for (before, after) in self.before.iter().zip(&after) {
+            let news = |bucket: usize| after.lateness[bucket] - before.lateness[bucket];
+            all += (0..LATENESS_BUCKETS).map(news).sum::<u64>();
+            // The eleventh ends at 1024 µs.
+            late += (11..LATENESS_BUCKETS).map(news).sum::<u64>();
+            forfeited += after.forfeited.as_micros() - before.forfeited.as_micros();
+        }
+        println!("  {late} of {all} wake-ups over 1 ms late, {forfeited} µs not made up for");
+        match reached {
+            true => Try::Holds,
+            false if late * 1000 > all || forfeited > 0 => Try::Unclear,
+            false => Try::Misses,
+        }
+    }
+}

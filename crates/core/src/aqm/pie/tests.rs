@@ -1,0 +1,232 @@
+//! PIE's arithmetic: the auto-tuning table, its bounds, the derandomised dice, the burst allowance.
+
+use super::*;
+use crate::packet::Flags;
+
+fn law(params: &Params) -> Law {
+    Law::new(params, 1514, 1514 * 1000, Arithmetic::Linux)
+}
+
+/// A queue past its burst allowance, with this probability.
+fn queue(prob: u64) -> Pie {
+    Pie { prob, burst_time: 0, ..Pie::NEW }
+}
+
+/// What one update adds with a delay that stands 10 ms above target.
+fn step(prob: u64) -> u64 {
+    let law = law(&Params::default());
+    let delay = law.target + units(Span::from_millis(10));
+    let mut pie = Pie { qdelay: delay, qdelay_old: delay, ..queue(prob) };
+    pie.update(&law, 100_000);
+    pie.prob - prob
+}
+
+#[test]
+fn the_tuning_table_at_every_decade_and_its_bounds() {
+    // RFC 8033, section 5.2: below the bound the weights are divided by so much.
+    let full = step(MAX_PROB / 10);
+    let expected = (MAX_PROB / UNITS_PER_SECOND * 2 / 16) * units(Span::from_millis(10));
+    assert_eq!(full, expected);
+    for (parts, divisor) in
+        [(10, 2), (100, 8), (1000, 32), (10_000, 128), (100_000, 512), (1_000_000, 2048)]
+    {
+        let bound = MAX_PROB / parts;
+        let above = if divisor == 2 { 1 } else { divisor / 4 };
+        for (prob, divisor) in [(bound, above), (bound - 1, divisor)] {
+            let (step, wanted) = (step(prob), full / divisor);
+            assert!(step <= wanted && step > wanted - wanted / 256, "{prob}: {step}, {wanted}");
+        }
+    }
+    assert_eq!(step(0), step(MAX_PROB / 1_000_000 - 1), "no finer than a millionth");
+}
+
+#[test]
+fn a_step_is_at_most_two_percent_from_ten_percent_on() {
+    let law_capped = law(&Params::default());
+    let second = units(Span::from_secs(1));
+    // 200 ms after nothing: beta * 200 ms is a quarter.
+    let jump = |law: &Law, prob, delay| {
+        let mut pie = Pie { qdelay: delay, ..queue(prob) };
+        pie.update(law, 100_000);
+        pie.prob - prob
+    };
+    assert_eq!(jump(&law_capped, MAX_PROB / 10, second / 5), STEP);
+    assert!(jump(&law_capped, MAX_PROB / 10 - 1, second / 5) > 5 * STEP);
+    // Linux adds two more beyond 250 ms; FreeBSD does not.
+    assert_eq!(jump(&law_capped, MAX_PROB / 10, second / 3), STEP + MAX_PROB / 50);
+    let freebsd = law(&Params { flavour: Flavour::Freebsd, ..Params::default() });
+    assert_eq!(jump(&freebsd, MAX_PROB / 10, second / 3), STEP);
+    let uncapped = law(&Params { cap_drop: false, ..Params::default() });
+    assert!(jump(&uncapped, MAX_PROB / 10, second / 5) > 10 * STEP);
+}
+
+#[test]
+fn the_probability_stays_between_zero_and_one() {
+    let exact = Law::new(&Params::default(), 1514, 0, Arithmetic::Exact);
+    let mut pie = queue(MAX_PROB - 1);
+    (pie.qdelay, pie.qdelay_old) = (units(Span::from_secs(9)), 0);
+    pie.update(&exact, 100_000);
+    assert_eq!(pie.prob, MAX_PROB);
+    assert!(pie.qdelay_old > 0);
+    // And down: to zero, where the allowance for bursts comes back.
+    let mut rounds = 0;
+    (pie.qdelay, pie.qdelay_old) = (0, 0);
+    while pie.update(&exact, 0) {
+        rounds += 1;
+    }
+    assert_eq!((pie.prob, pie.burst_time), (0, MAX_BURST));
+    assert!((100..1000).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn two_quiet_periods_take_a_sixty_fourth() {
+    let law = law(&Params { alpha: 0, beta: 0, ..Params::default() });
+    let mut pie = queue(MAX_PROB / 4);
+    pie.update(&law, 0);
+    assert_eq!(pie.prob, MAX_PROB / 4 - MAX_PROB / 4 / 64);
+    // A backlog without any delay says that nothing has left: no change.
+    let mut pie = queue(MAX_PROB / 4);
+    pie.update(&law, 1514);
+    assert_eq!(pie.prob, MAX_PROB / 4);
+}
+
+#[test]
+fn drops_neither_cluster_nor_stay_away() {
+    let law = law(&Params::default());
+    let mut random = Random::new(3);
+    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 20) };
+    let (mut gap, mut drops) = (0, 0);
+    for _ in 0..100_000 {
+        gap += 1;
+        if pie.admit(&law, &mut Packet::new(0, 1514), 100_000, &mut random) == Verdict::Drop {
+            // 0.85 / 0.05 and 8.5 / 0.05.
+            assert!((17..=171).contains(&gap), "{gap}");
+            (gap, drops) = (0, drops + 1);
+        }
+    }
+    // About 20 more after the 17 that are free: half as often as the probability says.
+    assert!((2400..3200).contains(&drops), "{drops}");
+    let plain =
+        Law::new(&Params { derandomise: false, ..Params::default() }, 1514, 0, Arithmetic::Linux);
+    let hit = |_| pie.admit(&plain, &mut Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
+    let drops = (0..100_000).map(hit).filter(|hit| *hit).count();
+    assert!((4700..5300).contains(&drops), "{drops}");
+}
+
+#[test]
+fn byte_mode_spares_small_packets() {
+    let law = law(&Params { bytemode: true, derandomise: false, ..Params::default() });
+    let mut random = Random::new(5);
+    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 4) };
+    let mut drops = |len| {
+        (0..20_000)
+            .filter(|_| {
+                let packet = &mut Packet::new(0, len);
+                pie.admit(&law, packet, 100_000, &mut random) == Verdict::Drop
+            })
+            .count()
+    };
+    assert!((4700..5300).contains(&drops(1514)));
+    assert!((200..300).contains(&drops(1514 / 20)));
+}
+
+#[test]
+fn ecn_marks_up_to_ten_percent_only() {
+    let law = law(&Params { ecn: true, derandomise: false, ..Params::default() });
+    let mut random = Random::new(5);
+    let mut seen = |prob, tos| {
+        let mut pie = Pie { qdelay: law.target, ..queue(prob) };
+        let mut verdicts = [0; 3];
+        for _ in 0..1000 {
+            let mut packet = Packet::new(0, 1514);
+            (packet.flags, packet.tos) = (Flags::IPV4, tos);
+            verdicts[pie.admit(&law, &mut packet, 100_000, &mut random) as usize] += 1;
+        }
+        verdicts
+    };
+    let [_, marked, dropped] = seen(MAX_PROB / 10, 2);
+    assert!(marked > 50 && dropped == 0);
+    let [_, marked, dropped] = seen(MAX_PROB / 10 + 1, 2);
+    assert!(marked == 0 && dropped > 50);
+    let [_, marked, dropped] = seen(MAX_PROB / 10, 0);
+    assert!(marked == 0 && dropped > 50);
+}
+
+#[test]
+fn small_queues_and_short_delays_are_left_alone() {
+    let law = law(&Params { derandomise: false, ..Params::default() });
+    let mut random = Random::new(5);
+    let mut drops = |prob, qdelay, backlog| {
+        let mut pie = Pie { qdelay, ..queue(prob) };
+        let mut admit = |_| pie.admit(&law, &mut Packet::new(0, 1514), backlog, &mut random);
+        (0..1000).map(&mut admit).filter(|verdict| *verdict == Verdict::Drop).count()
+    };
+    let half = law.target / 2;
+    assert_eq!(drops(MAX_PROB / 5 - 1, half - 1, 100_000), 0);
+    assert!(drops(MAX_PROB / 5, half - 1, 100_000) > 100);
+    assert!(drops(MAX_PROB / 5 - 1, half, 100_000) > 100);
+    assert_eq!(drops(MAX_PROB / 2, law.target, 2 * 1514 - 1), 0);
+    assert!(drops(MAX_PROB / 2, law.target, 2 * 1514) > 300);
+}
+
+#[test]
+fn a_burst_is_used_up_by_departures_in_linux_and_by_updates_in_freebsd() {
+    let ms = |n: u64| Time(n * 1_000_000);
+    let linux = law(&Params::default());
+    let mut pie = Pie::NEW;
+    pie.dequeued(&linux, ms(0), 1514, ms(10), 9000);
+    assert_eq!(pie.burst_time, MAX_BURST);
+    pie.dequeued(&linux, ms(0), 1514, ms(60), 9000);
+    assert_eq!(pie.burst_time, MAX_BURST - units(Span::from_millis(50)));
+    assert_eq!(pie.delay(), Span::from_millis(60));
+    pie.dequeued(&linux, ms(0), 1514, ms(600), 0);
+    assert_eq!((pie.burst_time, pie.delay()), (0, Span::ZERO));
+
+    let freebsd = law(&Params { flavour: Flavour::Freebsd, ..Params::default() });
+    let mut pie = Pie { qdelay: freebsd.target, ..Pie::NEW };
+    pie.prob = 1;
+    for _ in 0..9 {
+        pie.update(&freebsd, 9000);
+    }
+    assert!(pie.burst_time > 0);
+    pie.update(&freebsd, 9000);
+    assert_eq!(pie.burst_time, 0);
+}
+
+#[test]
+fn the_departure_rate_is_that_of_the_line() {
+    let law = law(&Params { dq_rate_estimator: true, ..Params::default() });
+    let mut pie = Pie::NEW;
+    // 10 Mbit/s: 1.25 bytes a microsecond.
+    for n in 1..1000u64 {
+        pie.dequeued(&law, Time::ZERO, 1500, Time(n * 1_200_000), 30_000);
+    }
+    // The packet that starts a measurement counts too: eleven packets in the time of ten.
+    let rate = pie.departure_rate();
+    assert!((1_250_000..=1_400_000).contains(&rate), "{rate}");
+    pie.update(&law, 30_000);
+    assert!(pie.delay().0.abs_diff(24_000_000) < 3_000_000, "{:?}", pie.delay());
+    // A short backlog ends the measurement and keeps the result.
+    pie.dequeued(&law, Time::ZERO, 16_384, Time(2_000_000_000), 100);
+    assert_eq!(pie.dq_count, UNSET);
+    assert!(pie.departure_rate() > 0);
+}
+
+#[test]
+fn on_off_sleeps_until_a_third_is_full() {
+    let params = Params { on_off: true, derandomise: false, ..Params::default() };
+    let law = Law::new(&params, 1514, 90_000, Arithmetic::Exact);
+    let mut random = Random::new(5);
+    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 2) };
+    let mut drops = |pie: &mut Pie, backlog| {
+        let admit = |_| pie.admit(&law, &mut Packet::new(0, 1514), backlog, &mut random);
+        (0..100).map(admit).filter(|verdict| *verdict == Verdict::Drop).count()
+    };
+    assert_eq!(drops(&mut pie, 29_999), 0);
+    assert!(!pie.update(&law, 29_999), "asleep");
+    assert!(drops(&mut pie, 30_000) > 20);
+    assert!(drops(&mut pie, 29_999) > 20, "awake until it is quiet");
+    (pie.qdelay, pie.qdelay_old, pie.prob) = (0, 0, 0);
+    pie.update(&law, 0);
+    assert!(!pie.active);
+}

@@ -1,0 +1,270 @@
+//! RED's arithmetic: weights and tables as `tc` computes them, idle averages, even distances, the
+//! gentle slope.
+
+use super::*;
+use crate::packet::Flags;
+use crate::tick::Tick;
+
+/// Wlog, Scell_log and the first entries of the table as recorded (golden/red).
+#[test]
+fn weights_and_tables_as_tc_computes_them() {
+    let params = |min, burst, bits| Params {
+        min,
+        max: 3 * min,
+        avpkt: 1000,
+        burst,
+        bandwidth: Rate::from_bits(bits),
+        probability: 85_899_345,
+        adaptive: false,
+        signals: Signals::default(),
+    };
+    for (min, burst, bits, wlog, scell_log, ones, twos) in [
+        (30_000, 50, 10_000_000, 5, 15, 13, 25),
+        (10_000, 16, 8_000_000, 3, 13, 15, 29),
+        (20_000, 55, 10_000_000, 6, 16, 13, 25),
+    ] {
+        let law = Law::new(&params(min, burst, bits)).unwrap();
+        assert_eq!((law.wlog, law.scell_log), (wlog, scell_log));
+        let first = |shift| law.shifts.iter().position(|s| *s == shift);
+        assert_eq!((first(1), first(2)), (Some(ones), Some(twos)), "{min}");
+        assert_eq!((law.shifts[0], law.shifts[255]), (0, 31));
+    }
+    assert_eq!(Law::new(&params(30_000, 10, 10_000_000)), Err(Unfit::Burst));
+    let narrow = Params { max: 30_000, ..params(30_000, 50, 1_000_000) };
+    assert_eq!(Law::new(&narrow), Err(Unfit::Range));
+    let rare = Params { probability: 120_000, ..params(30_000, 50, 1_000_000) };
+    assert_eq!(Law::new(&rare), Err(Unfit::Probability));
+}
+
+fn setting() -> (Params, Law) {
+    let params = Params {
+        min: 30_000,
+        max: 90_000,
+        avpkt: 1000,
+        burst: 50,
+        bandwidth: Rate::from_bits(10_000_000),
+        probability: (0.1 * (1u64 << 32) as f64) as u32,
+        adaptive: false,
+        signals: Signals::default(),
+    };
+    (params, Law::new(&params).unwrap())
+}
+
+fn red(average: u64) -> (Law, Red) {
+    let (params, law) = setting();
+    let red = Red::new(&params, &law, Time::ZERO, Periodic::never());
+    let red = Red { average: average << law.wlog, idle_since: None, ..red };
+    (law, red)
+}
+
+/// Verdict for a packet that comes to as much as is there on average.
+fn arrival(law: &Law, red: &mut Red, random: &mut Random) -> Verdict {
+    let backlog = red.average(law);
+    red.arrives(law, &mut Packet::new(0, 1000), backlog, Time(1), random)
+}
+
+#[test]
+fn the_average_after_an_idle_time() {
+    let (law, mut red) = red(60_000);
+    let mut random = Random::new(1);
+    let start = Time(5_000_000_000);
+    let cell = Span::from_micros(1 << law.scell_log);
+    let mut after = |cells: u64, half_cells: u64| {
+        red.average = 60_000 << law.wlog;
+        red.found_empty(start);
+        // Only the first moment of idleness counts.
+        red.found_empty(start + cell);
+        let now = start + cell * cells + Span(cell.0 / 2 * half_cells);
+        red.arrives(&law, &mut Packet::new(0, 1000), 0, now, &mut random);
+        red.average(&law)
+    };
+    // Below one halving in a straight line, but never further than it; then by shifts.
+    assert_eq!(after(0, 0), 60_000);
+    assert_eq!(after(0, 1), 30_000);
+    assert_eq!(after(1, 0), 30_000);
+    assert_eq!(after(12, 1), 30_000);
+    assert_eq!(after(13, 0), 30_000);
+    assert_eq!(after(25, 0), 15_000);
+    assert_eq!(after(254, 0), 60_000 >> law.shifts[254]);
+    assert_eq!(after(100_000, 0), 0);
+    // The arrival that ends the idle time does not add the queue that it finds.
+    red.average = 60_000 << law.wlog;
+    red.found_empty(start);
+    red.arrives(&law, &mut Packet::new(0, 1000), 90_000, start, &mut random);
+    assert_eq!((red.average(&law), red.idle_since), (60_000, None));
+}
+
+#[test]
+fn the_average_follows_the_queue() {
+    let (law, mut red) = red(0);
+    let mut random = Random::new(1);
+    for n in 1..=200u64 {
+        red.arrives(&law, &mut Packet::new(0, 1000), 20_000, Time(n), &mut random);
+        // 1 - (1 - 1/32)^n of the way.
+        let ideal = 20_000.0 * (1.0 - (31f64 / 32.0).powi(n as i32));
+        assert!((red.average(&law) as f64 - ideal).abs() < 40.0, "{n}");
+    }
+}
+
+#[test]
+fn signals_come_at_even_distances() {
+    // In the middle of the band the chance is 5 %: distances are uniform in 1..=40.
+    let (law, mut red) = red(60_000);
+    let mut random = Random::new(1);
+    let (mut gaps, mut gap) = (std::vec::Vec::new(), 0);
+    for _ in 0..100_000 {
+        gap += 1;
+        if arrival(&law, &mut red, &mut random) != Verdict::Pass {
+            gaps.push(core::mem::take(&mut gap));
+        }
+    }
+    let (least, most) = (gaps[1..].iter().min().unwrap(), gaps[1..].iter().max().unwrap());
+    assert!(*least == 1 && (19..=21).contains(most), "{least} {most}");
+    let mean = 100_000 / gaps.len();
+    assert!((10..=11).contains(&mean), "{mean}");
+}
+
+#[test]
+fn thresholds_and_flags() {
+    let mut random = Random::new(1);
+    let (mut law, mut below) = red(29_999);
+    assert_eq!(arrival(&law, &mut below, &mut random), Verdict::Pass);
+    let mut above = |law: &Law, tos| {
+        let (_, mut red) = red(90_000);
+        let mut packet = Packet::new(0, 1000);
+        (packet.flags, packet.tos) = (Flags::IPV4, tos);
+        red.arrives(law, &mut packet, 90_000, Time(1), &mut random)
+    };
+    assert_eq!(above(&law, 2), Verdict::Forced { marked: false });
+    law.signals.ecn = true;
+    assert_eq!(above(&law, 2), Verdict::Forced { marked: true });
+    assert_eq!(above(&law, 0), Verdict::Forced { marked: false });
+    law.signals.nodrop = true;
+    assert_eq!(above(&law, 0), Verdict::Spared);
+    law.signals.harddrop = true;
+    assert_eq!(above(&law, 2), Verdict::Forced { marked: false });
+}
+
+#[test]
+fn adaptation_keeps_to_its_band_and_its_bounds() {
+    let (mut params, _) = setting();
+    params.adaptive = true;
+    let law = Law::new(&params).unwrap();
+    // The middle fifth: 54,000 to 66,000.
+    let steer = |average: u64, rounds: u64| {
+        let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
+        let mut red = Red::new(&params, &law, Time::ZERO, timer);
+        (red.average, red.idle_since) = (average << law.wlog, None);
+        let now = Time(ADAPT_EVERY.0 * rounds);
+        red.arrives(&law, &mut Packet::new(0, 1000), average, now, &mut Random::new(1));
+        red.max_p()
+    };
+    let start = params.probability;
+    assert_eq!(steer(54_000, 1), start);
+    assert_eq!(steer(66_000, 1), start);
+    assert_eq!(steer(66_001, 1), start + MAX_P_MIN);
+    assert_eq!(steer(53_999, 1), start / 10 * 9);
+    assert!(steer(89_000, 1000) > MAX_P_MAX && steer(89_000, 1000) <= MAX_P_MAX + MAX_P_MIN);
+    assert!(steer(31_000, 1000) < MAX_P_MIN && steer(31_000, 1000) > MAX_P_MIN / 10 * 8);
+}
+
+mod simulators {
+    use super::super::ns::{Law, Params, Red};
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_is_computed() {
+        let resolved = |mbit: u64, ms: u64| {
+            let bandwidth = Rate::from_bits(mbit * 1_000_000);
+            let rtt = Span::from_millis(ms);
+            let (min, max, weight) =
+                Law::new(&Params { bandwidth, rtt, ..Params::default() }).resolved();
+            let q32 = (1u64 << 32) as f64;
+            (min as f64 / q32, max as f64 / q32, weight as f64 / q32)
+        };
+        // 45 Mbit/s are 11,250 packets of 500 bytes: 56.25 in 5 ms.
+        let (min, max, weight) = resolved(45, 100);
+        assert_eq!((min, max), (28.125, 84.375));
+        let ideal = 1.0 - (-1.0 / (10.0 * 0.1 * 11_250.0f64)).exp();
+        assert!((weight / ideal - 1.0).abs() < 1e-4, "{weight} {ideal}");
+        let (min, max, _) = resolved(1, 20);
+        assert_eq!((min, max), (5.0, 15.0));
+        assert_eq!(resolved(1, 20).2, resolved(1, 100).2, "100 ms at least");
+        assert!(resolved(1, 200).2 < resolved(1, 100).2);
+    }
+
+    /// Share of signals while the average stands at `packets`.
+    fn share(params: &Params, packets: u32) -> f64 {
+        let law = Law::new(params);
+        let mut red = Red::new(params, Time::ZERO, Periodic::never());
+        let mut random = Random::new(7);
+        let mut arrive = |red: &mut Red| {
+            red.arrives(&law, &mut Packet::new(0, 500), packets, Time(1), &mut random)
+        };
+        (0..100_000).for_each(|_| {
+            arrive(&mut red);
+        });
+        let signals = (0..100_000).filter(|_| arrive(&mut red) != Verdict::Pass).count();
+        signals as f64 / 100_000.0
+    }
+
+    #[test]
+    fn the_slope_is_gentle() {
+        let fixed =
+            Params { min: 10, max: 30, weight: 1 << 26, adaptive: false, ..Params::default() };
+        let plain = Params { wait: false, ..fixed };
+        // One over the mean distance, with the chance after n packets as ns-2 has it.
+        let ideal = |p: f64, wait: bool| {
+            let (mut left, mut mean) = (1.0, 0.0);
+            for n in (1..).map(f64::from).take_while(|_| p > 0.0) {
+                let spaced = match (wait, n * p) {
+                    (true, np) if np < 1.0 => 0.0,
+                    (true, np) if np < 2.0 => (p / (2.0 - np)).min(1.0),
+                    (false, np) if np < 1.0 => (p / (1.0 - np)).min(1.0),
+                    _ => 1.0,
+                };
+                mean += n * left * spaced;
+                left *= 1.0 - spaced;
+                if left < 1e-12 {
+                    return 1.0 / mean;
+                }
+            }
+            0.0
+        };
+        for (packets, chance) in [(9, 0.0), (19, 0.045), (29, 0.095), (45, 0.55), (60, 1.0)] {
+            for (params, wait) in [(&plain, false), (&fixed, true)] {
+                // Twice max is certain, waiting or not.
+                let wanted = if chance == 1.0 { 1.0 } else { ideal(chance, wait) };
+                let seen = share(params, packets);
+                assert!((seen - wanted).abs() <= 0.02 * wanted, "{packets}: {seen} {wanted}");
+            }
+        }
+        let steep = Params { gentle: false, ..plain };
+        assert_eq!(share(&steep, 30), 1.0);
+    }
+
+    #[test]
+    fn the_average_after_an_idle_time_is_that_of_packets_passing() {
+        let params = Params {
+            bandwidth: Rate(500_000),
+            weight: 1 << 24,
+            adaptive: false,
+            ..Params::default()
+        };
+        let law = Law::new(&params);
+        let mut red = Red::new(&params, Time::ZERO, Periodic::never());
+        let mut random = Random::new(7);
+        let mut arrive = |red: &mut Red, packets, now| {
+            red.arrives(&law, &mut Packet::new(0, 500), packets, now, &mut random);
+            red.average() as f64 / (1u64 << 32) as f64
+        };
+        for _ in 0..5000 {
+            arrive(&mut red, 20, Time(1));
+        }
+        // A packet passes in a millisecond: 300 of them, and the arrival itself.
+        red.found_empty(Time(1));
+        let average = arrive(&mut red, 0, Time(300_000_001));
+        let ideal = 20.0 * (255f64 / 256.0).powi(301);
+        assert!((average - ideal).abs() < 0.01, "{average} {ideal}");
+    }
+}

@@ -1,0 +1,156 @@
+//! A discipline below a shaper.
+//!
+//! A shaper must know the length of the next packet before it may send it. Where the discipline
+//! below can show it ([`Qdisc::peek`]) it stays there; else it is taken out and held, as Linux does
+//! with `qdisc_peek_dequeued`: an AQM below has then had its say.
+//!
+//! Whatever the discipline below gives up is counted on its way to the owner ([`Tally`]).
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::packet::Packet;
+use crate::qdisc::{build, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::tc::Config;
+use crate::time::Time;
+use crate::wire::tcp::AckView;
+
+/// An owner that counts what comes by.
+pub(crate) struct Tally<'a> {
+    pub owner: &'a mut dyn PacketOwner,
+    pub dropped: &'a mut [u64; DropReason::COUNT],
+}
+
+impl PacketOwner for Tally<'_> {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        self.dropped[reason as usize] += 1;
+        self.owner.dropped(packet, reason);
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        self.owner.ack_view(packet)
+    }
+}
+
+/// A discipline below another one.
+pub(crate) struct Child {
+    qdisc: Box<dyn Qdisc + Send>,
+    /// Taken out to know its length.
+    held: Option<Packet>,
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Child({})", self.qdisc.config())
+    }
+}
+
+impl Child {
+    /// The discipline that `config` describes, empty.
+    pub fn new(config: &Config, device: &Device) -> Result<Child, ConfigError> {
+        Ok(Child { qdisc: build(config, device)?, held: None })
+    }
+
+    #[inline]
+    pub fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.qdisc.enqueue(packet, now, owner);
+    }
+
+    /// The next packet.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        match self.held.take() {
+            None => self.qdisc.dequeue(now, owner),
+            held => held,
+        }
+    }
+
+    /// The next packet, left here.
+    #[inline]
+    pub fn front(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&Packet> {
+        if self.held.is_none() {
+            // Asked twice, because the borrow of an answer would forbid the other way.
+            if self.qdisc.peek().is_some() {
+                return self.qdisc.peek();
+            }
+            self.held = self.qdisc.dequeue(now, owner);
+        }
+        self.held.as_ref()
+    }
+
+    /// The next packet, if it is known already.
+    #[inline]
+    pub fn known_front(&self) -> Option<&Packet> {
+        self.held.as_ref().or_else(|| self.qdisc.peek())
+    }
+
+    /// When there may be a packet; None while nothing is queued.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        match &self.held {
+            Some(packet) => Some(packet.enqueued),
+            None => self.qdisc.next_event(),
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_none() && self.qdisc.backlog().packets == 0
+    }
+
+    pub fn backlog(&self) -> Backlog {
+        let mut backlog = self.qdisc.backlog();
+        if let Some(packet) = &self.held {
+            backlog.packets += 1;
+            backlog.bytes += u64::from(packet.len);
+        }
+        backlog
+    }
+
+    pub fn qdisc(&self) -> &dyn Qdisc {
+        self.qdisc.as_ref()
+    }
+
+    /// Becomes what `config` says. Packets stay: where it is another discipline, they move over in
+    /// the order in which the old one gives them up.
+    pub fn configure(
+        &mut self,
+        config: &Config,
+        device: &Device,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        match self.qdisc.configure(config, now, owner) {
+            Err(ConfigError::OtherDiscipline) => {}
+            done => return done,
+        }
+        let mut new = build(config, device)?;
+        if let Some(packet) = self.held.take() {
+            new.enqueue(packet, now, owner);
+        }
+        let mut mover = Mover { to: new.as_mut(), now, owner };
+        self.qdisc.reset(&mut mover);
+        self.qdisc = new;
+        Ok(())
+    }
+
+    pub fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        if let Some(packet) = self.held.take() {
+            owner.dropped(packet, DropReason::Reset);
+        }
+        self.qdisc.reset(owner);
+    }
+}
+
+/// An owner that puts what it is given into another discipline.
+struct Mover<'a> {
+    to: &'a mut dyn Qdisc,
+    now: Time,
+    owner: &'a mut dyn PacketOwner,
+}
+
+impl PacketOwner for Mover<'_> {
+    fn dropped(&mut self, packet: Packet, _: DropReason) {
+        self.to.enqueue(packet, self.now, self.owner);
+    }
+}

@@ -1,0 +1,130 @@
+//! `codel`: one queue under CoDel (man tc-codel; RFC 8289; facts D.1).
+//!
+//! A newcomer that finds `limit` packets is dropped; all else is decided when packets leave, in
+//! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
+
+use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
+use crate::aqm::Verdict as Decision;
+use crate::packet::Packet;
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::tc::stats::{CodelStats, Detail, Totals};
+use crate::tc::Config;
+use crate::time::Time;
+
+/// Settings, with the names and defaults of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Packets that may be queued.
+    pub limit: u32,
+    /// CoDel's own.
+    pub aqm: AqmParams,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { limit: 1000, aqm: AqmParams::default() }
+    }
+}
+
+/// A queue under CoDel.
+pub type Codel = Single<Controlled>;
+
+/// CoDel with its counters.
+#[derive(Clone, Debug)]
+pub struct Controlled {
+    state: State,
+    law: Law,
+    counters: Counters,
+    drop_overlimit: u32,
+    /// When the last packet left.
+    now: Time,
+}
+
+impl Aqm for Controlled {
+    type Params = Params;
+
+    fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
+        Ok(Controlled {
+            state: State::default(),
+            law: Law::new(&params.aqm, device.mtu, device.arithmetic),
+            counters: Counters::default(),
+            drop_overlimit: 0,
+            now: device.now,
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::Codel(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::Codel(*params)
+    }
+
+    fn limit(params: &Params, _: &Device) -> Limit {
+        Limit::packets(params.limit)
+    }
+
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.law = Law::new(&params.aqm, device.mtu, device.arithmetic);
+        Ok(())
+    }
+
+    #[inline]
+    fn arrives(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+        Verdict::Pass
+    }
+
+    #[cold]
+    fn refused(&mut self, _: Time) {
+        self.drop_overlimit += 1;
+    }
+
+    #[inline]
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+        self.now = now;
+        match self.state.leaves(&self.law, &mut self.counters, packet, left.bytes, now) {
+            Decision::Pass => Verdict::Pass,
+            Decision::Marked => Verdict::Marked,
+            Decision::Drop => Verdict::Drop(DropReason::Congested),
+        }
+    }
+
+    #[inline]
+    fn found_empty(&mut self, _: Time) {
+        self.state.found_empty();
+    }
+
+    fn restart(&mut self, _: &Params, _: &Device) {
+        self.state = State::default();
+    }
+
+    fn statistics(&self, totals: &mut Totals) -> Detail {
+        let Counters { ecn_marks, ce_marks, max_packet, .. } = self.counters;
+        totals.marked = u64::from(ecn_marks) + u64::from(ce_marks);
+        let (count, lastcount) = self.state.counts();
+        let drop_next = self.state.drop_next(&self.law);
+        Detail::Codel(CodelStats {
+            count,
+            lastcount,
+            last_delay: self.law.last_delay(&self.counters),
+            dropping: drop_next.is_some(),
+            drop_next_us: drop_next.map_or(0, |time| signed_micros(time, self.now)),
+            max_packet,
+            ecn_mark: ecn_marks,
+            drop_overlimit: self.drop_overlimit,
+            ce_mark: ce_marks,
+        })
+    }
+}
+
+/// `time - now` in microseconds, rounded towards zero.
+fn signed_micros(time: Time, now: Time) -> i32 {
+    let micros =
+        |later: Time, earlier| later.since(earlier).as_micros().min(i32::MAX as u64) as i32;
+    micros(time, now) - micros(now, time)
+}

@@ -1,0 +1,148 @@
+//! `fq_codel`: many queues, each under CoDel (RFC 8290; man tc-fq_codel; facts D.2).
+//!
+//! The frame is `many.rs`, CoDel is `aqm/codel.rs`. When the limit of packets or memory is exceeded,
+//! the queue with most bytes loses its older half, `drop_batch` packets at most, and its CoDel
+//! counts them as signals (section 4.1).
+//!
+//! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together: with many
+//! flows of a packet each CoDel stays awake.
+
+use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
+use crate::aqm::Verdict;
+use crate::packet::Packet;
+use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
+use crate::qdisc::{ConfigError, Device};
+use crate::tc::stats::{Detail, FqCodelStats, Totals};
+use crate::tc::Config;
+use crate::time::Time;
+
+/// Settings, with the names and defaults of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Queues and limits.
+    pub queues: Settings,
+    /// Most packets that one overflow costs, above zero.
+    pub drop_batch: u32,
+    /// CoDel's own.
+    pub aqm: AqmParams,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            queues: Settings {
+                limit: 10_240,
+                flows: 1024,
+                quantum: None,
+                memory_limit: 32 << 20,
+                savings: None,
+            },
+            drop_batch: 64,
+            aqm: AqmParams { ecn: true, ..AqmParams::default() },
+        }
+    }
+}
+
+/// Least quantum, as in Linux: with less, too many turns would be needed for a packet.
+pub const MIN_QUANTUM: u32 = 256;
+
+/// Queues under CoDel.
+pub type FqCodel = Many<Controlled>;
+
+/// CoDel with its counters.
+#[derive(Clone, Debug)]
+pub struct Controlled {
+    law: Law,
+    counters: Counters,
+    drop_overlimit: u32,
+    drop_overmemory: u32,
+}
+
+/// A queue's state is one cache line.
+const _: () = assert!(core::mem::size_of::<Flow<State>>() == 64);
+
+impl FlowAqm for Controlled {
+    type Params = Params;
+    type State = State;
+
+    fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
+        Ok(Controlled {
+            law: Law::new(&params.aqm, device.mtu, device.arithmetic),
+            counters: Counters::default(),
+            drop_overlimit: 0,
+            drop_overmemory: 0,
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::FqCodel(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::FqCodel(*params)
+    }
+
+    fn settings(params: &Params) -> Settings {
+        params.queues
+    }
+
+    fn overflow(params: &Params) -> Overflow {
+        Overflow::Longest { batch: params.drop_batch }
+    }
+
+    fn state() -> State {
+        State::default()
+    }
+
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.law = Law::new(&params.aqm, device.mtu, device.arithmetic);
+        Ok(())
+    }
+
+    #[inline]
+    fn arrives(&mut self, _: &mut State, _: &mut Packet, _: u64, _: u64) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn refused(&mut self, _: &mut State) {}
+
+    fn overflowed(&mut self, state: &mut State, loss: Loss) {
+        state.overflowed(loss.packets);
+        self.drop_overlimit = self.drop_overlimit.wrapping_add(loss.packets);
+        if loss.memory {
+            self.drop_overmemory = self.drop_overmemory.wrapping_add(loss.packets);
+        }
+    }
+
+    #[inline]
+    fn leaves(&mut self, state: &mut State, packet: &mut Packet, left: Left, now: Time) -> Verdict {
+        state.leaves(&self.law, &mut self.counters, packet, left.all, now)
+    }
+
+    #[inline]
+    fn found_empty(&mut self, state: &mut State) {
+        state.found_empty();
+    }
+
+    fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {
+        let Counters { ecn_marks, ce_marks, max_packet, .. } = self.counters;
+        totals.marked = u64::from(ecn_marks) + u64::from(ce_marks);
+        Detail::FqCodel(FqCodelStats {
+            max_packet,
+            drop_overlimit: self.drop_overlimit,
+            ecn_mark: ecn_marks,
+            ce_mark: ce_marks,
+            new_flow_count: lists.new_flow_count,
+            new_flows_len: lists.new,
+            old_flows_len: lists.old,
+            memory_used: lists.memory.min(u64::from(u32::MAX)) as u32,
+            drop_overmemory: self.drop_overmemory,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

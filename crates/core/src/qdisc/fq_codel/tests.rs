@@ -1,0 +1,188 @@
+//! What `fq_codel` adds to its parts: hashing, overflow, settings, savings.
+
+use super::*;
+use crate::qdisc::{Discard, DropReason, PacketOwner, Qdisc};
+use std::vec::Vec;
+
+/// A packet of `flow`, which is also the number of its queue.
+fn packet(handle: u64, flow: u64, len: u32) -> Packet {
+    let mut packet = Packet::new(handle, len);
+    packet.flow = flow << 22;
+    packet
+}
+
+fn fq_codel(change: impl FnOnce(&mut Params)) -> FqCodel {
+    let mut params = Params::default();
+    change(&mut params);
+    FqCodel::new(&params, &Device::default()).unwrap()
+}
+
+fn stats(qdisc: &FqCodel) -> FqCodelStats {
+    match qdisc.snapshot().detail {
+        Detail::FqCodel(stats) => stats,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Default)]
+struct Lost(Vec<u64>);
+impl PacketOwner for Lost {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        assert_eq!(reason, DropReason::Overlimit);
+        self.0.push(packet.handle);
+    }
+}
+
+#[test]
+fn overflow_costs_the_longest_queue_half_of_its_bytes() {
+    let (mut qdisc, mut lost) = (fq_codel(|params| params.queues.limit = 20), Lost::default());
+    for n in 0..12 {
+        qdisc.enqueue(packet(n, 5, 1000), Time(n), &mut lost);
+    }
+    for n in 12..20 {
+        qdisc.enqueue(packet(n, 900, 1500), Time(n), &mut lost);
+    }
+    assert!(lost.0.is_empty());
+    // Queue 5 has 12,000 bytes and queue 900 as many: the first of them gives 6,000.
+    qdisc.enqueue(packet(20, 7, 100), Time(20), &mut lost);
+    assert_eq!(lost.0, [0, 1, 2, 3, 4, 5]);
+    assert_eq!((stats(&qdisc).drop_overlimit, stats(&qdisc).drop_overmemory), (6, 0));
+}
+
+#[test]
+fn overflow_costs_no_more_than_the_batch() {
+    let change = |params: &mut Params| {
+        (params.queues.memory_limit, params.drop_batch) = (10 * 2304, 3);
+    };
+    let (mut qdisc, mut lost) = (fq_codel(change), Lost::default());
+    for n in 0..11 {
+        qdisc.enqueue(packet(n, 5, 1514), Time(n), &mut lost);
+    }
+    assert_eq!(lost.0, [0, 1, 2]);
+    let FqCodelStats { drop_overmemory, memory_used, .. } = stats(&qdisc);
+    assert_eq!((drop_overmemory, memory_used), (3, 8 * 2304));
+}
+
+#[test]
+fn a_packet_without_bytes_is_not_overlooked() {
+    let (mut qdisc, mut lost) = (fq_codel(|params| params.queues.limit = 1), Lost::default());
+    for n in 0..5 {
+        qdisc.enqueue(packet(n, n, 0), Time(n), &mut lost);
+    }
+    assert_eq!((lost.0.len(), qdisc.backlog().packets), (4, 1));
+}
+
+#[test]
+fn queues_are_found_by_the_hash_scaled_to_their_number() {
+    let mut qdisc = fq_codel(|params| params.queues.flows = 3);
+    let third = (1u64 << 32) / 3 + 1;
+    for (n, hash) in
+        [0, third - 1, third, 2 * third - 1, 2 * third, u64::MAX].into_iter().enumerate()
+    {
+        let mut packet = Packet::new(n as u64, 100);
+        packet.flow = hash;
+        qdisc.enqueue(packet, Time(0), &mut Discard);
+    }
+    assert_eq!(stats(&qdisc).new_flow_count, 3);
+}
+
+#[test]
+fn a_new_flow_overtakes_a_standing_queue() {
+    let mut qdisc = fq_codel(|_| {});
+    for n in 0..10 {
+        qdisc.enqueue(packet(n, 1, 1514), Time(0), &mut Discard);
+    }
+    let next = |qdisc: &mut FqCodel| qdisc.dequeue(Time(1), &mut Discard).unwrap().handle;
+    assert_eq!(next(&mut qdisc), 0);
+    qdisc.enqueue(packet(100, 2, 100), Time(1), &mut Discard);
+    assert_eq!((stats(&qdisc).new_flows_len, stats(&qdisc).old_flows_len), (2, 0));
+    // The first flow's quantum is used up: it goes behind the new one.
+    assert_eq!(next(&mut qdisc), 100);
+    assert_eq!(stats(&qdisc).old_flows_len, 1);
+    assert_eq!(next(&mut qdisc), 1);
+}
+
+/// Flow 1 always has packets; flow 2 sends bursts of ten and pauses. The packets of each in 20,000
+/// turns, and the most turns that the first of a burst waited.
+fn shares(savings: Option<u32>) -> ([u32; 2], u64) {
+    let mut qdisc = fq_codel(|params| {
+        params.queues.savings = savings;
+        // Its law is not the matter here.
+        params.aqm.target = crate::time::Span::from_secs(100);
+    });
+    let (mut sent, mut wait) = ([0; 2], 0);
+    for turn in 0..20_000u64 {
+        if turn % 25 == 0 {
+            (0..10)
+                .for_each(|n| qdisc.enqueue(packet(turn + n, 2, 1514), Time(turn), &mut Discard));
+        }
+        if turn == 0 || qdisc.backlog().packets < 40 {
+            (0..4).for_each(|_| qdisc.enqueue(packet(0, 1, 1514), Time(turn), &mut Discard));
+        }
+        let packet = qdisc.dequeue(Time(turn), &mut Discard).unwrap();
+        let flow = (packet.flow >> 22) as usize;
+        sent[flow - 1] += 1;
+        if flow == 2 && packet.handle % 25 == 0 {
+            wait = wait.max(turn - packet.handle);
+        }
+    }
+    (sent, wait)
+}
+
+#[test]
+fn savings_let_bursts_pass_and_delay_no_sparse_flow() {
+    let (with, wait) = shares(Some(15_140));
+    assert!(with[1].abs_diff(8_000) < 20, "{with:?}");
+    assert!(wait <= 2, "{wait} turns");
+}
+
+#[test]
+fn settings_change_without_loss_and_without_reordering() {
+    let mut qdisc = fq_codel(|params| params.queues.flows = 4);
+    for n in 0..100u64 {
+        qdisc.enqueue(packet(n, n % 7 * 140, 600), Time(n), &mut Discard);
+    }
+    for (flows, savings) in [(1024, None), (16, Some(3000)), (2, None)] {
+        let mut params = Params::default();
+        (params.queues.flows, params.queues.savings) = (flows, savings);
+        qdisc.configure(&Config::FqCodel(params), Time(100), &mut Discard).unwrap();
+        assert_eq!(qdisc.backlog().packets, 100);
+    }
+    let mut last = [0; 7];
+    for _ in 0..100 {
+        let handle = qdisc.dequeue(Time(101), &mut Discard).unwrap().handle;
+        assert!(handle >= last[handle as usize % 7]);
+        last[handle as usize % 7] = handle;
+    }
+    let mut params = Params::default();
+    params.queues.limit = 3;
+    (0..10).for_each(|n| qdisc.enqueue(packet(n, n * 10, 600), Time(102), &mut Discard));
+    qdisc.configure(&Config::FqCodel(params), Time(103), &mut Discard).unwrap();
+    assert_eq!(qdisc.backlog().packets, 3);
+    params.queues.flows = 0;
+    assert!(qdisc.configure(&Config::FqCodel(params), Time(104), &mut Discard).is_err());
+    assert_eq!(qdisc.backlog().packets, 3);
+}
+
+#[test]
+fn drops_of_codel_leave_the_scheduler_in_order() {
+    for savings in [None, Some(5000)] {
+        let mut qdisc = fq_codel(|params| params.queues.savings = savings);
+        let mut sent = 0;
+        // 1 ms a packet while 1.5 come: queues stand, and CoDel drops.
+        for n in 0..30_000u64 {
+            let now = Time(n * 1_000_000);
+            qdisc.enqueue(packet(n, n % 3, 1000), now, &mut Discard);
+            if n % 2 == 0 {
+                qdisc.enqueue(packet(n, 3 + n % 5, 300), now, &mut Discard);
+            }
+            sent += u32::from(qdisc.dequeue(now, &mut Discard).is_some());
+        }
+        let snapshot = qdisc.snapshot();
+        let congested = snapshot.totals.dropped[DropReason::Congested as usize];
+        assert!(sent == 30_000 && congested > 500, "{sent} sent, {congested} dropped");
+        while qdisc.dequeue(Time(31_000_000_000), &mut Discard).is_some() {}
+        assert_eq!(qdisc.backlog(), crate::qdisc::Backlog::default());
+        assert_eq!(qdisc.next_event(), None);
+    }
+}

@@ -1,0 +1,481 @@
+//! `htb`: a hierarchy of token buckets with disciplines below (man tc-htb; Devera 2002; facts D.8).
+//!
+//! Each class has a guaranteed rate and a ceil; what one does not use, others of the same parent
+//! may borrow, lower priorities first. `htb/tree.rs` decides whose turn it is; here are the
+//! leaves' disciplines, classification and the books. `htb rate 20mbit burst 15k fq_codel` is one
+//! class, to which everything belongs.
+//!
+//! A packet goes to the leaf that its `class` names, else to the `default` one. What belongs to
+//! none is *direct*: sent first, and shaped by nothing.
+//!
+//! Invariants: no class exceeds its ceil by more than its cburst and a packet; a class whose
+//! parents have rate to spare gets its own; nothing allocates after construction and `configure`.
+
+use alloc::vec::Vec;
+
+use crate::framing::Framing;
+use crate::packet::Packet;
+use crate::qdisc::child::{Child, Tally};
+use crate::qdisc::fifo::{self, Fifo};
+use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use crate::rate::{Arithmetic, ByteTime, Rate};
+use crate::shaper::token_bucket::TokenBucket;
+use crate::tc::stats::{Detail, HtbStats, Snapshot, Totals};
+use crate::tc::Config;
+use crate::time::{Span, Time};
+
+use tree::{Tree, LEVELS, PRIORITIES};
+
+mod tree;
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Minor number of the class for packets that name none.
+    pub default: u16,
+    /// What a rate in bytes a second is divided by to give a quantum.
+    pub r2q: u32,
+    /// Packets that may be queued directly; None takes the device's queue length.
+    pub direct_qlen: Option<u32>,
+    /// Classes, parents before their children.
+    pub classes: Vec<Class>,
+}
+
+/// A class's settings, with the names of `tc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Minor number, not zero.
+    pub id: u16,
+    /// Minor number of the class above; None below the root.
+    pub parent: Option<u16>,
+    /// Guaranteed rate.
+    pub rate: Rate,
+    /// Rate that it never exceeds.
+    pub ceil: Rate,
+    /// Bytes that may be sent at once beyond `rate`.
+    pub burst: u32,
+    /// Bytes that may be sent at once beyond `ceil`.
+    pub cburst: u32,
+    /// 0 is served first, 7 last.
+    pub prio: u8,
+    /// Bytes a turn; None divides the rate by `r2q`.
+    pub quantum: Option<u32>,
+    /// What a packet occupies on the line.
+    pub framing: Framing,
+    /// What is below; a `pfifo` if None.
+    pub child: Option<Config>,
+}
+
+impl Params {
+    /// Default of `r2q`.
+    pub const R2Q: u32 = 10;
+    /// Most classes above each other, leaf included.
+    pub const MAX_DEPTH: usize = LEVELS;
+
+    /// Classes above each other, at most.
+    pub fn depth(&self) -> usize {
+        let parent = |id| self.classes.iter().find(|class| class.id == id)?.parent;
+        let above = |class: &Class| {
+            core::iter::successors(Some(class.id), |id| parent(*id)).take(LEVELS + 1).count()
+        };
+        self.classes.iter().map(above).max().unwrap_or(0)
+    }
+
+    /// The classes as a tree, in the order of their ids.
+    fn tree(&self, arithmetic: Arithmetic, now: Time) -> Result<Tree, ConfigError> {
+        let wrong = |expected| ConfigError::OutOfRange { option: "class", expected };
+        let mut sorted: Vec<&Class> = self.classes.iter().collect();
+        sorted.sort_by_key(|class| class.id);
+        if sorted.windows(2).any(|pair| pair[0].id == pair[1].id) {
+            return Err(wrong("each number once"));
+        }
+        let mut nodes = Vec::with_capacity(sorted.len());
+        for class in &sorted {
+            let parent = match class.parent {
+                None => None,
+                Some(id) => {
+                    let known = sorted.binary_search_by_key(&id, |class| class.id);
+                    let index = known.map_err(|_| wrong("a parent that is there"))?;
+                    let place = |id| self.classes.iter().position(|class| class.id == id);
+                    if place(id) >= place(class.id) {
+                        return Err(wrong("parents before their children"));
+                    }
+                    Some(index as u16)
+                }
+            };
+            let bucket = |rate, burst| bucket(rate, burst, arithmetic);
+            let (rate, ceil) = (bucket(class.rate, class.burst), bucket(class.ceil, class.cburst));
+            let mut node = tree::Class::new(class.id, parent, rate, ceil);
+            node.prio = class.prio.min(PRIORITIES as u8 - 1);
+            node.quantum = class.quantum(self.r2q);
+            node.framing = class.framing;
+            nodes.push(node);
+        }
+        Tree::new(nodes, now).ok_or(wrong("a tree of at most 8 levels"))
+    }
+
+    fn direct(&self) -> fifo::Params {
+        fifo::Params { kind: fifo::Kind::Pfifo, limit: self.direct_qlen }
+    }
+}
+
+impl Class {
+    /// Smallest and largest quantum that is computed; Linux's.
+    const QUANTUM: (u64, u64) = (1000, 200_000);
+
+    /// Bytes a turn.
+    fn quantum(&self, r2q: u32) -> i32 {
+        let (least, most) = Class::QUANTUM;
+        let computed = || (self.rate.0 / u64::from(r2q.max(1))).clamp(least, most) as u32;
+        let quantum = self.quantum.filter(|quantum| *quantum > 0).unwrap_or_else(computed);
+        quantum.min(i32::MAX as u32) as i32
+    }
+
+    /// The discipline below.
+    fn below(&self) -> Config {
+        let fifo = Config::Fifo(fifo::Params { kind: fifo::Kind::Pfifo, limit: None });
+        self.child.clone().unwrap_or(fifo)
+    }
+}
+
+/// A bucket for `burst` bytes. Linux's is what `tc` makes of them: whole microseconds, in ticks of
+/// 64 ns.
+pub(crate) fn bucket(rate: Rate, burst: u32, arithmetic: Arithmetic) -> TokenBucket {
+    match arithmetic {
+        Arithmetic::Exact => TokenBucket::new(rate, burst, arithmetic),
+        Arithmetic::Linux => {
+            let micros = u64::from(burst) * 1_000_000 / rate.0.max(1);
+            let depth = Span((micros * 125 / 8) << 6);
+            TokenBucket::with_depth(ByteTime::of_bucket(rate, arithmetic), depth)
+        }
+    }
+}
+
+/// A tree of classes with disciplines in its leaves.
+#[derive(Debug)]
+pub struct Htb {
+    tree: Tree,
+    /// By class; None for inner ones.
+    leaves: Vec<Option<Child>>,
+    direct: Fifo,
+    direct_packets: u32,
+    /// Class of default; beyond all classes if there is none.
+    default: Option<u16>,
+    /// The last call found classes that may send, but nothing to be sent.
+    stalled: bool,
+    totals: Totals,
+    now: Time,
+    /// Class of the packet that was sent last.
+    last: u32,
+    params: Params,
+    device: Device,
+}
+
+impl Htb {
+    /// Full buckets, and nothing queued.
+    pub fn new(params: &Params, device: &Device) -> Result<Htb, ConfigError> {
+        let tree = params.tree(device.arithmetic, device.now)?;
+        let mut leaves = Vec::with_capacity(tree.classes.len());
+        for node in &tree.classes {
+            let class = params.classes.iter().find(|class| class.id == node.id);
+            leaves.push(match class.filter(|_| node.level == 0) {
+                Some(class) => Some(Child::new(&class.below(), device)?),
+                None => None,
+            });
+        }
+        let mut htb = Htb {
+            tree,
+            leaves,
+            direct: Fifo::new(&params.direct(), device),
+            direct_packets: 0,
+            default: None,
+            stalled: false,
+            totals: Totals::default(),
+            now: device.now,
+            last: 0,
+            params: params.clone(),
+            device: *device,
+        };
+        htb.default = htb.leaf_of(params.default);
+        Ok(htb)
+    }
+
+    /// The leaf with this minor number.
+    #[inline]
+    fn leaf_of(&self, minor: u16) -> Option<u16> {
+        let classes = &self.tree.classes;
+        let index = classes.binary_search_by_key(&minor, |class| class.id).ok()?;
+        (classes[index].level == 0).then_some(index as u16)
+    }
+
+    /// The leaf that `packet` belongs to; None for a direct one.
+    #[inline]
+    fn classify(&self, packet: &Packet) -> Option<u16> {
+        let major = 0xffff_0000;
+        if packet.class & major == self.device.handle & major && packet.class != 0 {
+            if packet.class == self.device.handle {
+                return None;
+            }
+            if let leaf @ Some(_) = self.leaf_of(packet.class as u16) {
+                return leaf;
+            }
+        }
+        self.default
+    }
+
+    #[inline]
+    fn queued(&self) -> u64 {
+        self.totals.enqueued_packets - self.totals.sent_packets - self.totals.drops()
+    }
+
+    fn place(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let leaf = self.classify(&packet);
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match leaf.map(|index| (index, self.leaves[usize::from(index)].as_mut())) {
+            Some((index, Some(child))) => {
+                child.enqueue(packet, now, &mut tally);
+                if !child.is_empty() {
+                    self.tree.activate(index);
+                }
+            }
+            _ => {
+                let before = self.direct.backlog().packets;
+                self.direct.enqueue(packet, now, &mut tally);
+                self.direct_packets += self.direct.backlog().packets - before;
+            }
+        }
+        self.stalled = false;
+    }
+
+    /// The next packet of a row, from the leaf whose turn it is.
+    #[inline]
+    fn serve(
+        &mut self,
+        level: usize,
+        prio: usize,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<Packet> {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let mut start = self.tree.leaf(level, prio)?;
+        let mut index = start;
+        loop {
+            let child = self.leaves[usize::from(index)].as_mut()?;
+            if child.is_empty() {
+                // Its discipline dropped all that it had.
+                self.tree.deactivate(index);
+                if self.tree.rows(level) & 1 << prio == 0 {
+                    return None;
+                }
+                let next = self.tree.leaf(level, prio)?;
+                if index == start {
+                    start = next;
+                }
+                index = next;
+                continue;
+            }
+            if let Some(mut packet) = child.dequeue(now, &mut tally) {
+                let emptied = child.is_empty();
+                packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(&packet);
+                self.tree.spend(index, level, prio, packet.len);
+                if emptied {
+                    self.tree.deactivate(index);
+                }
+                self.tree.charge(index, level, &packet, now);
+                self.last = self.tree.classes[usize::from(index)].id.into();
+                return Some(packet);
+            }
+            // Not yet, says its discipline: whose turn is next?
+            self.tree.pass_on(index, level, prio);
+            index = self.tree.leaf(level, prio)?;
+            if index == start {
+                return None;
+            }
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, packet: Packet) -> Option<Packet> {
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+
+    /// When a discipline of an active leaf, or a waiting class, may have something.
+    #[cold]
+    fn next_of_stalled(&self) -> Option<Time> {
+        let later = |time: &Time| *time > self.now;
+        let children = self.leaves.iter().flatten().filter_map(Child::next_event);
+        children.chain(self.tree.next_wake()).filter(later).min()
+    }
+
+    /// Counters of the class with the minor number `id`: lent, borrowed, over its ceil.
+    pub fn class_stats(&self, id: u16) -> Option<(u32, u32, u32)> {
+        let class = self.tree.classes.iter().find(|class| class.id == id)?;
+        Some((class.lends, class.borrows, class.overlimits))
+    }
+}
+
+impl Qdisc for Htb {
+    #[inline]
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.now = now;
+        self.totals.enqueued_packets += 1;
+        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
+        self.place(packet, now, owner);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        self.now = now;
+        if let Some(mut packet) = self.direct.dequeue(now, owner) {
+            self.last = 0;
+            packet.adj_len = packet.len;
+            return self.sent(packet);
+        }
+        if self.queued() == 0 {
+            return None;
+        }
+        for level in 0..LEVELS {
+            self.tree.wake(level, now);
+            let mut rows = self.tree.rows(level);
+            while rows != 0 {
+                let prio = rows.trailing_zeros() as usize;
+                rows &= rows - 1;
+                if let Some(packet) = self.serve(level, prio, now, owner) {
+                    self.stalled = false;
+                    return self.sent(packet);
+                }
+            }
+        }
+        self.stalled = self.tree.is_open();
+        None
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        if self.queued() == 0 {
+            return None;
+        }
+        if self.stalled {
+            return self.next_of_stalled().or(Some(self.now));
+        }
+        if self.tree.is_open() || self.direct.head().is_some() {
+            return Some(self.now);
+        }
+        self.tree.next_wake().or(Some(self.now))
+    }
+
+    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
+        let leaves = self.tree.classes.iter().zip(&self.leaves);
+        leaves
+            .filter_map(|(class, leaf)| Some((u32::from(class.id), leaf.as_ref()?.qdisc())))
+            .nth(n)
+    }
+
+    fn backlog(&self) -> Backlog {
+        let mut sum = self.direct.backlog();
+        for child in self.leaves.iter().flatten() {
+            let Backlog { packets, bytes } = child.backlog();
+            (sum.packets, sum.bytes) = (sum.packets + packets, sum.bytes + bytes);
+        }
+        sum
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let marks = |child: &Child| child.qdisc().snapshot().totals.marked;
+        let totals = Totals {
+            marked: self.leaves.iter().flatten().map(marks).sum(),
+            overlimits: self.tree.overlimits,
+            ..self.totals
+        };
+        let detail = Detail::Htb(HtbStats { direct_packets: self.direct_packets });
+        Snapshot { totals, backlog: self.backlog(), detail }
+    }
+
+    fn config(&self) -> Config {
+        Config::Htb(self.params.clone())
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let Config::Htb(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        let device = Device { now, ..self.device };
+        let mut new = Htb::new(params, &device)?;
+        // What the old classes have saved up, and their disciplines with their packets.
+        for node in &mut new.tree.classes {
+            if let Some(old) = self.tree.classes.iter().find(|old| old.id == node.id) {
+                node.inherit(old, now);
+            }
+        }
+        let classes = core::mem::take(&mut new.tree.classes);
+        if let Some(tree) = Tree::new(classes, now) {
+            new.tree = tree;
+        }
+        new.tree.overlimits = self.tree.overlimits;
+        new.totals = self.totals;
+        new.direct_packets = self.direct_packets;
+        let mut orphans = Vec::new();
+        for (node, leaf) in self.tree.classes.iter().zip(&mut self.leaves) {
+            let Some(mut child) = leaf.take() else { continue };
+            match new.leaf_of(node.id) {
+                Some(index) => {
+                    let below = params.classes.iter().find(|class| class.id == node.id);
+                    let below = below.map_or_else(|| child.qdisc().config(), Class::below);
+                    let mut tally = Tally { owner, dropped: &mut new.totals.dropped };
+                    child.configure(&below, &device, now, &mut tally)?;
+                    if !child.is_empty() {
+                        new.tree.activate(index);
+                    }
+                    new.leaves[usize::from(index)] = Some(child);
+                }
+                None => orphans.push(child),
+            }
+        }
+        self.direct
+            .change(&params.direct(), &mut Tally { owner, dropped: &mut new.totals.dropped });
+        core::mem::swap(&mut self.direct, &mut new.direct);
+        for mut child in orphans {
+            let mut adopter = Adopter { htb: &mut new, now, owner };
+            child.reset(&mut adopter);
+        }
+        new.now = now;
+        new.device = self.device;
+        *self = new;
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        self.direct.reset(&mut tally);
+        for child in self.leaves.iter_mut().flatten() {
+            child.reset(&mut tally);
+        }
+        // These settings have made a tree before.
+        if let Ok(mut tree) = self.params.tree(self.device.arithmetic, self.now) {
+            tree.overlimits = self.tree.overlimits;
+            self.tree = tree;
+        }
+        self.stalled = false;
+    }
+}
+
+/// Puts packets of a class that is no more where they belong now.
+struct Adopter<'a> {
+    htb: &'a mut Htb,
+    now: Time,
+    owner: &'a mut dyn PacketOwner,
+}
+
+impl PacketOwner for Adopter<'_> {
+    fn dropped(&mut self, packet: Packet, _: crate::qdisc::DropReason) {
+        self.htb.place(packet, self.now, self.owner);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! HTB shares: guaranteed rates, borrowing, priorities, ceils, quanta, levels.
+
+use std::format;
+use std::vec::Vec;
+
+use super::*;
+use crate::qdisc::Discard;
+use crate::tc;
+
+fn htb(words: &str) -> Htb {
+    match tc::parse(words) {
+        Ok(Config::Htb(params)) => Htb::new(&params, &Device::default()).unwrap(),
+        other => panic!("{words}: {other:?}"),
+    }
+}
+
+/// A packet of 1000 bytes for the class with this minor number.
+fn packet(minor: u32) -> Packet {
+    let mut packet = Packet::new(minor.into(), 1000);
+    packet.class = Device::default().handle | minor;
+    packet
+}
+
+/// Keeps ten packets in each of `backlogged` and follows `next_event` for `seconds`; bytes sent by
+/// each in the last but one second and before, i.e. after the first one.
+fn saturate(htb: &mut Htb, backlogged: &[u32], seconds: u64) -> Vec<u64> {
+    let start = htb.now;
+    let mut sent = std::vec![0; backlogged.len()];
+    for minor in backlogged {
+        (0..10).for_each(|_| htb.enqueue(packet(*minor), start, &mut Discard));
+    }
+    let (mut now, mut idle) = (start, 0);
+    while now < start + Span::from_secs(seconds) {
+        now = now.max(htb.next_event().expect("a backlog"));
+        let Some(done) = htb.dequeue(now, &mut Discard) else {
+            idle += 1;
+            assert!(idle < 100_000, "no progress at {now:?}");
+            continue;
+        };
+        let minor = done.handle as u32;
+        htb.enqueue(packet(minor), now, &mut Discard);
+        if now > start + Span::from_secs(1) {
+            let at = backlogged.iter().position(|other| *other == minor).unwrap();
+            sent[at] += 1000;
+        }
+    }
+    sent
+}
+
+/// Shares in kilobytes a second, after the buckets' first bursts.
+fn rates(words: &str, backlogged: &[u32]) -> Vec<u64> {
+    let sent = saturate(&mut htb(words), backlogged, 11);
+    sent.iter().map(|bytes| (bytes / 10 + 500) / 1000).collect()
+}
+
+const TREE: &str = "class 1:1 rate 8mbit burst 3000 cburst 3000 \
+    class 1:10 parent 1:1 rate 2mbit ceil 8mbit burst 2000 cburst 2000 prio 0 \
+    class 1:20 parent 1:1 rate 4mbit ceil 6mbit burst 2000 cburst 2000 prio 1 quantum 1000 \
+    class 1:30 parent 1:1 rate 1mbit ceil 8mbit burst 2000 cburst 2000 prio 1 quantum 3000";
+
+#[test]
+fn one_class_keeps_its_rate_with_any_discipline_below() {
+    for below in ["", "codel limit 100", "cake besteffort", "tbf rate 6mbit burst 2kb limit 50kb"] {
+        let rate = rates(&format!("htb rate 4mbit burst 15k {below}"), &[1]);
+        assert_eq!(rate, [500], "{below}");
+    }
+    let slower = rates("htb rate 4mbit burst 15k tbf rate 2mbit burst 2kb limit 50kb", &[1]);
+    assert_eq!(slower, [250]);
+    let ceil = rates("htb rate 2mbit ceil 4mbit burst 15k", &[1]);
+    assert_eq!(ceil, [250], "nobody to borrow from");
+}
+
+#[test]
+fn classes_get_their_rates_and_borrow_by_priority_and_quantum() {
+    let htb = format!("htb default 30 {TREE}");
+    // All busy: rates, and the eighth that is left goes to the first priority.
+    assert_eq!(rates(&htb, &[0x10, 0x20, 0x30]), [375, 500, 125]);
+    // Alone each reaches its ceil.
+    assert_eq!(rates(&htb, &[0x10]), [1000]);
+    assert_eq!(rates(&htb, &[0x20]), [750]);
+    // Of 375 to borrow between equals, quanta of 1:3 would give 94 and 281.
+    let shares = rates(&htb, &[0x20, 0x30]);
+    assert!(shares[0].abs_diff(594) <= 2 && shares[1].abs_diff(406) <= 2, "{shares:?}");
+}
+
+#[test]
+fn inner_classes_lend_through_levels() {
+    let words = "htb class 1:1 rate 8mbit burst 3k cburst 3k \
+        class 1:2 parent 1:1 rate 4mbit ceil 8mbit burst 3k cburst 3k \
+        class 1:3 parent 1:1 rate 4mbit ceil 8mbit burst 3k cburst 3k \
+        class 1:21 parent 1:2 rate 1mbit ceil 8mbit burst 2k cburst 2k quantum 1000 \
+        class 1:22 parent 1:2 rate 3mbit ceil 8mbit burst 2k cburst 2k quantum 1000 \
+        class 1:31 parent 1:3 rate 4mbit ceil 8mbit burst 2k cburst 2k quantum 1000";
+    let tree = htb(words);
+    let levels: Vec<u8> = tree.tree.classes.iter().map(|class| class.level).collect();
+    assert_eq!(levels, [7, 6, 6, 0, 0, 0]);
+    assert_eq!(rates(words, &[0x21, 0x22, 0x31]), [125, 375, 500]);
+    // What 1:22 leaves is its sister's before it is its cousin's.
+    assert_eq!(rates(words, &[0x21, 0x31]), [500, 500]);
+    assert_eq!(rates(words, &[0x21]), [1000]);
+    let mut tree = htb(words);
+    saturate(&mut tree, &[0x21, 0x31], 3);
+    let (lends, borrows, _) = tree.class_stats(0x21).unwrap();
+    assert!(borrows > 2 * lends && lends > 0, "{lends} {borrows}");
+    assert!(tree.class_stats(2).unwrap().0 > 0 && tree.class_stats(0x99).is_none());
+}
+
+#[test]
+fn no_class_exceeds_its_ceil_in_any_span() {
+    let mut htb = htb(&format!("htb default 30 {TREE}"));
+    let mut now = Time(0);
+    (0..500).for_each(|_| htb.enqueue(packet(0x20), now, &mut Discard));
+    let (mut lowest, mut total) = (i64::MAX, 0i64);
+    while let Some(event) = htb.next_event() {
+        now = now.max(event);
+        if let Some(packet) = htb.dequeue(now, &mut Discard) {
+            // 6 Mbit/s: 750 bytes a millisecond.
+            let behind = now.0 as i64 * 3 / 4000;
+            lowest = lowest.min(total - behind);
+            total += i64::from(packet.len);
+            // Linux's rule: it sends while not in debt, so one packet more than the burst.
+            assert!(total - behind - lowest <= 2000 + 1000, "{total} at {now:?}");
+        }
+    }
+    assert_eq!(total, 500_000);
+}
+
+#[test]
+fn what_belongs_to_no_class_is_direct_and_limited() {
+    let mut htb = htb("htb direct_qlen 2 class 1:10 rate 1mbit");
+    for minor in [0x10, 0x99, 0x98, 0x97] {
+        htb.enqueue(packet(minor), Time(0), &mut Discard);
+    }
+    let snapshot = htb.snapshot();
+    assert_eq!(snapshot.detail, Detail::Htb(HtbStats { direct_packets: 2 }));
+    assert_eq!((snapshot.totals.drops(), snapshot.backlog.packets), (1, 3));
+    let order: Vec<u64> =
+        core::iter::from_fn(|| htb.dequeue(Time(0), &mut Discard)).map(|p| p.handle).collect();
+    assert_eq!(order, [0x99, 0x98, 0x10]);
+    // A class of another discipline is no class of ours; neither is an inner one.
+    let mut htb = self::htb(&format!("htb default 30 {TREE}"));
+    let mut other = packet(0x10);
+    other.class = 0x7777_0010;
+    htb.enqueue(other, Time(0), &mut Discard);
+    htb.enqueue(packet(1), Time(0), &mut Discard);
+    assert_eq!(
+        htb.below(2).map(|(class, below)| (class, below.backlog().packets)),
+        Some((0x30, 2))
+    );
+}
+
+#[test]
+fn a_changed_tree_keeps_packets_and_debts() {
+    let mut htb = htb(&format!("htb default 30 {TREE}"));
+    for minor in [0x10, 0x20, 0x30, 0x30] {
+        htb.enqueue(packet(minor), Time(0), &mut Discard);
+    }
+    let words = "htb default 10 class 1:10 rate 2mbit burst 2000 codel class 1:20 rate 1mbit";
+    let config = tc::parse(words).unwrap();
+    htb.configure(&config, Time(5), &mut Discard).unwrap();
+    assert_eq!((htb.backlog().packets, htb.config()), (4, config));
+    // The packets of 1:30 are now in the default class.
+    let in_class = |htb: &Htb, n| htb.below(n).map(|(_, below)| below.backlog().packets);
+    assert_eq!((in_class(&htb, 0), in_class(&htb, 1)), (Some(3), Some(1)));
+    let mut left = 0;
+    let mut now = Time(5);
+    while let Some(event) = htb.next_event() {
+        now = now.max(event);
+        left += u32::from(htb.dequeue(now, &mut Discard).is_some());
+    }
+    assert_eq!(left, 4);
+    for words in [
+        "htb class 1:1 rate 1mbit class 1:2 parent 1:9 rate 1mbit",
+        "htb class 1:1 rate 1mbit class 1:1 rate 1mbit",
+        "htb class 1:1",
+        "htb class 1:1 rate 1mbit parent 1:1",
+    ] {
+        assert!(tc::parse(words).is_err(), "{words}");
+    }
+    let mut deep = "htb class 1:1 rate 1mbit".into();
+    for id in 2..=9 {
+        deep = format!("{deep} class 1:{id} parent 1:{} rate 1mbit", id - 1);
+        assert_eq!(tc::parse(&deep).is_ok(), id <= 8, "{id}");
+        if let Ok(Config::Htb(params)) = tc::parse(&deep) {
+            assert!(Htb::new(&params, &Device::default()).is_ok(), "{id}");
+        }
+    }
+}

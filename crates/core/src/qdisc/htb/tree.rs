@@ -1,0 +1,492 @@
+//! The tree of classes: who may send, at which level, and whose turn it is.
+//!
+//! A class sends by its own right while its rate bucket is not in debt; if it is, and its ceil
+//! bucket is not, it borrows from its parent, and that from its own. A class with packets hangs in
+//! one place for each priority: if it can send, in the *row* of its level; if it may borrow, in the
+//! *feed* of its parent, which then counts as having packets of that priority. If neither, it waits
+//! for the time at which its buckets will let it. So what can be sent is always in a row: leaves in
+//! row 0 by their own right, an inner class in a higher row for whoever borrows from it. Lower
+//! levels are served first, then lower priorities; within a row or a feed, deficit round robin by
+//! `quantum`, in the order of class ids.
+//!
+//! A packet is charged to its class and all above it: the rates of those below the lender are
+//! spared, the ceils of all pay.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::framing::Framing;
+use crate::packet::Packet;
+use crate::shaper::token_bucket::TokenBucket;
+use crate::time::{Span, Time};
+
+/// Levels: leaves are 0, an inner class without a parent the highest.
+pub(super) const LEVELS: usize = 8;
+/// Priorities.
+pub(super) const PRIORITIES: usize = 8;
+/// Longest idle time that counts, and deepest debt: 60 s, as Linux's.
+const MEMORY: Span = Span::from_secs(60);
+/// Steps from a row to a leaf: Linux's bound, many times more than a walk through all classes.
+const MAX_STEPS: u32 = 65_535;
+
+/// What a class may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Its ceil is reached.
+    Wait,
+    /// Its rate is, but not its ceil.
+    Borrow,
+    /// It sends by its own right.
+    Send,
+}
+
+/// A class.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub id: u16,
+    pub parent: Option<u16>,
+    pub level: u8,
+    pub prio: u8,
+    pub mode: Mode,
+    /// Priorities, a bit each, of the packets that are here or below.
+    activity: u8,
+    pub quantum: i32,
+    pub rate: TokenBucket,
+    pub ceil: TokenBucket,
+    /// When the buckets were as they are.
+    filled: Time,
+    /// When it is looked at again, while it cannot send.
+    wakes: Time,
+    pub framing: Framing,
+    /// Bytes that a leaf may still send in its turn, at each level.
+    deficit: [i32; LEVELS],
+    /// Children that borrow, by priority; empty for a leaf.
+    feeds: Box<[Feed]>,
+    pub lends: u32,
+    pub borrows: u32,
+    pub overlimits: u32,
+}
+
+/// Classes that take turns, in the order of their ids.
+#[derive(Clone, Debug, Default)]
+struct Feed {
+    members: Vec<u16>,
+    /// Whose turn it is.
+    turn: Option<u16>,
+    /// Whose turn it was when it was taken out.
+    lost: Option<u16>,
+}
+
+/// One level.
+#[derive(Clone, Debug, Default)]
+struct Level {
+    rows: [Feed; PRIORITIES],
+    /// Rows that are not empty.
+    mask: u8,
+    /// Classes that wait, with the times at which they are looked at; the earliest is the last.
+    waiting: Vec<(Time, u16)>,
+}
+
+/// All classes. Index order is the order of ids.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub classes: Vec<Class>,
+    levels: [Level; LEVELS],
+    pub overlimits: u64,
+}
+
+impl Feed {
+    fn with_room(members: usize) -> Feed {
+        Feed { members: Vec::with_capacity(members), turn: None, lost: None }
+    }
+
+    fn insert(&mut self, class: u16) {
+        if let Err(at) = self.members.binary_search(&class) {
+            self.members.insert(at, class);
+        }
+    }
+
+    fn erase(&mut self, class: u16) {
+        if let Ok(at) = self.members.binary_search(&class) {
+            self.members.remove(at);
+        }
+    }
+
+    /// The first member from `class` on.
+    fn from(&self, class: u16) -> Option<u16> {
+        self.members.get(self.members.partition_point(|member| *member < class)).copied()
+    }
+
+    /// The turn goes to the next; to nobody after the last.
+    #[inline]
+    fn advance(&mut self) {
+        self.turn = self.turn.and_then(|class| self.from(class + 1));
+    }
+}
+
+impl Class {
+    /// A class that may send. The level and the feeds are the tree's to set.
+    pub fn new(id: u16, parent: Option<u16>, rate: TokenBucket, ceil: TokenBucket) -> Class {
+        Class {
+            id,
+            parent,
+            level: 0,
+            prio: 0,
+            mode: Mode::Send,
+            activity: 0,
+            quantum: 0,
+            rate,
+            ceil,
+            filled: Time::ZERO,
+            wakes: Time::ZERO,
+            framing: Framing::default(),
+            deficit: [0; LEVELS],
+            feeds: Box::default(),
+            lends: 0,
+            borrows: 0,
+            overlimits: 0,
+        }
+    }
+
+    #[inline]
+    fn elapsed(&self, now: Time) -> Span {
+        now.since(self.filled).min(MEMORY)
+    }
+
+    /// What it may do after `elapsed` more time, and how long until it may do more.
+    #[inline]
+    fn mode_after(&self, elapsed: Span) -> (Mode, Span) {
+        let ceil = self.ceil.level(elapsed);
+        if ceil < 0 {
+            return (Mode::Wait, Span(ceil.unsigned_abs()));
+        }
+        match self.rate.level(elapsed) {
+            rate if rate >= 0 => (Mode::Send, Span::ZERO),
+            rate => (Mode::Borrow, Span(rate.unsigned_abs())),
+        }
+    }
+
+    /// As full, as far as it fits, as `old` was at `now`.
+    pub fn inherit(&mut self, old: &Class, now: Time) {
+        let (mut rate, mut ceil) = (old.rate, old.ceil);
+        rate.fill(old.elapsed(now));
+        ceil.fill(old.elapsed(now));
+        self.rate.inherit(&rate);
+        self.ceil.inherit(&ceil);
+        (self.lends, self.borrows, self.overlimits) = (old.lends, old.borrows, old.overlimits);
+    }
+}
+
+/// The classes of `mask`, lowest bit first.
+fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (bit < PRIORITIES).then_some(bit)
+    })
+}
+
+impl Tree {
+    /// The tree of `classes`, which are in the order of their ids and name their parents by index.
+    /// None if it is too deep. Full or not, the buckets are as of `now`.
+    pub fn new(mut classes: Vec<Class>, now: Time) -> Option<Tree> {
+        let count = classes.len();
+        let mut children = alloc::vec![0usize; count];
+        for class in &classes {
+            if let Some(parent) = class.parent {
+                children[usize::from(parent)] += 1;
+            }
+        }
+        for index in 0..count {
+            if children[index] == 0 {
+                continue;
+            }
+            let mut level = LEVELS - 1;
+            let mut above = classes[index].parent;
+            while let Some(parent) = above {
+                level = level.checked_sub(1).filter(|level| *level > 0)?;
+                above = classes[usize::from(parent)].parent;
+            }
+            let class = &mut classes[index];
+            class.level = level as u8;
+            class.feeds = (0..PRIORITIES).map(|_| Feed::with_room(children[index])).collect();
+        }
+        let mut levels: [Level; LEVELS] = Default::default();
+        for (number, level) in levels.iter_mut().enumerate() {
+            let members = classes.iter().filter(|class| usize::from(class.level) == number).count();
+            level.rows = core::array::from_fn(|_| Feed::with_room(members));
+            level.waiting = Vec::with_capacity(members);
+        }
+        let mut tree = Tree { classes, levels, overlimits: 0 };
+        for index in 0..count {
+            let class = &mut tree.classes[index];
+            class.filled = now;
+            let (mode, lack) = class.mode_after(Span::ZERO);
+            class.mode = mode;
+            if mode != Mode::Send {
+                tree.wait(index as u16, now, lack);
+            }
+        }
+        Some(tree)
+    }
+
+    #[inline]
+    fn class(&mut self, index: u16) -> &mut Class {
+        &mut self.classes[usize::from(index)]
+    }
+
+    /// The rows of `level` that are not empty, a bit each.
+    #[inline]
+    pub fn rows(&self, level: usize) -> u8 {
+        self.levels[level].mask
+    }
+
+    /// True if something might be sent now.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.levels.iter().any(|level| level.mask != 0)
+    }
+
+    /// When the next class is looked at again.
+    #[inline]
+    pub fn next_wake(&self) -> Option<Time> {
+        self.levels.iter().filter_map(|level| level.waiting.last()).map(|(at, _)| *at).min()
+    }
+
+    /// Leaf `index` has packets.
+    #[inline]
+    pub fn activate(&mut self, index: u16) {
+        let class = self.class(index);
+        if class.activity == 0 {
+            class.activity = 1 << class.prio;
+            self.hang_up(index);
+        }
+    }
+
+    /// Leaf `index` has no packets.
+    #[inline]
+    pub fn deactivate(&mut self, index: u16) {
+        self.take_down(index);
+        self.class(index).activity = 0;
+    }
+
+    /// Puts a class with packets where it belongs, and what that brings to life above it.
+    fn hang_up(&mut self, mut index: u16) {
+        let mut mask = self.class(index).activity;
+        while mask != 0 && self.class(index).mode == Mode::Borrow {
+            let Some(parent) = self.class(index).parent else { break };
+            let above = self.class(parent);
+            for prio in bits(mask) {
+                if !above.feeds[prio].members.is_empty() {
+                    // The parent hangs where it belongs already.
+                    mask &= !(1 << prio);
+                }
+                above.feeds[prio].insert(index);
+            }
+            above.activity |= mask;
+            index = parent;
+        }
+        if mask != 0 && self.class(index).mode == Mode::Send {
+            let level = usize::from(self.class(index).level);
+            let level = &mut self.levels[level];
+            level.mask |= mask;
+            for prio in bits(mask) {
+                level.rows[prio].insert(index);
+            }
+        }
+    }
+
+    /// Takes a class out, and what that leaves without packets above it.
+    fn take_down(&mut self, mut index: u16) {
+        let mut mask = self.class(index).activity;
+        while mask != 0 && self.class(index).mode == Mode::Borrow {
+            let Some(parent) = self.class(index).parent else { break };
+            let above = self.class(parent);
+            let mut emptied = 0;
+            for prio in bits(mask) {
+                let feed = &mut above.feeds[prio];
+                if feed.turn == Some(index) {
+                    (feed.turn, feed.lost) = (None, Some(index));
+                }
+                feed.erase(index);
+                if feed.members.is_empty() {
+                    emptied |= 1 << prio;
+                }
+            }
+            above.activity &= !emptied;
+            (mask, index) = (emptied, parent);
+        }
+        if mask != 0 && self.class(index).mode == Mode::Send {
+            let level = usize::from(self.class(index).level);
+            let level = &mut self.levels[level];
+            for prio in bits(mask) {
+                let row = &mut level.rows[prio];
+                if row.turn == Some(index) {
+                    row.advance();
+                }
+                row.erase(index);
+                if row.members.is_empty() {
+                    level.mask &= !(1 << prio);
+                }
+            }
+        }
+    }
+
+    /// Looks at what class `index` may do after `elapsed` more time, and puts it where it belongs.
+    /// Returns how long until it may do more.
+    fn change_mode(&mut self, index: u16, elapsed: Span) -> Span {
+        let class = self.class(index);
+        let (mode, lack) = class.mode_after(elapsed);
+        if mode == class.mode {
+            return lack;
+        }
+        if mode == Mode::Wait {
+            class.overlimits += 1;
+            self.overlimits += 1;
+        }
+        let class = self.class(index);
+        if class.activity == 0 {
+            class.mode = mode;
+            return lack;
+        }
+        if class.mode != Mode::Wait {
+            self.take_down(index);
+        }
+        self.class(index).mode = mode;
+        if mode != Mode::Wait {
+            self.hang_up(index);
+        }
+        lack
+    }
+
+    /// Looks at class `index` again after `lack`.
+    fn wait(&mut self, index: u16, now: Time, lack: Span) {
+        let class = self.class(index);
+        class.wakes = now + lack.max(Span(1));
+        let (wakes, level) = (class.wakes, usize::from(class.level));
+        let waiting = &mut self.levels[level].waiting;
+        // Of those with the same time, the first to come is the first to be looked at.
+        let at = waiting.partition_point(|(other, _)| *other > wakes);
+        waiting.insert(at, (wakes, index));
+    }
+
+    fn stop_waiting(&mut self, index: u16) {
+        let class = self.class(index);
+        let (wakes, level) = (class.wakes, usize::from(class.level));
+        let waiting = &mut self.levels[level].waiting;
+        let from = waiting.partition_point(|(other, _)| *other > wakes);
+        if let Some(offset) = waiting[from..].iter().position(|(_, other)| *other == index) {
+            waiting.remove(from + offset);
+        }
+    }
+
+    /// Looks at the classes of `level` whose time has come. Each waits beyond `now` afterwards, or
+    /// not at all.
+    #[inline]
+    pub fn wake(&mut self, level: usize, now: Time) {
+        while let Some((at, index)) = self.levels[level].waiting.last().copied() {
+            if at > now {
+                return;
+            }
+            self.levels[level].waiting.pop();
+            let elapsed = self.class(index).elapsed(now);
+            let lack = self.change_mode(index, elapsed);
+            if self.class(index).mode != Mode::Send {
+                self.wait(index, now, lack);
+            }
+        }
+    }
+
+    /// The leaf whose turn it is in a row: through the turns of all feeds on the way. Where a turn
+    /// has gone past the last, it returns to the first and the one above moves on.
+    #[inline]
+    pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
+        let mut path = [0u16; LEVELS];
+        let mut depth = 0;
+        for _ in 0..MAX_STEPS {
+            let feed = match depth {
+                0 => &mut self.levels[level].rows[prio],
+                _ => &mut self.classes[usize::from(path[depth - 1])].feeds[prio],
+            };
+            if let (None, Some(lost)) = (feed.turn, feed.lost) {
+                feed.turn = feed.from(lost);
+            }
+            feed.lost = None;
+            let turn = feed.turn;
+            match turn {
+                None => {
+                    feed.turn = Some(*feed.members.first()?);
+                    if depth > 0 {
+                        depth -= 1;
+                        match depth {
+                            0 => self.levels[level].rows[prio].advance(),
+                            _ => self.classes[usize::from(path[depth - 1])].feeds[prio].advance(),
+                        }
+                    }
+                }
+                Some(index) if self.class(index).level == 0 => return Some(index),
+                Some(index) => {
+                    *path.get_mut(depth)? = index;
+                    depth += 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// The turn goes on from leaf `index`, which was served at `level`.
+    #[inline]
+    pub fn pass_on(&mut self, index: u16, level: usize, prio: usize) {
+        match self.class(index).parent {
+            Some(parent) if level > 0 => self.class(parent).feeds[prio].advance(),
+            _ => self.levels[0].rows[prio].advance(),
+        }
+    }
+
+    /// Takes `len` bytes off what leaf `index` may send in its turn at `level`.
+    #[inline]
+    pub fn spend(&mut self, index: u16, level: usize, prio: usize, len: u32) {
+        let class = self.class(index);
+        let quantum = class.quantum;
+        let deficit = &mut class.deficit[level];
+        *deficit = deficit.saturating_sub_unsigned(len);
+        if *deficit < 0 {
+            *deficit = deficit.saturating_add(quantum);
+            self.pass_on(index, level, prio);
+        }
+    }
+
+    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it.
+    #[inline]
+    pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, now: Time) {
+        let floor = 1 - MEMORY.0 as i64;
+        let mut next = Some(index);
+        while let Some(index) = next {
+            let class = self.class(index);
+            let elapsed = class.elapsed(now);
+            let bytes = class.framing.charge(packet);
+            if usize::from(class.level) >= level {
+                class.lends += u32::from(usize::from(class.level) == level);
+                class.rate.pay(elapsed, bytes, floor);
+            } else {
+                class.borrows += 1;
+                class.rate.fill(elapsed);
+            }
+            class.ceil.pay(elapsed, bytes, floor);
+            class.filled = now;
+            let before = class.mode;
+            let lack = self.change_mode(index, Span::ZERO);
+            let class = self.class(index);
+            let (mode, parent) = (class.mode, class.parent);
+            if mode != before {
+                if before != Mode::Send {
+                    self.stop_waiting(index);
+                }
+                if mode != Mode::Send {
+                    self.wait(index, now, lack);
+                }
+            }
+            next = parent;
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Many queues, each under an AQM of its own: what `fq_codel` and `fq_pie` have in common.
+//!
+//! A packet's queue is found by its keyed hash; queues are served by DRR++ (RFC 8290, section 4.2)
+//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a queue
+//! that runs empty now and then gets its full share; since a flow that was idle is served in the
+//! next turn there, too, and turns are single packets, sparse flows lose nothing by it. All queues
+//! share one limit of packets and one of memory. The scheduler, the queues and the books are here,
+//! once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
+//!
+//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued = sent + dropped +
+//! queued`; a queue and all that decides about it are one cache line or two. Memory may stay above
+//! its limit after an arrival, as in Linux, but then no packet is added without another dropped.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::aqm::Verdict;
+use crate::packet::Packet;
+use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::sched::sharing::Sharing;
+use crate::sched::{Account, Scheduled, Standing};
+use crate::tc::stats::{Detail, Snapshot, Totals};
+use crate::tc::Config;
+use crate::time::Time;
+
+/// Most queues: those that 16 bits of a hash tell apart.
+pub const MAX_FLOWS: u32 = 65_536;
+
+/// Settings that all disciplines of this kind have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Packets that may be queued.
+    pub limit: u32,
+    /// Queues, 1 to [`MAX_FLOWS`].
+    pub flows: u32,
+    /// Bytes that a flow may send in its turn, above zero; the device's MTU if None.
+    pub quantum: Option<u32>,
+    /// Bytes of memory that may be used.
+    pub memory_limit: u32,
+    /// What an empty queue may save up, in bytes: DRR-LDS. None for DRR++.
+    pub savings: Option<u32>,
+}
+
+/// What happens when a limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// The newcomer is dropped. Memory is not limited.
+    Newcomer,
+    /// The queue with most bytes loses the older half of them, at most so many packets.
+    Longest {
+        /// Packets.
+        batch: u32,
+    },
+}
+
+/// What a packet leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Bytes in its queue.
+    pub queue: u64,
+    /// Bytes in all queues.
+    pub all: u64,
+}
+
+/// What was dropped for want of room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Packets.
+    pub packets: u32,
+    /// True if memory was short.
+    pub memory: bool,
+}
+
+/// Active queue management of many queues.
+///
+/// Calls for one queue come in the order of [`super::single::Aqm`]; [`FlowAqm::catch_up`] goes
+/// before any other.
+pub trait FlowAqm: Sized {
+    /// Settings of the discipline.
+    type Params: Copy;
+    /// What it knows of one queue.
+    type State: Copy;
+
+    /// An AQM for queues that were always empty.
+    fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
+    /// The settings within `config`, if they are of this discipline.
+    fn params(config: &Config) -> Option<&Self::Params>;
+    /// The settings as a configuration.
+    fn config(params: &Self::Params) -> Config;
+    /// The settings that all disciplines of this kind have.
+    fn settings(params: &Self::Params) -> Settings;
+    /// What happens when a limit is reached.
+    fn overflow(params: &Self::Params) -> Overflow;
+    /// What it knows of a queue that was always empty.
+    fn state() -> Self::State;
+    /// Other settings from now on; what was learnt stays.
+    fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
+
+    /// Does what was due by `now`, given each queue's state and bytes.
+    #[inline]
+    fn catch_up(&mut self, flows: &mut [Flow<Self::State>], now: Time) {
+        let _ = (flows, now);
+    }
+    /// `packet` comes to a queue of `bytes`; `memory` is in use. May mark it.
+    fn arrives(
+        &mut self,
+        state: &mut Self::State,
+        packet: &mut Packet,
+        bytes: u64,
+        memory: u64,
+    ) -> Verdict;
+    /// The arrival found no room.
+    fn refused(&mut self, state: &mut Self::State);
+    /// Packets of a queue were dropped for want of room.
+    fn overflowed(&mut self, state: &mut Self::State, loss: Loss);
+    /// `packet` was taken out. May mark it.
+    fn leaves(
+        &mut self,
+        state: &mut Self::State,
+        packet: &mut Packet,
+        left: Left,
+        now: Time,
+    ) -> Verdict;
+    /// There was no packet to take.
+    fn found_empty(&mut self, state: &mut Self::State);
+    /// The counters of this discipline alone. What is common goes to `totals`.
+    fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail;
+}
+
+/// How the scheduler's lists stand, for statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Times that a flow which had been idle came back.
+    pub new_flow_count: u32,
+    /// Flows on the list that goes first (with savings: those that can pay).
+    pub new: u32,
+    /// Flows with or after a standing queue (with savings: those that collect).
+    pub old: u32,
+    /// Bytes of memory in use.
+    pub memory: u64,
+    /// Limit of that.
+    pub memory_limit: u32,
+}
+
+/// One queue with all that decides about it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Flow<S> {
+    queue: Queue,
+    account: Account,
+    /// What the AQM knows of it.
+    pub state: S,
+}
+
+impl<S> Flow<S> {
+    /// Bytes queued.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.queue.bytes
+    }
+}
+
+impl<S> Scheduled for Flow<S> {
+    #[inline]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+/// Queues under `A`.
+#[derive(Clone, Debug)]
+pub struct Many<A: FlowAqm> {
+    flows: Box<[Flow<A::State>]>,
+    sharing: Sharing,
+    store: Store,
+    aqm: A,
+    quantum: u32,
+    limit: u32,
+    memory_limit: u64,
+    overflow: Overflow,
+    new_flow_count: u32,
+    params: A::Params,
+    device: Device,
+}
+
+impl<A: FlowAqm> Many<A> {
+    /// Empty queues for `device`.
+    pub fn new(params: &A::Params, device: &Device) -> Result<Many<A>, ConfigError> {
+        let settings = A::settings(params);
+        settings.validate()?;
+        let mut flows = empty::<A>(settings.flows);
+        Ok(Many {
+            sharing: settings.sharing(&mut flows),
+            flows,
+            store: Store::new(settings.limit),
+            aqm: A::new(params, device)?,
+            quantum: settings.quantum.unwrap_or(device.mtu),
+            limit: settings.limit.min(MAX_PACKETS),
+            memory_limit: settings.memory_limit.into(),
+            overflow: A::overflow(params),
+            new_flow_count: 0,
+            params: *params,
+            device: *device,
+        })
+    }
+
+    /// The queue of a packet with this hash.
+    #[inline]
+    fn index_of(&self, hash: u64) -> u32 {
+        ((u64::from(hash as u32) * self.flows.len() as u64) >> 32) as u32
+    }
+
+    /// Queues `packet`, for which there is room, and tells the scheduler.
+    #[inline(always)]
+    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time) {
+        let queue = &mut self.flows[index as usize].queue;
+        let inserted = self.store.insert_at(queue, packet, enqueued);
+        debug_assert!(inserted, "the store has one slot more than the limit");
+        let Many { sharing, flows, store, .. } = self;
+        let was_idle = sharing.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
+        self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
+    }
+
+    /// Drops the older half of the longest queue, but not more than `batch` packets.
+    #[cold]
+    fn make_room(&mut self, batch: u32, owner: &mut dyn PacketOwner) {
+        let memory = self.store.memory > self.memory_limit;
+        let Some(index) = longest(self.flows.iter().map(|flow| &flow.queue)) else { return };
+        let flow = &mut self.flows[index as usize];
+        let half = flow.queue.bytes / 2;
+        let (mut packets, mut bytes) = (0, 0);
+        while packets == 0 || (packets < batch && bytes < half) {
+            let Some(packet) = self.store.take(&mut flow.queue) else { break };
+            packets += 1;
+            bytes += u64::from(packet.len);
+            self.store.give_up(packet, DropReason::Overlimit, owner);
+        }
+        self.aqm.overflowed(&mut flow.state, Loss { packets, memory });
+        let head = self.store.head_len(&flow.queue);
+        self.sharing.dropped(&mut self.flows, index, head);
+    }
+
+    /// Takes everything out, oldest packet first.
+    fn drain(&mut self) -> Vec<Packet> {
+        let mut packets = Vec::with_capacity(self.store.len() as usize);
+        for flow in &mut self.flows {
+            while let Some(packet) = self.store.take(&mut flow.queue) {
+                packets.push(packet);
+            }
+        }
+        packets.sort_by_key(|packet| packet.enqueued);
+        packets
+    }
+
+    fn lists(&self) -> Lists {
+        let count = |wanted: [Standing; 2]| {
+            let standings = self.flows.iter().map(|flow| flow.account.standing);
+            standings.filter(|standing| wanted.contains(standing)).count() as u32
+        };
+        Lists {
+            new_flow_count: self.new_flow_count,
+            new: count([Standing::New, Standing::Eligible]),
+            old: count([Standing::Old, Standing::Collecting]),
+            memory: self.store.memory,
+            memory_limit: A::settings(&self.params).memory_limit,
+        }
+    }
+}
+
+fn empty<A: FlowAqm>(flows: u32) -> Box<[Flow<A::State>]> {
+    let flow = Flow { queue: Queue::default(), account: Account::default(), state: A::state() };
+    vec![flow; flows as usize].into_boxed_slice()
+}
+
+impl Settings {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        check((1..=MAX_FLOWS).contains(&self.flows), "flows", "a number of queues, 1 to 65536")?;
+        check(self.quantum != Some(0), "quantum", "at least 1 byte")?;
+        check(self.limit > 0, "limit", "at least 1 packet")
+    }
+
+    /// The scheduler of `flows`, which are empty and on no list from now on.
+    fn sharing<F: Scheduled>(&self, flows: &mut [F]) -> Sharing {
+        for flow in flows.iter_mut() {
+            *flow.account() = Account::default();
+        }
+        match self.savings {
+            Some(limit) => Sharing::savings(limit, flows),
+            None => Sharing::sparse(),
+        }
+    }
+}
+
+impl<A: FlowAqm> Qdisc for Many<A> {
+    #[inline]
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.store.totals.enqueued_packets += 1;
+        self.aqm.catch_up(&mut self.flows, now);
+        let index = self.index_of(packet.flow);
+        let flow = &mut self.flows[index as usize];
+        if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
+            self.aqm.refused(&mut flow.state);
+            return self.store.give_up(packet, DropReason::Overlimit, owner);
+        }
+        let bytes = flow.queue.bytes;
+        let verdict = self.aqm.arrives(&mut flow.state, &mut packet, bytes, self.store.memory);
+        if verdict == Verdict::Drop {
+            return self.store.give_up(packet, DropReason::Congested, owner);
+        }
+        self.insert(index, &packet, now);
+        if let Overflow::Longest { batch } = self.overflow {
+            if self.store.len() > self.limit || self.store.memory > self.memory_limit {
+                self.make_room(batch, owner);
+            }
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        self.aqm.catch_up(&mut self.flows, now);
+        let Many { flows, sharing, store, aqm, quantum, .. } = self;
+        // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
+        loop {
+            let index = sharing.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
+            let flow = &mut flows[index as usize];
+            while let Some(slot) = store.detach(&mut flow.queue) {
+                let left = Left { queue: flow.queue.bytes, all: store.backlog().bytes };
+                let packet = store.packet_mut(slot);
+                let len = packet.len;
+                if aqm.leaves(&mut flow.state, packet, left, now) == Verdict::Drop {
+                    store.discard(slot, DropReason::Congested, owner);
+                    continue;
+                }
+                sharing.sent(flows, index, len, |f| store.head_len(&f.queue));
+                return Some(store.send(slot));
+            }
+            aqm.found_empty(&mut flow.state);
+            sharing.found_empty(flows, index);
+        }
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        // In the past: now.
+        (self.store.len() > 0).then_some(Time::ZERO)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut totals = self.store.totals;
+        let detail = self.aqm.statistics(&self.lists(), &mut totals);
+        Snapshot { totals, backlog: self.backlog(), detail }
+    }
+
+    fn config(&self) -> Config {
+        A::config(&self.params)
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let params = *A::params(config).ok_or(ConfigError::OtherDiscipline)?;
+        let (new, old) = (A::settings(&params), A::settings(&self.params));
+        new.validate()?;
+        self.aqm.catch_up(&mut self.flows, now);
+        self.aqm.change(&params, &self.device)?;
+        self.params = params;
+        self.quantum = new.quantum.unwrap_or(self.device.mtu);
+        self.limit = new.limit.min(MAX_PACKETS);
+        self.memory_limit = new.memory_limit.into();
+        self.overflow = A::overflow(&params);
+        while self.store.len() > self.limit
+            || (self.overflow != Overflow::Newcomer && self.store.memory > self.memory_limit)
+        {
+            self.make_room(1, owner);
+        }
+        self.store.resize(new.limit, self.flows.iter_mut().map(|flow| &mut flow.queue));
+        if new.flows != old.flows || new.savings != old.savings {
+            let packets = self.drain();
+            if new.flows != old.flows {
+                self.flows = empty::<A>(new.flows);
+            }
+            self.sharing = new.sharing(&mut self.flows);
+            for packet in packets {
+                self.insert(self.index_of(packet.flow), &packet, packet.enqueued);
+            }
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        for flow in &mut self.flows {
+            self.store.clear(&mut flow.queue, owner);
+            flow.state = A::state();
+        }
+        self.sharing = A::settings(&self.params).sharing(&mut self.flows);
+    }
+}

@@ -1,0 +1,223 @@
+//! `pie`: one queue under PIE (man tc-pie; RFC 8033; facts D.3).
+//!
+//! An arrival that finds `limit` packets is dropped; else `aqm/pie.rs` decides. Its probability is
+//! computed anew every `tupdate`, by a timer that runs from [`Device::now`] and is caught up with
+//! at each call: nothing that the computation looks at changes in between.
+
+use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, Verdict as Decision, FIRST_UPDATE};
+use crate::packet::Packet;
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::random::Random;
+use crate::tc::stats::{Detail, PieStats, Totals};
+use crate::tc::Config;
+use crate::tick::Periodic;
+use crate::time::Time;
+
+/// Settings, with the names and defaults of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Packets that may be queued.
+    pub limit: u32,
+    /// PIE's own.
+    pub aqm: AqmParams,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { limit: 1000, aqm: AqmParams::default() }
+    }
+}
+
+/// A queue under PIE.
+pub type Pie = Single<Controlled>;
+
+/// PIE with its clock, its dice and its counters.
+#[derive(Clone, Debug)]
+pub struct Controlled {
+    state: State,
+    law: Law,
+    timer: Periodic,
+    random: Random,
+    /// Bytes in the queue after the last call.
+    backlog: u64,
+    stats: PieStats,
+}
+
+impl Controlled {
+    #[inline]
+    fn catch_up(&mut self, now: Time) {
+        if self.timer.is_due(now) {
+            let Controlled { timer, state, law, backlog, .. } = self;
+            timer.catch_up(now, |_| state.update(law, *backlog));
+        }
+    }
+}
+
+/// The law of `params` on `device`.
+fn law(params: &Params, device: &Device) -> Law {
+    let full = u64::from(params.limit) * u64::from(device.mtu);
+    Law::new(&params.aqm, device.mtu, full, device.arithmetic)
+}
+
+impl Aqm for Controlled {
+    const LEAVES_ALL: bool = true;
+    type Params = Params;
+
+    fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
+        Ok(Controlled {
+            state: State::NEW,
+            law: law(params, device),
+            timer: Periodic::new(device.tick, device.now, FIRST_UPDATE, params.aqm.tupdate),
+            random: Random::new(device.seed),
+            backlog: 0,
+            stats: PieStats::default(),
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::Pie(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::Pie(*params)
+    }
+
+    fn limit(params: &Params, _: &Device) -> Limit {
+        Limit::packets(params.limit)
+    }
+
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.law = law(params, device);
+        self.timer.set_period(params.aqm.tupdate);
+        Ok(())
+    }
+
+    #[inline]
+    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict {
+        self.catch_up(now);
+        match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {
+            Decision::Drop => {
+                self.stats.dropped += 1;
+                return Verdict::Drop(DropReason::Congested);
+            }
+            Decision::Marked => self.stats.ecn_mark += 1,
+            Decision::Pass => {}
+        }
+        self.backlog = backlog.bytes + u64::from(packet.len);
+        Verdict::Pass
+    }
+
+    #[cold]
+    fn refused(&mut self, now: Time) {
+        self.catch_up(now);
+        self.state.overflowed();
+        self.stats.overlimit += 1;
+    }
+
+    #[inline]
+    fn queued(&mut self, packets: u32) {
+        self.stats.packets_in += 1;
+        // As Linux, which looks before it queues.
+        self.stats.max_queue = self.stats.max_queue.max(packets - 1);
+    }
+
+    #[inline]
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+        self.catch_up(now);
+        self.backlog = left.bytes;
+        self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
+        Verdict::Pass
+    }
+
+    fn restart(&mut self, _: &Params, _: &Device) {
+        self.state = State::NEW;
+        self.backlog = 0;
+    }
+
+    fn statistics(&self, totals: &mut Totals) -> Detail {
+        totals.marked = self.stats.ecn_mark.into();
+        Detail::Pie(PieStats {
+            probability: self.state.probability(),
+            delay: self.state.delay(),
+            departure_rate: self.state.departure_rate(),
+            ..self.stats
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{Discard, Qdisc};
+    use crate::time::Span;
+
+    /// A link of 1500 bytes a millisecond that is offered `load` tenths of that for `ms`; returns
+    /// the delay of the last packet sent.
+    fn offer(pie: &mut Pie, from: u64, ms: u64, load: u64) -> Span {
+        let mut delay = Span::ZERO;
+        for tick in from * 10..(from + ms) * 10 {
+            let now = Time(tick * 100_000);
+            if tick * load / 100 != (tick + 1) * load / 100 {
+                pie.enqueue(Packet::new(tick, 1500), now, &mut Discard);
+            }
+            if tick % 10 == 0 {
+                if let Some(packet) = pie.dequeue(now, &mut Discard) {
+                    delay = now.since(packet.enqueued);
+                }
+            }
+        }
+        delay
+    }
+
+    #[test]
+    fn a_queue_is_steered_to_its_target() {
+        let mut pie = Pie::new(&Params::default(), &Device::default()).unwrap();
+        let delay = offer(&mut pie, 0, 20_000, 12);
+        let target = Params::default().aqm.target;
+        assert!(delay.0.abs_diff(target.0) < target.0 / 2, "{delay:?}");
+        let totals = pie.snapshot().totals;
+        let congested = totals.dropped[DropReason::Congested as usize];
+        assert_eq!(congested, totals.drops());
+        // A sixth of what comes is too much.
+        assert!((3000..5000).contains(&congested), "{congested}");
+        // Without load the probability goes, however long nobody calls.
+        let Detail::Pie(before) = pie.snapshot().detail else { panic!() };
+        assert!(before.probability > crate::aqm::pie::MAX_PROB / 20);
+        while pie.dequeue(Time(21_000_000_000), &mut Discard).is_some() {}
+        offer(&mut pie, 60_000, 20, 1);
+        let Detail::Pie(after) = pie.snapshot().detail else { panic!() };
+        assert_eq!((after.probability, after.delay), (0, Span::ZERO));
+    }
+
+    #[test]
+    fn freebsds_steers_as_well_and_sleeps_at_light_load() {
+        let words = "pie freebsd onoff limit 90";
+        let Ok(Config::Pie(params)) = crate::tc::parse(words) else { panic!() };
+        let mut pie = Pie::new(&params, &Device::default()).unwrap();
+        // 29 packets stand: less than a third of 90.
+        (0..29).for_each(|n| pie.enqueue(Packet::new(n, 1500), Time(n), &mut Discard));
+        offer(&mut pie, 1, 5000, 10);
+        assert_eq!(pie.snapshot().totals.drops(), 0);
+        let delay = offer(&mut pie, 5001, 20_000, 12);
+        assert!(delay < Span::from_millis(45), "{delay:?}");
+        assert!(pie.snapshot().totals.dropped[DropReason::Congested as usize] > 2000);
+    }
+
+    #[test]
+    fn a_full_queue_and_a_change_of_limit_are_counted_as_such() {
+        let params = Params { limit: 10, ..Params::default() };
+        let mut pie = Pie::new(&params, &Device::default()).unwrap();
+        (0..15).for_each(|n| pie.enqueue(Packet::new(n, 100), Time(n), &mut Discard));
+        let Detail::Pie(stats) = pie.snapshot().detail else { panic!() };
+        assert_eq!((stats.packets_in, stats.overlimit, stats.max_queue), (10, 5, 9));
+        let small = Config::Pie(Params { limit: 4, ..params });
+        pie.configure(&small, Time(20), &mut Discard).unwrap();
+        assert_eq!((pie.backlog().packets, pie.config()), (4, small));
+        assert_eq!(pie.dequeue(Time(20), &mut Discard).unwrap().handle, 6);
+        assert_eq!(pie.snapshot().totals.dropped[DropReason::Overlimit as usize], 11);
+    }
+}

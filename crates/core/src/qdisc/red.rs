@@ -1,0 +1,265 @@
+//! `red`: one queue under RED (man tc-red; facts D.7), Linux's or the simulators'.
+//!
+//! `aqm/red.rs` decides first, also about arrivals that the limit then refuses, as in Linux, where
+//! the limit is that of a FIFO below: those count as `pdrop`. Linux's RED is limited in bytes, the
+//! simulators' in packets.
+
+use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
+use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};
+use crate::packet::Packet;
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::random::Random;
+use crate::tc::stats::{Detail, RedStats, Totals};
+use crate::tc::Config;
+use crate::tick::Periodic;
+use crate::time::Time;
+
+/// Settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Bytes that may be queued; packets for [`Kind::Ns`].
+    pub limit: u32,
+    /// Whose RED.
+    pub kind: Kind,
+}
+
+/// Whose RED, with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Linux's.
+    Linux(LinuxParams),
+    /// The simulators'.
+    Ns(ns::Params),
+}
+
+/// A queue under RED.
+pub type Red = Single<Early>;
+
+/// RED with its dice and its counters.
+#[derive(Clone, Debug)]
+pub struct Early {
+    controller: Controller,
+    random: Random,
+    /// The last time that was passed in, or when the queue was made.
+    now: Time,
+    overlimits: u64,
+    stats: RedStats,
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // There is one, and the larger one is the one in use.
+enum Controller {
+    Linux(Law, LinuxState),
+    Ns(ns::Law, ns::Red),
+}
+
+impl Controller {
+    fn new(kind: &Kind, device: &Device, now: Time) -> Result<Controller, ConfigError> {
+        let timer = Periodic::new(device.tick, now, ADAPT_EVERY, ADAPT_EVERY);
+        Ok(match kind {
+            Kind::Linux(params) => {
+                let law = Law::new(params)?;
+                let state = LinuxState::new(params, &law, now, timer);
+                Controller::Linux(law, state)
+            }
+            Kind::Ns(params) => {
+                Controller::Ns(ns::Law::new(params), ns::Red::new(params, now, timer))
+            }
+        })
+    }
+}
+
+impl From<Unfit> for ConfigError {
+    fn from(unfit: Unfit) -> ConfigError {
+        let (option, expected) = match unfit {
+            Unfit::Range => ("max", "more than `min`"),
+            Unfit::Burst => ("burst", "at least `min` / `avpkt` packets"),
+            Unfit::Probability => ("probability", "more than (`max` - `min`) / 2^31"),
+            Unfit::Bandwidth => ("bandwidth", "more: the average would take hours to fall"),
+        };
+        ConfigError::OutOfRange { option, expected }
+    }
+}
+
+impl Aqm for Early {
+    const SEES_OVERFLOW: bool = true;
+    const LEAVES_ALL: bool = true;
+    type Params = Params;
+
+    fn new(params: &Params, device: &Device) -> Result<Early, ConfigError> {
+        Ok(Early {
+            controller: Controller::new(&params.kind, device, device.now)?,
+            random: Random::new(device.seed),
+            now: device.now,
+            overlimits: 0,
+            stats: RedStats::default(),
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::Red(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::Red(*params)
+    }
+
+    fn limit(params: &Params, _: &Device) -> Limit {
+        match params.kind {
+            Kind::Linux(_) => Limit::bytes(params.limit),
+            Kind::Ns(_) => Limit::packets(params.limit),
+        }
+    }
+
+    /// The average starts again: it is bound to the settings.
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.controller = Controller::new(&params.kind, device, self.now)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict {
+        self.now = now;
+        let random = &mut self.random;
+        let decision = match &mut self.controller {
+            Controller::Linux(law, state) => state.arrives(law, packet, backlog.bytes, now, random),
+            Controller::Ns(law, state) => state.arrives(law, packet, backlog.packets, now, random),
+        };
+        if decision == Decision::Pass {
+            return Verdict::Pass;
+        }
+        self.overlimits += 1;
+        match decision {
+            Decision::Pass | Decision::Spared => Verdict::Pass,
+            Decision::Early { marked: true } | Decision::Forced { marked: true } => {
+                self.stats.marked += 1;
+                Verdict::Marked
+            }
+            Decision::Early { marked: false } | Decision::Forced { marked: false } => {
+                self.stats.early += 1;
+                Verdict::Drop(DropReason::Congested)
+            }
+        }
+    }
+
+    fn refused(&mut self, _: Time) {
+        self.stats.pdrop += 1;
+    }
+
+    #[inline]
+    fn leaves(&mut self, _: &mut Packet, _: Backlog, now: Time) -> Verdict {
+        self.now = now;
+        Verdict::Pass
+    }
+
+    fn found_empty(&mut self, now: Time) {
+        self.now = now;
+        match &mut self.controller {
+            Controller::Linux(_, state) => state.found_empty(now),
+            Controller::Ns(_, state) => state.found_empty(now),
+        }
+    }
+
+    fn restart(&mut self, params: &Params, device: &Device) {
+        // These settings have made a controller before.
+        if let Ok(controller) = Controller::new(&params.kind, device, self.now) {
+            self.controller = controller;
+        }
+    }
+
+    fn statistics(&self, totals: &mut Totals) -> Detail {
+        totals.marked = self.stats.marked.into();
+        totals.overlimits = self.overlimits;
+        Detail::Red(self.stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::{Discard, Qdisc};
+    use crate::tc;
+
+    fn red(words: &str) -> Red {
+        let Ok(Config::Red(params)) = tc::parse(words) else { panic!("{words}") };
+        Red::new(&params, &Device::default()).unwrap()
+    }
+
+    /// A link of 1000 bytes a millisecond, offered a tenth more; the mean backlog in packets over
+    /// the second half.
+    fn offered_too_much(red: &mut Red, seconds: u64) -> u64 {
+        let (mut sum, steps) = (0, seconds * 10_000);
+        for tick in 0..steps {
+            let now = Time(tick * 100_000);
+            if tick * 11 / 100 != (tick + 1) * 11 / 100 {
+                red.enqueue(Packet::new(tick, 1000), now, &mut Discard);
+            }
+            if tick % 10 == 0 {
+                red.dequeue(now, &mut Discard);
+            }
+            if tick > steps / 2 {
+                sum += u64::from(red.backlog().packets);
+            }
+        }
+        sum / (steps / 2)
+    }
+
+    #[test]
+    fn the_queue_stays_between_the_thresholds() {
+        let mut red = red("red limit 400000 min 30000 max 90000 avpkt 1000 bandwidth 8mbit \
+                           probability 0.2");
+        let mean = offered_too_much(&mut red, 20);
+        assert!((30..90).contains(&mean), "{mean}");
+        let Snapshots { early, overlimits, drops } = counters(&red);
+        assert!(early > 1000 && u64::from(early) == overlimits && drops == overlimits);
+    }
+
+    struct Snapshots {
+        early: u32,
+        overlimits: u64,
+        drops: u64,
+    }
+
+    fn counters(red: &Red) -> Snapshots {
+        let snapshot = red.snapshot();
+        let Detail::Red(stats) = snapshot.detail else { panic!() };
+        let totals = snapshot.totals;
+        Snapshots { early: stats.early, overlimits: totals.overlimits, drops: totals.drops() }
+    }
+
+    #[test]
+    fn adaptation_moves_the_queue_to_the_middle() {
+        let words = "limit 400000 min 30000 max 90000 avpkt 1000 bandwidth 8mbit probability 0.01";
+        let mut plain = red(&std::format!("red {words}"));
+        let mut adaptive = red(&std::format!("red {words} adaptive"));
+        let (above, middle) =
+            (offered_too_much(&mut plain, 60), offered_too_much(&mut adaptive, 60));
+        // A chance of 1 % is not enough for a tenth too much.
+        assert!(above >= 85, "{above}");
+        assert!((50..=70).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn the_simulators_red_configures_itself() {
+        let mut red = red("red ns bandwidth 8mbit avpkt 1000");
+        let mean = offered_too_much(&mut red, 60);
+        // 5 ms are 5 packets: min 5, max 15, and a gentle slope to 30.
+        assert!((5..=15).contains(&mean), "{mean}");
+        let Snapshots { early, drops, .. } = counters(&red);
+        assert_eq!(u64::from(early), drops);
+    }
+
+    #[test]
+    fn a_full_queue_counts_as_pdrop() {
+        let mut red = red("red limit 5000 min 3000 max 4999 avpkt 1000 burst 4");
+        (0..9).for_each(|n| red.enqueue(Packet::new(n, 1000), Time(n), &mut Discard));
+        let Detail::Red(stats) = red.snapshot().detail else { panic!() };
+        assert_eq!(red.backlog().bytes, 5000);
+        assert_eq!(stats.early + stats.pdrop, 4);
+        assert!(stats.pdrop > 0);
+    }
+}

@@ -1,0 +1,201 @@
+//! `tbf`: a token bucket before any discipline (man tc-tbf; facts D.8).
+//!
+//! A packet is sent when the bucket holds its time at `rate`, and, with a `peakrate`, when a
+//! second, small bucket holds its time at that. Packets longer than `burst` could never be sent and
+//! are dropped on arrival; a super-packet, whose segments could, is sent when the bucket is full
+//! and leaves it in debt. Below stands a FIFO of `limit` bytes, or what the words say.
+//!
+//! Invariants: the first packet is never overtaken; over any span at most `rate * span + burst`
+//! bytes and one super-packet.
+
+use alloc::boxed::Box;
+
+use crate::framing::Framing;
+use crate::packet::Packet;
+use crate::qdisc::child::{Child, Tally};
+use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::rate::{Arithmetic, ByteTime, Rate};
+use crate::shaper::token_bucket::TokenBucket;
+use crate::tc::stats::{Detail, Snapshot, Totals};
+use crate::tc::Config;
+use crate::time::{Span, Time};
+
+/// Settings, with the names of `tc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Rate on average.
+    pub rate: Rate,
+    /// Bytes that may be sent at once.
+    pub burst: u32,
+    /// A second, higher rate, and the bytes that may be sent at once at that.
+    pub peak: Option<(Rate, u32)>,
+    /// Bytes that may be queued, where nothing else is below.
+    pub limit: u32,
+    /// What a packet occupies on the line.
+    pub framing: Framing,
+    /// What is below; a `bfifo` of `limit` if None.
+    pub child: Option<Box<Config>>,
+}
+
+impl Params {
+    /// The discipline below.
+    pub fn below(&self) -> Config {
+        let fifo = fifo::Params { kind: fifo::Kind::Bfifo, limit: Some(self.limit) };
+        self.child.as_ref().map_or(Config::Fifo(fifo), |config| Config::clone(config))
+    }
+
+    /// Longest packet that can be sent.
+    fn max_size(&self) -> u32 {
+        self.peak.map_or(self.burst, |(_, mtu)| self.burst.min(mtu))
+    }
+
+    /// The buckets for `rate` and for the peak rate.
+    pub(crate) fn buckets(&self, arithmetic: Arithmetic) -> (TokenBucket, Option<TokenBucket>) {
+        let bucket = |rate, burst| TokenBucket::new(rate, self.framing.wire_len(burst), arithmetic);
+        (bucket(self.rate, self.burst), self.peak.map(|(rate, mtu)| bucket(rate, mtu)))
+    }
+}
+
+/// A token bucket and the discipline below it.
+#[derive(Debug)]
+pub struct Tbf {
+    rate: TokenBucket,
+    peak: Option<TokenBucket>,
+    /// When the buckets were as they are.
+    filled: Time,
+    framing: Framing,
+    max_size: u32,
+    child: Child,
+    totals: Totals,
+    params: Params,
+    device: Device,
+}
+
+impl Tbf {
+    /// Full buckets, and nothing queued.
+    pub fn new(params: &Params, device: &Device) -> Result<Tbf, ConfigError> {
+        let (rate, peak) = params.buckets(device.arithmetic);
+        Ok(Tbf {
+            rate,
+            peak,
+            filled: device.now,
+            framing: params.framing,
+            max_size: params.max_size(),
+            child: Child::new(&params.below(), device)?,
+            totals: Totals::default(),
+            params: params.clone(),
+            device: *device,
+        })
+    }
+
+    /// How long after `filled` the buckets hold what a packet of `wire_len` bytes needs.
+    #[inline]
+    fn wait(&self, wire_len: u32) -> Span {
+        let lacks = |bucket: &TokenBucket| {
+            let needed = bucket.cost(wire_len).min(bucket.depth().0 as i64);
+            (needed - bucket.level(Span::ZERO)).max(0) as u64
+        };
+        Span(lacks(&self.rate).max(self.peak.as_ref().map_or(0, lacks)))
+    }
+}
+
+impl Qdisc for Tbf {
+    #[inline]
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.totals.enqueued_packets += 1;
+        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let segment = match packet.segments() {
+            1 => packet.len,
+            _ => u32::from(packet.gso_size) + u32::from(packet.header_len),
+        };
+        if segment > self.max_size {
+            return tally.dropped(packet, DropReason::Overlimit);
+        }
+        self.child.enqueue(packet, now, &mut tally);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let wire_len = self.framing.charge(self.child.front(now, &mut tally)?);
+        let elapsed = now.since(self.filled);
+        if elapsed < self.wait(wire_len) {
+            self.totals.overlimits += 1;
+            return None;
+        }
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let mut packet = self.child.dequeue(now, &mut tally)?;
+        // Time beyond what the larger bucket holds is lost to both, as in Linux.
+        let elapsed = elapsed.min(self.rate.depth());
+        self.rate.pay(elapsed, wire_len, i64::MIN);
+        if let Some(peak) = &mut self.peak {
+            peak.pay(elapsed, wire_len, i64::MIN);
+        }
+        self.filled = self.filled.max(now);
+        packet.adj_len = wire_len;
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        let event = self.child.next_event()?;
+        let Some(packet) = self.child.known_front() else { return Some(event) };
+        Some(event.max(self.filled + self.wait(self.framing.charge(packet))))
+    }
+
+    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
+        (n == 0).then(|| (1, self.child.qdisc()))
+    }
+
+    fn placement(&self) -> Option<(u8, u32)> {
+        self.child.qdisc().placement()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.child.backlog()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let marked = self.child.qdisc().snapshot().totals.marked;
+        let totals = Totals { marked, ..self.totals };
+        Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
+    }
+
+    fn config(&self) -> Config {
+        Config::Tbf(self.params.clone())
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let Config::Tbf(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        self.child.configure(&params.below(), &self.device, now, &mut tally)?;
+        let elapsed = now.since(self.filled);
+        let (mut rate, mut peak) = params.buckets(self.device.arithmetic);
+        self.rate.fill(elapsed);
+        rate.inherit(&self.rate);
+        if let (Some(new), Some(mut old)) = (&mut peak, self.peak) {
+            old.fill(elapsed);
+            new.inherit(&old);
+        }
+        (self.rate, self.peak, self.filled) = (rate, peak, self.filled.max(now));
+        (self.framing, self.max_size) = (params.framing, params.max_size());
+        self.params = params.clone();
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.child.reset(&mut Tally { owner, dropped: &mut self.totals.dropped });
+        (self.rate, self.peak) = self.params.buckets(self.device.arithmetic);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Deficit round robin (Shreedhar and Varghese 1995), one rotation of flows that have packets.
+//!
+//! Two ways to pay. [`next_covered`]: a flow is served when its deficit covers its first packet,
+//! and else gets its quantum and goes to the end; the published algorithm, and Linux's `drr`.
+//! [`next_solvent`]: a flow is served while it is not in debt, whatever its first packet; the
+//! difference is one packet at most, and the packet need not be looked at. `sfq` and DRR++
+//! ([`super::sparse`]) do it so.
+//!
+//! Caller's rules: [`Drr::activate`] for a flow that has got its first packet, [`Drr::retire`] for
+//! one that has lost its last, and quanta above zero. Then every choice ends: each time round, a
+//! flow's deficit grows.
+
+use super::rotation::Rotation;
+use super::{Scheduled, Standing, MOST_BYTES};
+
+/// Flows with packets, in order of service.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drr {
+    active: Rotation,
+}
+
+impl Drr {
+    /// Puts `flow` at the end with one quantum, unless it is active already; says whether it was
+    /// not.
+    #[inline]
+    pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
+        let account = flows[flow as usize].account();
+        if account.standing != Standing::Idle {
+            return false;
+        }
+        account.standing = Standing::Old;
+        account.open(quantum);
+        self.active.push(flows, flow);
+        true
+    }
+
+    /// Takes `flow` out, if it is in; its deficit is lost.
+    #[inline]
+    pub fn retire<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        let account = flows[flow as usize].account();
+        if core::mem::take(&mut account.standing) == Standing::Old {
+            self.active.remove(flows, flow);
+        }
+    }
+
+    /// The next flow whose deficit covers its first packet. `head` gives that packet's length,
+    /// `quantum` a flow's quantum.
+    #[inline]
+    pub fn next_covered<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        head: impl Fn(&F) -> u32,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
+        loop {
+            let first = self.active.first()?;
+            let flow = &mut flows[first as usize];
+            let needed = head(flow).min(MOST_BYTES);
+            if flow.account().covers(needed) {
+                return Some(first);
+            }
+            let quantum = quantum(flow).max(1);
+            // A flow that is alone would come round until it can pay.
+            let short = i64::from(needed) - i64::from(flow.account().deficit);
+            if self.active.is_only(first) && short > i64::from(quantum) {
+                let rounds = (short / i64::from(quantum)) as u32;
+                flow.account().credit(quantum.saturating_mul(rounds));
+                continue;
+            }
+            flow.account().credit(quantum);
+            self.active.rotate(flows);
+        }
+    }
+
+    /// The next flow that is not in debt.
+    #[inline]
+    pub fn next_solvent<F: Scheduled>(&mut self, flows: &mut [F], quantum: u32) -> Option<u32> {
+        loop {
+            let first = self.active.first()?;
+            let account = flows[first as usize].account();
+            if account.deficit > 0 {
+                return Some(first);
+            }
+            account.credit(quantum);
+            self.active.rotate(flows);
+        }
+    }
+
+    /// The flow whose turn it is, whatever its deficit.
+    pub fn first(&self) -> Option<u32> {
+        self.active.first()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Account;
+    use super::*;
+    use std::vec::Vec;
+
+    #[derive(Clone, Default)]
+    struct Flow {
+        account: Account,
+        packets: Vec<u32>,
+    }
+    impl Scheduled for Flow {
+        fn account(&mut self) -> &mut Account {
+            &mut self.account
+        }
+    }
+
+    fn flows(sizes: &[u32]) -> (Drr, Vec<Flow>) {
+        let (mut drr, mut flows) = (Drr::default(), Vec::new());
+        for (n, size) in sizes.iter().enumerate() {
+            flows.push(Flow { packets: std::vec![*size; 10_000], ..Flow::default() });
+            drr.activate(&mut flows, n as u32, 1500);
+        }
+        (drr, flows)
+    }
+
+    #[test]
+    fn backlogged_flows_share_equally_whatever_their_packets() {
+        for solvent in [false, true] {
+            let (mut drr, mut flows) = flows(&[100, 1514, 9000]);
+            let mut sent = [0u64; 3];
+            for _ in 0..20_000 {
+                let flow = if solvent {
+                    drr.next_solvent(&mut flows, 1500).unwrap()
+                } else {
+                    drr.next_covered(&mut flows, |f| *f.packets.last().unwrap(), |_| 1500).unwrap()
+                };
+                let len = *flows[flow as usize].packets.last().unwrap();
+                flows[flow as usize].account.charge(len);
+                sent[flow as usize] += u64::from(len);
+            }
+            let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+            // The bound of the paper: a quantum and the largest packet.
+            assert!(most - least <= 2 * (1500 + 9000), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn shares_follow_the_quanta() {
+        let (mut drr, mut flows) = flows(&[1000, 1000]);
+        let mut sent = [0u32; 2];
+        for _ in 0..4_000 {
+            let weight = |f: &Flow| if f.packets.len() == 10_000 { 500 } else { 1500 };
+            flows[1].packets.truncate(9_999);
+            let flow = drr.next_covered(&mut flows, |_| 1000, weight).unwrap();
+            flows[flow as usize].account.charge(1000);
+            sent[flow as usize] += 1;
+        }
+        assert!(sent[0].abs_diff(1000) < 5 && sent[1].abs_diff(3000) < 5, "{sent:?}");
+    }
+
+    #[test]
+    fn a_lone_flow_does_not_go_round_for_long() {
+        let (mut drr, mut flows) = flows(&[65_000]);
+        flows[0].account.deficit = -2_000_000_000;
+        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1), Some(0));
+        assert_eq!(flows[0].account.deficit, 65_000);
+        drr.retire(&mut flows, 0);
+        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1), None);
+    }
+}

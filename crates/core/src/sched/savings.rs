@@ -1,0 +1,142 @@
+//! Limited deficit savings: DRR-LDS (Menth, Mehl and Veith, "Deficit Round Robin with Limited
+//! Deficit Savings (DRR-LDS) for Fairness among TCP Users", section 3).
+//!
+//! With DRR a queue earns nothing while it is empty, so a user whose few connections leave the
+//! queue empty now and then gets less than one whose many connections never do. Here empty queues
+//! earn, too, up to a limit, and are served at once when a packet comes. Every flow is in one of
+//! three lists (the paper's F, E and C):
+//!
+//! * *fresh*: empty, and its deficit is the limit;
+//! * *eligible*: the deficit covers the first packet;
+//! * *collecting*: all others.
+//!
+//! ```text
+//!             packet comes                  sent or dropped, now empty, savings full
+//!   fresh ------------------> eligible ------------------------------------------> fresh
+//!   fresh <--- increase ----- collecting --- increase, packet comes ---> eligible
+//!   eligible <- sent, next is covered -> eligible;  eligible -- otherwise --> collecting
+//! ```
+//!
+//! Eligible flows are served in turn, one packet each. Only when there is none do those that
+//! collect get a quantum each, in turn, until one becomes eligible or none collects.
+//!
+//! Where the paper is silent: a packet larger than the limit comes to a fresh flow: the flow
+//! collects, and while it is occupied it may collect beyond the limit. An AQM drops the first packet and a
+//! larger one is sent in its place: the deficit falls below zero.
+//!
+//! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. Work is bounded:
+//! each quantum that a flow gets was, or will be, spent on bytes.
+
+use super::rotation::Rotation;
+use super::{Account, Scheduled, Standing};
+
+/// The three lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Savings {
+    /// D_max: what an empty queue may save, in bytes.
+    limit: i32,
+    fresh: Rotation,
+    eligible: Rotation,
+    collecting: Rotation,
+}
+
+impl Savings {
+    /// A scheduler under which an empty flow saves up to `limit` bytes; all of `flows` are empty
+    /// and fresh.
+    pub fn new<F: Scheduled>(limit: u32, flows: &mut [F]) -> Savings {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let none = Rotation::default();
+        let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none };
+        for flow in 0..flows.len() as u32 {
+            let account = flows[flow as usize].account();
+            account.deficit = limit;
+            account.standing = Standing::Fresh;
+            savings.fresh.push(flows, flow);
+        }
+        savings
+    }
+
+    /// Puts `flow`, whose queue has changed, where it belongs. `head` is the length of its first
+    /// packet. A flow that stays where it is keeps its turn.
+    #[inline]
+    pub fn settle<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        let account = flows[flow as usize].account();
+        let due = self.classify(account, head);
+        if due != account.standing {
+            self.move_to(flows, flow, due);
+        }
+    }
+
+    /// The next flow whose deficit covers its first packet, which stays first until it is charged
+    /// or settled. `head` gives the length of a flow's first packet, `quantum` its quantum.
+    #[inline]
+    pub fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        head: impl Fn(&F) -> Option<u32>,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
+        loop {
+            if let Some(first) = self.eligible.first() {
+                return Some(first);
+            }
+            let first = self.collecting.first()?;
+            let flow = &mut flows[first as usize];
+            let (head, quantum) = (head(flow), quantum(flow).max(1));
+            let account = flow.account();
+            account.credit(quantum);
+            let due = self.classify(account, head);
+            self.move_to(flows, first, due);
+        }
+    }
+
+    /// `flow`, which was chosen, has sent `len` bytes: its turn is over. `head` is the length of
+    /// the packet that is now its first.
+    #[inline]
+    pub fn charge<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        len: u32,
+        head: Option<u32>,
+    ) {
+        let account = flows[flow as usize].account();
+        account.charge(len);
+        let due = self.classify(account, head);
+        self.move_to(flows, flow, due);
+    }
+
+    /// The list for a flow (section 3.1). An empty one keeps no more than the limit.
+    #[inline]
+    fn classify(&self, account: &mut Account, head: Option<u32>) -> Standing {
+        match head {
+            Some(len) if account.covers(len) => Standing::Eligible,
+            None if account.deficit >= self.limit => {
+                account.deficit = self.limit;
+                Standing::Fresh
+            }
+            _ => Standing::Collecting,
+        }
+    }
+
+    /// Puts `flow` at the end of a list.
+    #[inline]
+    fn move_to<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, standing: Standing) {
+        let from = core::mem::replace(&mut flows[flow as usize].account().standing, standing);
+        self.list(from).remove(flows, flow);
+        self.list(standing).push(flows, flow);
+    }
+
+    #[inline]
+    fn list(&mut self, standing: Standing) -> &mut Rotation {
+        match standing {
+            Standing::Fresh => &mut self.fresh,
+            Standing::Eligible => &mut self.eligible,
+            _ => &mut self.collecting,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "savings_tests.rs"]
+mod tests;

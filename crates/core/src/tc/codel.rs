@@ -1,0 +1,193 @@
+//! The words of `codel` (man tc-codel), and those of CoDel itself, which `fq_codel` has as well.
+//!
+//! As in `tc`, a zero is not sent and leaves the default in force, except for `ce_threshold`. Linux
+//! counts times in 1024 ns, which shows where `tc` prints them: 333us become 332us.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::{or_default, packet_count};
+use super::stats::CodelStats;
+use super::units::{self, write_time, Digits, ValueError};
+use super::Config;
+use crate::aqm::codel::{CeSelector, Params as AqmParams};
+use crate::qdisc::codel::Params;
+use crate::time::Span;
+
+pub(super) const LIMIT: &str = "a number of packets, 1 to 4294967295";
+const TIME: &str = "a TIME such as 5ms";
+const TIME_RANGE: &str = "a TIME below 4295 seconds";
+const SELECTOR: &str = "VALUE/MASK, both 0 to 0xff, such as 0x1/0x1";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+    Keyword::new("limit", "N", "packets that may be queued, default 1000"),
+    TARGET,
+    INTERVAL,
+    CE_THRESHOLD,
+    Keyword::new("ecn", "", "mark ECN-capable packets instead of dropping them"),
+    Keyword::new("noecn", "", "drop all (default)"),
+]];
+
+/// Keywords of CoDel itself.
+pub(super) const TARGET: Keyword =
+    Keyword::new("target", "TIME", "standing delay that is accepted, default 5ms");
+pub(super) const INTERVAL: Keyword =
+    Keyword::new("interval", "TIME", "a worst-case round-trip time, default 100ms");
+pub(super) const CE_THRESHOLD: Keyword =
+    Keyword::new("ce_threshold", "TIME", "mark all ECN-capable packets that waited longer");
+pub(super) const CE_SELECTOR: Keyword =
+    Keyword::new("ce_threshold_selector", "VALUE/MASK", "only those with this traffic class");
+
+/// Takes `word` and its value into `params`; false if it is none of CoDel's.
+pub(super) fn take_aqm(
+    params: &mut AqmParams,
+    word: &str,
+    words: &mut Words<'_>,
+) -> Result<bool, ParseError> {
+    let default = AqmParams::default();
+    let time = |words: &mut Words<'_>, keyword| {
+        let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
+        Ok::<Span, ParseError>(Span::from_micros(micros.into()))
+    };
+    match word {
+        "target" => params.target = or_default(time(words, "target")?, default.target),
+        "interval" => params.interval = or_default(time(words, "interval")?, default.interval),
+        "ce_threshold" => params.ce_threshold = Some(time(words, "ce_threshold")?),
+        "ecn" => params.ecn = true,
+        "noecn" => params.ecn = false,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Reads `0x1/0x3`.
+pub(super) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
+    words.value("ce_threshold_selector", SELECTOR, SELECTOR, |word| {
+        let (value, mask) = word.split_once('/').ok_or(ValueError::Invalid)?;
+        let (value, mask) = (octet(value)?, octet(mask)?);
+        // A mask of nothing selects all, whatever the value.
+        Ok(if mask == 0 { CeSelector::default() } else { CeSelector { value, mask } })
+    })
+}
+
+fn octet(word: &str) -> Result<u8, ValueError> {
+    let (digits, radix) = match word.strip_prefix("0x").or(word.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (word, 10),
+    };
+    let number = u32::from_str_radix(digits, radix).map_err(|_| ValueError::Invalid)?;
+    u8::try_from(number).map_err(|_| ValueError::TooLarge)
+}
+
+/// Reads `codel`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let default = Params::default();
+    let mut params = default;
+    while let Some(word) = words.next() {
+        match word {
+            "limit" => {
+                let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
+                params.limit = or_default(limit, default.limit);
+            }
+            _ if take_aqm(&mut params.aqm, word, words)? => {}
+            _ => return Err(words.unknown()),
+        }
+    }
+    Ok(Config::Codel(params))
+}
+
+/// A time as Linux keeps it: in units of 1024 ns.
+fn shown(span: Span, digits: Digits) -> Span {
+    match digits {
+        Digits::AsTc => Span(span.0 & !0x3ff),
+        Digits::Exact => span,
+    }
+}
+
+/// Writes CoDel's times as words, each with a space after it.
+pub(super) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    out.write_str("target ")?;
+    write_time(shown(params.target, digits), digits, out)?;
+    if let Some(threshold) = params.ce_threshold {
+        out.write_str(" ce_threshold ")?;
+        write_time(shown(threshold, digits), digits, out)?;
+        let CeSelector { value, mask } = params.ce_selector;
+        if mask != 0 {
+            // As C's `%#x`, which writes a bare zero.
+            let prefix = if value == 0 { "" } else { "0x" };
+            write!(out, " ce_threshold_selector {prefix}{value:x}/{mask:#x}")?;
+        }
+    }
+    out.write_str(" interval ")?;
+    write_time(shown(params.interval, digits), digits, out)?;
+    out.write_char(' ')
+}
+
+/// Writes CoDel's times as members of a JSON object.
+pub(super) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+    let micros = |span| shown(span, Digits::AsTc).as_micros();
+    json.key("target")?.number(micros(params.target))?;
+    if let Some(threshold) = params.ce_threshold {
+        json.key("ce_threshold")?.number(micros(threshold))?;
+        let CeSelector { value, mask } = params.ce_selector;
+        if mask != 0 {
+            json.key("ce_threshold_selector")?.number(value.into())?;
+            json.key("ce_threshold_mask")?.number(mask.into())?;
+        }
+    }
+    json.key("interval")?.number(micros(params.interval))
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "limit {}p ", params.limit)?;
+    write_times(&params.aqm, digits, out)?;
+    out.write_str(if params.aqm.ecn { "ecn " } else { "" })
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    json.key("limit")?.number(params.limit.into())?;
+    write_times_json(&params.aqm, json)?;
+    if params.aqm.ecn {
+        json.key("ecn")?.boolean(true)?;
+    }
+    Ok(())
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(stats: &CodelStats, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "  count {} lastcount {} ldelay ", stats.count, stats.lastcount)?;
+    write_time(stats.last_delay, Digits::AsTc, out)?;
+    out.write_str(if stats.dropping { " dropping drop_next " } else { " drop_next " })?;
+    out.write_str(if stats.drop_next_us < 0 { "-" } else { "" })?;
+    let ahead = Span::from_micros(stats.drop_next_us.unsigned_abs().into());
+    write_time(ahead, Digits::AsTc, out)?;
+    write!(out, "\n  maxpacket {} ecn_mark {}", stats.max_packet, stats.ecn_mark)?;
+    write!(out, " drop_overlimit {}", stats.drop_overlimit)?;
+    if stats.ce_mark > 0 {
+        write!(out, " ce_mark {}", stats.ce_mark)?;
+    }
+    out.write_char('\n')
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(stats: &CodelStats, json: &mut Json<'_>) -> fmt::Result {
+    json.key("count")?.number(stats.count.into())?;
+    json.key("lastcount")?.number(stats.lastcount.into())?;
+    json.key("ldelay")?.number(stats.last_delay.as_micros())?;
+    if stats.dropping {
+        json.key("dropping")?.raw(|out| out.write_str("null"))?;
+    }
+    json.key("drop_next")?.signed(stats.drop_next_us.into())?;
+    json.key("maxpacket")?.number(stats.max_packet.into())?;
+    json.key("ecn_mark")?.number(stats.ecn_mark.into())?;
+    json.key("drop_overlimit")?.number(stats.drop_overlimit.into())?;
+    if stats.ce_mark > 0 {
+        json.key("ce_mark")?.number(stats.ce_mark.into())?;
+    }
+    Ok(())
+}

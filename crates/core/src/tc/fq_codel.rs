@@ -1,0 +1,203 @@
+//! The words of `fq_codel` (man tc-fq_codel), and ours: `savings`.
+//!
+//! As in `tc`, a zero is not sent and leaves the default in force, except for `memory_limit` and
+//! `ce_threshold`. The kernel raises a smaller quantum to 256.
+
+use core::fmt::{self, Write};
+
+use super::codel::{self, take_aqm, take_selector, LIMIT};
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::{or_default, packet_count};
+use super::stats::FqCodelStats;
+use super::units::{self, write_size, Digits};
+use super::Config;
+use crate::aqm::codel::CeSelector;
+use crate::qdisc::fq_codel::{Params, MIN_QUANTUM};
+use crate::qdisc::many::{Settings, MAX_FLOWS};
+
+const FLOWS_RANGE: &str = "a number of queues, 1 to 65536";
+const QUANTUM: (i64, i64) = (0, 1 << 20);
+const QUANTUM_RANGE: &str = "a number of bytes, 256 to 1048576";
+const BATCH: (i64, i64) = (0, u32::MAX as i64);
+const BATCH_RANGE: &str = "a number of packets, 1 to 4294967295";
+const SIZE: &str = "a SIZE such as 4mb";
+const SIZE_RANGE: &str = "a SIZE of at most 4294967295 bytes";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("limit", "N", "packets that may be queued, default 10240"),
+        FLOWS,
+        Keyword::new("quantum", "N", "bytes of a flow's turn, default one full frame"),
+        codel::TARGET,
+        codel::INTERVAL,
+        codel::CE_THRESHOLD,
+        codel::CE_SELECTOR,
+        MEMORY_LIMIT,
+        Keyword::new("drop_batch", "N", "most packets that one overflow costs, default 64"),
+        Keyword::new("ecn", "", "mark ECN-capable packets instead of dropping them (default)"),
+        Keyword::new("noecn", "", "drop all"),
+    ],
+    &[SAVINGS],
+];
+
+/// Keywords of all fair queues.
+pub(super) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
+pub(super) const MEMORY_LIMIT: Keyword =
+    Keyword::new("memory_limit", "SIZE", "memory that may be used, default 32mb");
+pub(super) const SAVINGS: Keyword =
+    Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)");
+
+/// Takes `word` and its value into `queues`; false if it is none that fair queues share. `default`
+/// is what a zero stands for.
+pub(super) fn take_queues(
+    queues: &mut Settings,
+    default: &Settings,
+    max_flows: u32,
+    word: &str,
+    words: &mut Words<'_>,
+) -> Result<bool, ParseError> {
+    match word {
+        "limit" => {
+            let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
+            queues.limit = or_default(limit, default.limit);
+        }
+        "flows" => {
+            let flows = words.number("flows", (0, max_flows.into()), FLOWS_RANGE)? as u32;
+            queues.flows = or_default(flows, default.flows);
+        }
+        "memory_limit" => {
+            queues.memory_limit = words.value("memory_limit", SIZE, SIZE_RANGE, units::size)?;
+        }
+        "savings" => queues.savings = Some(take_savings(words)?),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Reads the size after `savings`.
+pub(super) fn take_savings(words: &mut Words<'_>) -> Result<u32, ParseError> {
+    const RANGE: &str = "a SIZE of at most 2147483647 bytes";
+    words.value("savings", "a SIZE such as 15kb", RANGE, |word| {
+        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
+            Ok(_) => Ok(bytes),
+            Err(_) => Err(units::ValueError::TooLarge),
+        })
+    })
+}
+
+/// Reads `fq_codel`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let default = Params::default();
+    let mut params = default;
+    while let Some(word) = words.next() {
+        match word {
+            "quantum" => {
+                let quantum = words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32;
+                params.queues.quantum = (quantum > 0).then_some(quantum.max(MIN_QUANTUM));
+            }
+            "drop_batch" => {
+                let batch = words.number("drop_batch", BATCH, BATCH_RANGE)? as u32;
+                params.drop_batch = or_default(batch, default.drop_batch);
+            }
+            "ce_threshold_selector" => params.aqm.ce_selector = take_selector(words)?,
+            _ if take_aqm(&mut params.aqm, word, words)? => {}
+            _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+            _ => return Err(words.unknown()),
+        }
+    }
+    if params.aqm.ce_threshold.is_none() {
+        params.aqm.ce_selector = CeSelector::default();
+    }
+    Ok(Config::FqCodel(params))
+}
+
+/// Writes the savings as a word, with a space after it.
+pub(super) fn write_savings(
+    savings: Option<u32>,
+    digits: Digits,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let Some(limit) = savings else { return Ok(()) };
+    out.write_str("savings ")?;
+    write_size(limit.into(), digits, out)?;
+    out.write_char(' ')
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
+    write!(out, "limit {limit}p flows {flows} ")?;
+    if let Some(quantum) = quantum {
+        write!(out, "quantum {quantum} ")?;
+    }
+    codel::write_times(&params.aqm, digits, out)?;
+    out.write_str("memory_limit ")?;
+    write_size(memory_limit.into(), digits, out)?;
+    out.write_str(match (params.aqm.ecn, digits) {
+        (true, _) => " ecn ",
+        (false, Digits::AsTc) => " ",
+        // On is the default: off must be said.
+        (false, Digits::Exact) => " noecn ",
+    })?;
+    write!(out, "drop_batch {} ", params.drop_batch)?;
+    write_savings(savings, digits, out)
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
+    json.key("limit")?.number(limit.into())?;
+    json.key("flows")?.number(flows.into())?;
+    if let Some(quantum) = quantum {
+        json.key("quantum")?.number(quantum.into())?;
+    }
+    codel::write_times_json(&params.aqm, json)?;
+    json.key("memory_limit")?.number(memory_limit.into())?;
+    if params.aqm.ecn {
+        json.key("ecn")?.boolean(true)?;
+    }
+    json.key("drop_batch")?.number(params.drop_batch.into())?;
+    match savings {
+        Some(limit) => json.key("savings")?.number(limit.into()),
+        None => Ok(()),
+    }
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(stats: &FqCodelStats, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "  maxpacket {} drop_overlimit {}", stats.max_packet, stats.drop_overlimit)?;
+    write!(out, " new_flow_count {} ecn_mark {}", stats.new_flow_count, stats.ecn_mark)?;
+    for (key, value) in rare(stats) {
+        if value > 0 {
+            write!(out, " {key} {value}")?;
+        }
+    }
+    writeln!(out, "\n  new_flows_len {} old_flows_len {}", stats.new_flows_len, stats.old_flows_len)
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(stats: &FqCodelStats, json: &mut Json<'_>) -> fmt::Result {
+    json.key("maxpacket")?.number(stats.max_packet.into())?;
+    json.key("drop_overlimit")?.number(stats.drop_overlimit.into())?;
+    json.key("new_flow_count")?.number(stats.new_flow_count.into())?;
+    json.key("ecn_mark")?.number(stats.ecn_mark.into())?;
+    for (key, value) in rare(stats) {
+        if value > 0 {
+            json.key(key)?.number(value.into())?;
+        }
+    }
+    json.key("new_flows_len")?.number(stats.new_flows_len.into())?;
+    json.key("old_flows_len")?.number(stats.old_flows_len.into())
+}
+
+/// Counters that `tc` shows only if they are not zero.
+fn rare(stats: &FqCodelStats) -> [(&'static str, u32); 3] {
+    [
+        ("ce_mark", stats.ce_mark),
+        ("memory_used", stats.memory_used),
+        ("drop_overmemory", stats.drop_overmemory),
+    ]
+}

@@ -1,0 +1,312 @@
+//! The words of `htb` (man tc-htb), of its classes, and of what stands below them.
+//!
+//! One class needs no name: `htb rate 20mbit burst 15k fq_codel`. Several are said one after the
+//! other, parents first, each with its discipline last:
+//! `htb default 20 class 1:1 rate 10mbit class 1:10 parent 1:1 rate 2mbit ceil 10mbit codel …`.
+//! Numbers of classes are `tc`'s, hexadecimal, and only the minor one counts. Defaults as in `tc`:
+//! ceil is the rate, burst and cburst 1600 bytes and a nanosecond's worth.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use super::bucket::{self, micros};
+use super::error::{ParseError, Problem};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::packet_count;
+use super::stats::HtbStats;
+use super::units::{write_rate, write_size, Digits, ValueError};
+use super::Config;
+use crate::framing::{Cells, Framing};
+use crate::qdisc::htb::{bucket as bucket_of, Class, Params};
+use crate::rate::{Arithmetic, Rate};
+
+const MINOR: &str = "a hexadecimal number, 0 to ffff";
+const CLASS: &str = "a class such as 1:10";
+const COUNT: &str = "a number of packets, 0 to 4294967295";
+const DIVISOR: (i64, i64) = (0, u32::MAX as i64);
+const DIVISOR_RANGE: &str = "a whole number";
+const PRIO: (i64, i64) = (0, u32::MAX as i64);
+const PRIO_RANGE: &str = "a whole number; from 8 on it counts as 7";
+/// Number of the class that has no name.
+const ONLY: u16 = 1;
+/// Bytes of a burst unless told: a full frame and some.
+const MTU: u32 = 1600;
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("default", "MINOR", "class of packets that name none"),
+        Keyword::new("r2q", "N", "quantum is rate / N, default 10"),
+        Keyword::new("direct_qlen", "N", "packets that may wait unshaped"),
+        Keyword::new("debug", "N", "accepted, without effect"),
+        Keyword::new("class", "ID", "begins a class (ours)"),
+    ],
+    &[
+        Keyword::new("parent", "ID", "the class above"),
+        Keyword::new("rate", "RATE", "guaranteed rate"),
+        Keyword::new("ceil", "RATE", "rate that is never exceeded, default rate"),
+        Keyword::new("burst", "SIZE", "bytes that may be sent at once beyond the rate"),
+        Keyword::new("buffer", "SIZE", "the same"),
+        Keyword::new("maxburst", "SIZE", "the same"),
+        Keyword::new("cburst", "SIZE", "bytes that may be sent at once beyond the ceil"),
+        Keyword::new("cbuffer", "SIZE", "the same"),
+        Keyword::new("cmaxburst", "SIZE", "the same"),
+        Keyword::new("prio", "N", "0 is served first, 7 last"),
+        Keyword::new("quantum", "SIZE", "bytes a turn"),
+        Keyword::new("mtu", "SIZE", "largest packet, for the defaults of the bursts"),
+    ],
+    bucket::FRAMING,
+];
+
+/// What was said of a class.
+#[derive(Default)]
+struct Said {
+    id: u16,
+    parent: Option<u16>,
+    rate: Option<Rate>,
+    ceil: Option<Rate>,
+    burst: Option<u32>,
+    cburst: Option<u32>,
+    prio: u8,
+    quantum: Option<u32>,
+    mtu: Option<u32>,
+    framing: Framing,
+    child: Option<Config>,
+}
+
+/// Reads `htb`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let (mut default, mut r2q, mut direct_qlen) = (None, Params::R2Q, None);
+    let mut classes: Vec<Class> = Vec::new();
+    // Words of a class that has no name may stand among those of htb.
+    let mut present: Option<Said> = None;
+    while let Some(word) = words.next() {
+        match word {
+            "default" => default = Some(words.value("default", MINOR, MINOR, hexadecimal)?),
+            "r2q" => r2q = (words.number("r2q", DIVISOR, DIVISOR_RANGE)? as u32).max(1),
+            "direct_qlen" => {
+                direct_qlen = Some(words.value("direct_qlen", COUNT, COUNT, packet_count)?);
+            }
+            "debug" => {
+                words.number("debug", DIVISOR, DIVISOR_RANGE)?;
+            }
+            "class" => {
+                if let Some(said) = present.take() {
+                    classes.push(said.finish(words)?);
+                }
+                let id = words.value("class", CLASS, CLASS, class_id)?;
+                let known = classes.iter().any(|class| class.id == id);
+                if known {
+                    return Err(words.error_here(Problem::Twice { keyword: "class" }));
+                }
+                present = Some(Said { id, ..Said::default() });
+            }
+            _ => {
+                let mut said = present.take().unwrap_or_default();
+                if !said.take(word, words, &classes)? {
+                    return Err(words.unknown());
+                }
+                present = Some(said);
+            }
+        }
+    }
+    if let Some(mut said) = present {
+        if said.id == 0 {
+            // The only class there is, unless a `class` came before it and it was named.
+            (said.id, default) = (ONLY, default.or(Some(ONLY)));
+        }
+        classes.push(said.finish(words)?);
+    }
+    let params = Params { default: default.unwrap_or(0), r2q, direct_qlen, classes };
+    if params.depth() > Params::MAX_DEPTH {
+        let range = "no more than 8 classes above each other";
+        return Err(words.error_here(Problem::OutOfRange { keyword: "parent", range }));
+    }
+    Ok(Config::Htb(params))
+}
+
+impl Said {
+    fn take(
+        &mut self,
+        word: &str,
+        words: &mut Words<'_>,
+        classes: &[Class],
+    ) -> Result<bool, ParseError> {
+        match word {
+            "parent" => {
+                let known = |word: &str| match class_id(word) {
+                    Ok(id) if !classes.iter().any(|class| class.id == id) => {
+                        Err(ValueError::TooLarge)
+                    }
+                    id => id,
+                };
+                let range = "a class that was said before";
+                self.parent = Some(words.value("parent", CLASS, range, known)?);
+            }
+            "rate" => bucket::take_rate(&mut self.rate, "rate", words)?,
+            "ceil" => bucket::take_rate(&mut self.ceil, "ceil", words)?,
+            "burst" | "buffer" | "maxburst" => bucket::take_size(&mut self.burst, "burst", words)?,
+            "cburst" | "cbuffer" | "cmaxburst" => {
+                bucket::take_size(&mut self.cburst, "cburst", words)?;
+            }
+            "mtu" => bucket::take_size(&mut self.mtu, "mtu", words)?,
+            "prio" => self.prio = words.number("prio", PRIO, PRIO_RANGE)?.min(7) as u8,
+            "quantum" => bucket::take_size(&mut self.quantum, "quantum", words)?,
+            _ if bucket::take_framing(&mut self.framing, word, words)? => {}
+            _ => {
+                let end = words.until("class");
+                let child = words.discipline(word)?;
+                words.until_end(end);
+                match child {
+                    Some(child) => self.child = Some(child),
+                    None => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(self, words: &Words<'_>) -> Result<Class, ParseError> {
+        let Some(rate) = self.rate else { return Err(words.lacks("htb class", "rate RATE")) };
+        if self.id == 0 {
+            return Err(words.lacks("htb", "`class ID` before the words of the first class"));
+        }
+        let ceil = self.ceil.unwrap_or(rate);
+        let burst = |rate: Rate| {
+            let nanosecond = (rate.0 / 1_000_000_000).min(u32::MAX.into()) as u32;
+            nanosecond.saturating_add(self.mtu.unwrap_or(MTU))
+        };
+        Ok(Class {
+            id: self.id,
+            parent: self.parent,
+            rate,
+            ceil,
+            burst: self.burst.unwrap_or_else(|| burst(rate)),
+            cburst: self.cburst.unwrap_or_else(|| burst(ceil)),
+            prio: self.prio,
+            quantum: self.quantum,
+            framing: self.framing,
+            child: self.child,
+        })
+    }
+}
+
+fn hexadecimal(word: &str) -> Result<u16, ValueError> {
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ValueError::Invalid);
+    }
+    u16::from_str_radix(digits, 16).map_err(|_| ValueError::TooLarge)
+}
+
+/// The minor number of `1:10`, `:10` or `10`; zero is none.
+fn class_id(word: &str) -> Result<u16, ValueError> {
+    let (major, minor) = word.split_once(':').unwrap_or(("", word));
+    if !major.is_empty() {
+        hexadecimal(major)?;
+    }
+    match hexadecimal(minor)? {
+        0 => Err(ValueError::Invalid),
+        id => Ok(id),
+    }
+}
+
+/// Writes the settings as words: as `tc` does, which has no space after the last and shows classes
+/// elsewhere ([`write_class`]), or all of them.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    if digits == Digits::AsTc {
+        return write_as_tc(params, &HtbStats::default(), out);
+    }
+    write!(out, "default {:#x} r2q {} ", params.default, params.r2q)?;
+    if let Some(limit) = params.direct_qlen {
+        write!(out, "direct_qlen {limit} ")?;
+    }
+    for class in &params.classes {
+        write!(out, "class :{:x} ", class.id)?;
+        if let Some(parent) = class.parent {
+            write!(out, "parent :{parent:x} ")?;
+        }
+        out.write_str("rate ")?;
+        write_rate(class.rate, digits, out)?;
+        out.write_str(" ceil ")?;
+        write_rate(class.ceil, digits, out)?;
+        out.write_str(" burst ")?;
+        write_size(class.burst.into(), digits, out)?;
+        out.write_str(" cburst ")?;
+        write_size(class.cburst.into(), digits, out)?;
+        write!(out, " prio {} ", class.prio)?;
+        if let Some(quantum) = class.quantum {
+            write!(out, "quantum {quantum} ")?;
+        }
+        bucket::write_framing(&class.framing, digits, out)?;
+        if let Some(child) = &class.child {
+            write!(out, "{child} ")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what `tc qdisc show` prints: it counts a statistic among the settings.
+pub(super) fn write_as_tc(params: &Params, stats: &HtbStats, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "r2q {} default ", params.r2q)?;
+    write_default(params, out)?;
+    write!(out, " direct_packets_stat {}", stats.direct_packets)?;
+    match params.direct_qlen {
+        Some(limit) => write!(out, " direct_qlen {limit}"),
+        None => Ok(()),
+    }
+}
+
+fn write_default(params: &Params, out: &mut dyn Write) -> fmt::Result {
+    match params.default {
+        0 => out.write_char('0'),
+        minor => write!(out, "{minor:#x}"),
+    }
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, stats: &HtbStats, json: &mut Json<'_>) -> fmt::Result {
+    json.key("r2q")?.number(params.r2q.into())?;
+    match params.default {
+        0 => json.key("default")?.string("0")?,
+        minor => json.key("default")?.display(format_args!("{minor:#x}"))?,
+    }
+    json.key("direct_packets_stat")?.number(stats.direct_packets.into())?;
+    match params.direct_qlen {
+        Some(limit) => json.key("direct_qlen")?.number(limit.into()),
+        None => Ok(()),
+    }
+}
+
+/// Writes `class` of a discipline with the handle `major:` as `tc class show` does, with a line
+/// feed.
+pub fn write_class(major: u32, params: &Params, class: &Class, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "class htb {major:x}:{:x} ", class.id)?;
+    match class.parent {
+        Some(parent) => write!(out, "parent {major:x}:{parent:x} ")?,
+        None => out.write_str("root ")?,
+    }
+    if !params.classes.iter().any(|other| other.parent == Some(class.id)) {
+        write!(out, "prio {} ", class.prio)?;
+    }
+    out.write_str("rate ")?;
+    write_rate(class.rate, Digits::AsTc, out)?;
+    if class.framing.overhead > 0 {
+        write!(out, " overhead {}", class.framing.overhead)?;
+    }
+    out.write_str(" ceil ")?;
+    write_rate(class.ceil, Digits::AsTc, out)?;
+    if class.framing.cells == Cells::Atm {
+        out.write_str(" linklayer atm")?;
+    }
+    let shown = |rate: Rate, burst| {
+        let depth = bucket_of(rate, burst, Arithmetic::Linux).depth();
+        (u128::from(rate.0) * u128::from(micros(depth)) / 1_000_000) as u64
+    };
+    out.write_str(" burst ")?;
+    write_size(shown(class.rate, class.burst), Digits::AsTc, out)?;
+    out.write_str(" cburst ")?;
+    write_size(shown(class.ceil, class.cburst), Digits::AsTc, out)?;
+    out.write_str(" \n")
+}

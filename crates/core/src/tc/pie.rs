@@ -1,0 +1,236 @@
+//! The words of `pie` (man tc-pie), and ours for FreeBSD's: `freebsd`, `onoff` and the switches
+//! that ipfw(8) has.
+//!
+//! As in `tc`, a zero is not sent and leaves the default in force. Linux counts the target in 64
+//! ns, which shows where `tc` prints it: 100us become 99us.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::stats::PieStats;
+use super::units::{self, write_fraction, write_time, Digits, ValueError};
+use super::{fifo, Config};
+use crate::aqm::pie::{Flavour, Params as AqmParams, MAX_PROB};
+use crate::qdisc::pie::Params;
+use crate::time::Span;
+
+const LIMIT: &str = "a number of packets, 1 to 4294967295";
+const TIME: &str = "a TIME such as 15ms";
+const TIME_RANGE: &str = "a TIME below 4295 seconds";
+const WEIGHT: (i64, i64) = (0, 32);
+const WEIGHT_RANGE: &str = "a whole number of sixteenths, 1 to 32";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("limit", "N", "packets that may be queued, default 1000"),
+        Keyword::new("target", "TIME", "delay to steer for, default 15ms"),
+        Keyword::new("tupdate", "TIME", "time between computations, default 15ms"),
+        Keyword::new("alpha", "N", "weight of the distance from target, default 2 (sixteenths)"),
+        Keyword::new("beta", "N", "weight of the delay's change, default 20 (sixteenths)"),
+        Keyword::new("ecn", "", "mark ECN-capable packets up to a probability of 10 %"),
+        Keyword::new("noecn", "", "drop all (default)"),
+        Keyword::new("bytemode", "", "drop small packets less often"),
+        Keyword::new("nobytemode", "", "drop all alike (default)"),
+        Keyword::new("dq_rate_estimator", "", "delay from an estimated departure rate"),
+        Keyword::new("no_dq_rate_estimator", "", "delay as packets have it (default)"),
+    ],
+    &[
+        Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
+        Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
+        Keyword::new("noonoff", "", "never sleep (default) (ours)"),
+        Keyword::new("drand", "", "keep drops from clustering (default) (ours)"),
+        Keyword::new("nodrand", "", "plain dice (ours)"),
+        Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default) (ours)"),
+        Keyword::new("nocapdrop", "", "any step (ours)"),
+    ],
+];
+
+/// Reads a number of packets; `tc` prints it with a p, and takes it without.
+pub(super) fn packet_count(word: &str) -> Result<u32, ValueError> {
+    let bare = || match word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
+        true => word.parse().map_err(|_| ValueError::TooLarge),
+        false => Err(ValueError::Invalid),
+    };
+    fifo::packets(word).unwrap_or_else(bare)
+}
+
+/// `value`, or what stands for "not set" where it is zero.
+pub(super) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
+    if value == T::default() {
+        default
+    } else {
+        value
+    }
+}
+
+/// Words of PIE itself, which fq_pie has as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AqmWords {
+    params: AqmParams,
+    dq_rate_estimator: Option<bool>,
+}
+
+impl AqmWords {
+    /// Takes `word` and its value; false if it is none of PIE's.
+    pub(super) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
+        let (params, default) = (&mut self.params, AqmParams::default());
+        let time = |words: &mut Words<'_>, keyword, default| {
+            let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
+            Ok::<Span, ParseError>(or_default(Span::from_micros(micros.into()), default))
+        };
+        let weight = |words: &mut Words<'_>, keyword, default| {
+            let number = words.number(keyword, WEIGHT, WEIGHT_RANGE)? as u32;
+            Ok::<u32, ParseError>(or_default(number, default))
+        };
+        match word {
+            "target" => params.target = time(words, "target", default.target)?,
+            "tupdate" => params.tupdate = time(words, "tupdate", default.tupdate)?,
+            "alpha" => params.alpha = weight(words, "alpha", default.alpha)?,
+            "beta" => params.beta = weight(words, "beta", default.beta)?,
+            "ecn" => params.ecn = true,
+            "noecn" => params.ecn = false,
+            "bytemode" => params.bytemode = true,
+            "nobytemode" => params.bytemode = false,
+            "dq_rate_estimator" => self.dq_rate_estimator = Some(true),
+            "no_dq_rate_estimator" => self.dq_rate_estimator = Some(false),
+            "freebsd" => params.flavour = Flavour::Freebsd,
+            "onoff" => params.on_off = true,
+            "noonoff" => params.on_off = false,
+            "drand" => params.derandomise = true,
+            "nodrand" => params.derandomise = false,
+            "capdrop" => params.cap_drop = true,
+            "nocapdrop" => params.cap_drop = false,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What was said.
+    pub(super) fn params(&self) -> AqmParams {
+        let estimates = self.params.flavour == Flavour::Freebsd;
+        let dq_rate_estimator = self.dq_rate_estimator.unwrap_or(estimates);
+        AqmParams { dq_rate_estimator, ..self.params }
+    }
+}
+
+/// Reads `pie`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let (mut limit, mut aqm) = (0, AqmWords::default());
+    while let Some(word) = words.next() {
+        match word {
+            "limit" => limit = words.value("limit", LIMIT, LIMIT, packet_count)?,
+            _ if aqm.take(word, words)? => {}
+            _ => return Err(words.unknown()),
+        }
+    }
+    let default = Params::default();
+    Ok(Config::Pie(Params { limit: or_default(limit, default.limit), aqm: aqm.params() }))
+}
+
+/// A time as Linux keeps it: in units of 64 ns.
+fn shown(span: Span, digits: Digits) -> Span {
+    match digits {
+        Digits::AsTc => Span(span.0 & !63),
+        Digits::Exact => span,
+    }
+}
+
+/// Switches of PIE with their words: those that `tc` prints when they are on, in its order.
+fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
+    let freebsd = params.flavour == Flavour::Freebsd;
+    [
+        (params.ecn, "ecn"),
+        (params.bytemode, "bytemode"),
+        (params.dq_rate_estimator, "dq_rate_estimator"),
+        (freebsd, "freebsd"),
+        (freebsd && !params.dq_rate_estimator, "no_dq_rate_estimator"),
+        (params.on_off, "onoff"),
+        (!params.derandomise, "nodrand"),
+        (!params.cap_drop, "nocapdrop"),
+    ]
+}
+
+/// Writes PIE's settings as words, each with a space after it.
+pub(super) fn write_aqm_words(
+    params: &AqmParams,
+    digits: Digits,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    out.write_str("target ")?;
+    write_time(shown(params.target, digits), digits, out)?;
+    out.write_str(" tupdate ")?;
+    write_time(params.tupdate, digits, out)?;
+    write!(out, " alpha {} beta {} ", params.alpha, params.beta)?;
+    for (on, word) in switches(params) {
+        if on {
+            write!(out, "{word} ")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "limit {}p ", params.limit)?;
+    write_aqm_words(&params.aqm, digits, out)
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    json.key("limit")?.number(params.limit.into())?;
+    let aqm = &params.aqm;
+    json.key("target")?.number(shown(aqm.target, Digits::AsTc).as_micros())?;
+    json.key("tupdate")?.number(aqm.tupdate.as_micros())?;
+    json.key("alpha")?.number(aqm.alpha.into())?;
+    json.key("beta")?.number(aqm.beta.into())?;
+    for (on, word) in switches(aqm) {
+        if on {
+            json.key(word)?.boolean(true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(
+    params: &Params,
+    stats: &PieStats,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    out.write_str("  prob ")?;
+    write_fraction(stats.probability, MAX_PROB, out)?;
+    write!(out, " delay ")?;
+    write_time(stats.delay, Digits::AsTc, out)?;
+    if params.aqm.dq_rate_estimator {
+        write!(out, " avg_dq_rate {}", stats.departure_rate)?;
+    }
+    write!(out, "\n  pkts_in {} overlimit {}", stats.packets_in, stats.overlimit)?;
+    write!(out, " dropped {} maxq {}", stats.dropped, stats.max_queue)?;
+    writeln!(out, " ecn_mark {}", stats.ecn_mark)
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(
+    params: &Params,
+    stats: &PieStats,
+    json: &mut Json<'_>,
+) -> fmt::Result {
+    json.key("prob")?.raw(|out| write_fraction(stats.probability, MAX_PROB, out))?;
+    json.key("delay")?.number(stats.delay.as_micros())?;
+    if params.aqm.dq_rate_estimator {
+        json.key("avg_dq_rate")?.number(stats.departure_rate)?;
+    }
+    for (key, value) in [
+        ("pkts_in", stats.packets_in),
+        ("overlimit", stats.overlimit),
+        ("dropped", stats.dropped),
+        ("maxq", stats.max_queue),
+        ("ecn_mark", stats.ecn_mark),
+    ] {
+        json.key(key)?.number(value.into())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! The words of `red` (man tc-red), and ours for the simulators' RED: `red ns bandwidth 3mbit`.
+//!
+//! As in `tc`: `limit` and `avpkt` must be given; max is a quarter of the limit or three times min,
+//! min a third of max, burst (2 min + max) / (3 avpkt), probability 0.02, bandwidth 10mbit unless
+//! they are. `tc` prints limit, min, max and the flags only.
+
+use core::fmt::{self, Write};
+
+use super::error::{ParseError, Problem};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::packet_count;
+use super::stats::RedStats;
+use super::units::{self, write_rate, write_size, write_time, Digits};
+use super::Config;
+use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
+use crate::qdisc::red::{Kind, Params};
+use crate::rate::Rate;
+use crate::time::Span;
+
+const SIZE: &str = "a SIZE such as 30kb";
+const SIZE_RANGE: &str = "a SIZE less than 4gb";
+const COUNT: &str = "a number of packets, 0 to 4294967295";
+const RATE: &str = "a RATE such as 10mbit";
+const RATE_RANGE: &str = "a RATE above zero";
+const CHANCE: &str = "a probability such as 0.02";
+const TIME: &str = "a TIME such as 100ms";
+const DEFAULT_PROBABILITY: u32 = 85_899_345;
+const DEFAULT_BANDWIDTH: Rate = Rate(1_250_000);
+/// Packets that the simulators' queue holds unless told: as many as Linux's devices do.
+const NS_LIMIT: u32 = 1000;
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("limit", "SIZE", "longest queue (ns: in packets, default 1000)"),
+        Keyword::new("min", "SIZE", "average below which nothing happens (ns: in packets)"),
+        Keyword::new("max", "SIZE", "average from which all are signalled (ns: in packets)"),
+        Keyword::new("avpkt", "SIZE", "size of an average packet (ns: default 500)"),
+        Keyword::new("burst", "N", "packets that may come at once"),
+        Keyword::new("bandwidth", "RATE", "the line's rate, default 10mbit"),
+        Keyword::new("probability", "P", "highest chance of a signal, default 0.02 (ns: 0.1)"),
+        Keyword::new("ecn", "", "mark ECN-capable packets"),
+        Keyword::new("harddrop", "", "drop even those above max"),
+        Keyword::new("nodrop", "", "with ecn: queue what cannot be marked"),
+        Keyword::new("adaptive", "", "adapt the probability (ns: default)"),
+        Keyword::new("adaptative", "", "the same"),
+    ],
+    &[
+        Keyword::new("ns", "", "the simulators' RED, which configures itself (ours)"),
+        Keyword::new("delay", "TIME", "ns: round trip without queueing, default 100ms (ours)"),
+        Keyword::new("weight", "P", "ns: weight of one sample in the average (ours)"),
+        Keyword::new("gentle", "", "ns: rise on up to twice max (default) (ours)"),
+        Keyword::new("nogentle", "", "ns: signal to all from max on (ours)"),
+        Keyword::new("wait", "", "ns: wait between signals (default) (ours)"),
+        Keyword::new("nowait", "", "ns: signal as chance has it (ours)"),
+        Keyword::new("noadaptive", "", "ns: keep the probability (ours)"),
+    ],
+];
+
+/// What was said.
+#[derive(Default)]
+struct Said {
+    ns: bool,
+    limit: u32,
+    min: u32,
+    max: u32,
+    avpkt: u32,
+    burst: u32,
+    weight: u32,
+    bandwidth: Option<Rate>,
+    probability: Option<u32>,
+    delay: Option<Span>,
+    adaptive: Option<bool>,
+    gentle: Option<bool>,
+    wait: Option<bool>,
+    signals: Signals,
+}
+
+/// Reads `red`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    // Sizes in bytes or numbers of packets: that is known at the end only.
+    let mut said = Said { ns: words.holds("ns"), ..Said::default() };
+    while let Some(word) = words.next() {
+        said.take(word, words)?;
+    }
+    let params = if said.ns { said.ns_params() } else { said.linux_params(words)? };
+    Ok(Config::Red(params))
+}
+
+impl Said {
+    fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
+        match word {
+            "limit" => self.limit = self.amount("limit", words)?,
+            "min" => self.min = self.amount("min", words)?,
+            "max" => self.max = self.amount("max", words)?,
+            "avpkt" => self.avpkt = words.value("avpkt", SIZE, SIZE_RANGE, units::size)?,
+            "burst" => self.burst = words.value("burst", COUNT, COUNT, packet_count)?,
+            "bandwidth" => {
+                let rate = words.value("bandwidth", RATE, RATE_RANGE, units::rate)?;
+                self.bandwidth = Some(rate).filter(|rate| !rate.is_unlimited());
+            }
+            "probability" => {
+                let chance = words.value("probability", CHANCE, CHANCE, units::probability)?;
+                self.probability = Some(chance);
+            }
+            "weight" if self.ns => {
+                self.weight = words.value("weight", CHANCE, CHANCE, units::probability)?;
+            }
+            "delay" if self.ns => {
+                self.delay = Some(words.value("delay", TIME, TIME, units::time)?);
+            }
+            "ecn" => self.signals.ecn = true,
+            "harddrop" => self.signals.harddrop = true,
+            "nodrop" => self.signals.nodrop = true,
+            "adaptive" | "adaptative" => self.adaptive = Some(true),
+            "noadaptive" if self.ns => self.adaptive = Some(false),
+            "gentle" if self.ns => self.gentle = Some(true),
+            "nogentle" if self.ns => self.gentle = Some(false),
+            "wait" if self.ns => self.wait = Some(true),
+            "nowait" if self.ns => self.wait = Some(false),
+            "ns" => {}
+            _ => return Err(words.unknown()),
+        }
+        Ok(())
+    }
+
+    fn amount(&self, keyword: &'static str, words: &mut Words<'_>) -> Result<u32, ParseError> {
+        match self.ns {
+            true => words.value(keyword, COUNT, COUNT, packet_count),
+            false => words.value(keyword, SIZE, SIZE_RANGE, units::size),
+        }
+    }
+
+    fn ns_params(&self) -> Params {
+        let default = ns::Params::default();
+        Params {
+            limit: if self.limit == 0 { NS_LIMIT } else { self.limit },
+            kind: Kind::Ns(ns::Params {
+                bandwidth: self.bandwidth.unwrap_or(default.bandwidth),
+                rtt: self.delay.unwrap_or(default.rtt),
+                mean: if self.avpkt == 0 { default.mean } else { self.avpkt },
+                min: self.min,
+                max: self.max,
+                weight: self.weight,
+                probability: self.probability.unwrap_or(default.probability),
+                gentle: self.gentle.unwrap_or(default.gentle),
+                wait: self.wait.unwrap_or(default.wait),
+                adaptive: self.adaptive.unwrap_or(default.adaptive),
+                signals: self.signals,
+            }),
+        }
+    }
+
+    fn linux_params(&self, words: &Words<'_>) -> Result<Params, ParseError> {
+        if self.limit == 0 {
+            return Err(words.lacks("red", "limit SIZE"));
+        }
+        if self.avpkt == 0 {
+            return Err(words.lacks("red", "avpkt SIZE"));
+        }
+        if self.signals.nodrop && !self.signals.ecn {
+            return Err(words.lacks("red nodrop", "ecn as well"));
+        }
+        let max = match (self.max, self.min) {
+            (0, 0) => self.limit / 4,
+            (0, min) => min.saturating_mul(3),
+            (max, _) => max,
+        };
+        let min = if self.min == 0 { max / 3 } else { self.min };
+        let whole = (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(self.avpkt));
+        let params = LinuxParams {
+            min,
+            max,
+            avpkt: self.avpkt,
+            burst: if self.burst == 0 { whole as u32 } else { self.burst },
+            bandwidth: self.bandwidth.unwrap_or(DEFAULT_BANDWIDTH),
+            probability: self.probability.unwrap_or(DEFAULT_PROBABILITY),
+            adaptive: self.adaptive.unwrap_or(false),
+            signals: self.signals,
+        };
+        let (keyword, range) = match Law::new(&params) {
+            Ok(_) => return Ok(Params { limit: self.limit, kind: Kind::Linux(params) }),
+            Err(Unfit::Range) => ("max", "more than min"),
+            Err(Unfit::Burst) => ("burst", "at least min / avpkt packets"),
+            Err(Unfit::Probability) => ("probability", "more than (max - min) / 2^31"),
+            Err(Unfit::Bandwidth) => ("bandwidth", "a higher RATE"),
+        };
+        Err(words.error_here(Problem::OutOfRange { keyword, range }))
+    }
+}
+
+/// Flags in the order in which `tc` prints them.
+fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
+    [
+        (signals.ecn, "ecn"),
+        (signals.harddrop, "harddrop"),
+        (adaptive, "adaptive"),
+        (signals.nodrop, "nodrop"),
+    ]
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    match &params.kind {
+        Kind::Linux(linux) => write_linux(params.limit, linux, digits, out),
+        Kind::Ns(ns) => write_ns(params.limit, ns, digits, out),
+    }
+}
+
+fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
+    flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
+}
+
+fn write_linux(
+    limit: u32,
+    params: &LinuxParams,
+    digits: Digits,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    for (word, size) in [("limit", limit), ("min", params.min), ("max", params.max)] {
+        write!(out, "{word} ")?;
+        write_size(size.into(), digits, out)?;
+        out.write_char(' ')?;
+    }
+    if digits == Digits::Exact {
+        write!(out, "avpkt {} burst {} bandwidth ", params.avpkt, params.burst)?;
+        write_rate(params.bandwidth, digits, out)?;
+        out.write_str(" probability ")?;
+        units::write_probability(params.probability, out)?;
+        out.write_char(' ')?;
+    }
+    write_flags(&flags(&params.signals, params.adaptive), out)
+}
+
+fn write_ns(limit: u32, params: &ns::Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    write!(out, "ns limit {limit}p ")?;
+    for (word, packets) in [("min", params.min), ("max", params.max)] {
+        if packets > 0 {
+            write!(out, "{word} {packets}p ")?;
+        }
+    }
+    write!(out, "avpkt {} bandwidth ", params.mean)?;
+    write_rate(params.bandwidth, digits, out)?;
+    out.write_str(" delay ")?;
+    write_time(params.rtt, digits, out)?;
+    out.write_str(" probability ")?;
+    units::write_probability(params.probability, out)?;
+    out.write_char(' ')?;
+    if params.weight > 0 {
+        out.write_str("weight ")?;
+        units::write_probability(params.weight, out)?;
+        out.write_char(' ')?;
+    }
+    write_flags(&flags(&params.signals, false), out)?;
+    let off =
+        [(!params.gentle, "nogentle"), (!params.wait, "nowait"), (!params.adaptive, "noadaptive")];
+    write_flags(&off, out)
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    json.key("limit")?.number(params.limit.into())?;
+    let (min, max, signals, adaptive) = match &params.kind {
+        Kind::Linux(linux) => (linux.min, linux.max, &linux.signals, linux.adaptive),
+        Kind::Ns(ns) => (ns.min, ns.max, &ns.signals, ns.adaptive),
+    };
+    json.key("min")?.number(min.into())?;
+    json.key("max")?.number(max.into())?;
+    for (on, word) in flags(signals, adaptive) {
+        json.key(word)?.boolean(on)?;
+    }
+    if let Kind::Ns(ns) = &params.kind {
+        json.key("ns")?.boolean(true)?;
+        json.key("bandwidth")?.number(ns.bandwidth.0)?;
+        json.key("delay_ns")?.number(ns.rtt.0)?;
+        json.key("gentle")?.boolean(ns.gentle)?;
+        json.key("wait")?.boolean(ns.wait)?;
+    }
+    Ok(())
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(stats: &RedStats, out: &mut dyn Write) -> fmt::Result {
+    let RedStats { marked, early, pdrop } = stats;
+    writeln!(out, "  marked {marked} early {early} pdrop {pdrop} other 0 ")
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(stats: &RedStats, json: &mut Json<'_>) -> fmt::Result {
+    json.key("marked")?.number(stats.marked.into())?;
+    json.key("early")?.number(stats.early.into())?;
+    json.key("pdrop")?.number(stats.pdrop.into())?;
+    json.key("other")?.number(0)
+}

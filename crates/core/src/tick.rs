@@ -1,0 +1,172 @@
+//! Timers of disciplines, and the ticks to which a kernel rounds them.
+//!
+//! Some disciplines do something every so often: PIE computes its probability, SFQ changes its
+//! hash. A driver calls only for packets, so such a timer is caught up with at the next call: what
+//! it would have done meanwhile depends on nothing that has happened since. [`Periodic`] bounds
+//! that work.
+//!
+//! Linux counts time for timers in jiffies, HZ a second, and its timer wheel fires one granule
+//! late rather than early: a granule is a jiffy for delays below 63 jiffies, 8 jiffies below 504,
+//! and so on by eights. Both show in PIE, whose 15 ms become 16 ms or, at 250 Hz, 20 ms.
+//! [`Tick::Jiffies`] reproduces that, for comparison with recordings.
+
+use crate::time::{Span, Time};
+
+/// When a timer fires that was asked to fire after some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tick {
+    /// Exactly then.
+    #[default]
+    Exact,
+    /// At a jiffy, as Linux.
+    Jiffies {
+        /// Jiffies a second: 100 to 1000.
+        hz: u32,
+        /// True to fire as late as the timer wheel does, false at the jiffy asked for.
+        wheel: bool,
+    },
+}
+
+/// Most rounds that are made up for at once. PIE's probability falls from 1 to 0 in fewer.
+const MAX_ROUNDS: u32 = 1024;
+/// Delays below this many jiffies have a granule of one jiffy in Linux's timer wheel; each
+/// eightfold of it multiplies the granule by eight.
+const FIRST_LEVEL: u64 = 63;
+/// Levels of the timer wheel.
+const LEVELS: u32 = 9;
+const NANOS: u128 = 1_000_000_000;
+
+impl Tick {
+    /// When a timer fires that is set at `now` to fire `delay` later.
+    pub fn expiry(self, now: Time, delay: Span) -> Time {
+        let Tick::Jiffies { hz, wheel } = self else { return now + delay };
+        let hz = u128::from(hz.max(1));
+        // Linux lets its 32-bit count overflow five minutes after boot. That moves the granules.
+        let boot = (1u64 << 32).wrapping_sub(300 * hz as u64);
+        let jiffies = (u128::from(delay.0) * hz).div_ceil(NANOS) as u64;
+        let mut expiry = boot + (u128::from(now.0) * hz / NANOS) as u64 + jiffies;
+        if wheel {
+            let mut level = 0;
+            while level + 1 < LEVELS && jiffies >= FIRST_LEVEL << (3 * level) {
+                level += 1;
+            }
+            expiry = ((expiry >> (3 * level)) + 1) << (3 * level);
+        }
+        Time((u128::from(expiry - boot) * NANOS).div_ceil(hz) as u64)
+    }
+}
+
+/// A timer that sets itself again each time it fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periodic {
+    next: Time,
+    period: Span,
+    tick: Tick,
+}
+
+impl Periodic {
+    /// A timer that is set at `now` to fire after `first` and then every `period`; never again if
+    /// `period` is zero.
+    pub fn new(tick: Tick, now: Time, first: Span, period: Span) -> Periodic {
+        Periodic { next: tick.expiry(now, first), period, tick }
+    }
+
+    /// A timer that never fires.
+    pub const fn never() -> Periodic {
+        Periodic { next: Time::MAX, period: Span::ZERO, tick: Tick::Exact }
+    }
+
+    /// True if [`Periodic::catch_up`] has something to do.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.next <= now
+    }
+
+    /// When it fires next.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Another period from the next time on.
+    pub fn set_period(&mut self, period: Span) {
+        self.period = period;
+    }
+
+    /// Calls `fire` for each time that has come by `now`, with that time. `fire` says whether one
+    /// more call could change anything; if not, and after 1024 rounds, what remains is skipped.
+    #[cold]
+    pub fn catch_up(&mut self, now: Time, mut fire: impl FnMut(Time) -> bool) {
+        for _ in 0..MAX_ROUNDS {
+            if !self.is_due(now) {
+                return;
+            }
+            let goes_on = fire(self.next);
+            self.next = self.after(self.next);
+            if !goes_on {
+                break;
+            }
+        }
+        if self.is_due(now) {
+            let step = self.after(self.next).since(self.next).0.max(1);
+            self.next += Span(now.since(self.next).0 / step * step);
+            self.next = self.after(self.next);
+        }
+    }
+
+    fn after(&self, time: Time) -> Time {
+        if self.period == Span::ZERO {
+            return Time::MAX;
+        }
+        // At least one nanosecond on, so that time passes in every round.
+        self.tick.expiry(time, self.period).max(time + Span(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expiries_as_recorded() {
+        let start = Time(100_000_000_000);
+        let half = Span::from_millis(500);
+        let plain = Tick::Jiffies { hz: 1000, wheel: false };
+        assert_eq!(plain.expiry(start, half), Time(100_500_000_000));
+        assert_eq!(
+            plain.expiry(Time(100_500_000_001), Span::from_millis(15)),
+            Time(100_515_000_000)
+        );
+        // Golden pie/hz250-wheel: 125 jiffies have a granule of 8, 4 jiffies one of 1.
+        let wheel = Tick::Jiffies { hz: 250, wheel: true };
+        assert_eq!(wheel.expiry(start, half), Time(100_512_000_000));
+        let next = wheel.expiry(Time(100_512_000_000), Span::from_millis(15));
+        assert_eq!(next, Time(100_532_000_000));
+        assert_eq!(Tick::Exact.expiry(Time(7), Span(8)), Time(15));
+    }
+
+    #[test]
+    fn a_timer_keeps_its_rhythm_however_late_it_is_called() {
+        let period = Span::from_millis(15);
+        let timer = Periodic::new(Tick::Exact, Time::ZERO, Span::from_millis(500), period);
+        let (mut prompt, mut late, mut bored) = (timer, timer, timer);
+        let mut rounds = 0;
+        for ms in 0..100_000 {
+            prompt.catch_up(Time(ms * 1_000_000), |_| {
+                rounds += 1;
+                true
+            });
+        }
+        assert_eq!(rounds, (99_999 - 500) / 15 + 1);
+        let mut late_rounds = 0;
+        late.catch_up(Time(99_999_000_000), |_| {
+            late_rounds += 1;
+            true
+        });
+        bored.catch_up(Time(99_999_000_000), |_| false);
+        assert_eq!(late_rounds, MAX_ROUNDS);
+        assert_eq!((prompt, prompt), (late, bored));
+        let mut once = Periodic::new(Tick::Exact, Time::ZERO, period, Span::ZERO);
+        once.catch_up(Time(u64::MAX - 1), |_| true);
+        assert_eq!(once.next(), Time::MAX);
+    }
+}

@@ -1,0 +1,113 @@
+//! Behind the bottleneck (`ingress`) every packet that arrived has used the line: what is dropped
+//! is charged like what is sent.
+
+use simnel_core::qdisc::DropReason;
+use simnel_core::wire::AckView;
+use simnel_core::Span;
+
+use crate::driver::{packet, Driver};
+
+/// Twice the rate of 8 Mbit/s (a byte a microsecond) arrives for `seconds`, of flows that do not
+/// listen. Bytes sent and bytes dropped in the last half.
+fn overload(words: &str, seconds: u64) -> (u64, u64) {
+    let mut driver = Driver::new(words);
+    let begin = driver.now;
+    let (end, half) = (begin + Span::from_secs(seconds), begin + Span::from_secs(seconds / 2));
+    let (mut sent, mut dropped) = (0, 0);
+    let mut arrival = begin;
+    let mut number = 0;
+    while driver.now < end {
+        match driver.cake.next_event().map(|next| next.max(driver.now)) {
+            Some(next) if next <= arrival => {
+                driver.now = next;
+                let bytes = driver.take_now().map_or(0, |packet| u64::from(packet.len));
+                let lost = driver.owner.dropped.drain(..).map(|(packet, _)| u64::from(packet.len));
+                let lost: u64 = lost.sum();
+                if driver.now >= half {
+                    (sent, dropped) = (sent + bytes, dropped + lost);
+                }
+            }
+            _ => {
+                driver.now = arrival;
+                driver.put(packet(number % 4, 1000));
+                number += 1;
+                arrival += Span::from_micros(500);
+            }
+        }
+    }
+    (sent, dropped)
+}
+
+#[test]
+fn drops_of_the_aqm_take_their_part_of_the_rate() {
+    let base = "besteffort bandwidth 8mbit memlimit 30mb";
+    let (sent, dropped) = overload(base, 20);
+    assert!(sent.abs_diff(10_000_000) < 20_000, "egress: {sent} bytes in 10 s");
+    assert!(dropped > 100_000, "{dropped}");
+    let (sent, dropped) = overload(&format!("{base} ingress"), 20);
+    assert!(dropped > 100_000, "{dropped}");
+    // Together they fill the line, unless that leaves less than two thirds for what is sent.
+    let all = sent + dropped;
+    assert!(sent >= 6_600_000, "ingress: {sent} bytes in 10 s");
+    assert!(all.abs_diff(10_000_000) < 200_000 || sent < 6_800_000, "{sent} and {dropped}");
+    assert!(sent < 9_900_000, "ingress: {sent} bytes in 10 s");
+}
+
+#[test]
+fn overflow_is_charged() {
+    for (words, charged) in [("egress", 0), ("ingress", 4)] {
+        let mut driver = Driver::new(&format!("besteffort bandwidth 8mbit memlimit 5kb {words}"));
+        // Room for two packets of 2304 bytes of memory; four go.
+        driver.put_all(packet(1, 1000), 6);
+        assert_eq!(driver.drops(DropReason::Overlimit), 4);
+        let begin = driver.now;
+        driver.take();
+        driver.take();
+        let second = driver.now.since(begin).0;
+        // The failsafe clock forgives drops: at two thirds of the rate, 1.5 ms for the first.
+        let expected = if charged == 0 { 1_000_000 } else { 1_500_000 };
+        assert_eq!(second, expected, "{words}");
+    }
+}
+
+#[test]
+fn filtered_acknowledgements_are_charged() {
+    for (words, expected) in [("egress", 100_000), ("ingress", 150_000)] {
+        let words = format!("besteffort bandwidth 8mbit ack-filter-aggressive {words}");
+        let mut driver = Driver::new(&words);
+        for ack in [1_000, 2_000, 3_000] {
+            let view = AckView { flags: AckView::ACK, ack, ..AckView::default() };
+            let view = AckView { expendable_options: true, ..view };
+            driver.put_tcp(packet(1, 100), view);
+        }
+        assert_eq!(driver.drops(DropReason::AckFilter), 2);
+        driver.put(packet(2, 1000));
+        let begin = driver.now;
+        driver.take();
+        driver.take();
+        // Three times 100 bytes are charged, but one sent packet is forgiven to two thirds.
+        assert_eq!(driver.now.since(begin).0, expected, "{words}");
+    }
+}
+
+#[test]
+fn each_bulk_flow_may_keep_two_packets_waiting() {
+    // Eight flows whose packets wait 20 ms: above the target of 5 ms, but only 16 packets in all.
+    let run = |words: &str| {
+        let mut driver = Driver::new(&format!("besteffort bandwidth 10mbit {words}"));
+        for flow in 0..8 {
+            driver.put_all(packet(flow, 1514), 2);
+        }
+        for _ in 0..2_000 {
+            let packet = driver.take().expect("packets wait");
+            driver.put(packet);
+            let lost: Vec<_> = driver.owner.dropped.drain(..).collect();
+            for (packet, _) in lost {
+                driver.put(packet);
+            }
+        }
+        driver.drops(DropReason::Congested)
+    };
+    assert_eq!(run("ingress"), 0);
+    assert!(run("egress") > 10);
+}

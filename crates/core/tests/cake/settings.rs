@@ -1,0 +1,176 @@
+//! Changing settings while packets wait: none is lost, flows keep their order, the new settings are
+//! in force at once.
+
+use std::collections::BTreeMap;
+
+use simnel_core::qdisc::{ConfigError, DropReason};
+use simnel_core::random::Random;
+use simnel_core::tc;
+use simnel_core::Span;
+
+use crate::driver::{packet, with, Driver};
+
+/// Every setting that can change, at least once each way.
+const WORDS: &[&str] = &[
+    "",
+    "bandwidth 10mbit",
+    "bandwidth 1mbit diffserv4 ingress",
+    "bandwidth 50gbit rtt 1s",
+    "unlimited precedence",
+    "bandwidth 10mbit diffserv8 flowblind",
+    "bandwidth 10mbit diffserv3 srchost wash",
+    "besteffort dsthost",
+    "besteffort hosts bandwidth 5mbit",
+    "diffserv4 flows nat",
+    "bandwidth 7mbit dual-srchost autorate-ingress",
+    "bandwidth 7mbit dual-dsthost host-load active",
+    "bandwidth 7mbit host-load active diffserv4",
+    "bandwidth 10mbit ack-filter lan",
+    "ack-filter-aggressive no-split-gso",
+    "bandwidth 10mbit pppoe-vcmux",
+    "overhead -20 mpu 64 ptm",
+    "fwmark 0xff diffserv4 memlimit 32mb",
+    "queues 64",
+    "queues 2048 besteffort bandwidth 20mbit",
+    "memlimit 8mb datacentre",
+];
+
+/// A few hundred packets of ten flows in all tiers.
+fn fill(driver: &mut Driver, random: &mut Random) {
+    for _ in 0..300 {
+        let flow = random.below(10);
+        // A flow has one code point, so that all of it is in one tier.
+        let tos = if flow < 5 { 0 } else { (flow as u8 - 4) * 32 };
+        driver.put(with(packet(flow, 64 + random.below(1_451)), |p| p.tos = tos));
+        driver.wait(Span(u64::from(random.below(20_000))));
+    }
+}
+
+#[test]
+fn any_settings_follow_any_others_without_loss() {
+    let mut random = Random::new(7);
+    for before in WORDS {
+        for after in WORDS {
+            let mut driver = Driver::new(before);
+            fill(&mut driver, &mut random);
+            for _ in 0..random.below(200) {
+                driver.take();
+            }
+            let (lost, backlog) = (driver.owner.dropped.len(), driver.cake.backlog());
+            let totals = driver.cake.snapshot().totals;
+            driver.change(after);
+            assert_eq!(driver.owner.dropped.len(), lost, "`{before}` to `{after}`");
+            assert_eq!(driver.cake.backlog(), backlog, "`{before}` to `{after}`");
+            assert_eq!(driver.cake.snapshot().totals, totals, "`{before}` to `{after}`");
+            let in_tins: u64 = driver.stats().tins.iter().map(|tin| tin.backlog_bytes).sum();
+            assert_eq!(in_tins, backlog.bytes, "`{before}` to `{after}`");
+            // All come out, each flow in order; the AQM may drop, but counts what it does.
+            let sent = driver.take_all();
+            let dropped = driver.owner.dropped.len() - lost;
+            assert_eq!(sent.len() + dropped, backlog.packets as usize, "`{before}` to `{after}`");
+            let mut last = BTreeMap::new();
+            for packet in &sent {
+                let before = last.insert(packet.flow, packet.handle);
+                assert!(before < Some(packet.handle), "flow {} is out of order", packet.flow);
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_can_change_with_every_packet() {
+    let mut random = Random::new(3);
+    let mut driver = Driver::new("");
+    for _ in 0..3_000 {
+        driver.put(packet(random.below(10), 1_000));
+        driver.wait(Span(u64::from(random.below(2_000_000))));
+        driver.change(WORDS[random.below(WORDS.len() as u32) as usize]);
+        driver.take_now();
+    }
+    driver.take_all();
+    let totals = driver.cake.snapshot().totals;
+    assert_eq!(totals.enqueued_packets, totals.sent_packets + totals.drops());
+    assert_eq!(totals.enqueued_packets, 3_000);
+}
+
+#[test]
+fn packets_that_wait_are_sorted_by_the_new_tiers_and_queues() {
+    let mut driver = Driver::new("besteffort flowblind bandwidth 10mbit");
+    let voice = with(packet(2, 200), |p| p.tos = 46 << 2);
+    driver.put_all(packet(1, 1514), 50);
+    let handle = driver.put(voice);
+    driver.change("diffserv4 flows bandwidth 10mbit");
+    assert_eq!(driver.take().unwrap().handle, handle, "voice goes first now");
+    assert_eq!(driver.place().0, 3);
+    driver.put(voice);
+    driver.change("besteffort flowblind bandwidth 10mbit");
+    let last = driver.take_all().pop().unwrap();
+    assert_eq!(last.tos, 46 << 2, "one queue for all again");
+}
+
+#[test]
+fn a_lower_limit_drops_the_heads_of_the_longest_queues() {
+    let mut driver = Driver::new("memlimit 1mb");
+    driver.put_all(packet(1, 1514), 100);
+    driver.put_all(packet(2, 1514), 10);
+    driver.change("memlimit 46080b");
+    // Room for 20 of 2304: ten of each flow.
+    assert_eq!(driver.drops(DropReason::Overlimit), 90);
+    assert_eq!(driver.lost(), (1..=90).collect::<Vec<u64>>());
+    // BLUE is awake after that.
+    let sent = driver.take_all().len() as u64;
+    assert_eq!(sent + driver.drops(DropReason::Flood), 20);
+}
+
+#[test]
+fn what_changes_is_in_force_for_packets_that_wait() {
+    // Washing and framing happen when a packet comes in: those that wait keep theirs.
+    let mut driver = Driver::new("bandwidth 8mbit");
+    driver.put_all(with(packet(1, 1000), |p| p.tos = 46 << 2), 2);
+    driver.change("bandwidth 8mbit overhead 100");
+    driver.put(with(packet(1, 1000), |p| p.tos = 46 << 2));
+    let lengths: Vec<u32> = driver.take_all().iter().map(|packet| packet.adj_len).collect();
+    assert_eq!(lengths, [1000, 1000, 1086]);
+}
+
+#[test]
+fn impossible_settings_change_nothing() {
+    let mut driver = Driver::new("bandwidth 10mbit diffserv4");
+    driver.put_all(packet(1, 1000), 5);
+    let (config, backlog) = (driver.cake.config(), driver.cake.backlog());
+    let tc::Config::Cake(params) = config else { panic!() };
+    let wrong = |change: fn(&mut simnel_core::qdisc::cake::Params)| {
+        let mut params = params;
+        change(&mut params);
+        tc::Config::Cake(params)
+    };
+    for (config, option) in [
+        (wrong(|p| p.queues = 1000), "queues"),
+        (wrong(|p| p.queues = 4), "queues"),
+        (wrong(|p| p.host_prefix = 0), "host-prefix"),
+        (wrong(|p| p.framing.overhead = 300), "overhead"),
+        (wrong(|p| p.framing.mpu = 300), "mpu"),
+        (wrong(|p| p.rtt = Span::ZERO), "rtt"),
+    ] {
+        match driver.cake.configure(&config, driver.now, &mut driver.owner) {
+            Err(ConfigError::OutOfRange { option: named, .. }) => assert_eq!(named, option),
+            other => panic!("{option}: {other:?}"),
+        }
+    }
+    let fifo = tc::parse("pfifo").unwrap();
+    let outcome = driver.cake.configure(&fifo, driver.now, &mut driver.owner);
+    assert_eq!(outcome, Err(ConfigError::OtherDiscipline));
+    assert_eq!((driver.cake.config(), driver.cake.backlog()), (config, backlog));
+    assert_eq!(driver.take_all().len(), 5);
+}
+
+#[test]
+fn every_queue_count_that_can_be_said_can_be_made() {
+    for shift in 3..=15 {
+        let words = format!("besteffort queues {}", 1 << shift);
+        let mut driver = Driver::new(&words);
+        driver.put_all(packet(1, 100), 2);
+        assert_eq!(driver.take_all().len(), 2, "{words}");
+    }
+    assert!(tc::parse("cake queues 4").is_err() && tc::parse("cake queues 65536").is_err());
+}

@@ -1,0 +1,160 @@
+//! Which tier a packet goes to: by code point, mark and class; and washing.
+
+use simnel_core::packet::{Ecn, Flags};
+use simnel_core::Packet;
+
+use crate::driver::{packet, with, Driver};
+
+const MODES: [&str; 5] = ["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"];
+
+/// Internal tier (a higher one has priority) of `dscp`, from the lists of facts A.2.
+fn tier_of(mode: &str, dscp: u8) -> u8 {
+    let find = |lists: &[(u8, &[u8])], default| {
+        lists.iter().find(|(_, list)| list.contains(&dscp)).map_or(default, |(tier, _)| *tier)
+    };
+    match mode {
+        "besteffort" => 0,
+        "precedence" => dscp >> 3,
+        "diffserv3" => find(&[(1, &[1, 8]), (2, &[4, 44, 46, 48, 56])], 0),
+        "diffserv4" => {
+            let video = [4, 16, 18, 20, 22, 24, 26, 28, 30, 34, 36, 38];
+            find(&[(1, &[1, 8]), (2, &video), (3, &[32, 40, 44, 46, 48, 56])], 0)
+        }
+        _ => find(
+            &[
+                (0, &[1]),
+                (1, &[2, 8, 10, 12, 14]),
+                (3, &[24, 26, 28, 30, 34, 36, 38]),
+                (4, &[4, 18, 20, 22]),
+                (5, &[16]),
+                (6, &[32, 40, 44, 46]),
+                (7, &[48, 56]),
+            ],
+            2,
+        ),
+    }
+}
+
+/// Internal tier of the one that `tc -s` lists as number `index`.
+fn listed(mode: &str, index: usize) -> u8 {
+    match (mode, index) {
+        ("diffserv3" | "diffserv4", 0) => 1,
+        ("diffserv3" | "diffserv4", 1) => 0,
+        _ => index as u8,
+    }
+}
+
+fn tier_for(driver: &mut Driver, packet: Packet) -> u8 {
+    driver.put(packet);
+    driver.take().expect("a packet waits");
+    driver.place().0
+}
+
+#[test]
+fn every_code_point_in_every_mode() {
+    for mode in MODES {
+        for shaper in ["", "bandwidth 1gbit"] {
+            let mut driver = Driver::new(&format!("{mode} {shaper}"));
+            let tins = usize::from(driver.stats().tin_count);
+            let mut packets = [0; 8];
+            for dscp in 0..64 {
+                for ecn in 0..4 {
+                    let tos = dscp << 2 | ecn;
+                    let flags = if ecn & 1 == 0 { Flags::IPV4 } else { Flags::IPV6 };
+                    let tier = tier_for(
+                        &mut driver,
+                        with(packet(3, 100), |p| (p.tos, p.flags) = (tos, flags)),
+                    );
+                    assert_eq!(tier, tier_of(mode, dscp), "{mode}, DSCP {dscp}");
+                    packets[usize::from(tier)] += 1;
+                }
+            }
+            for index in 0..tins {
+                let expected = packets[usize::from(listed(mode, index))];
+                assert_eq!(driver.tin(index).sent_packets, expected, "{mode}, listed {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn address_resolution_is_network_control_and_the_rest_best_effort() {
+    for mode in MODES {
+        let mut driver = Driver::new(mode);
+        let arp = with(packet(1, 60), |p| (p.flags, p.tos) = (Flags::ARP, 8 << 2));
+        assert_eq!(tier_for(&mut driver, arp), tier_of(mode, 56), "{mode}");
+        let other = with(packet(1, 60), |p| (p.flags, p.tos) = (Flags(0), 46 << 2));
+        assert_eq!(tier_for(&mut driver, other), tier_of(mode, 0), "{mode}");
+    }
+}
+
+#[test]
+fn a_firewall_mark_overrides_the_code_point() {
+    for mode in MODES {
+        let mut driver = Driver::new(&format!("{mode} fwmark 0x0f00"));
+        let tins = usize::from(driver.stats().tin_count);
+        for dscp in [0, 8, 46] {
+            for value in 0..16 {
+                let mark = value << 8 | 0xffff_00ff;
+                let marked = with(packet(1, 100), |p| (p.mark, p.tos) = (mark, dscp << 2));
+                // Tiers are numbered from 1 as listed; beyond them the mark says nothing.
+                let expected = match value as usize {
+                    0 => tier_of(mode, dscp),
+                    value if value <= tins => listed(mode, value - 1),
+                    _ => tier_of(mode, dscp),
+                };
+                assert_eq!(tier_for(&mut driver, marked), expected, "{mode}, mark {mark:#x}");
+            }
+        }
+    }
+    // Without a mask, marks are somebody else's.
+    let mut driver = Driver::new("diffserv4");
+    assert_eq!(tier_for(&mut driver, with(packet(1, 100), |p| p.mark = 4)), 0);
+}
+
+#[test]
+fn a_class_of_our_handle_overrides_the_code_point_but_not_the_mark() {
+    const OURS: u32 = 0x8001_0000;
+    for mode in MODES {
+        let mut driver = Driver::new(&format!("{mode} fwmark 0xff"));
+        let tins = u32::from(driver.stats().tin_count);
+        for minor in [0, 1, 2, 3, 4, 8, 9, 0xffff] {
+            for (class, mark) in [(OURS | minor, 0), (0x8002_0000 | minor, 0), (OURS | minor, 1)] {
+                let classed =
+                    with(packet(1, 100), |p| (p.class, p.mark, p.tos) = (class, mark, 46 << 2));
+                let expected = match () {
+                    () if mark == 1 => listed(mode, 0),
+                    () if class & OURS == OURS && (1..=tins).contains(&minor) => {
+                        listed(mode, minor as usize - 1)
+                    }
+                    () => tier_of(mode, 46),
+                };
+                assert_eq!(tier_for(&mut driver, classed), expected, "{mode}, {class:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn washing_clears_the_code_point_after_it_was_read() {
+    for mode in MODES {
+        for (words, washes) in [("wash", true), ("nowash", false), ("", false)] {
+            let mut driver = Driver::new(&format!("{mode} {words}"));
+            for (dscp, ecn) in [(46, 0), (46, 2), (8, 1), (34, 3), (0, 2)] {
+                driver.put(with(packet(1, 100), |p| p.tos = dscp << 2 | ecn));
+                let sent = driver.take().unwrap();
+                assert_eq!(driver.place().0, tier_of(mode, dscp), "{mode} {words}");
+                let left = if washes { 0 } else { dscp };
+                assert_eq!((sent.dscp(), sent.ecn() as u8), (left, ecn), "{mode} {words}");
+                // The owner is told to rewrite what was changed, and only that.
+                let rewrite = washes && dscp != 0;
+                assert_eq!(sent.flags.has(Flags::WASHED), rewrite, "{mode} {words}");
+            }
+        }
+    }
+    // Marks and classes choose the tier; the code point goes all the same.
+    let mut driver = Driver::new("diffserv4 wash fwmark 0xff");
+    driver.put(with(packet(1, 100), |p| (p.mark, p.tos) = (1, 46 << 2 | 2)));
+    let sent = driver.take().unwrap();
+    assert_eq!((driver.place().0, sent.dscp(), sent.ecn()), (1, 0, Ecn::Ect0));
+}
