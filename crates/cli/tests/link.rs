@@ -1,7 +1,7 @@
 //! The emulated line over real interfaces: rate, delay, accounting, checksums and super-packets.
 //!
-//! Needs root (network namespaces, packet sockets); says so loudly and passes without. One test at a
-//! time, and three tries for each figure: others may use the machine, too.
+//! Needs root (network namespaces, packet sockets); says so loudly and passes without. One test at
+//! a time, and three tries for each figure: others may use the machine, too.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

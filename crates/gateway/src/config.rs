@@ -138,7 +138,8 @@ impl Interface {
 /// Settings of one direction from a rate and the words of a discipline.
 ///
 /// `cake` gets `bandwidth RATE`, and for downloads `ingress` unless the words say `egress` or
-/// `ingress` themselves: our queue stands behind the line's own there. `line` gets `rate RATE`.
+/// `ingress` themselves: our queue stands behind the line's own there. `line` and `tbf` get `rate
+/// RATE`.
 ///
 /// # Errors
 /// Another discipline was given a rate, or does not understand its words.
@@ -163,7 +164,7 @@ pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<
     if let Some(rate) = rate {
         composed.push(match name {
             "cake" => "bandwidth",
-            "line" => "rate",
+            "line" | "tbf" => "rate",
             _ => {
                 return Err(format!(
                     "{direction}: `{name}` does not shape, so it cannot take the rate {rate}: \
@@ -193,6 +194,18 @@ mod tests {
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
         assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn the_example_of_the_manual_is_understood() {
+        let manual = include_str!("../../../docs/OPERATING.md");
+        let example = manual.split("```").nth(1).and_then(|text| text.strip_prefix("toml"));
+        let all = parse(example.unwrap()).unwrap();
+        let words = |config: &Option<Config>| config.as_ref().map(Config::to_string);
+        assert_eq!(all.len(), 2);
+        assert!(words(&all[0].download).unwrap().contains(" ingress"));
+        assert!(words(&all[1].upload).unwrap().contains("besteffort"));
+        assert_eq!(all[1].download, None);
     }
 
     #[test]

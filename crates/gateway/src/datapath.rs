@@ -9,8 +9,9 @@
 //!
 //! Release follows the discipline's own schedule: a late wake-up makes a small burst. So that no
 //! second holds more than the set rate, bursts included, the clock that a shaper is told is a
-//! little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is forfeited. When packets are due faster than [`BATCH_BELOW`] they are released in batches, [`Tuning::batch`]
-//! apart, and arrivals wait as long: one wake-up for several packets.
+//! little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is forfeited. When packets are
+//! due faster than [`BATCH_BELOW`] they are released in batches, [`Tuning::batch`] apart, and
+//! arrivals wait as long: one wake-up for several packets.
 //!
 //! After start the loop neither allocates nor logs nor locks. The control thread sends commands
 //! through a mailbox that is opened only when a flag says so, and reads statistics from a seqlock.
@@ -70,8 +71,8 @@ pub struct Tuning {
     pub spin: Span,
     /// Lateness that a burst makes up for.
     pub catch_up: Span,
-    /// Time between batches at high rates. A wake-up costs some 35 µs of processor time (measured on
-    /// a virtual machine; 2.5 µs each packet): 250 µs hold 20 packets at 1 Gbit/s, 4 µs each.
+    /// Time between batches at high rates. A wake-up costs some 35 µs of processor time (measured
+    /// on a virtual machine; 2.5 µs each packet): 250 µs hold 20 packets at 1 Gbit/s, 4 µs each.
     pub batch: Span,
     /// Packets that the kernel keeps for us at most; more pass unshaped.
     pub queue_length: u32,

@@ -9,8 +9,8 @@
 //!
 //! Together that is at most the time of one packet and the lag behind the schedule as the window
 //! opens. So in the second after a lag the clock loses as much: no window exceeds the rate, and the
-//! mean rate is lower by the largest lag of a second, not by their sum: hundredths of a percent on a
-//! quiet machine. Lag beyond what a burst may make up for is forfeited at once: the clock stands
+//! mean rate is lower by the largest lag of a second, not by their sum: hundredths of a percent on
+//! a quiet machine. Lag beyond what a burst may make up for is forfeited at once: the clock stands
 //! still.
 //!
 //! Invariant: times told never decrease.

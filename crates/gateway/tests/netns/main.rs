@@ -28,7 +28,7 @@ fn main() {
     if unsafe { libc::geteuid() } != 0 {
         let cases = cases::ALL.len();
         eprintln!("\n*** NOT RUN: {cases} tests of the live data path need root ***\n");
-        println!("test result: 0 passed; 0 failed; {cases} NOT RUN (no root)");
+        println!("test result: ok. 0 passed; 0 failed; {cases} NOT RUN (no root)");
         return;
     }
     if std::env::var_os("GW_MEASURE").is_some() {
@@ -56,7 +56,9 @@ fn main() {
         }
     }
     let not_run = cases::NOT_RUN.load(Ordering::Relaxed);
-    println!("test result: {passed} passed; {} failed {failed:?}; {not_run} NOT RUN", failed.len());
+    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    let failures = failed.len();
+    println!("test result: {verdict}. {passed} passed; {failures} failed; {not_run} NOT RUN");
     if !failed.is_empty() {
         std::process::exit(1);
     }
