@@ -1,0 +1,4 @@
+//! Placeholder.
+use super::Experiment;
+/// The experiments.
+pub const EXPERIMENTS: &[Experiment] = &[];

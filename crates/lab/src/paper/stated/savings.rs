@@ -1,0 +1,3 @@
+//! Placeholder.
+use super::List;
+pub(super) fn state(_: &mut List<'_>) {}
