@@ -753,6 +753,16 @@ sfq limit 40 depth 10 flows 16
 sfq limit 3000 flows 512 divisor 16384 perturb 60
 sfq limit 3000 flows 512 divisor 16 depth 30 headdrop quantum 1000 perturb 3
 sfq redflowlimit 30000 min 8000 max 20000 avpkt 1000 probability 0.1
+sfq redflowlimit 30000
+sfq redflowlimit 30000 ecn
+sfq redflowlimit 30000 min 8000
+sfq redflowlimit 30000 max 9000 avpkt 500 ecn harddrop
+sfq redflowlimit 100000 min 8000 max 60000 burst 30 avpkt 1000 probability 0.02 ecn headdrop limit 500
+sfq redflowlimit 20k min 4k max 10k
+sfq min 8000 max 20000
+sfq redflowlimit 30000 min 8000 max 7000
+sfq ecn
+sfq headdrop ecn
 sfq limit
 sfq nonsense
 drr
@@ -780,7 +790,9 @@ record_fair_statistics() {
     done
     for words in 'codel' 'codel ecn' 'codel limit 20' 'codel ce_threshold 1ms ecn' \
         'fq_codel' 'fq_codel limit 30' 'fq_codel memory_limit 60kb' 'fq_codel ce_threshold 1ms' \
-        'fq_codel flows 1 noecn' 'sfq' 'sfq limit 20 depth 10 headdrop' 'sfq perturb 10'; do
+        'fq_codel flows 1 noecn' 'sfq' 'sfq limit 20 depth 10 headdrop' 'sfq perturb 10' \
+        'sfq redflowlimit 30000 min 3000 max 20000 avpkt 1000 ecn' \
+        'sfq redflowlimit 30000 min 2000 max 6000 avpkt 1000 headdrop ecn harddrop'; do
         loaded "$words" 0.2
         below_tbf "$words" 8bit 0.3
         below_tbf "$words" 1mbit 3

@@ -104,6 +104,14 @@ impl FlowHasher {
     }
 }
 
+/// Another hash of a flow, from the one that packets carry: for disciplines that change the key of
+/// their hash now and then. Multiply-shift (Dietzfelbinger et al. 1997): two flows share a bucket of
+/// `n` under few of all keys.
+#[inline]
+pub fn rekeyed(flow: u64, key: [u64; 2]) -> u32 {
+    ((flow ^ key[0]).wrapping_mul(key[1] | 1) >> 32) as u32
+}
+
 /// The first `bits` bits of eight bytes in memory order, as a mask over their little-endian word.
 const fn leading(bits: u8) -> u64 {
     match bits {

@@ -56,6 +56,23 @@ impl Tick {
     }
 }
 
+impl Tick {
+    /// What a count of ticks makes of `now`: the last tick.
+    #[inline]
+    pub fn last(self, now: Time) -> Time {
+        let Tick::Jiffies { hz, .. } = self else { return now };
+        let hz = u128::from(hz.max(1));
+        Time(((u128::from(now.0) * hz / NANOS) * NANOS).div_ceil(hz) as u64)
+    }
+
+    /// What a number of ticks makes of `span`: enough ticks for it.
+    pub fn enough(self, span: Span) -> Span {
+        let Tick::Jiffies { hz, .. } = self else { return span };
+        let hz = u128::from(hz.max(1));
+        Span(((u128::from(span.0) * hz).div_ceil(NANOS) * NANOS / hz) as u64)
+    }
+}
+
 /// A timer that sets itself again each time it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Periodic {
@@ -142,6 +159,12 @@ mod tests {
         let next = wheel.expiry(Time(100_512_000_000), Span::from_millis(15));
         assert_eq!(next, Time(100_532_000_000));
         assert_eq!(Tick::Exact.expiry(Time(7), Span(8)), Time(15));
+        assert_eq!(
+            (plain.last(Time(1_999_999)), Tick::Exact.last(Time(3))),
+            (Time(1_000_000), Time(3))
+        );
+        let slow = Tick::Jiffies { hz: 250, wheel: false };
+        assert_eq!((slow.enough(half), slow.enough(Span(1))), (half, Span::from_millis(4)));
     }
 
     #[test]

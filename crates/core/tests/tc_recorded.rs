@@ -8,8 +8,8 @@ use serde_json::Value;
 use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
 use simnel_core::rate::Rate;
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
-    Totals,
+    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, SfqStats,
+    Snapshot, TinStats, Totals,
 };
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
@@ -22,8 +22,15 @@ const FAIR_STATISTICS: &str = include_str!("data/tc/fair_statistics.txt");
 const STATISTICS: &str = include_str!("data/tc/statistics.txt");
 const UNITS: &str = include_str!("data/tc/units.txt");
 
-/// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints.
-const WE_ALSO_TAKE: &[&str] = &["pfifo limit 10p", "pie limit 100p", "codel limit 500p"];
+/// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints (sizes with a
+/// unit, packets with a p), or ours.
+const WE_ALSO_TAKE: &[&str] = &[
+    "pfifo limit 10p",
+    "pie limit 100p",
+    "codel limit 500p",
+    "drr quantum 1000",
+    "sfq redflowlimit 20k min 4k max 10k",
+];
 
 /// Beginnings of words whose printed form `tc` itself would print otherwise: it cuts 64 ns units to
 /// microseconds, and of a latency it prints three digits.
@@ -139,6 +146,21 @@ fn pie(qdisc: &Value) -> PieStats {
     }
 }
 
+fn sfb(qdisc: &Value) -> SfbStats {
+    let n = |key| number(qdisc, key).try_into().unwrap();
+    let prob = |key| fraction(qdisc, key, u16::MAX.into()).try_into().unwrap();
+    SfbStats {
+        earlydrop: n("earlydrop"),
+        penaltydrop: n("penaltydrop"),
+        bucketdrop: n("bucketdrop"),
+        queuedrop: n("queuedrop"),
+        marked: n("marked"),
+        maxqlen: n("maxqlen"),
+        maxprob: prob("maxprob"),
+        avgprob: prob("avgprob"),
+    }
+}
+
 fn red(qdisc: &Value) -> RedStats {
     let n = |key| number(qdisc, key).try_into().unwrap();
     RedStats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
@@ -175,6 +197,18 @@ fn fq_codel(qdisc: &Value) -> FqCodelStats {
     }
 }
 
+fn sfq(options: &Value) -> SfqStats {
+    let n = |key| number(options, key).try_into().unwrap();
+    SfqStats {
+        prob_mark: n("prob_mark"),
+        prob_mark_head: n("prob_mark_head"),
+        prob_drop: n("prob_drop"),
+        forced_mark: n("forced_mark"),
+        forced_mark_head: n("forced_mark_head"),
+        forced_drop: n("forced_drop"),
+    }
+}
+
 fn snapshot(qdisc: &Value) -> Snapshot {
     let n = |key| number(qdisc, key);
     let mut totals = Totals {
@@ -188,8 +222,12 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("codel") => Detail::Codel(codel(qdisc)),
         Some("fq_codel") => Detail::FqCodel(fq_codel(qdisc)),
+        Some("sfq") if qdisc["options"].get("ewma").is_some() => {
+            Detail::Sfq(sfq(&qdisc["options"]))
+        }
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
+        Some("sfb") => Detail::Sfb(sfb(qdisc)),
         Some("htb") => Detail::Htb(HtbStats {
             direct_packets: number(&qdisc["options"], "direct_packets_stat").try_into().unwrap(),
         }),
@@ -215,15 +253,8 @@ fn view<'a>(qdisc: &'a Value, config: &'a Config, snapshot: Option<&'a Snapshot>
 
 /// Where the words name no limit, Linux shows the device's; take it from the recording.
 fn with_limit(mut config: Config, qdisc: &Value) -> Config {
-    match &mut config {
-        Config::Fifo(fifo::Params { limit: limit @ None, .. }) => {
-            *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
-        }
-        Config::Htb(params) if params.direct_qlen.is_none() => {
-            let limit = number(&qdisc["options"], "direct_qlen");
-            params.direct_qlen = Some(limit.try_into().unwrap());
-        }
-        _ => {}
+    if let Config::Fifo(fifo::Params { limit: limit @ None, .. }) = &mut config {
+        *limit = Some(number(&qdisc["options"], "limit").try_into().unwrap());
     }
     config.resolved(&Device::default())
 }

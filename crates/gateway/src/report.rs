@@ -7,8 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, Snapshot, TinStats,
-    Totals, MAX_TINS,
+    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, FqPieStats,
+    HtbStats, PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
 
@@ -59,10 +59,65 @@ enum DetailForm {
     None,
     Cake(#[serde(with = "CakeStatsForm")] CakeStats),
     Codel(#[serde(with = "CodelStatsForm")] CodelStats),
+    Sfq(#[serde(with = "SfqStatsForm")] SfqStats),
+    FqPie(#[serde(with = "FqPieStatsForm")] FqPieStats),
     FqCodel(#[serde(with = "FqCodelStatsForm")] FqCodelStats),
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
     Htb(#[serde(with = "HtbStatsForm")] HtbStats),
+    Blue(#[serde(with = "BlueStatsForm")] BlueStats),
+    Cobalt(#[serde(with = "CobaltStatsForm")] CobaltStats),
+    Sfb(#[serde(with = "SfbStatsForm")] SfbStats),
+    Dualpi2(#[serde(with = "Dualpi2StatsForm")] Dualpi2Stats),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Dualpi2Stats")]
+struct Dualpi2StatsForm {
+    probability: u64,
+    packets_in_c: u32,
+    packets_in_l: u32,
+    max_queue: u32,
+    ecn_mark: u32,
+    step_marks: u32,
+    drops_c: u32,
+    drops_l: u32,
+    overlimit: u32,
+    memory_used: u64,
+    packets_c: u32,
+    packets_l: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CobaltStats")]
+struct CobaltStatsForm {
+    dropped: u32,
+    flooded: u32,
+    overlimit: u32,
+    ecn_mark: u32,
+    unresponsive: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "BlueStats")]
+struct BlueStatsForm {
+    probability: u32,
+    dropped: u32,
+    overlimit: u32,
+    ecn_mark: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SfbStats")]
+struct SfbStatsForm {
+    earlydrop: u32,
+    penaltydrop: u32,
+    bucketdrop: u32,
+    queuedrop: u32,
+    marked: u32,
+    maxqlen: u32,
+    maxprob: u16,
+    avgprob: u16,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -106,6 +161,31 @@ struct FqCodelStatsForm {
     old_flows_len: u32,
     memory_used: u32,
     drop_overmemory: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SfqStats")]
+struct SfqStatsForm {
+    prob_mark: u32,
+    prob_mark_head: u32,
+    prob_drop: u32,
+    forced_mark: u32,
+    forced_mark_head: u32,
+    forced_drop: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FqPieStats")]
+struct FqPieStatsForm {
+    packets_in: u32,
+    overlimit: u32,
+    overmemory: u32,
+    dropped: u32,
+    ecn_mark: u32,
+    new_flow_count: u32,
+    new_flows_len: u32,
+    old_flows_len: u32,
+    memory_used: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -221,7 +301,7 @@ mod tests {
         let mut cake = CakeStats { tin_count: 3, ..CakeStats::default() };
         cake.tins[2] = TinStats { drops: 7, target: Span::from_millis(5), ..TinStats::default() };
         cake.capacity_estimate = Rate(1_250_000);
-        let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5], ..Totals::default() };
+        let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5, 6], ..Totals::default() };
         let backlog = Backlog { packets: 4, bytes: 6056 };
         for detail in [Detail::Cake(cake), Detail::None] {
             let snapshot = Snapshot { totals, backlog, detail };

@@ -10,8 +10,19 @@ use simnel_lab::golden::{build, run_directory, Ledger, Outcome, Recording};
 
 /// Recordings (`group/name`) of disciplines that [`build`] can make; others are listed as not
 /// compared.
-const COMPARED: &[&str] =
-    &["cake-*/*", "codel/*", "fq_codel/*", "htb/*", "pie/*", "red/*", "tbf/*"];
+const COMPARED: &[&str] = &[
+    "cake-*/*",
+    "codel/*",
+    "drr/*",
+    "fq_codel/*",
+    "fq_pie/*",
+    "htb/*",
+    "pie/*",
+    "red/*",
+    "sfb/*",
+    "sfq/*",
+    "tbf/*",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

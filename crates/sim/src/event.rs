@@ -5,7 +5,7 @@
 //! pending (htsim's way; Handley et al., NDP, SIGCOMM 2017, section 5): the queue is as small as
 //! the network, not as large as what is in flight, and stays in the first-level cache.
 //!
-//! A heap of four children a node, each entry one 128-bit number: time, sequence, target. What was
+//! Heaps of four children a node, each entry one 128-bit number: time, sequence, target. What was
 //! popped leaves a hole at the top which the next push fills in place, since nearly every event
 //! plans exactly one successor.
 
@@ -66,12 +66,12 @@ impl Target {
     }
 }
 
-/// All pending events.
+/// All pending events: those of pipes and lines, which come and go with every packet, in one heap,
+/// those of timers, which mostly lie far ahead, in another. Sequence numbers are common to both.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
-    heap: Vec<u128>,
-    /// The top was taken and its place is still free.
-    hole: bool,
+    near: Heap,
+    far: Heap,
     sequence: u64,
 }
 
@@ -82,72 +82,111 @@ impl Events {
         let low = self.sequence << TARGET_BITS | target.code();
         self.sequence += 1;
         let entry = u128::from(time.0) << 64 | u128::from(low);
-        if self.hole {
-            self.hole = false;
-            self.sift_down(entry);
-        } else {
-            self.heap.push(entry);
-            self.sift_up(entry);
+        match target {
+            Target::Pipe(_) | Target::Line(_) => self.near.push(entry),
+            _ => self.far.push(entry),
         }
     }
 
     /// The first event, if it is not after `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, Target)> {
-        if self.hole {
-            self.hole = false;
-            let last = self.heap.pop()?;
-            if self.heap.is_empty() {
-                return None;
-            }
-            self.sift_down(last);
-        }
-        let top = *self.heap.first()?;
+        let (near, far) = (self.near.first(), self.far.first());
+        let top = near.min(far);
         let time = Time((top >> 64) as u64);
-        if time > until {
+        if time > until || top == NOTHING {
             return None;
         }
-        self.hole = true;
+        let heap = if near < far { &mut self.near } else { &mut self.far };
+        heap.hole = true;
         Some((time, Target::from_code(top as u64)))
     }
+}
 
-    #[inline]
-    fn sift_up(&mut self, entry: u128) {
-        let mut at = self.heap.len() - 1;
+/// Later than every event: the top of an empty heap.
+const NOTHING: u128 = u128::MAX;
+
+/// A heap whose top may be a hole. It is filled up with [`NOTHING`], so that every node that has
+/// children has all of them.
+#[derive(Clone, Debug)]
+struct Heap {
+    entries: Vec<u128>,
+    length: usize,
+    /// The top was taken and its place is still free.
+    hole: bool,
+}
+
+impl Default for Heap {
+    fn default() -> Heap {
+        Heap { entries: vec![NOTHING], length: 0, hole: false }
+    }
+}
+
+impl Heap {
+    #[inline(always)]
+    fn push(&mut self, entry: u128) {
+        if self.hole {
+            self.hole = false;
+            self.sift_down(entry);
+        } else {
+            self.append(entry);
+        }
+    }
+
+    /// The least entry.
+    #[inline(always)]
+    fn first(&mut self) -> u128 {
+        if self.hole {
+            self.fill();
+        }
+        self.entries.first().copied().unwrap_or(NOTHING)
+    }
+
+    /// Nothing came into the hole: the last entry does.
+    fn fill(&mut self) {
+        self.hole = false;
+        self.length -= 1;
+        let last = std::mem::replace(&mut self.entries[self.length], NOTHING);
+        if self.length > 0 {
+            self.sift_down(last);
+        }
+    }
+
+    fn append(&mut self, entry: u128) {
+        if self.length == self.entries.len() {
+            self.entries.extend([NOTHING; ARITY]);
+        }
+        let mut at = self.length;
+        self.length += 1;
         while at > 0 {
             let parent = (at - 1) / ARITY;
-            if self.heap[parent] <= entry {
+            if self.entries[parent] <= entry {
                 break;
             }
-            self.heap[at] = self.heap[parent];
+            self.entries[at] = self.entries[parent];
             at = parent;
         }
-        self.heap[at] = entry;
+        self.entries[at] = entry;
     }
 
     /// Puts `entry` in the place of the top and moves it to where it belongs.
-    #[inline]
+    #[inline(always)]
     fn sift_down(&mut self, entry: u128) {
-        let heap = self.heap.as_mut_slice();
+        let entries = self.entries.as_mut_slice();
         let mut at = 0;
-        loop {
-            let first = at * ARITY + 1;
-            let Some(children) = heap.get(first..(first + ARITY).min(heap.len())) else { break };
-            let mut least = 0;
-            for child in 1..children.len() {
-                if children[child] < children[least] {
-                    least = child;
-                }
+        while let Some([a, b, c, d]) =
+            entries.get(at * ARITY + 1..).and_then(|children| children.first_chunk::<ARITY>())
+        {
+            let left = if b < a { (1, *b) } else { (0, *a) };
+            let right = if d < c { (3, *d) } else { (2, *c) };
+            let (least, child) = if right.1 < left.1 { right } else { left };
+            if child >= entry {
+                break;
             }
-            match children.get(least) {
-                Some(&child) if child < entry => {
-                    heap[at] = child;
-                    at = first + least;
-                }
-                _ => break,
-            }
+            entries[at] = child;
+            at = at * ARITY + 1 + least;
         }
-        heap[at] = entry;
+        entries[at] = entry;
     }
 }
 
@@ -166,8 +205,13 @@ mod tests {
             // Few distinct times, so that ties are common; bursts of pushes and of pops.
             if random.below(100) < 50 + 8 * u32::from(step % 1000 < 400) {
                 let time = now + u64::from(random.below(50));
-                model.insert((time, step), Target::App(step as u32));
-                events.push(Time(time), Target::App(step as u32));
+                let target = if step % 3 == 0 {
+                    Target::Pipe(step as u32)
+                } else {
+                    Target::App(step as u32)
+                };
+                model.insert((time, step), target);
+                events.push(Time(time), target);
             } else {
                 let until = now + u64::from(random.below(10));
                 let expected = model.first_key_value().map(|(key, target)| (*key, *target));

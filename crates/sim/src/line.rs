@@ -34,12 +34,24 @@ pub(crate) enum Medium {
     Trace(Trace),
 }
 
+/// What came of asking a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Served {
+    /// The packet with this handle is through; ask again.
+    Through(u32),
+    /// Nothing now: plan an event.
+    Plan(Time),
+    /// Nothing now, and no event but those that are planned.
+    Idle,
+}
+
 /// A discipline and its line.
 pub(crate) struct Line {
     /// The discipline.
     pub qdisc: Box<dyn Qdisc + Send>,
     /// What passed.
     pub record: LineRecord,
+    direction: usize,
     medium: Medium,
     framing: Framing,
     rate: Option<Rate>,
@@ -47,9 +59,11 @@ pub(crate) struct Line {
     remainder: u64,
     /// Wire: when the packet being sent ends. Bucket: when the tokens are back at zero.
     free: Time,
-    /// Wire and trace: the packet being sent, and how many of its bytes are not sent.
+    /// Wire and trace: the packet being sent. Trace: how many of its bytes are not sent, and what
+    /// is left of the present opportunity.
     sending: Option<u32>,
     unsent: u32,
+    budget: u32,
     /// Trace: number of the next opportunity that was not used.
     opportunity: u64,
     steps: Vec<Step>,
@@ -60,6 +74,7 @@ pub(crate) struct Line {
 impl Line {
     /// An idle line. `rate` is None for an unlimited line, zero during an outage.
     pub fn new(
+        direction: usize,
         qdisc: Box<dyn Qdisc + Send>,
         medium: Medium,
         rate: Option<Rate>,
@@ -75,6 +90,7 @@ impl Line {
         Line {
             qdisc,
             record,
+            direction,
             medium,
             framing,
             rate,
@@ -83,6 +99,7 @@ impl Line {
             free: Time::ZERO,
             sending: None,
             unsent: 0,
+            budget: 0,
             opportunity: 0,
             steps,
             next_step: 0,
@@ -90,11 +107,17 @@ impl Line {
         }
     }
 
-    /// Takes `packet` in. The caller then calls [`Line::serve`].
+    /// Takes `packet` in. The caller then calls [`Line::serve`], unless the line is busy.
     #[inline]
     pub fn enqueue(&mut self, packet: Packet, now: Time, pool: &mut Pool) {
         self.qdisc.enqueue(packet, now, pool);
-        self.record.arrived(self.qdisc.as_ref());
+        self.record.arrived(pool.dropped[self.direction]);
+    }
+
+    /// True while a packet is being sent, with an event for its end: nothing else can happen.
+    #[inline]
+    pub fn is_busy(&self, now: Time) -> bool {
+        self.sending.is_some() && self.free > now && matches!(self.medium, Medium::Wire)
     }
 
     /// True if the event that fires `now` is the one that counts.
@@ -107,35 +130,34 @@ impl Line {
         due
     }
 
-    /// Sends what can be sent `now`: the handle of each packet that is through goes to `out`. Returns the time
-    /// for which the caller must plan an event.
+    /// The next packet that is through at `now`, or what to do when there is none. To be called
+    /// until it has nothing more.
     #[inline]
-    pub fn serve(&mut self, now: Time, pool: &mut Pool, mut out: impl FnMut(u32)) -> Option<Time> {
+    pub fn serve(&mut self, now: Time, pool: &mut Pool) -> Served {
         match self.medium {
-            Medium::Wire => self.serve_wire(now, pool, out),
-            Medium::Unlimited => {
-                while let Some(packet) = self.take(now, pool) {
-                    out(packet.handle as u32);
-                }
-                self.plan_discipline(now)
-            }
-            Medium::Bucket(burst) => self.serve_bucket(burst, now, pool, out),
-            Medium::Trace(_) => self.serve_trace(now, pool, &mut out),
+            Medium::Wire => self.serve_wire(now, pool),
+            Medium::Unlimited => match self.take(now, pool) {
+                Some(packet) => Served::Through(packet.handle as u32),
+                None => self.ask_later(now),
+            },
+            Medium::Bucket(burst) => self.serve_bucket(burst, now, pool),
+            Medium::Trace(_) => self.serve_trace(now, pool),
         }
     }
 
     #[inline]
-    fn serve_wire(&mut self, now: Time, pool: &mut Pool, mut out: impl FnMut(u32)) -> Option<Time> {
-        if self.sending.is_some() && self.free <= now {
-            self.sending.take().into_iter().for_each(&mut out);
-        }
-        if self.sending.is_some() {
-            return self.plan(self.free);
+    fn serve_wire(&mut self, now: Time, pool: &mut Pool) -> Served {
+        if let Some(handle) = self.sending {
+            if self.free > now {
+                return self.plan(self.free);
+            }
+            self.sending = None;
+            return Served::Through(handle);
         }
         if self.is_down() {
-            return None;
+            return Served::Idle;
         }
-        let Some(packet) = self.take(now, pool) else { return self.plan_discipline(now) };
+        let Some(packet) = self.take(now, pool) else { return self.ask_later(now) };
         // A line that was idle starts now, and the fraction of a nanosecond is not carried over.
         if self.free < now {
             self.remainder = 0;
@@ -146,66 +168,65 @@ impl Line {
         self.plan(self.free)
     }
 
-    fn serve_bucket(
-        &mut self,
-        burst: u32,
-        now: Time,
-        pool: &mut Pool,
-        mut out: impl FnMut(u32),
-    ) -> Option<Time> {
+    fn serve_bucket(&mut self, burst: u32, now: Time, pool: &mut Pool) -> Served {
         if self.is_down() {
-            return None;
+            return Served::Idle;
         }
-        let depth = self.byte_time.of(burst);
-        while self.free <= now {
-            let Some(packet) = self.take(now, pool) else { return self.plan_discipline(now) };
-            let full = now - depth;
-            if self.free < full {
-                (self.free, self.remainder) = (full, 0);
-            }
-            self.free += self.byte_time.charge(self.framing.charge(&packet), &mut self.remainder);
-            out(packet.handle as u32);
+        if self.free > now {
+            return match self.qdisc.backlog().packets {
+                0 => Served::Idle,
+                _ => self.plan(self.free),
+            };
         }
-        if self.qdisc.backlog().packets == 0 {
-            return None;
+        let Some(packet) = self.take(now, pool) else { return self.ask_later(now) };
+        let full = now - self.byte_time.of(burst);
+        if self.free < full {
+            (self.free, self.remainder) = (full, 0);
         }
-        self.plan(self.free)
+        self.free += self.byte_time.charge(self.framing.charge(&packet), &mut self.remainder);
+        Served::Through(packet.handle as u32)
     }
 
-    fn serve_trace(
-        &mut self,
-        now: Time,
-        pool: &mut Pool,
-        out: &mut dyn FnMut(u32),
-    ) -> Option<Time> {
-        let Medium::Trace(trace) = &self.medium else { return None };
-        self.opportunity = self.opportunity.max(trace.first_from(now));
-        let mut used = 0;
-        while trace.at(self.opportunity + used) <= now {
-            used += 1;
+    /// Spends the bytes of every opportunity up to `now`.
+    fn serve_trace(&mut self, now: Time, pool: &mut Pool) -> Served {
+        let Medium::Trace(trace) = &self.medium else { return Served::Idle };
+        // What was missed while nothing waited is lost.
+        let current = trace.first_from(now);
+        if self.opportunity < current {
+            (self.opportunity, self.budget) = (current, 0);
         }
-        self.opportunity += used;
-        let next = trace.at(self.opportunity);
-        for _ in 0..used {
-            let mut budget = OPPORTUNITY_BYTES;
-            while budget > 0 {
-                if self.sending.is_none() {
-                    let Some(packet) = self.take(now, pool) else { break };
-                    self.unsent = self.framing.charge(&packet);
-                    self.sending = Some(packet.handle as u32);
+        loop {
+            if self.budget == 0 {
+                let Medium::Trace(trace) = &self.medium else { return Served::Idle };
+                let at = trace.at(self.opportunity);
+                if at > now {
+                    let waiting = self.sending.is_some() || self.qdisc.backlog().packets > 0;
+                    return if waiting { self.plan(at) } else { Served::Idle };
                 }
-                let part = self.unsent.min(budget);
-                budget -= part;
-                self.unsent -= part;
-                if self.unsent == 0 {
-                    self.sending.take().into_iter().for_each(&mut *out);
-                }
+                self.opportunity += 1;
+                self.budget = OPPORTUNITY_BYTES;
+            }
+            let handle = match self.sending {
+                Some(handle) => handle,
+                None => match self.take(now, pool) {
+                    Some(packet) => {
+                        self.unsent = self.framing.charge(&packet);
+                        *self.sending.insert(packet.handle as u32)
+                    }
+                    None => {
+                        self.budget = 0;
+                        continue;
+                    }
+                },
+            };
+            let part = self.unsent.min(self.budget);
+            self.budget -= part;
+            self.unsent -= part;
+            if self.unsent == 0 {
+                self.sending = None;
+                return Served::Through(handle);
             }
         }
-        if self.sending.is_none() && self.qdisc.backlog().packets == 0 {
-            return None;
-        }
-        self.plan(next)
     }
 
     /// The discipline's next packet, recorded.
@@ -225,18 +246,21 @@ impl Line {
 
     /// The discipline gave nothing: when it wants to be asked again.
     #[inline]
-    fn plan_discipline(&mut self, now: Time) -> Option<Time> {
-        // One nanosecond at least: a discipline that errs on the early side must not stop time.
-        self.qdisc.next_event().and_then(|at| self.plan(at.max(now + Span(1))))
+    fn ask_later(&mut self, now: Time) -> Served {
+        match self.qdisc.next_event() {
+            // One nanosecond at least: a discipline that errs on the early side must not stop time.
+            Some(at) => self.plan(at.max(now + Span(1))),
+            None => Served::Idle,
+        }
     }
 
     #[inline]
-    fn plan(&mut self, at: Time) -> Option<Time> {
+    fn plan(&mut self, at: Time) -> Served {
         if at >= self.planned {
-            return None;
+            return Served::Idle;
         }
         self.planned = at;
-        Some(at)
+        Served::Plan(at)
     }
 
     /// When the rate next changes.

@@ -23,7 +23,7 @@ use simnel_tcp::Endpoint;
 use crate::capture::{write_frame, Capture, Headers};
 use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
-use crate::line::Line;
+use crate::line::{Line, Served};
 use crate::pipe::Pipe;
 use crate::pool::{Datagram, Payload, Pool, Tag};
 use crate::setup::{Access, Direction, Host, Loss};
@@ -190,8 +190,7 @@ pub(crate) struct Network {
     loss: [Loss; 2],
     loss_random: [Random; 2],
     loss_count: [u32; 2],
-    /// Buffers that are used again.
-    sent: Vec<u32>,
+    /// A buffer that is used again.
     frame: Vec<u8>,
 }
 
@@ -225,7 +224,6 @@ impl Network {
             loss: losses,
             loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
             loss_count: [0; 2],
-            sent: Vec::new(),
             frame: Vec::new(),
         };
         // Hosts at one distance share their pipes: by delay, jitter and end.
@@ -476,7 +474,9 @@ impl Network {
             return;
         }
         self.lines[line].enqueue(packet, now, &mut self.pool);
-        self.serve(line, now);
+        if !self.lines[line].is_busy(now) {
+            self.serve(line, now);
+        }
     }
 
     fn is_lost(&mut self, handle: u32, line: usize) -> bool {
@@ -499,15 +499,13 @@ impl Network {
 
     #[inline]
     fn serve(&mut self, line: usize, now: Time) {
-        let mut sent = std::mem::take(&mut self.sent);
-        let plan = self.lines[line].serve(now, &mut self.pool, |handle| sent.push(handle));
-        if let Some(at) = plan {
-            self.events.push(at, Target::Line(line as u32));
+        loop {
+            match self.lines[line].serve(now, &mut self.pool) {
+                Served::Through(handle) => self.forward(handle, now),
+                Served::Plan(at) => return self.events.push(at, Target::Line(line as u32)),
+                Served::Idle => return,
+            }
         }
-        for handle in sent.drain(..) {
-            self.forward(handle, now);
-        }
-        self.sent = sent;
     }
 
     /// A packet has left its line.

@@ -123,6 +123,8 @@ pub(crate) struct Pool {
     pub passed: u64,
     pub sent: u64,
     pub delivered: u64,
+    /// Packets that disciplines have dropped, by direction.
+    pub dropped: [u64; 2],
     pub lost: u64,
 }
 
@@ -232,6 +234,8 @@ impl PacketOwner for Pool {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         let handle = packet.handle as u32;
         self.fates_mut(handle).dropped[reason as usize] += 1;
+        let direction = self.tag(handle).direction & 1;
+        self.dropped[usize::from(direction)] += 1;
         self.mix(u64::from(handle) | (reason as u64 + 2) << 40);
         self.free.push(handle);
     }

@@ -1,6 +1,5 @@
 //! What a line records while packets pass: few counters and one histogram a kind of traffic.
 
-use simnel_core::qdisc::Qdisc;
 use simnel_core::tc::stats::Snapshot;
 use simnel_core::{Packet, Rate, Time};
 
@@ -16,6 +15,9 @@ pub(crate) struct LineRecord {
     pub bytes: u64,
     /// The longest queue in packets.
     pub longest: u32,
+    /// Packets that came and left, from the beginning.
+    arrivals: u64,
+    departures: u64,
     /// What the line could have carried, in byte-nanoseconds, up to `counted_to`.
     capacity: u128,
     counted_to: Time,
@@ -33,6 +35,8 @@ impl LineRecord {
             packets: 0,
             bytes: 0,
             longest: 0,
+            arrivals: 0,
+            departures: 0,
             capacity: 0,
             counted_to: Time::ZERO,
             series: Vec::with_capacity(intervals),
@@ -41,16 +45,19 @@ impl LineRecord {
         }
     }
 
-    /// A packet was handed to the discipline.
+    /// A packet was handed to the discipline, which has dropped so many from the beginning.
     #[inline]
-    pub fn arrived(&mut self, qdisc: &dyn Qdisc) {
-        self.longest = self.longest.max(qdisc.backlog().packets);
+    pub fn arrived(&mut self, dropped: u64) {
+        self.arrivals += 1;
+        let queued = self.arrivals - self.departures - dropped;
+        self.longest = self.longest.max(queued as u32);
     }
 
     /// A packet of traffic `group` left the discipline.
     #[inline]
     pub fn taken(&mut self, packet: &Packet, group: u32, now: Time) {
         self.packets += 1;
+        self.departures += 1;
         self.bytes += u64::from(packet.len);
         if let Some(sojourn) = self.sojourn.get_mut(group as usize) {
             sojourn.record(now.since(packet.enqueued));

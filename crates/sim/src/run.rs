@@ -94,6 +94,14 @@ impl Run {
         self.now >= Time::ZERO + self.setup.duration
     }
 
+    /// True if every transfer of limited size is complete.
+    pub fn all_finished(&self) -> bool {
+        self.network.flows.iter().all(|flow| {
+            let kind = &self.setup.traffic[flow.group as usize].kind;
+            flow.finished.is_some() || !matches!(kind, Kind::Bulk { size: Some(_) })
+        })
+    }
+
     /// Goes on until `until`, or the end of the duration if that comes first.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(Time::ZERO + self.setup.duration);
@@ -231,5 +239,5 @@ fn line(
         Shaper::Trace(trace) => Medium::Trace(trace.clone()),
     };
     let record = LineRecord::new(groups, intervals);
-    Ok(Line::new(qdisc, medium, *rate, *framing, steps.clone(), record))
+    Ok(Line::new(direction as usize, qdisc, medium, *rate, *framing, steps.clone(), record))
 }

@@ -1,6 +1,6 @@
 //! Cost of TCP per data segment, both ends and acknowledgements included, with the least possible
 //! path between them: two rings. Prints a hash of what was computed, so that nobody optimises it
-//! into doing nothing. `cargo bench -p simnel-tcp [-- SECONDS]`.
+//! into doing nothing. `cargo bench -p simnel-tcp [-- SECONDS] [NAME]`.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -87,7 +87,11 @@ fn run(congestion: CongestionControl, seconds: u64) -> (u64, u64, u64) {
 
 fn main() {
     let seconds = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(60);
+    let named = std::env::args().find_map(|word| CongestionControl::from_name(&word));
     for congestion in CongestionControl::ALL {
+        if named.is_some_and(|named| named != congestion) {
+            continue;
+        }
         let start = Instant::now();
         let (segments, resent, hash) = run(congestion, seconds);
         let ns = start.elapsed().as_nanos() as u64 / segments.max(1);

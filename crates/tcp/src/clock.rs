@@ -17,13 +17,16 @@ pub(crate) struct Now {
     pub us: u32,
     /// Milliseconds, wrapping.
     pub ms: u32,
+    /// Milliseconds.
+    pub whole_ms: u64,
 }
 
 impl Now {
     #[inline]
     pub(crate) fn new(time: Time) -> Now {
         let us = time.0 / 1_000;
-        Now { time, us: us as u32, ms: (us / 1_000) as u32 }
+        let whole_ms = us / 1_000;
+        Now { time, us: us as u32, ms: whole_ms as u32, whole_ms }
     }
 
     /// Microseconds since `earlier` (a wrapping stamp); zero if that is in the future.
@@ -61,7 +64,7 @@ pub(crate) struct Ticks {
 /// Each level of the wheel is this many bits coarser than the one below it.
 const LEVEL_BITS: u32 = 3;
 /// Timers shorter than this many ticks sit in the finest level.
-const FINEST: u64 = 63;
+const FINEST: u32 = 63;
 
 impl Ticks {
     pub(crate) fn new(tick: Span) -> Ticks {
@@ -88,26 +91,25 @@ impl Ticks {
 
     /// Number of the tick in which `now` lies.
     #[inline]
-    pub(crate) fn number(&self, now: Time) -> u64 {
+    pub(crate) fn number(&self, now: &Now) -> u64 {
         match self.us {
-            1_000 => now.0 / 1_000_000,
-            tick => now.0 / (u64::from(tick) * 1_000),
+            1_000 => now.whole_ms,
+            tick => now.time.0 / (u64::from(tick) * 1_000),
         }
     }
 
     /// When a timer set at `now` for `ticks` fires.
     #[inline]
-    pub(crate) fn deadline(&self, now: Time, ticks: u32) -> Time {
+    pub(crate) fn deadline(&self, now: &Now, ticks: u32) -> Time {
         if !self.wheel {
-            return now + Span(u64::from(ticks) * 1_000);
+            return now.time + Span(u64::from(ticks) * 1_000);
         }
         let expires = self.number(now) + u64::from(ticks);
-        let mut shift = 0;
-        let mut limit = FINEST;
-        while u64::from(ticks) >= limit && shift < 8 * LEVEL_BITS {
-            shift += LEVEL_BITS;
-            limit <<= LEVEL_BITS;
-        }
+        // Level n takes timers from 63 * 8^(n-1) ticks on.
+        let shift = match ticks / FINEST {
+            0 => 0,
+            multiple => (multiple.ilog2() / LEVEL_BITS + 1) * LEVEL_BITS,
+        };
         Time((((expires >> shift) + 1) << shift) * u64::from(self.us) * 1_000)
     }
 }
@@ -119,13 +121,13 @@ mod tests {
     #[test]
     fn timers_fire_on_ticks_late_and_never_early() {
         let ticks = Ticks::new(Span::from_millis(1));
-        let now = Time(10_300_000);
-        assert_eq!(ticks.deadline(now, 40), Time(51_000_000));
+        let now = Now::new(Time(10_300_000));
+        assert_eq!(ticks.deadline(&now, 40), Time(51_000_000));
         for n in [1u32, 62, 63, 251, 503, 504, 4_000, 120_000] {
-            let due = now.0 + u64::from(n) * 1_000_000;
-            let fires = ticks.deadline(now, n).0;
+            let due = now.time.0 + u64::from(n) * 1_000_000;
+            let fires = ticks.deadline(&now, n).0;
             assert!(fires > due - 1_000_000 && fires <= due + 1_000_000 + due / 8, "{n}");
         }
-        assert_eq!(Ticks::new(Span::ZERO).deadline(now, 40_000), Time(50_300_000));
+        assert_eq!(Ticks::new(Span::ZERO).deadline(&now, 40_000), Time(50_300_000));
     }
 }

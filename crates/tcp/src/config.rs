@@ -113,8 +113,11 @@ pub struct Config {
     pub rcvbuf: u32,
     /// Cap of the receive buffer's autotuning (`tcp_rmem[2]`); equal to `rcvbuf` switches it off.
     pub rcvbuf_max: u32,
-    /// Payload bytes that may be in flight at most, as a send buffer limits them (0: no limit).
+    /// Payload bytes that may be in flight at most, as an application may ask for (0: no limit).
     pub in_flight_max: u32,
+    /// Cap of the send buffer in bytes of memory (`tcp_wmem[2]`), which an unlimited source fills
+    /// and refills as a blocking writer does (0: no limit).
+    pub sndbuf_max: u32,
     /// Delayed acknowledgements; without them every segment is acknowledged at once.
     pub delayed_ack: bool,
     /// Initial (and least) delayed-ACK time.
@@ -171,6 +174,7 @@ impl Default for Config {
             rcvbuf: 128 << 10,
             rcvbuf_max: 6 << 20,
             in_flight_max: 0,
+            sndbuf_max: 4 << 20,
             delayed_ack: true,
             delayed_ack_time: Span::from_millis(40),
             quick_acks: 16,

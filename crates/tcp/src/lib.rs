@@ -27,8 +27,10 @@ mod ranges;
 mod receiver;
 pub mod segment;
 mod sender;
+pub mod state;
 mod windowed;
 
 pub use config::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
-pub use endpoint::{Endpoint, Events, State, Stats};
+pub use endpoint::Endpoint;
 pub use segment::{Segment, TcpFlags};
+pub use state::{Events, State, Stats};

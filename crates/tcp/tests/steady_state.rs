@@ -9,7 +9,7 @@ use simnel_tcp::{Config, CongestionControl};
 
 /// Mean window in segments over `duration` seconds, after `warm_up` seconds.
 fn mean_window(congestion: CongestionControl, period: u64, rtt_ms: u64, run: (u64, u64)) -> f64 {
-    let config = Config { congestion, rcvbuf_max: 256 << 20, ..Config::default() };
+    let config = Config { congestion, rcvbuf_max: 256 << 20, sndbuf_max: 0, ..Config::default() };
     let mut path = Path::new(&config, millis(rtt_ms));
     path.fate = Box::new(move |n, _| if n % period == 0 { Fate::Drop } else { Fate::Pass });
     path.connect();

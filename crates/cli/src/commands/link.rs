@@ -94,6 +94,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
 fn on_one(args: &Args, request: Request) -> miette::Result<()> {
     let mut settings = Settings::new(args.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
+    settings.tuning.batch = BATCH;
     // What the line holds waits in the kernel; more than its queue takes would pass by.
     for config in [&request.forward, &request.backward] {
         if let Config::Line(line) = config {

@@ -39,8 +39,8 @@ pub fn next(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     }
 }
 
-/// As [`next`] for CoDel proper, of whose root Linux keeps the upper 16 bits, without a table: 1.5 %
-/// off at 2 (the first step from 1), less than 0.2 % from 5 on.
+/// As [`next`] for CoDel proper, of whose root Linux keeps the upper 16 bits, without a table: 1.5
+/// % off at 2 (the first step from 1), less than 0.2 % from 5 on.
 #[inline]
 pub fn next_short(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     match arithmetic {

@@ -1,8 +1,11 @@
 //! Active queue management: what to drop or mark, decided packet by packet as a queue is served.
 
+pub mod age_limit;
+pub mod blue;
 pub mod cobalt;
 pub mod codel;
 pub mod inverse_sqrt;
+pub mod pi2;
 pub mod pie;
 pub mod red;
 

@@ -236,10 +236,7 @@ impl Red {
         if law.adaptive && self.timer.is_due(now) {
             self.adapt(law, now);
         }
-        self.average = match self.idle_since.take() {
-            None => self.average + backlog - (self.average >> law.wlog),
-            Some(since) => self.after_idling(law, now.since(since)),
-        };
+        self.observe(law, backlog, now);
         if self.average < law.min {
             self.count = -1;
             return Verdict::Pass;
@@ -259,6 +256,15 @@ impl Red {
             return Verdict::Spared;
         }
         Verdict::Early { marked }
+    }
+
+    /// Moves the average for an arrival at a queue of `backlog` bytes about which nothing is decided.
+    #[inline]
+    pub fn observe(&mut self, law: &Law, backlog: u64, now: Time) {
+        self.average = match self.idle_since.take() {
+            None => self.average + backlog - (self.average >> law.wlog),
+            Some(since) => self.after_idling(law, now.since(since)),
+        };
     }
 
     /// The next packet was to be taken at `now`, and there was none.

@@ -27,6 +27,10 @@ impl PacketOwner for Tally<'_> {
         self.owner.dropped(packet, reason);
     }
 
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        self.owner.keyed_hash(packet, key)
+    }
+
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
         self.owner.ack_view(packet)
     }

@@ -455,11 +455,7 @@ impl Qdisc for Htb {
         for child in self.leaves.iter_mut().flatten() {
             child.reset(&mut tally);
         }
-        // These settings have made a tree before.
-        if let Ok(mut tree) = self.params.tree(self.device.arithmetic, self.now) {
-            tree.overlimits = self.tree.overlimits;
-            self.tree = tree;
-        }
+        self.tree.forget(self.now);
         self.stalled = false;
     }
 }

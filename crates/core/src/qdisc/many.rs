@@ -1,15 +1,16 @@
 //! Many queues, each under an AQM of its own: what `fq_codel` and `fq_pie` have in common.
 //!
 //! A packet's queue is found by its keyed hash; queues are served by DRR++ (RFC 8290, section 4.2)
-//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a queue
-//! that runs empty now and then gets its full share; since a flow that was idle is served in the
-//! next turn there, too, and turns are single packets, sparse flows lose nothing by it. All queues
-//! share one limit of packets and one of memory. The scheduler, the queues and the books are here,
-//! once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
+//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a
+//! queue that runs empty now and then gets its full share; since a flow that was idle is served in
+//! the next turn there, too, and turns are single packets, sparse flows lose nothing by it. All
+//! queues share one limit of packets and one of memory. The scheduler, the queues and the books are
+//! here, once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
 //!
-//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued = sent + dropped +
-//! queued`; a queue and all that decides about it are one cache line or two. Memory may stay above
-//! its limit after an arrival, as in Linux, but then no packet is added without another dropped.
+//! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
+//! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
+//! Memory may stay above its limit after an arrival, as in Linux, but then no packet is added
+//! without another dropped.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -18,17 +18,24 @@ use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
+pub mod blue;
 pub mod cake;
 pub(crate) mod child;
+pub mod cobalt;
 pub mod codel;
 pub mod delay;
+pub mod drr;
+pub mod dualpi2;
 pub mod fifo;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod htb;
 pub mod line;
 pub mod many;
 pub mod pie;
 pub mod red;
+pub mod sfb;
+pub mod sfq;
 pub mod single;
 pub(crate) mod store;
 pub mod tbf;
@@ -47,11 +54,13 @@ pub enum DropReason {
     AckFilter,
     /// The discipline was emptied by `reset`.
     Reset,
+    /// It belongs to no class.
+    Unclassified,
 }
 
 impl DropReason {
     /// Number of reasons.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All reasons, in the order of their discriminants.
     pub const ALL: [DropReason; DropReason::COUNT] = [
         DropReason::Overlimit,
@@ -59,6 +68,7 @@ impl DropReason {
         DropReason::Flood,
         DropReason::AckFilter,
         DropReason::Reset,
+        DropReason::Unclassified,
     ];
 
     /// A word for tables and JSON.
@@ -69,6 +79,7 @@ impl DropReason {
             DropReason::Flood => "flood",
             DropReason::AckFilter => "ack_filter",
             DropReason::Reset => "reset",
+            DropReason::Unclassified => "unclassified",
         }
     }
 }
@@ -77,6 +88,13 @@ impl DropReason {
 pub trait PacketOwner {
     /// `packet` left the discipline by another way than `dequeue`.
     fn dropped(&mut self, packet: Packet, reason: DropReason);
+
+    /// A hash of `packet`'s flow under `key`, where the owner computes it as the original of a
+    /// discipline does (recordings). None, as in all other cases: the discipline has its own.
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        let _ = (packet, key);
+        None
+    }
 
     /// The TCP header of `packet`, for ACK filtering: None if it is not TCP, or not worth a look.
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
@@ -193,10 +211,17 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, 
         Config::Delay(params) => Box::new(delay::Delay::new(params, device)),
         Config::Line(params) => Box::new(line::Line::new(params, device)),
         Config::Codel(params) => Box::new(codel::Codel::new(params, device)?),
+        Config::Drr(params) => Box::new(drr::Drr::new(params, device)?),
         Config::FqCodel(params) => Box::new(fq_codel::FqCodel::new(params, device)?),
+        Config::FqPie(params) => Box::new(fq_pie::FqPie::new(params, device)?),
         Config::Pie(params) => Box::new(pie::Pie::new(params, device)?),
         Config::Red(params) => Box::new(red::Red::new(params, device)?),
+        Config::Sfb(params) => Box::new(sfb::Sfb::new(params, device)?),
+        Config::Blue(params) => Box::new(blue::Blue::new(params, device)?),
+        Config::Cobalt(params) => Box::new(cobalt::Cobalt::new(params, device)?),
+        Config::Dualpi2(params) => Box::new(dualpi2::Dualpi2::new(params, device)),
         Config::Htb(params) => Box::new(htb::Htb::new(params, device)?),
+        Config::Sfq(params) => Box::new(sfq::Sfq::new(params, device)?),
         Config::Tbf(params) => Box::new(tbf::Tbf::new(params, device)?),
     })
 }

@@ -75,6 +75,12 @@ impl Store {
         queue.packets.head().map(|slot| self.arena.get(slot))
     }
 
+    /// The first packet of `queue`, to be changed in place.
+    #[inline]
+    pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
+        queue.packets.head().map(|slot| self.arena.get_mut(slot))
+    }
+
     /// Puts `packet` at the end of `queue`. Gives it back if the store is full, which a caller that
     /// makes room after each arrival never sees.
     #[inline]
@@ -101,8 +107,8 @@ impl Store {
         true
     }
 
-    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and changed
-    /// there. [`Store::send`] or [`Store::discard`] must follow.
+    /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
+    /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
     pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
         let slot = self.arena.detach(&mut queue.packets)?;
@@ -139,6 +145,20 @@ impl Store {
     #[inline]
     pub fn take(&mut self, queue: &mut Queue) -> Option<Packet> {
         let packet = self.arena.pop(&mut queue.packets)?;
+        self.account_removal(queue, &packet);
+        Some(packet)
+    }
+
+    /// Takes the last packet of `queue`: as many steps as the queue has packets.
+    #[cold]
+    pub fn take_last(&mut self, queue: &mut Queue) -> Option<Packet> {
+        let last = queue.packets.tail()?;
+        let (mut before, mut slot) = (None, queue.packets.head()?);
+        while slot != last {
+            before = Some(slot);
+            slot = self.arena.next(slot)?;
+        }
+        let packet = self.arena.remove_after(&mut queue.packets, before)?;
         self.account_removal(queue, &packet);
         Some(packet)
     }

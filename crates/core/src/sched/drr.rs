@@ -49,7 +49,7 @@ impl Drr {
     pub fn next_covered<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        head: impl Fn(&F) -> u32,
+        mut head: impl FnMut(&mut F) -> u32,
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
         loop {
@@ -84,6 +84,11 @@ impl Drr {
             account.credit(quantum);
             self.active.rotate(flows);
         }
+    }
+
+    /// The flow whose turn it is goes to the end, as rich as it was.
+    pub fn pass<F: Scheduled>(&mut self, flows: &mut [F]) {
+        self.active.rotate(flows);
     }
 
     /// The flow whose turn it is, whatever its deficit.
@@ -127,7 +132,12 @@ mod tests {
                 let flow = if solvent {
                     drr.next_solvent(&mut flows, 1500).unwrap()
                 } else {
-                    drr.next_covered(&mut flows, |f| *f.packets.last().unwrap(), |_| 1500).unwrap()
+                    drr.next_covered(
+                        &mut flows,
+                        |f: &mut Flow| *f.packets.last().unwrap(),
+                        |_| 1500,
+                    )
+                    .unwrap()
                 };
                 let len = *flows[flow as usize].packets.last().unwrap();
                 flows[flow as usize].account.charge(len);

@@ -8,7 +8,7 @@
 //! * [`sparse`]: DRR++, where flows without a standing queue go first;
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
 //!
-//! [`sharing`] is any of them, behind one interface.
+//! [`sharing`] is any of them, behind one interface. [`ways`] finds the queue of a user.
 
 use rotation::{Linked, Links};
 
@@ -17,6 +17,7 @@ pub mod rotation;
 pub mod savings;
 pub mod sharing;
 pub mod sparse;
+pub mod ways;
 
 /// Longest packet that is paid for in full: the 512 KiB of Linux's largest super-packets. A length
 /// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.

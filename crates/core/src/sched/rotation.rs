@@ -48,6 +48,15 @@ impl Rotation {
         }
     }
 
+    /// The flow at the end.
+    #[inline]
+    pub fn last(&self) -> Option<u32> {
+        match self.last {
+            NIL => None,
+            last => Some(last),
+        }
+    }
+
     /// True if no flow is waiting.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {

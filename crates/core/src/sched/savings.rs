@@ -21,8 +21,8 @@
 //! collect get a quantum each, in turn, until one becomes eligible or none collects.
 //!
 //! Where the paper is silent: a packet larger than the limit comes to a fresh flow: the flow
-//! collects, and while it is occupied it may collect beyond the limit. An AQM drops the first packet and a
-//! larger one is sent in its place: the deficit falls below zero.
+//! collects, and while it is occupied it may collect beyond the limit. An AQM drops the first
+//! packet and a larger one is sent in its place: the deficit falls below zero.
 //!
 //! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. Work is bounded:
 //! each quantum that a flow gets was, or will be, spent on bytes.
@@ -73,7 +73,7 @@ impl Savings {
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        head: impl Fn(&F) -> Option<u32>,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
         loop {

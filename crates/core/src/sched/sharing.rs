@@ -48,14 +48,14 @@ impl Sharing {
         flows: &mut [F],
         flow: u32,
         quantum: u32,
-        head: impl Fn(&F) -> Option<u32>,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
     ) -> bool {
         match self {
             Sharing::Sparse(sparse) => sparse.activate(flows, flow, quantum),
             Sharing::Covered(drr) => drr.activate(flows, flow, quantum),
             Sharing::Savings(savings) => {
                 let was_fresh = flows[flow as usize].account().standing == Standing::Fresh;
-                let head = head(&flows[flow as usize]);
+                let head = head(&mut flows[flow as usize]);
                 savings.settle(flows, flow, head);
                 was_fresh
             }
@@ -68,7 +68,7 @@ impl Sharing {
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        head: impl Fn(&F) -> Option<u32>,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
         match self {
@@ -87,18 +87,18 @@ impl Sharing {
         flows: &mut [F],
         flow: u32,
         len: u32,
-        head: impl Fn(&F) -> Option<u32>,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
     ) {
         match self {
             Sharing::Sparse(_) => flows[flow as usize].account().charge(len),
             Sharing::Covered(drr) => {
                 flows[flow as usize].account().charge(len);
-                if head(&flows[flow as usize]).is_none() {
+                if head(&mut flows[flow as usize]).is_none() {
                     drr.retire(flows, flow);
                 }
             }
             Sharing::Savings(savings) => {
-                let head = head(&flows[flow as usize]);
+                let head = head(&mut flows[flow as usize]);
                 savings.charge(flows, flow, len, head);
             }
         }
@@ -111,6 +111,16 @@ impl Sharing {
             Sharing::Sparse(sparse) => sparse.found_empty(flows, flow),
             Sharing::Covered(drr) => drr.retire(flows, flow),
             Sharing::Savings(savings) => savings.settle(flows, flow, None),
+        }
+    }
+
+    /// `flow`, which was chosen, cannot send now: its turn passes.
+    pub fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        match self {
+            // Comes round again with more, as if it had paid.
+            Sharing::Sparse(_) => flows[flow as usize].account().deficit = 0,
+            Sharing::Covered(drr) => drr.pass(flows),
+            Sharing::Savings(savings) => savings.charge(flows, flow, 0, head),
         }
     }
 
@@ -142,7 +152,7 @@ mod tests {
         }
     }
 
-    fn head(flow: &Flow) -> Option<u32> {
+    fn head(flow: &mut Flow) -> Option<u32> {
         flow.packets.front().copied()
     }
 

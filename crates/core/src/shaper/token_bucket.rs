@@ -66,6 +66,11 @@ impl TokenBucket {
         self.tokens = self.level(elapsed);
     }
 
+    /// Fills it up.
+    pub fn make_full(&mut self) {
+        self.tokens = self.depth;
+    }
+
     /// As much as was in `old`, as far as it fits.
     pub fn inherit(&mut self, old: &TokenBucket) {
         self.tokens = old.tokens.min(self.depth);

@@ -9,7 +9,10 @@ use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
+};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +95,22 @@ static DISCIPLINES: &[Discipline] = &[
         parse: codel::parse,
     },
     Discipline {
+        name: "drr",
+        about: "deficit round robin between flows, users or classes",
+        keywords: drr::KEYWORDS,
+        parse: drr::parse,
+    },
+    Discipline {
         name: "fq_codel",
         about: "fair queues whose standing delay CoDel keeps short",
         keywords: fq_codel::KEYWORDS,
         parse: fq_codel::parse,
+    },
+    Discipline {
+        name: "fq_pie",
+        about: "fair queues whose delay PIE steers",
+        keywords: fq_pie::KEYWORDS,
+        parse: fq_pie::parse,
     },
     Discipline {
         name: "pie",
@@ -108,6 +123,36 @@ static DISCIPLINES: &[Discipline] = &[
         about: "one queue under RED, Linux's or the simulators'",
         keywords: red::KEYWORDS,
         parse: red::parse,
+    },
+    Discipline {
+        name: "sfq",
+        about: "stochastic fair queues",
+        keywords: sfq::KEYWORDS,
+        parse: sfq::parse,
+    },
+    Discipline {
+        name: "sfb",
+        about: "one queue; flows that do not respond go to a penalty box",
+        keywords: sfb::KEYWORDS,
+        parse: sfb::parse,
+    },
+    Discipline {
+        name: "blue",
+        about: "one queue under BLUE, which learns from overflow and idleness",
+        keywords: blue::KEYWORDS,
+        parse: blue::parse,
+    },
+    Discipline {
+        name: "cobalt",
+        about: "one queue under cake's AQM",
+        keywords: cobalt::KEYWORDS,
+        parse: cobalt::parse,
+    },
+    Discipline {
+        name: "dualpi2",
+        about: "two coupled queues: low latency, and the rest",
+        keywords: dualpi2::KEYWORDS,
+        parse: dualpi2::parse,
     },
     Discipline {
         name: "tbf",

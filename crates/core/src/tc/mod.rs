@@ -6,13 +6,18 @@
 //! [`Config`], its entry in `grammar.rs`, its arms in `show.rs`.
 
 mod binary64;
+mod blue;
 mod bucket;
 mod cake;
+mod cobalt;
 mod codel;
 mod delay;
+mod drr;
+mod dualpi2;
 mod error;
 mod fifo;
 mod fq_codel;
+mod fq_pie;
 mod grammar;
 mod htb;
 mod json;
@@ -20,6 +25,8 @@ mod line;
 mod link;
 mod pie;
 mod red;
+mod sfb;
+mod sfq;
 mod show;
 pub mod stats;
 mod tbf;
@@ -50,12 +57,26 @@ pub enum Config {
     Line(qdisc::line::Params),
     /// `codel`: one queue under CoDel.
     Codel(qdisc::codel::Params),
+    /// `drr`: deficit round robin between flows, users or classes.
+    Drr(qdisc::drr::Params),
     /// `fq_codel`: many queues, each under CoDel.
     FqCodel(qdisc::fq_codel::Params),
+    /// `fq_pie`: many queues, each under PIE.
+    FqPie(qdisc::fq_pie::Params),
     /// `pie`: one queue under PIE.
     Pie(qdisc::pie::Params),
     /// `red`: one queue under RED.
     Red(qdisc::red::Params),
+    /// `sfq`: stochastic fair queues.
+    Sfq(qdisc::sfq::Params),
+    /// `sfb`: one queue under stochastic fair BLUE.
+    Sfb(qdisc::sfb::Params),
+    /// `blue`: one queue under BLUE.
+    Blue(qdisc::blue::Params),
+    /// `cobalt`: one queue under cake's AQM.
+    Cobalt(qdisc::cobalt::Params),
+    /// `dualpi2`: two coupled queues, for low latency and the rest.
+    Dualpi2(qdisc::dualpi2::Params),
     /// `tbf`: a token bucket before any discipline.
     Tbf(qdisc::tbf::Params),
     /// `htb`: a hierarchy of token buckets with disciplines below.
@@ -67,8 +88,18 @@ impl Config {
     pub fn resolved(mut self, device: &Device) -> Config {
         match &mut self {
             Config::Fifo(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Sfb(params) => params.limit = Some(params.effective_limit(device)),
+            Config::Htb(params) => {
+                params.direct_qlen.get_or_insert(device.tx_queue_len);
+            }
             Config::FqCodel(params) => {
                 params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::FqPie(params) => {
+                params.queues.quantum.get_or_insert(device.mtu);
+            }
+            Config::Sfq(params) => {
+                params.quantum.get_or_insert(device.mtu);
             }
             _ => {}
         }

@@ -23,29 +23,32 @@ const WEIGHT: (i64, i64) = (0, 32);
 const WEIGHT_RANGE: &str = "a whole number of sixteenths, 1 to 32";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
-    &[
-        Keyword::new("limit", "N", "packets that may be queued, default 1000"),
-        Keyword::new("target", "TIME", "delay to steer for, default 15ms"),
-        Keyword::new("tupdate", "TIME", "time between computations, default 15ms"),
-        Keyword::new("alpha", "N", "weight of the distance from target, default 2 (sixteenths)"),
-        Keyword::new("beta", "N", "weight of the delay's change, default 20 (sixteenths)"),
-        Keyword::new("ecn", "", "mark ECN-capable packets up to a probability of 10 %"),
-        Keyword::new("noecn", "", "drop all (default)"),
-        Keyword::new("bytemode", "", "drop small packets less often"),
-        Keyword::new("nobytemode", "", "drop all alike (default)"),
-        Keyword::new("dq_rate_estimator", "", "delay from an estimated departure rate"),
-        Keyword::new("no_dq_rate_estimator", "", "delay as packets have it (default)"),
-    ],
-    &[
-        Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
-        Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
-        Keyword::new("noonoff", "", "never sleep (default) (ours)"),
-        Keyword::new("drand", "", "keep drops from clustering (default) (ours)"),
-        Keyword::new("nodrand", "", "plain dice (ours)"),
-        Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default) (ours)"),
-        Keyword::new("nocapdrop", "", "any step (ours)"),
-    ],
+pub(super) const KEYWORDS: &[&[Keyword]] =
+    &[&[Keyword::new("limit", "N", "packets that may be queued, default 1000")], LINUX, OURS];
+
+/// Keywords of PIE itself, in Linux.
+pub(super) const LINUX: &[Keyword] = &[
+    Keyword::new("target", "TIME", "delay to steer for, default 15ms"),
+    Keyword::new("tupdate", "TIME", "time between computations, default 15ms"),
+    Keyword::new("alpha", "N", "weight of the distance from target, default 2 (sixteenths)"),
+    Keyword::new("beta", "N", "weight of the delay's change, default 20 (sixteenths)"),
+    Keyword::new("ecn", "", "mark ECN-capable packets up to a probability of 10 %"),
+    Keyword::new("noecn", "", "drop all (default)"),
+    Keyword::new("bytemode", "", "drop small packets less often"),
+    Keyword::new("nobytemode", "", "drop all alike (default)"),
+    Keyword::new("dq_rate_estimator", "", "delay from an estimated departure rate"),
+    Keyword::new("no_dq_rate_estimator", "", "delay as packets have it (default)"),
+];
+
+/// Keywords of PIE itself that FreeBSD needs.
+pub(super) const OURS: &[Keyword] = &[
+    Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
+    Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
+    Keyword::new("noonoff", "", "never sleep (default) (ours)"),
+    Keyword::new("drand", "", "keep drops from clustering (default) (ours)"),
+    Keyword::new("nodrand", "", "plain dice (ours)"),
+    Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default) (ours)"),
+    Keyword::new("nocapdrop", "", "any step (ours)"),
 ];
 
 /// Reads a number of packets; `tc` prints it with a p, and takes it without.
@@ -153,8 +156,8 @@ fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
     ]
 }
 
-/// Writes PIE's settings as words, each with a space after it.
-pub(super) fn write_aqm_words(
+/// Writes what PIE steers by as words, each with a space after it.
+pub(super) fn write_steering(
     params: &AqmParams,
     digits: Digits,
     out: &mut dyn Write,
@@ -163,35 +166,43 @@ pub(super) fn write_aqm_words(
     write_time(shown(params.target, digits), digits, out)?;
     out.write_str(" tupdate ")?;
     write_time(params.tupdate, digits, out)?;
-    write!(out, " alpha {} beta {} ", params.alpha, params.beta)?;
-    for (on, word) in switches(params) {
-        if on {
-            write!(out, "{word} ")?;
-        }
-    }
-    Ok(())
+    write!(out, " alpha {} beta {} ", params.alpha, params.beta)
+}
+
+/// Writes PIE's switches as words, each with a space after it.
+pub(super) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
+    let on = switches(params).into_iter().filter(|(on, _)| *on);
+    on.into_iter().try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
 /// Writes the settings as words, each with a space after it.
 pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     write!(out, "limit {}p ", params.limit)?;
-    write_aqm_words(&params.aqm, digits, out)
+    write_steering(&params.aqm, digits, out)?;
+    write_switches(&params.aqm, out)
+}
+
+/// Writes what PIE steers by as members of a JSON object.
+pub(super) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+    json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
+    json.key("tupdate")?.number(params.tupdate.as_micros())?;
+    json.key("alpha")?.number(params.alpha.into())?;
+    json.key("beta")?.number(params.beta.into())
+}
+
+/// Writes PIE's switches as members of a JSON object.
+pub(super) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+    for (_, word) in switches(params).into_iter().filter(|(on, _)| *on) {
+        json.key(word)?.boolean(true)?;
+    }
+    Ok(())
 }
 
 /// Writes the settings as members of a JSON object.
 pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
     json.key("limit")?.number(params.limit.into())?;
-    let aqm = &params.aqm;
-    json.key("target")?.number(shown(aqm.target, Digits::AsTc).as_micros())?;
-    json.key("tupdate")?.number(aqm.tupdate.as_micros())?;
-    json.key("alpha")?.number(aqm.alpha.into())?;
-    json.key("beta")?.number(aqm.beta.into())?;
-    for (on, word) in switches(aqm) {
-        if on {
-            json.key(word)?.boolean(true)?;
-        }
-    }
-    Ok(())
+    write_steering_json(&params.aqm, json)?;
+    write_switches_json(&params.aqm, json)
 }
 
 /// Writes the statistics below the lines that all disciplines have.

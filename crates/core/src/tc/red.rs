@@ -59,14 +59,14 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
 ];
 
 /// What was said.
-#[derive(Default)]
-struct Said {
+#[derive(Clone, Default)]
+pub(super) struct Said {
     ns: bool,
-    limit: u32,
-    min: u32,
-    max: u32,
-    avpkt: u32,
-    burst: u32,
+    pub limit: u32,
+    pub min: u32,
+    pub max: u32,
+    pub avpkt: u32,
+    pub burst: u32,
     weight: u32,
     bandwidth: Option<Rate>,
     probability: Option<u32>,
@@ -89,7 +89,7 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
 }
 
 impl Said {
-    fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
+    pub fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
         match word {
             "limit" => self.limit = self.amount("limit", words)?,
             "min" => self.min = self.amount("min", words)?,
@@ -152,7 +152,7 @@ impl Said {
         }
     }
 
-    fn linux_params(&self, words: &Words<'_>) -> Result<Params, ParseError> {
+    pub fn linux_params(&self, words: &Words<'_>) -> Result<Params, ParseError> {
         if self.limit == 0 {
             return Err(words.lacks("red", "limit SIZE"));
         }
@@ -191,7 +191,7 @@ impl Said {
 }
 
 /// Flags in the order in which `tc` prints them.
-fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
+pub(super) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
     [
         (signals.ecn, "ecn"),
         (signals.harddrop, "harddrop"),
@@ -208,7 +208,7 @@ pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) 
     }
 }
 
-fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
+pub(super) fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
     flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
 }
 

@@ -9,7 +9,10 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, HtbStats, Snapshot};
 use super::units::{write_size, Digits};
-use super::{cake, codel, delay, fifo, fq_codel, htb, line, pie, red, tbf, Config};
+use super::{
+    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
+    sfb, sfq, tbf, Config,
+};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -59,9 +62,16 @@ pub fn name(config: &Config) -> &'static str {
         Config::Delay(_) => "delay",
         Config::Line(_) => "line",
         Config::Codel(_) => "codel",
+        Config::Drr(_) => "drr",
         Config::FqCodel(_) => "fq_codel",
+        Config::FqPie(_) => "fq_pie",
         Config::Pie(_) => "pie",
         Config::Red(_) => "red",
+        Config::Sfq(_) => "sfq",
+        Config::Sfb(_) => "sfb",
+        Config::Blue(_) => "blue",
+        Config::Cobalt(_) => "cobalt",
+        Config::Dualpi2(_) => "dualpi2",
         Config::Tbf(_) => "tbf",
         Config::Htb(_) => "htb",
     }
@@ -79,9 +89,16 @@ pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fm
         Config::Delay(params) => delay::write_words(params, digits, out),
         Config::Line(params) => line::write_words(params, digits, out),
         Config::Codel(params) => codel::write_words(params, digits, out),
+        Config::Drr(params) => drr::write_words(params, digits, out),
         Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
+        Config::FqPie(params) => fq_pie::write_words(params, digits, out),
         Config::Pie(params) => pie::write_words(params, digits, out),
         Config::Red(params) => red::write_words(params, digits, out),
+        Config::Sfq(params) => sfq::write_words(params, digits, out),
+        Config::Sfb(params) => sfb::write_words(params, digits, out),
+        Config::Blue(params) => blue::write_words(params, digits, out),
+        Config::Cobalt(params) => cobalt::write_words(params, digits, out),
+        Config::Dualpi2(params) => dualpi2::write_words(params, digits, out),
         Config::Tbf(params) => tbf::write_words(params, digits, out),
         Config::Htb(params) => htb::write_words(params, digits, out),
     }
@@ -141,6 +158,9 @@ fn write_statistics(
     all: bool,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    if let Detail::Sfq(stats) = &snapshot.detail {
+        sfq::write_statistics(stats, out)?;
+    }
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
     let (drops, overlimits) = (totals.drops(), totals.overlimits);
@@ -156,8 +176,13 @@ fn write_statistics(
         }
         (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
+        (Detail::FqPie(stats), _) => fq_pie::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
+        (Detail::Blue(stats), _) => blue::write_statistics(stats, out)?,
+        (Detail::Cobalt(stats), _) => cobalt::write_statistics(stats, out)?,
+        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics(stats, out)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
         _ => {}
     }
     if all {
@@ -196,6 +221,11 @@ pub fn show_json(
         if view.refcnt != 1 {
             json.key("refcnt")?.number(view.refcnt.into())?;
         }
+        // SFQ's counters stand among its settings.
+        let early = match view.snapshot.map(|snapshot| &snapshot.detail) {
+            Some(Detail::Sfq(stats)) if statistics != Statistics::Off => Some(stats),
+            _ => None,
+        };
         json.key("options")?.begin_object()?;
         match view.config {
             Config::Cake(params) => cake::write_json(params, &mut json)?,
@@ -203,9 +233,16 @@ pub fn show_json(
             Config::Delay(params) => delay::write_json(params, &mut json)?,
             Config::Line(params) => line::write_json(params, &mut json)?,
             Config::Codel(params) => codel::write_json(params, &mut json)?,
+            Config::Drr(params) => drr::write_json(params, &mut json)?,
             Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
+            Config::FqPie(params) => fq_pie::write_json(params, &mut json)?,
             Config::Pie(params) => pie::write_json(params, &mut json)?,
             Config::Red(params) => red::write_json(params, &mut json)?,
+            Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
+            Config::Sfb(params) => sfb::write_json(params, &mut json)?,
+            Config::Blue(params) => blue::write_json(params, &mut json)?,
+            Config::Cobalt(params) => cobalt::write_json(params, &mut json)?,
+            Config::Dualpi2(params) => dualpi2::write_json(params, &mut json)?,
             Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
         }
@@ -238,10 +275,15 @@ fn write_statistics_json(
         (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
         (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
         (Detail::FqCodel(stats), _) => fq_codel::write_statistics_json(stats, json)?,
+        (Detail::FqPie(stats), _) => fq_pie::write_statistics_json(stats, json)?,
         (Detail::Pie(stats), Config::Pie(params)) => {
             pie::write_statistics_json(params, stats, json)?;
         }
         (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
+        (Detail::Blue(stats), _) => blue::write_statistics_json(stats, json)?,
+        (Detail::Cobalt(stats), _) => cobalt::write_statistics_json(stats, json)?,
+        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics_json(stats, json)?,
+        (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
         _ => {}
     }
     if all {

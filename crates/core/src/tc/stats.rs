@@ -52,6 +52,10 @@ pub enum Detail {
     Cake(CakeStats),
     /// CoDel's.
     Codel(CodelStats),
+    /// SFQ's, with RED.
+    Sfq(SfqStats),
+    /// FQ-PIE's.
+    FqPie(FqPieStats),
     /// FQ-CoDel's.
     FqCodel(FqCodelStats),
     /// PIE's.
@@ -60,6 +64,92 @@ pub enum Detail {
     Red(RedStats),
     /// HTB's.
     Htb(HtbStats),
+    /// BLUE's.
+    Blue(BlueStats),
+    /// COBALT's.
+    Cobalt(CobaltStats),
+    /// SFB's.
+    Sfb(SfbStats),
+    /// Dualpi2's.
+    Dualpi2(Dualpi2Stats),
+}
+
+/// DualPI2's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dualpi2Stats {
+    /// Base probability, in units of 1/[`crate::aqm::pi2::ONE`].
+    pub probability: u64,
+    /// Packets that came into the C queue.
+    pub packets_in_c: u32,
+    /// Packets that came into the L queue.
+    pub packets_in_l: u32,
+    /// Most packets queued.
+    pub max_queue: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// Of those, packets beyond the step.
+    pub step_marks: u32,
+    /// Packets of the C queue dropped by the AQM.
+    pub drops_c: u32,
+    /// Packets of the L queue dropped in overload.
+    pub drops_l: u32,
+    /// Packets dropped because a limit was reached.
+    pub overlimit: u32,
+    /// Most memory in use, in bytes.
+    pub memory_used: u64,
+    /// Packets in the C queue.
+    pub packets_c: u32,
+    /// Packets in the L queue.
+    pub packets_l: u32,
+}
+
+/// COBALT's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CobaltStats {
+    /// Packets dropped by CoDel.
+    pub dropped: u32,
+    /// Packets dropped by BLUE.
+    pub flooded: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// BLUE is at work.
+    pub unresponsive: bool,
+}
+
+/// BLUE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlueStats {
+    /// Marking probability, Q0.32.
+    pub probability: u32,
+    /// Packets dropped by BLUE.
+    pub dropped: u32,
+    /// Packets dropped because the queue was full.
+    pub overlimit: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+}
+
+/// SFB's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfbStats {
+    /// Packets dropped as chance would have it.
+    pub earlydrop: u32,
+    /// Packets that the penalty box held back.
+    pub penaltydrop: u32,
+    /// Packets of flows all of whose bins were full.
+    pub bucketdrop: u32,
+    /// Packets dropped because the queue was full.
+    pub queuedrop: u32,
+    /// Packets marked CE.
+    pub marked: u32,
+    /// Packets in the longest bin.
+    pub maxqlen: u32,
+    /// Largest probability of a bin, of 65535.
+    pub maxprob: u16,
+    /// Mean probability, of 65535.
+    pub avgprob: u16,
 }
 
 /// HTB's own counters.
@@ -125,6 +215,46 @@ pub struct FqCodelStats {
     pub memory_used: u32,
     /// Packets dropped because memory was at its limit.
     pub drop_overmemory: u32,
+}
+
+/// Counters of SFQ's RED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SfqStats {
+    /// Arrivals marked between `min` and `max`.
+    pub prob_mark: u32,
+    /// First packets marked for an arrival between `min` and `max`.
+    pub prob_mark_head: u32,
+    /// Packets dropped for an arrival between `min` and `max`.
+    pub prob_drop: u32,
+    /// Arrivals marked above `max`.
+    pub forced_mark: u32,
+    /// First packets marked for an arrival above `max`.
+    pub forced_mark_head: u32,
+    /// Packets dropped for an arrival above `max`.
+    pub forced_drop: u32,
+}
+
+/// FQ-PIE's own counters and state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FqPieStats {
+    /// Packets that came in.
+    pub packets_in: u32,
+    /// Packets dropped because the limit was reached.
+    pub overlimit: u32,
+    /// Arrivals that found memory at its limit (and were taken all the same).
+    pub overmemory: u32,
+    /// Packets dropped, by PIE or because the limit was reached.
+    pub dropped: u32,
+    /// Packets marked CE.
+    pub ecn_mark: u32,
+    /// Times that a flow which had been idle came back.
+    pub new_flow_count: u32,
+    /// Flows without a standing queue (with savings: flows that can pay).
+    pub new_flows_len: u32,
+    /// Flows with a standing queue (with savings: flows that collect).
+    pub old_flows_len: u32,
+    /// Bytes of `truesize` queued.
+    pub memory_used: u32,
 }
 
 /// PIE's own counters and state.

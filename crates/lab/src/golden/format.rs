@@ -14,7 +14,7 @@ use serde::Deserialize;
 use simnel_core::wire::tcp::MAX_SACK_BLOCKS;
 use simnel_core::Time;
 
-use super::host_hash::host_hash;
+use super::linux_hash::host_hash;
 use super::{Counts, Place};
 
 /// `k=v` words of one line, as written.

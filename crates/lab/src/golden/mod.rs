@@ -21,8 +21,8 @@ use simnel_core::tick::Tick;
 mod compare;
 mod device;
 mod format;
-mod host_hash;
 mod ledger;
+mod linux_hash;
 mod owner;
 #[cfg(test)]
 mod tests;

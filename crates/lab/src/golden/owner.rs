@@ -11,6 +11,7 @@ use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 
 use super::format::{Arrival, Event, Fate, Recording};
+use super::linux_hash::flow_hash;
 
 /// Ethernet header.
 const LINK_HEADER: u32 = 14;
@@ -21,6 +22,11 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     let flow = &recording.flows[arrival.flow];
     let mut packet = Packet::new(id as u64, arrival.len);
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
+    // sfb's two hashes of a flow, one for each set of bins.
+    let hash = |key| u64::from_str_radix(flow.values[0].get(key)?, 16).ok();
+    if let (Some(first), Some(second)) = (hash("h0"), hash("h1")) {
+        packet.flow = second << 32 | first;
+    }
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
     // The recordings write 1:10 for a class of the discipline, whatever its handle.
@@ -85,6 +91,17 @@ impl PacketOwner for Owner<'_> {
             (_, Phase::Enqueue) => self.given_back.push(packet.handle),
             (_, Phase::Dequeue) => self.note(packet.handle, Fate::Dropped),
         }
+    }
+
+    /// sfq draws keys of its own; the hash under each is rebuilt.
+    fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
+        let arrival = self.recording.arrivals.get(packet.handle as usize)?;
+        let mut parts = self.recording.flows[arrival.flow].tuple.split(',');
+        let addresses = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let ports = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let protocol = parts.next()?.parse().ok()?;
+        let ends = [(addresses[0], ports[0]), (addresses[1], ports[1])];
+        flow_hash((key[0], key[1]), protocol, ends)
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {

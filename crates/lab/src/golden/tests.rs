@@ -283,7 +283,7 @@ fn descriptors_carry_the_recorded_hashes() {
     assert_eq!((udp.flow as u32, udp.src_host, udp.dst_host), (7, 8, 9));
     assert_eq!((tcp.flow as u32, tcp.src_host, tcp.dst_host), (17, 18, 19));
     assert_ne!(udp.flow >> 32, tcp.flow >> 32);
-    assert_eq!((udp.dscp(), udp.tos & 3, udp.class, udp.truesize), (46, 1, 0x1_001a, 2304));
+    assert_eq!((udp.dscp(), udp.tos & 3, udp.class, udp.truesize), (46, 1, 0x8001_001a, 2304));
     use simnel_core::packet::Flags;
     assert_eq!((udp.flags, tcp.flags), (Flags::IPV4, Flags::IPV6 | Flags::TCP));
     assert_eq!(recording.flows[1].values[0]["bucket"], "5");

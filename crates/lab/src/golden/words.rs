@@ -15,7 +15,7 @@ pub(super) fn words(tc: &str, args: &[(String, String)]) -> Vec<String> {
     let Some(name) = tc.split_whitespace().next() else { return written() };
     match name {
         "red" => plain(name, args),
-        "htb" => classes(name, args),
+        "htb" | "drr" => classes(name, args),
         _ => written(),
     }
 }

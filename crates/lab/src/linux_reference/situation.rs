@@ -148,6 +148,9 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
     if let Some(limit) = recording.environment("RMEM") {
         config.rcvbuf_max = limit.min(u64::from(u32::MAX)) as u32;
     }
+    if let Some(limit) = recording.environment("WMEM") {
+        config.sndbuf_max = limit.min(u64::from(u32::MAX)) as u32;
+    }
     if let Some(segments) = recording.environment("GSOSEGS") {
         config.tso_segments = segments.clamp(1, 255) as u8;
     }

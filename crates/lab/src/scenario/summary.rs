@@ -92,6 +92,9 @@ pub struct GroupSummary {
     pub jain: Option<f64>,
     /// Payload of all flows, Mbit/s, interval by interval from the start of the run.
     pub series_mbps: Vec<f64>,
+    /// The senders' windows, flow by flow; empty unless the scenario asks for `windows`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Windows>,
     /// Time in the discipline of its direction.
     pub sojourn_ms: Option<Times>,
     /// Packets dropped by disciplines, both ways, by reason.
@@ -107,6 +110,15 @@ pub struct GroupSummary {
     /// What the applications saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+}
+
+/// A sender's window over time, interval by interval from the start of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Windows {
+    /// Congestion window in segments.
+    pub cwnd: Vec<u32>,
+    /// Smoothed round-trip time.
+    pub srtt_ms: Vec<f64>,
 }
 
 /// What applications saw.
@@ -306,6 +318,14 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
         jain: jain(&flow_mbps),
         flow_mbps,
         series_mbps: series_mbps.collect(),
+        windows: flows
+            .iter()
+            .filter(|flow| !flow.windows.is_empty())
+            .map(|flow| Windows {
+                cwnd: flow.windows.iter().map(|sample| sample.cwnd).collect(),
+                srtt_ms: flow.windows.iter().map(|sample| millis(sample.srtt)).collect(),
+            })
+            .collect(),
         sojourn_ms: Times::of_some(&results.lines[direction as usize].sojourn[group]),
         drops: drops.collect(),
         marks: fates().map(|fates| fates.marked).sum(),

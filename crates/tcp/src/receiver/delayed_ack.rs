@@ -169,7 +169,7 @@ impl AckTimers {
     /// Data has come: adapts the delayed-ACK time to its rhythm.
     #[inline]
     pub(crate) fn pace(&mut self, window: &ReceiveWindow, round: &Round, now: &Now) {
-        let tick = self.ticks.number(now.time);
+        let tick = self.ticks.number(now);
         if self.ato == 0 {
             self.add_quick(self.most_quick, window);
             self.ato = self.least_ticks;
@@ -190,7 +190,7 @@ impl AckTimers {
     /// Data of ours leaves: if it answers data just received, ACKs may as well ride on answers.
     #[inline]
     pub(crate) fn on_data_sent(&mut self, now: &Now) {
-        if self.ato != 0 && self.ticks.number(now.time) - self.last_data < u64::from(self.ato) {
+        if self.ato != 0 && self.ticks.number(now) - self.last_data < u64::from(self.ato) {
             self.pingpong = true;
         }
     }
@@ -270,7 +270,7 @@ impl AckTimers {
             ato = ato.min(most);
         }
         let ato = ato.min(self.most_ticks);
-        let tick = self.ticks.number(now.time);
+        let tick = self.ticks.number(now);
         let due_tick = tick + u64::from(ato);
         if self.due != Time::MAX {
             if self.due_tick <= tick + u64::from(ato / 4) {
@@ -281,7 +281,7 @@ impl AckTimers {
             }
         }
         self.due_tick = due_tick;
-        self.due = self.ticks.deadline(now.time, ato);
+        self.due = self.ticks.deadline(now, ato);
         false
     }
 

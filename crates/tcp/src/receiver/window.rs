@@ -47,6 +47,8 @@ pub(crate) struct ReceiveWindow {
     auto_read: bool,
     /// Memory of what came out of order.
     held_memory: u64,
+    /// What may be offered has changed although nothing has come in order.
+    changed: bool,
 
     /// Sequence number and time at the start of the present measurement, and what the last gave.
     space_seq: u64,
@@ -75,6 +77,7 @@ impl ReceiveWindow {
             read: 1,
             auto_read: true,
             held_memory: 0,
+            changed: true,
             space_seq: 1,
             space_us: 0,
             space: 0,
@@ -92,6 +95,7 @@ impl ReceiveWindow {
         // One segment of the buffer is kept back.
         self.clamp = self.clamp.min((self.buffer / 2).saturating_sub(mss).max(2 * mss));
         self.threshold = self.threshold.min(self.clamp);
+        self.changed = true;
         self.space = u64::from(self.threshold.min(self.offered).min(10 * mss));
     }
 
@@ -115,6 +119,7 @@ impl ReceiveWindow {
     /// The application has taken `bytes`. True if the window now deserves an ACK of its own.
     pub(crate) fn consume(&mut self, bytes: u64, nxt: u64, now: &Now) -> bool {
         self.read += bytes;
+        self.changed = true;
         self.adjust_buffer(self.read, now);
         let left = self.edge().saturating_sub(nxt) as u32;
         if u64::from(left) * 2 > u64::from(self.clamp) {
@@ -151,6 +156,7 @@ impl ReceiveWindow {
     /// Memory of `bytes` out of order.
     pub(crate) fn hold(&mut self, bytes: u64) {
         self.held_memory = memory(bytes, self.peer_mss);
+        self.changed = true;
     }
 
     /// Smoothed RTT in µs; zero if unknown.
@@ -184,7 +190,7 @@ impl ReceiveWindow {
         if room == 0 {
             return false;
         }
-        let step = if memory(u64::from(unit), unit) / 2 <= u64::from(unit) {
+        let step = if SEGMENT_MEMORY / 2 <= u64::from(unit) {
             2 * self.advertised_mss
         } else {
             // Small segments waste memory: grow only while there is plenty.
@@ -228,11 +234,13 @@ impl ReceiveWindow {
     /// The window of a segment that leaves now and acknowledges up to `nxt`.
     #[inline]
     pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers) -> u32 {
+        if nxt == self.acked && !self.changed {
+            return self.offered;
+        }
+        self.changed = false;
         let left = self.edge().saturating_sub(nxt) as u32;
         let room = self.room(nxt);
-        if room < self.clamp.min(self.buffer / 2) / 2
-            && self.free(self.unread(nxt)) < u64::from(self.clamp / 2)
-        {
+        if room < self.clamp / 2 && self.free(self.unread(nxt)) < u64::from(self.clamp / 2) {
             acks.leave_quick();
         }
         self.acked = nxt;
@@ -281,6 +289,7 @@ impl ReceiveWindow {
         if buffer > self.buffer {
             self.buffer = buffer;
             self.clamp = buffer / 2;
+            self.changed = true;
         }
     }
 }

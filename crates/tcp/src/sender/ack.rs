@@ -75,10 +75,24 @@ impl Ack {
     }
 }
 
-/// Most records that one acknowledgement's reordering check may believe; see `MAX_REORDERING`.
+/// Nothing was overtaken.
 const NO_SEQ: u64 = u64::MAX;
 
 impl Sender {
+    /// True if `segment` acknowledges nothing new while nothing is in flight: the common case of an
+    /// endpoint that only receives.
+    #[inline]
+    pub(crate) fn is_settled(&mut self, segment: &Segment) -> bool {
+        let settled = segment.ack == self.window.una
+            && self.board.is_empty()
+            && segment.window == self.peer_window
+            && self.write_end <= self.window.nxt;
+        if settled {
+            self.window_seq = segment.seq;
+        }
+        settled
+    }
+
     /// Takes in the acknowledgement of `segment`. False if it is for something never sent.
     pub(crate) fn on_ack(&mut self, segment: &Segment, now: &Now) -> bool {
         let (ack_seq, una) = (segment.ack, self.window.una);
@@ -143,7 +157,11 @@ impl Sender {
             self.alert(una, u32::from(duplicate), &mut ack, now);
         }
         if ack.has(fact::SET_TIMER) {
-            self.set_timer(now);
+            // What leaves in answer sets the timer again: once is enough.
+            self.timer_stale = self.wants_probe();
+            if !self.timer_stale {
+                self.set_timer(now);
+            }
         }
 
         let delivered = self.window.delivered.wrapping_sub(prior_delivered);
@@ -302,7 +320,7 @@ impl Sender {
         if !self.resend_was_needless(&record, ack) {
             self.rack.advance(&record, self.rtt.min_us(), now);
         }
-        self.sampler.on_delivered(&record, self.board.departure(id), self.window.delivered, now);
+        self.sampler.on_delivered(&record, self.board.departure(id));
         let mut flags = record.flags;
         if flags & flag::RESENT != 0 {
             // Without LOST the retransmission is taken to be still on its way.
@@ -383,7 +401,7 @@ impl Sender {
                     self.rack.advance(&record, self.rtt.min_us(), now);
                 }
                 let departure = self.board.departure(self.board.head());
-                self.sampler.on_delivered(&record, departure, self.window.delivered, now);
+                self.sampler.on_delivered(&record, departure);
             }
             if record.has(flag::SYN) {
                 ack.facts |= fact::SYN_ACKED;

@@ -16,6 +16,7 @@ pub(crate) mod rate_sample;
 mod recovery;
 mod rtt;
 pub(crate) mod scoreboard;
+mod source;
 mod timers;
 mod transmit;
 
@@ -30,11 +31,12 @@ use rate_sample::Sampler;
 use recovery::Recovery;
 use rtt::RoundTrip;
 use scoreboard::Scoreboard;
+use source::Source;
 use timers::Timers;
 
 pub(crate) use transmit::Outgoing;
 
-/// Sequence number up to which an unlimited source has written: never reached.
+/// Sequence number up to which a source without any limit has written: never reached.
 const UNLIMITED: u64 = 1 << 62;
 
 /// Counters for reports.
@@ -77,7 +79,8 @@ pub(crate) struct Sender {
     ticks: Ticks,
     settings: Settings,
 
-    /// One past the last byte written, or [`UNLIMITED`].
+    source: Source,
+    /// One past the last byte written.
     write_end: u64,
     /// The application has closed: FIN follows the last byte.
     closing: bool,
@@ -97,6 +100,8 @@ pub(crate) struct Sender {
     resend: Resend,
     /// A segment to send regardless of the window.
     forced: Option<transmit::Forced>,
+    /// The timer must be set when the present burst is over.
+    timer_stale: bool,
     /// Something may be sendable.
     dirty: bool,
     /// Segments sent since the last acknowledgement, timer or write was taken in.
@@ -200,6 +205,7 @@ impl Sender {
             control,
             ticks,
             settings,
+            source: Source::new(config.sndbuf_max),
             write_end: 1,
             closing: false,
             fin_sent: false,
@@ -212,6 +218,7 @@ impl Sender {
             last_echo: 0,
             resend: Resend::Nothing,
             forced: None,
+            timer_stale: false,
             dirty: false,
             burst: 0,
             limited: false,
@@ -246,11 +253,15 @@ impl Sender {
     }
 
     pub(crate) fn write_unlimited(&mut self) {
-        self.write(UNLIMITED);
+        if !self.closing {
+            self.source.unlimited = true;
+            self.dirty = true;
+        }
     }
 
     pub(crate) fn close(&mut self) {
-        if self.write_end == UNLIMITED {
+        if self.source.unlimited {
+            self.source.unlimited = false;
             self.write_end = self.window.nxt.max(1);
         }
         self.closing = true;
@@ -259,7 +270,7 @@ impl Sender {
 
     /// Payload bytes written and not sent yet.
     pub(crate) fn unsent(&self) -> u64 {
-        if self.write_end == UNLIMITED {
+        if self.source.unlimited {
             return u64::MAX;
         }
         self.write_end.saturating_sub(self.window.nxt.max(1))

@@ -77,13 +77,7 @@ impl Sampler {
 
     /// `record` was delivered.
     #[inline]
-    pub(super) fn on_delivered(
-        &mut self,
-        record: &Record,
-        departure: Departure,
-        _delivered: u32,
-        _now: &Now,
-    ) {
+    pub(super) fn on_delivered(&mut self, record: &Record, departure: Departure) {
         if !self.enabled {
             return;
         }

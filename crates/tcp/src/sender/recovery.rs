@@ -9,6 +9,7 @@
 //! could have been (Eifel, RFC 3522), or if D-SACKs account for every retransmission (RFC 3708).
 
 use super::ack::{fact, Ack};
+use super::scoreboard::flag;
 use super::{Resend, Sender, REORDERING};
 use crate::clock::{before, Now};
 use crate::congestion::{Event, Phase, INFINITE};
@@ -93,9 +94,7 @@ impl Sender {
         if !self.sack {
             self.count_duplicates(duplicates, ack);
         }
-        if self.reneged() {
-            return;
-        }
+        self.forget_renegade_sacks();
         if self.window.phase == Phase::Open {
             self.recovery.resend_stamp = 0;
         } else if self.window.una >= self.recovery.high_seq {
@@ -188,12 +187,10 @@ impl Sender {
     }
 
     /// The receiver has dropped what it had SACKed: the head is SACKed and yet unacknowledged.
-    fn reneged(&mut self) -> bool {
-        use super::scoreboard::flag;
+    fn forget_renegade_sacks(&mut self) {
         if self.board.first().is_some_and(|record| record.has(flag::SACKED)) {
             self.board.forget_sacks();
         }
-        false
     }
 
     /// Back to Open or Disorder, whichever it is; a mark starts CWR.
@@ -220,7 +217,6 @@ impl Sender {
 
     /// A retransmission is in flight, or the head was sent again.
     fn any_resent(&self) -> bool {
-        use super::scoreboard::flag;
         self.board.resent_out > 0
             || self.board.first().is_some_and(|record| record.has(flag::EVER_RESENT))
     }
@@ -415,7 +411,7 @@ impl Sender {
             } else if ack.has(fact::ADVANCED) && !recovered {
                 self.recovery.high_seq = self.window.nxt;
                 // New data will tell; sent once the window has been set.
-                if self.unsent() > 0 && self.peer_edge > self.window.nxt {
+                if self.write_end > self.window.nxt && self.peer_edge > self.window.nxt {
                     self.resend = Resend::NewFirst;
                     return;
                 }
@@ -460,7 +456,7 @@ impl Sender {
     }
 
     fn mark_all_lost(&mut self, now: &Now) {
-        self.reneged();
+        self.forget_renegade_sacks();
         self.recovery.duplicates = 0;
         self.board.phantom_sacked = 0;
         let head = self.board.head();

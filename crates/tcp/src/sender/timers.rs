@@ -65,7 +65,7 @@ impl Sender {
     #[inline]
     fn arm(&mut self, kind: Kind, ticks: u32, now: &Now) {
         self.timers.kind = kind;
-        self.timers.at = self.ticks.deadline(now.time, ticks);
+        self.timers.at = self.ticks.deadline(now, ticks);
     }
 
     #[inline]
@@ -106,14 +106,19 @@ impl Sender {
         }
     }
 
+    /// A tail loss probe guards what is in flight.
+    #[inline]
+    pub(super) fn wants_probe(&self) -> bool {
+        self.settings.tail_loss_probe
+            && self.sack
+            && !self.board.is_empty()
+            && matches!(self.window.phase, Phase::Open | Phase::Cwr)
+    }
+
     /// Sets the tail loss probe: two RTTs, more if the receiver may delay its only ACK. With
     /// `fresh` the retransmission timer would start anew. False if there is to be none.
     pub(super) fn schedule_probe(&mut self, fresh: bool, now: &Now) -> bool {
-        let wanted = self.settings.tail_loss_probe
-            && self.sack
-            && !self.board.is_empty()
-            && matches!(self.window.phase, Phase::Open | Phase::Cwr);
-        if !wanted {
+        if !self.wants_probe() {
             return false;
         }
         let mut ticks = self.settings.initial_rto_ticks;

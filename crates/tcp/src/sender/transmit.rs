@@ -105,7 +105,7 @@ impl Sender {
             Forced::Probe => self.force_probe(now),
             Forced::WindowProbe => {
                 let room = self.peer_edge.saturating_sub(self.window.nxt);
-                let unsent = self.unsent().min(u64::from(self.window.mss));
+                let unsent = self.written().min(u64::from(self.window.mss));
                 self.start_window_probe(now);
                 if room > 0 && unsent > 0 {
                     return Some(self.send_segment(unsent.min(room) as u32, now));
@@ -117,7 +117,7 @@ impl Sender {
     }
 
     fn force_probe(&mut self, now: &Now) -> Option<Outgoing> {
-        let len = self.unsent().min(u64::from(self.window.mss)) as u32;
+        let len = self.written().min(u64::from(self.window.mss)) as u32;
         if len > 0 && self.window.nxt + u64::from(len) <= self.peer_edge {
             let outgoing = self.send_segment(len, now);
             self.probe_sent(false, now);
@@ -173,6 +173,7 @@ impl Sender {
     /// New data, if all allow it; closes the burst if not.
     #[inline]
     fn send_new(&mut self, now: &Now) -> Option<Outgoing> {
+        self.refill();
         let unsent = self.write_end.saturating_sub(self.window.nxt);
         let fin = self.closing && !self.fin_sent;
         if unsent == 0 && !fin {
@@ -283,7 +284,8 @@ impl Sender {
         self.counters.data_segments += u64::from(len > 0);
         self.counters.bytes_sent += u64::from(len);
         self.count_sent_in_reduction();
-        if first || self.timers.kind == super::timers::Kind::Probe {
+        // Where a tail loss probe is wanted, the end of the burst sets it.
+        if (first || self.timers.kind == super::timers::Kind::Probe) && !self.wants_probe() {
             self.rearm_rto(now);
         }
         self.after_sending(len, now);
@@ -298,6 +300,11 @@ impl Sender {
         }
     }
 
+    /// Bytes in the send buffer that were not sent yet.
+    fn written(&self) -> u64 {
+        self.write_end.saturating_sub(self.window.nxt)
+    }
+
     /// Nothing more leaves for now.
     #[inline]
     fn end_burst(&mut self, cwnd_limited: bool, now: &Now) -> Option<Outgoing> {
@@ -306,9 +313,14 @@ impl Sender {
         if self.burst > 0 || cwnd_limited {
             self.validate_window(limited, now);
         }
+        let stale = core::mem::take(&mut self.timer_stale);
         if self.burst > 0 {
             self.burst = 0;
-            self.schedule_probe(false, now);
+            if !self.schedule_probe(false, now) && stale {
+                self.set_timer(now);
+            }
+        } else if stale {
+            self.set_timer(now);
         }
         None
     }

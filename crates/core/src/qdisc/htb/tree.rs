@@ -100,6 +100,11 @@ impl Feed {
         Feed { members: Vec::with_capacity(members), turn: None, lost: None }
     }
 
+    fn clear(&mut self) {
+        self.members.clear();
+        (self.turn, self.lost) = (None, None);
+    }
+
     fn insert(&mut self, class: u16) {
         if let Err(at) = self.members.binary_search(&class) {
             self.members.insert(at, class);
@@ -228,6 +233,24 @@ impl Tree {
             }
         }
         Some(tree)
+    }
+
+    /// All buckets are full, nobody has packets; counters stay.
+    pub fn forget(&mut self, now: Time) {
+        for level in &mut self.levels {
+            level.rows.iter_mut().for_each(Feed::clear);
+            level.mask = 0;
+            level.waiting.clear();
+        }
+        for class in &mut self.classes {
+            class.rate.make_full();
+            class.ceil.make_full();
+            class.filled = now;
+            class.mode = Mode::Send;
+            class.activity = 0;
+            class.deficit = [0; LEVELS];
+            class.feeds.iter_mut().for_each(Feed::clear);
+        }
     }
 
     #[inline]

@@ -1,0 +1,270 @@
+//! `drr`: deficit round robin (Shreedhar and Varghese 1995; man tc-drr; facts D.8), and DRR-LDS
+//! (Menth, Mehl and Veith: "Deficit Round Robin with Limited Deficit Savings").
+//!
+//! Two forms. With *classes*, as Linux's: each class has a quantum, or a weight to multiply it by,
+//! and a discipline of its own; packets name their class, and those that name none are dropped.
+//! Without, as the paper's: a queue for each user (source or destination host) or each flow, found
+//! by hash. When the `buffer` is full, the longest queue gives up its oldest packet (McKenney's
+//! buffer stealing: drop-on-enqueue); with a `max-age`, packets that waited longer are dropped when
+//! their turn comes (drop-on-dequeue).
+//!
+//! In both forms a packet is sent once its queue has saved up for it; `savings` lets empty queues
+//! save up to a limit, too (`sched/savings.rs`).
+
+mod classes;
+mod users;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use self::classes::Classes;
+use self::users::Users;
+use super::child::Tally;
+use super::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use crate::packet::Packet;
+use crate::sched::ways::WAYS;
+use crate::tc::stats::{Detail, Snapshot, Totals};
+use crate::tc::Config;
+use crate::time::{Span, Time};
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Whose the queues are, without classes.
+    pub user: User,
+    /// Queues, without classes: a power of two, 8 to 65536.
+    pub queues: u32,
+    /// Bytes that a queue earns in its turn, above zero; the device's MTU if None.
+    pub quantum: Option<u32>,
+    /// Packets that may be queued, without classes; above zero.
+    pub buffer: u32,
+    /// How long a packet may wait, without classes.
+    pub max_age: Option<Span>,
+    /// What an empty queue may save up, in bytes.
+    pub savings: Option<u32>,
+    /// Classes; none for queues by user.
+    pub classes: Vec<Class>,
+}
+
+/// Whose a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum User {
+    /// Each flow's.
+    #[default]
+    Flow,
+    /// Each source host's.
+    SrcHost,
+    /// Each destination host's.
+    DstHost,
+}
+
+/// A class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Major number in the upper 16 bits, minor in the lower. Packets are matched by the minor.
+    pub id: u32,
+    /// Bytes that it earns in its turn, before `weight`; that of the discipline if None.
+    pub quantum: Option<u32>,
+    /// How many quanta it earns, above zero.
+    pub weight: u32,
+    /// Its discipline; a `pfifo` if None.
+    pub child: Option<Box<Config>>,
+}
+
+/// Packets that may be queued if nothing else is said.
+pub const DEFAULT_BUFFER: u32 = 1000;
+/// Queues if nothing else is said.
+pub const DEFAULT_QUEUES: u32 = 1024;
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            user: User::Flow,
+            queues: DEFAULT_QUEUES,
+            quantum: None,
+            buffer: DEFAULT_BUFFER,
+            max_age: None,
+            savings: None,
+            classes: Vec::new(),
+        }
+    }
+}
+
+impl Params {
+    /// Checks what the grammar cannot know to be wrong.
+    fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        let in_range = (WAYS..=65_536).contains(&self.queues);
+        let queues = "a power of two from 8 to 65536";
+        check(in_range && self.queues.is_power_of_two(), "queues", queues)?;
+        check(self.quantum != Some(0), "quantum", "at least 1 byte")?;
+        check(self.buffer > 0, "buffer", "at least 1 packet")?;
+        for (n, class) in self.classes.iter().enumerate() {
+            check(class.quantum != Some(0), "quantum", "at least 1 byte")?;
+            check(class.weight > 0, "weight", "at least 1")?;
+            let known = self.classes[..n].iter().any(|other| other.minor() == class.minor());
+            check(!known, "class", "each minor number once")?;
+        }
+        Ok(())
+    }
+}
+
+impl Class {
+    /// The number by which packets are matched.
+    fn minor(&self) -> u16 {
+        self.id as u16
+    }
+}
+
+/// Deficit round robin, in either form.
+#[derive(Debug)]
+pub struct Drr {
+    form: Form,
+    totals: Totals,
+    params: Params,
+    device: Device,
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // One for each discipline.
+enum Form {
+    Users(Users),
+    Classes(Classes),
+}
+
+impl Drr {
+    /// Empty queues for `device`.
+    pub fn new(params: &Params, device: &Device) -> Result<Drr, ConfigError> {
+        Ok(Drr {
+            form: Form::new(params, device)?,
+            totals: Totals::default(),
+            params: params.clone(),
+            device: *device,
+        })
+    }
+}
+
+impl Form {
+    fn new(params: &Params, device: &Device) -> Result<Form, ConfigError> {
+        params.validate()?;
+        Ok(match params.classes.is_empty() {
+            true => Form::Users(Users::new(params, device)),
+            false => Form::Classes(Classes::new(params, device)?),
+        })
+    }
+}
+
+impl Qdisc for Drr {
+    #[inline]
+    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.totals.enqueued_packets += 1;
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match &mut self.form {
+            Form::Users(users) => users.enqueue(packet, now, &mut tally),
+            Form::Classes(classes) => classes.enqueue(packet, now, &mut tally),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let packet = match &mut self.form {
+            Form::Users(users) => users.dequeue(now, &mut tally),
+            Form::Classes(classes) => classes.dequeue(now, &mut tally),
+        }?;
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        match &self.form {
+            Form::Users(users) => users.next_event(),
+            Form::Classes(classes) => classes.next_event(),
+        }
+    }
+
+    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
+        match &self.form {
+            Form::Users(_) => None,
+            Form::Classes(classes) => classes.below(n, self.params.classes.get(n)?.id),
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        match &self.form {
+            Form::Users(users) => users.backlog(),
+            Form::Classes(classes) => classes.backlog(),
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut totals = self.totals;
+        if let Form::Classes(classes) = &self.form {
+            totals.marked = classes.marked();
+        }
+        Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
+    }
+
+    fn config(&self) -> Config {
+        Config::Drr(self.params.clone())
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let Config::Drr(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        let mut new = Form::new(params, &self.device)?;
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match (&mut self.form, &mut new) {
+            (Form::Classes(old), Form::Classes(new)) => {
+                new.inherit(old, params, &self.device, now, &mut tally)?;
+            }
+            (old, new) => {
+                let packets = match old {
+                    Form::Users(users) => users.drain(),
+                    Form::Classes(classes) => classes.drain(),
+                };
+                for packet in packets {
+                    match new {
+                        Form::Users(users) => users.enqueue(packet, packet.enqueued, &mut tally),
+                        Form::Classes(classes) => classes.enqueue(packet, now, &mut tally),
+                    }
+                }
+            }
+        }
+        self.form = new;
+        self.params = params.clone();
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match &mut self.form {
+            Form::Users(users) => users.reset(&mut tally),
+            Form::Classes(classes) => classes.reset(&mut tally),
+        }
+    }
+}
+
+impl User {
+    /// The hash by which `packet`'s queue is found.
+    #[inline]
+    fn hash(self, packet: &Packet) -> u32 {
+        match self {
+            User::Flow => packet.flow as u32,
+            User::SrcHost => packet.src_host,
+            User::DstHost => packet.dst_host,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! DRR between classes, each with a discipline of its own (Linux's `drr`).
+//!
+//! A class that sends its last packet leaves the round and loses its deficit; it comes back at the
+//! end with one quantum. A class whose discipline has packets but cannot send now, because it
+//! shapes, is passed over.
+
+use alloc::vec::Vec;
+
+use super::Params;
+use crate::packet::Packet;
+use crate::qdisc::child::{Child, Tally};
+use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::sched::sharing::Sharing;
+use crate::sched::{Account, Scheduled};
+use crate::tc::Config;
+use crate::time::Time;
+
+/// The classes.
+#[derive(Debug)]
+pub(super) struct Classes {
+    classes: Vec<Class>,
+    /// Minor number and place of each class, sorted.
+    places: Vec<(u16, u32)>,
+    sharing: Sharing,
+    /// Lengths of first packets must be known early: which list a class belongs to depends on them.
+    saves: bool,
+}
+
+#[derive(Debug)]
+struct Class {
+    account: Account,
+    quantum: u32,
+    child: Child,
+}
+
+impl Scheduled for Class {
+    #[inline]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+impl Class {
+    /// Length of the next packet; zero if it has packets but cannot say, None if it has none.
+    #[inline]
+    fn head(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
+        if self.child.is_empty() {
+            return None;
+        }
+        let len = self.child.front(now, owner).map(|packet| packet.len);
+        // To look at the next packet may have cost the last one.
+        len.or((!self.child.is_empty()).then_some(0))
+    }
+
+    /// As `head`, but the discipline is asked for its packet only if that must be.
+    #[inline]
+    fn head_if(&mut self, needed: bool, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
+        match needed {
+            true => self.head(now, owner),
+            false => (!self.child.is_empty()).then_some(0),
+        }
+    }
+}
+
+/// The discipline of `class`.
+fn discipline(class: &super::Class) -> Config {
+    let pfifo = fifo::Params { kind: fifo::Kind::Pfifo, limit: None };
+    class.child.as_ref().map_or(Config::Fifo(pfifo), |config| Config::clone(config))
+}
+
+impl Classes {
+    /// Empty classes. `params` are valid.
+    pub(super) fn new(params: &Params, device: &Device) -> Result<Classes, ConfigError> {
+        let mut classes = Vec::with_capacity(params.classes.len());
+        for class in &params.classes {
+            let quantum = class.quantum.or(params.quantum).unwrap_or(device.mtu);
+            classes.push(Class {
+                account: Account::default(),
+                quantum: quantum.saturating_mul(class.weight),
+                child: Child::new(&discipline(class), device)?,
+            });
+        }
+        let minors = params.classes.iter().map(super::Class::minor);
+        let mut places: Vec<_> = minors.zip(0..).collect();
+        places.sort_unstable();
+        let sharing = match params.savings {
+            Some(limit) => Sharing::savings(limit, &mut classes),
+            None => Sharing::covered(),
+        };
+        Ok(Classes { classes, places, sharing, saves: params.savings.is_some() })
+    }
+
+    #[inline]
+    pub(super) fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut Tally<'_>) {
+        let minor = packet.class as u16;
+        let Ok(place) = self.places.binary_search_by_key(&minor, |(minor, _)| *minor) else {
+            return owner.dropped(packet, DropReason::Unclassified);
+        };
+        let index = self.places[place].1;
+        let class = &mut self.classes[index as usize];
+        class.child.enqueue(packet, now, owner);
+        self.arrived(index, now, owner);
+    }
+
+    /// Tells the scheduler that a class may have got a packet, or lost some for it.
+    #[inline]
+    fn arrived(&mut self, index: u32, now: Time, owner: &mut Tally<'_>) {
+        let Classes { classes, sharing, saves, .. } = self;
+        let class = &mut classes[index as usize];
+        if class.child.is_empty() {
+            return sharing.dropped(classes, index, None);
+        }
+        let quantum = class.quantum;
+        sharing.arrived(classes, index, quantum, |class| class.head_if(*saves, now, owner));
+    }
+
+    #[inline]
+    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<Packet> {
+        let Classes { classes, sharing, saves, .. } = self;
+        let mut passed = 0;
+        // Ends: each time round a packet leaves, a class does, or its turn passes, once each.
+        while passed <= classes.len() {
+            let head = |class: &mut Class| class.head(now, owner);
+            let index = sharing.choose(classes, head, |class| class.quantum)?;
+            let class = &mut classes[index as usize];
+            if let Some(packet) = class.child.dequeue(now, owner) {
+                let head = |class: &mut Class| class.head_if(*saves, now, owner);
+                sharing.sent(classes, index, packet.len, head);
+                return Some(packet);
+            }
+            match class.head_if(*saves, now, owner) {
+                None => sharing.found_empty(classes, index),
+                head => {
+                    sharing.pass(classes, index, head);
+                    passed += 1;
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn next_event(&self) -> Option<Time> {
+        self.classes.iter().filter_map(|class| class.child.next_event()).min()
+    }
+
+    pub(super) fn below(&self, n: usize, id: u32) -> Option<(u32, &dyn Qdisc)> {
+        self.classes.get(n).map(|class| (id, class.child.qdisc()))
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        let mut sum = Backlog::default();
+        for class in &self.classes {
+            let backlog = class.child.backlog();
+            sum.packets += backlog.packets;
+            sum.bytes += backlog.bytes;
+        }
+        sum
+    }
+
+    /// Packets that the disciplines below marked.
+    pub(super) fn marked(&self) -> u64 {
+        self.classes.iter().map(|class| class.child.qdisc().snapshot().totals.marked).sum()
+    }
+
+    /// Takes over the packets of `old`: classes that stay keep their disciplines, which become what
+    /// `params` say. Packets of the others belong to no class any more.
+    pub(super) fn inherit(
+        &mut self,
+        old: &mut Classes,
+        params: &Params,
+        device: &Device,
+        now: Time,
+        owner: &mut Tally<'_>,
+    ) -> Result<(), ConfigError> {
+        for &(minor, place) in &old.places {
+            let class = &mut old.classes[place as usize];
+            let new = self.places.binary_search_by_key(&minor, |(minor, _)| *minor);
+            let Ok(new) = new else {
+                class.child.reset(&mut Renamed(owner));
+                continue;
+            };
+            let index = self.places[new].1;
+            // Was built just now with the same settings, so this cannot fail.
+            let config = discipline(&params.classes[index as usize]);
+            class.child.configure(&config, device, now, owner)?;
+            core::mem::swap(&mut class.child, &mut self.classes[index as usize].child);
+        }
+        for index in 0..self.classes.len() as u32 {
+            self.arrived(index, now, owner);
+        }
+        Ok(())
+    }
+
+    /// Takes everything out, class by class.
+    pub(super) fn drain(&mut self) -> Vec<Packet> {
+        let mut packets = Collected(Vec::with_capacity(self.backlog().packets as usize));
+        for class in &mut self.classes {
+            class.child.reset(&mut packets);
+        }
+        packets.0
+    }
+
+    pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {
+        for index in 0..self.classes.len() as u32 {
+            self.classes[index as usize].child.reset(owner);
+            self.sharing.dropped(&mut self.classes, index, None);
+        }
+    }
+}
+
+/// An owner that keeps what it is given.
+struct Collected(Vec<Packet>);
+
+impl PacketOwner for Collected {
+    fn dropped(&mut self, packet: Packet, _: DropReason) {
+        self.0.push(packet);
+    }
+}
+
+/// An owner to whom everything is given for want of a class.
+struct Renamed<'a, 'b>(&'a mut Tally<'b>);
+
+impl PacketOwner for Renamed<'_, '_> {
+    fn dropped(&mut self, packet: Packet, _: DropReason) {
+        self.0.dropped(packet, DropReason::Unclassified);
+    }
+}

@@ -1,0 +1,203 @@
+//! Both forms of `drr`: shares by weight, what overflow and age cost, settings that change.
+
+use super::*;
+use crate::qdisc::{Discard, DropReason};
+use crate::tc;
+use std::format;
+use std::string::ToString;
+
+fn drr(words: &str) -> Drr {
+    match tc::parse(words) {
+        Ok(Config::Drr(params)) => Drr::new(&params, &Device::default()).unwrap(),
+        other => panic!("{words}: {other:?}"),
+    }
+}
+
+/// A packet of host `host`, whose flow is `handle`.
+fn of_host(handle: u64, host: u32, len: u32) -> Packet {
+    let mut packet = Packet::new(handle, len);
+    (packet.flow, packet.src_host) = (handle * 77, host);
+    packet
+}
+
+fn of_class(handle: u64, class: u32, len: u32) -> Packet {
+    let mut packet = Packet::new(handle, len);
+    packet.class = class;
+    packet
+}
+
+#[derive(Default)]
+struct Lost(Vec<(u64, DropReason)>);
+impl PacketOwner for Lost {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        self.0.push((packet.handle, reason));
+    }
+}
+
+fn next(qdisc: &mut Drr, now: Time) -> Option<u64> {
+    qdisc.dequeue(now, &mut Discard).map(|packet| packet.handle)
+}
+
+#[test]
+fn classes_share_by_quantum_and_weight() {
+    let mut qdisc = drr("drr quantum 600 class 1:10 class 1:20 weight 3 class 1:30 quantum 1200");
+    for n in 0..900 {
+        for class in 1..4u64 {
+            qdisc.enqueue(of_class(class, (class as u32) << 4, 1000), Time(n), &mut Discard);
+        }
+    }
+    let mut sent = [0u32; 4];
+    (0..1200).for_each(|_| sent[next(&mut qdisc, Time(0)).unwrap() as usize] += 1);
+    for (class, share) in [(1, 200), (2, 600), (3, 400)] {
+        assert!(sent[class].abs_diff(share) <= 3, "{sent:?}");
+    }
+}
+
+#[test]
+fn what_belongs_to_no_class_is_dropped() {
+    let (mut qdisc, mut lost) = (drr("drr class 8001:10 pfifo limit 1"), Lost::default());
+    for (handle, class) in [(0, 0), (1, 0x1_0011), (2, 0x1_0010), (3, 0x8001_0010)] {
+        qdisc.enqueue(of_class(handle, class, 100), Time(0), &mut lost);
+    }
+    let (unclassified, overlimit) = (DropReason::Unclassified, DropReason::Overlimit);
+    assert_eq!(lost.0, [(0, unclassified), (1, unclassified), (3, overlimit)]);
+    assert_eq!(next(&mut qdisc, Time(1)), Some(2));
+    assert_eq!(qdisc.snapshot().totals.drops(), 3);
+    let (id, child) = qdisc.below(0).unwrap();
+    assert_eq!((id, child.config().to_string().as_str()), (0x8001_0010, "pfifo limit 1p"));
+    assert!(qdisc.below(1).is_none());
+}
+
+#[test]
+fn a_class_that_shapes_is_passed_over_and_asked_again() {
+    for savings in ["", "savings 5kb"] {
+        let words =
+            format!("drr {savings} class 1:1 tbf rate 8mbit burst 1kb limit 100kb class 1:2");
+        let mut qdisc = drr(&words);
+        for n in 0..4 {
+            qdisc.enqueue(of_class(n, 1, 1000), Time(0), &mut Discard);
+        }
+        qdisc.enqueue(of_class(9, 2, 1000), Time(0), &mut Discard);
+        let first = [next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))];
+        assert!(first.contains(&Some(0)) && first.contains(&Some(9)), "{savings}: {first:?}");
+        assert_eq!(next(&mut qdisc, Time(0)), None);
+        let mut now = Time(0);
+        for n in 1..4 {
+            let due = qdisc.next_event().unwrap();
+            assert!(due > now && due.since(now).0 <= 1_000_000, "{savings}: {due:?}");
+            now = due;
+            assert_eq!(next(&mut qdisc, now), Some(n), "{savings}");
+        }
+        assert_eq!(qdisc.next_event(), None);
+    }
+}
+
+#[test]
+fn a_full_buffer_costs_the_longest_queue_its_oldest_packet() {
+    let (mut qdisc, mut lost) = (drr("drr srchost buffer 5"), Lost::default());
+    for n in 0..4 {
+        qdisc.enqueue(of_host(n, 1, 1000), Time(n), &mut lost);
+    }
+    qdisc.enqueue(of_host(4, 2, 1000), Time(4), &mut lost);
+    assert!(lost.0.is_empty());
+    qdisc.enqueue(of_host(5, 2, 1000), Time(5), &mut lost);
+    qdisc.enqueue(of_host(6, 3, 1000), Time(6), &mut lost);
+    assert_eq!(lost.0, [(0, DropReason::Overlimit), (1, DropReason::Overlimit)]);
+    // The rest in turn, 1514 bytes at a time.
+    let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(7)).unwrap()).collect();
+    assert_eq!(order, [2, 4, 6, 3, 5]);
+}
+
+#[test]
+fn old_packets_are_dropped_when_their_turn_comes() {
+    let (mut qdisc, mut lost) = (drr("drr srchost max-age 24us"), Lost::default());
+    for n in 0..6 {
+        qdisc.enqueue(of_host(n, 1, 100), Time(n * 10_000), &mut lost);
+    }
+    // Packets of 0, 10 and 20 µs have waited longer; exactly 24 µs is not too long.
+    let packet = qdisc.dequeue(Time(54_000), &mut lost).unwrap();
+    assert_eq!(packet.handle, 3);
+    assert_eq!(lost.0, [0, 1, 2].map(|handle| (handle, DropReason::Congested)));
+    assert_eq!(qdisc.dequeue(Time(100_000), &mut lost).map(|packet| packet.handle), None);
+    assert_eq!((qdisc.backlog().packets, qdisc.next_event()), (0, None));
+}
+
+#[test]
+fn under_savings_a_drop_may_end_a_turn() {
+    // Section 3.3: the first packet of the first eligible queue is dropped; the next one is larger
+    // than the deficit, so another queue is served.
+    let (mut qdisc, mut lost) = (drr("drr srchost max-age 24us savings 1000"), Lost::default());
+    qdisc.enqueue(of_host(0, 1, 900), Time(0), &mut lost);
+    qdisc.enqueue(of_host(1, 1, 1400), Time(20_000), &mut lost);
+    qdisc.enqueue(of_host(2, 2, 900), Time(20_000), &mut lost);
+    assert_eq!(qdisc.dequeue(Time(30_000), &mut lost).unwrap().handle, 2);
+    assert_eq!(lost.0, [(0, DropReason::Congested)]);
+    assert_eq!(qdisc.dequeue(Time(30_000), &mut lost).unwrap().handle, 1);
+}
+
+#[test]
+fn users_are_told_apart_as_told() {
+    // Host 1 has three flows with packets, host 2 one: alternating by host.
+    let mut qdisc = drr("drr srchost quantum 1000");
+    for (handle, host) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)] {
+        qdisc.enqueue(of_host(handle, host, 1000), Time(0), &mut Discard);
+    }
+    let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(9)).unwrap()).collect();
+    assert_eq!(order, [1, 4, 2, 5, 3]);
+    // To one destination it is one queue; by flow each of them is served before any second packet.
+    for (words, expected) in [("drr dsthost", [1, 2, 3, 4, 11]), ("drr", [1, 2, 3, 11, 4])] {
+        let mut qdisc = drr(words);
+        for (handle, flow) in [(1, 1), (2, 1), (3, 2), (4, 1), (11, 3)] {
+            let packet = Packet { flow, ..of_host(handle, 1, 700) };
+            qdisc.enqueue(packet, Time(0), &mut Discard);
+        }
+        let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(9)).unwrap()).collect();
+        assert_eq!(order, expected, "{words}");
+    }
+}
+
+#[test]
+fn settings_change_in_every_direction() {
+    let mut qdisc = drr("drr srchost");
+    for n in 0..10 {
+        let mut packet = of_host(n, n as u32 % 3, 500);
+        packet.class = if n < 6 { 1 } else { 2 };
+        qdisc.enqueue(packet, Time(n), &mut Discard);
+    }
+    let mut lost = Lost::default();
+    let mut change = |words: &str, lost: &mut Lost| {
+        let config = tc::parse(words).unwrap();
+        qdisc.configure(&config, Time(20), lost).unwrap();
+        assert_eq!(qdisc.config(), config);
+        (qdisc.backlog().packets, lost.0.len())
+    };
+    assert_eq!(change("drr queues 8 savings 3kb", &mut lost), (10, 0));
+    assert_eq!(change("drr class 1:1 class 1:2 codel", &mut lost), (10, 0));
+    assert_eq!(change("drr savings 2kb class 1:2 fq_codel class 1:1", &mut lost), (10, 0));
+    assert_eq!(change("drr class 1:1 class 1:3", &mut lost), (6, 4));
+    assert!(lost.0.iter().all(|(_, reason)| *reason == DropReason::Unclassified));
+    assert_eq!(change("drr buffer 4", &mut lost), (4, 6));
+    let totals = qdisc.snapshot().totals;
+    assert_eq!((totals.enqueued_packets, totals.drops()), (10, 6));
+    let order: Vec<_> = (0..4).map(|_| next(&mut qdisc, Time(30)).unwrap()).collect();
+    assert_eq!(order, [2, 3, 4, 5]);
+}
+
+#[test]
+fn bad_settings_are_named() {
+    for (words, part) in [
+        ("drr class 1", "MAJOR:MINOR"),
+        ("drr class 1:0", "MAJOR:MINOR"),
+        ("drr buffer 5 class 1:1", "this word or classes, not both"),
+        ("drr class 1:1 buffer 5", "`buffer` (word 4)"),
+        ("drr quantum 0", "above zero"),
+        ("drr queues 100", "a power of two"),
+        ("drr class 1:1 weight 0", "1 to 1048576"),
+    ] {
+        let message = tc::parse(words).unwrap_err().to_string();
+        assert!(message.contains(part), "{words}: {message}");
+    }
+    let config = tc::parse("drr class 1:1 class 2:1").unwrap();
+    let error = crate::qdisc::build(&config, &Device::default()).err().unwrap();
+    assert!(error.to_string().contains("each minor number once"));
+}

@@ -1,0 +1,147 @@
+//! DRR between users or flows: one queue each, one buffer for all (DRR-LDS, sections 2.2 and 3).
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Params, User};
+use crate::aqm::age_limit::AgeLimit;
+use crate::packet::Packet;
+use crate::qdisc::child::Tally;
+use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
+use crate::qdisc::{Backlog, Device, DropReason};
+use crate::sched::sharing::Sharing;
+use crate::sched::ways::Ways;
+use crate::sched::{Account, Scheduled, Standing};
+use crate::time::Time;
+
+/// The queues.
+#[derive(Clone, Debug)]
+pub(super) struct Users {
+    queues: Box<[UserQueue]>,
+    ways: Ways,
+    sharing: Sharing,
+    store: Store,
+    user: User,
+    quantum: u32,
+    buffer: u32,
+    max_age: Option<AgeLimit>,
+}
+
+/// A user's queue.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
+struct UserQueue {
+    queue: Queue,
+    account: Account,
+}
+
+const _: () = assert!(core::mem::size_of::<UserQueue>() == 32);
+
+impl Scheduled for UserQueue {
+    #[inline]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+impl Users {
+    /// Empty queues. `params` are valid.
+    pub(super) fn new(params: &Params, device: &Device) -> Users {
+        let mut queues = vec![UserQueue::default(); params.queues as usize].into_boxed_slice();
+        Users {
+            sharing: match params.savings {
+                Some(limit) => Sharing::savings(limit, &mut queues),
+                None => Sharing::covered(),
+            },
+            queues,
+            ways: Ways::new(params.queues),
+            store: Store::new(params.buffer),
+            user: params.user,
+            quantum: params.quantum.unwrap_or(device.mtu),
+            buffer: params.buffer.min(MAX_PACKETS),
+            max_age: params.max_age.map(AgeLimit),
+        }
+    }
+
+    #[inline]
+    pub(super) fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut Tally<'_>) {
+        if self.store.len() >= self.buffer {
+            self.steal(owner);
+        }
+        let Users { queues, ways, sharing, store, .. } = self;
+        let idle = [Standing::Idle, Standing::Fresh];
+        let index = ways.find(self.user.hash(&packet), |queue| {
+            idle.contains(&queues[queue as usize].account.standing)
+        });
+        let inserted = store.insert_at(&mut queues[index as usize].queue, &packet, now);
+        debug_assert!(inserted, "there is room");
+        sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
+    }
+
+    #[inline]
+    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<Packet> {
+        let Users { queues, sharing, store, quantum, .. } = self;
+        // Ends: each time round a packet leaves.
+        loop {
+            let index = sharing.choose(queues, |user| store.head_len(&user.queue), |_| *quantum)?;
+            let user = &mut queues[index as usize];
+            let Some(slot) = store.detach(&mut user.queue) else {
+                sharing.found_empty(queues, index);
+                continue;
+            };
+            let packet = store.packet_mut(slot);
+            if self.max_age.is_some_and(|limit| limit.exceeded_by(packet, now)) {
+                store.discard(slot, DropReason::Congested, owner);
+                let head = store.head_len(&user.queue);
+                sharing.dropped(queues, index, head);
+                continue;
+            }
+            let len = packet.len;
+            sharing.sent(queues, index, len, |user| store.head_len(&user.queue));
+            return Some(store.send(slot));
+        }
+    }
+
+    /// Takes the oldest packet of the longest queue.
+    #[cold]
+    fn steal(&mut self, owner: &mut Tally<'_>) {
+        let Some(index) = longest(self.queues.iter().map(|user| &user.queue)) else { return };
+        let queue = &mut self.queues[index as usize].queue;
+        if let Some(packet) = self.store.take(queue) {
+            self.store.give_up(packet, DropReason::Overlimit, owner);
+        }
+        let head = self.store.head_len(queue);
+        self.sharing.dropped(&mut self.queues, index, head);
+    }
+
+    #[inline]
+    pub(super) fn next_event(&self) -> Option<Time> {
+        // In the past: now.
+        (self.store.len() > 0).then_some(Time::ZERO)
+    }
+
+    #[inline]
+    pub(super) fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    /// Takes everything out, oldest packet first.
+    pub(super) fn drain(&mut self) -> Vec<Packet> {
+        let mut packets = Vec::with_capacity(self.store.len() as usize);
+        for user in &mut self.queues {
+            while let Some(packet) = self.store.take(&mut user.queue) {
+                packets.push(packet);
+            }
+        }
+        packets.sort_by_key(|packet| packet.enqueued);
+        packets
+    }
+
+    pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {
+        for index in 0..self.queues.len() as u32 {
+            self.store.clear(&mut self.queues[index as usize].queue, owner);
+            self.sharing.dropped(&mut self.queues, index, None);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Two queues that share a line: classification, coupling, protection, overload.
+
+use super::*;
+use crate::packet::Flags;
+use crate::qdisc::Discard;
+use crate::tc;
+
+const NOT_ECT: u8 = 0;
+const ECT1: u8 = 1;
+const ECT0: u8 = 2;
+const CE: u8 = 3;
+
+fn dualpi2(words: &str) -> Dualpi2 {
+    let Ok(Config::Dualpi2(params)) = tc::parse(words) else { panic!("{words}") };
+    Dualpi2::new(&params, &Device::default())
+}
+
+fn packet(tos: u8) -> Packet {
+    let mut packet = Packet::new(tos.into(), 1000);
+    (packet.flags, packet.tos) = (Flags::IPV4, tos);
+    packet
+}
+
+fn stats(dualpi2: &Dualpi2) -> Dualpi2Stats {
+    match dualpi2.snapshot().detail {
+        Detail::Dualpi2(stats) => stats,
+        _ => panic!(),
+    }
+}
+
+/// A line of a packet a millisecond for `seconds`, offered `loads` hundredths of it with these ECN
+/// fields; packets sent of each, and the last delay of each.
+fn run(dualpi2: &mut Dualpi2, seconds: u64, loads: &[(u8, u64)]) -> [(u64, Span); 4] {
+    let mut seen = [(0, Span::ZERO); 4];
+    for tick in 0..seconds * 10_000 {
+        let now = Time(tick * 100_000);
+        for (tos, load) in loads {
+            if tick * load / 1000 != (tick + 1) * load / 1000 {
+                dualpi2.enqueue(packet(*tos), now, &mut Discard);
+            }
+        }
+        if tick % 10 == 0 {
+            if let Some(packet) = dualpi2.dequeue(now, &mut Discard) {
+                let (sent, delay) = &mut seen[packet.handle as usize];
+                (*sent, *delay) = (*sent + 1, now.since(packet.enqueued));
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn ect1_and_ce_are_of_the_low_latency_queue() {
+    let mut one = dualpi2("dualpi2");
+    let mut any = dualpi2("dualpi2 any_ect");
+    for tos in [NOT_ECT, ECT0, ECT1, CE] {
+        one.enqueue(packet(tos), Time(0), &mut Discard);
+        any.enqueue(packet(tos), Time(0), &mut Discard);
+    }
+    // What is not IP has no ECN field.
+    one.enqueue(Packet::new(9, 60), Time(0), &mut Discard);
+    assert_eq!((stats(&one).packets_l, stats(&one).packets_c), (2, 3));
+    assert_eq!((stats(&any).packets_l, stats(&any).packets_c), (3, 1));
+}
+
+#[test]
+fn the_low_latency_queue_goes_first_and_the_classic_one_is_protected() {
+    for (words, share) in [
+        ("dualpi2", 10),
+        ("dualpi2 classic_protection 25", 25),
+        ("dualpi2 classic_protection 70", 70),
+        ("dualpi2 classic_protection 0", 0),
+    ] {
+        let mut dualpi2 = dualpi2(words);
+        for _ in 0..1000 {
+            dualpi2.enqueue(packet(ECT1), Time(0), &mut Discard);
+            dualpi2.enqueue(packet(NOT_ECT), Time(0), &mut Discard);
+        }
+        let classic = (0..500)
+            .filter_map(|_| dualpi2.dequeue(Time(1), &mut Discard))
+            .filter(|packet| packet.handle == 0)
+            .count();
+        // Of 500, with the grain of a turn.
+        assert!(classic.abs_diff(share * 5) <= 15, "{words}: {classic}");
+    }
+}
+
+#[test]
+fn a_step_marks_what_has_waited() {
+    let mut dualpi2 = dualpi2("dualpi2 step_thresh 1ms");
+    (0..3).for_each(|n| dualpi2.enqueue(packet(ECT1), Time(n * 500_000), &mut Discard));
+    let at = |dualpi2: &mut Dualpi2, now| dualpi2.dequeue(Time(now), &mut Discard).unwrap().ecn();
+    assert_eq!(at(&mut dualpi2, 1_000_000), Ecn::Ect1);
+    assert_eq!(at(&mut dualpi2, 1_500_001), Ecn::Ce);
+    assert_eq!(at(&mut dualpi2, 2_000_000), Ecn::Ect1);
+    assert_eq!(stats(&dualpi2).step_marks, 1);
+    let mut packets = self::dualpi2("dualpi2 step_thresh 2p");
+    (0..5).for_each(|_| packets.enqueue(packet(ECT1), Time(0), &mut Discard));
+    let marks: std::vec::Vec<bool> = (0..5).map(|_| at(&mut packets, 1) == Ecn::Ce).collect();
+    assert_eq!(marks, [true, true, false, false, false]);
+}
+
+#[test]
+fn the_classic_queue_is_steered_and_the_other_marked_with_the_root() {
+    let mut dualpi2 = dualpi2("dualpi2");
+    // 105 % of the line without answer to drops, and 10 % of it with low latency.
+    let seen = run(&mut dualpi2, 60, &[(NOT_ECT, 105), (ECT1, 10)]);
+    let after = stats(&dualpi2);
+    let target = Params::default().aqm.target;
+    assert!(seen[0].1 .0.abs_diff(target.0) < target.0, "{:?}", seen[0].1);
+    // All low-latency packets pass, within a few packets' time.
+    assert!(seen[1].0 >= 5_990 && seen[1].1 <= Span::from_millis(2), "{:?}", seen[1]);
+    // Of 63,000 classic ones 9,000 must go: a seventh, the square of 0.38.
+    let base = after.probability as f64 / ONE as f64;
+    assert!((0.35..0.41).contains(&base), "{base}");
+    assert!(after.drops_c.abs_diff(9_000) < 400 && after.drops_l == 0, "{after:?}");
+}
+
+#[test]
+fn marks_are_coupled() {
+    let mut dualpi2 = dualpi2("dualpi2 step_thresh 10s");
+    // A tenth too much: p_C = 0.09..0.1, p' about 0.3, and the L queue is marked with twice that.
+    run(&mut dualpi2, 60, &[(NOT_ECT, 100), (ECT1, 10)]);
+    let base = stats(&dualpi2).probability as f64 / ONE as f64;
+    let marked = f64::from(stats(&dualpi2).ecn_mark) / 6000.0;
+    assert!((0.28..0.34).contains(&base), "{base}");
+    assert!((marked - 2.0 * base).abs() < 0.05, "{marked} {base}");
+}
+
+#[test]
+fn overload_drops_even_what_is_ecn_capable() {
+    for (words, congested) in [("dualpi2 limit 300", true), ("dualpi2 limit 300 overflow", false)] {
+        let mut dualpi2 = dualpi2(words);
+        // Scalable senders that do not listen.
+        run(&mut dualpi2, 30, &[(ECT1, 200)]);
+        let after = stats(&dualpi2);
+        assert_eq!(after.drops_l > 10_000, congested, "{words} {after:?}");
+        assert_eq!(after.overlimit > 10_000, !congested, "{words} {after:?}");
+    }
+    // Classic ECN senders that do not are dropped from a quarter on.
+    let mut dualpi2 = dualpi2("dualpi2");
+    run(&mut dualpi2, 30, &[(ECT0, 200)]);
+    let after = stats(&dualpi2);
+    assert!(after.drops_c > 10_000 && after.overlimit == 0, "{after:?}");
+    let mut early = self::dualpi2("dualpi2 drop_enqueue");
+    run(&mut early, 30, &[(NOT_ECT, 200)]);
+    assert!(stats(&early).drops_c > 10_000);
+}
+
+#[test]
+fn memory_and_a_smaller_limit_cut_the_classic_queue() {
+    let mut dualpi2 = dualpi2("dualpi2 memlimit 23040");
+    (0..20).for_each(|_| dualpi2.enqueue(packet(NOT_ECT), Time(0), &mut Discard));
+    assert_eq!(dualpi2.backlog().packets, 10);
+    let mut dualpi2 = self::dualpi2("dualpi2");
+    for tos in [ECT1, NOT_ECT, NOT_ECT, NOT_ECT] {
+        dualpi2.enqueue(packet(tos), Time(0), &mut Discard);
+    }
+    let small = tc::parse("dualpi2 limit 2").unwrap();
+    dualpi2.configure(&small, Time(0), &mut Discard).unwrap();
+    assert_eq!((stats(&dualpi2).packets_l, stats(&dualpi2).packets_c), (1, 1));
+}

@@ -1,0 +1,197 @@
+//! `fq_pie`: many queues, each under PIE (man tc-fq_pie; facts D.4; FreeBSD's dn_sched_fq_pie).
+//!
+//! The frame is `many.rs`, PIE is `aqm/pie.rs`; its law is one for all queues, its probabilities are
+//! computed for all of them every `tupdate`. An arrival that finds `limit` packets is dropped. As in
+//! Linux, `memory_limit` is counted only, and marks are set up to a probability of `ecn_prob`
+//! percent.
+
+use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
+use crate::aqm::Verdict;
+use crate::packet::Packet;
+use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
+use crate::qdisc::{ConfigError, Device};
+use crate::random::Random;
+use crate::tc::stats::{Detail, FqPieStats, Totals};
+use crate::tc::Config;
+use crate::tick::Periodic;
+use crate::time::Time;
+
+/// Settings, with the names and defaults of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Queues and limits.
+    pub queues: Settings,
+    /// Probability in percent up to which ECN-capable packets are marked, 0 to 100.
+    pub ecn_prob: u32,
+    /// PIE's own.
+    pub aqm: AqmParams,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            queues: Settings {
+                limit: 10_240,
+                flows: 1024,
+                quantum: None,
+                memory_limit: 32 << 20,
+                savings: None,
+            },
+            ecn_prob: 10,
+            aqm: AqmParams::default(),
+        }
+    }
+}
+
+/// Queues under PIE.
+pub type FqPie = Many<Controlled>;
+
+/// PIE with its clock, its dice and its counters.
+#[derive(Clone, Debug)]
+pub struct Controlled {
+    law: Law,
+    timer: Periodic,
+    random: Random,
+    memory_limit: u64,
+    stats: FqPieStats,
+}
+
+/// The law of `params` on `device`.
+fn law(params: &Params, device: &Device) -> Law {
+    let all = u64::from(params.queues.limit) * u64::from(device.mtu);
+    // FreeBSD's `onoff` wakes up when a flow has a third of its share.
+    let share = all / u64::from(params.queues.flows.max(1));
+    let mut law = Law::new(&params.aqm, device.mtu, share, device.arithmetic);
+    if params.aqm.ecn {
+        law.set_mark_percent(params.ecn_prob);
+    }
+    law
+}
+
+impl FlowAqm for Controlled {
+    type Params = Params;
+    type State = State;
+
+    fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
+        Ok(Controlled {
+            law: law(params, device),
+            timer: Periodic::new(device.tick, device.now, FIRST_UPDATE, params.aqm.tupdate),
+            random: Random::new(device.seed),
+            memory_limit: params.queues.memory_limit.into(),
+            stats: FqPieStats::default(),
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::FqPie(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::FqPie(*params)
+    }
+
+    fn settings(params: &Params) -> Settings {
+        params.queues
+    }
+
+    fn overflow(_: &Params) -> Overflow {
+        Overflow::Newcomer
+    }
+
+    fn state() -> State {
+        State::NEW
+    }
+
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        self.law = law(params, device);
+        self.timer.set_period(params.aqm.tupdate);
+        self.memory_limit = params.queues.memory_limit.into();
+        Ok(())
+    }
+
+    #[inline]
+    fn catch_up(&mut self, flows: &mut [Flow<State>], now: Time) {
+        if self.timer.is_due(now) {
+            self.update(flows, now);
+        }
+    }
+
+    #[inline]
+    fn arrives(
+        &mut self,
+        state: &mut State,
+        packet: &mut Packet,
+        bytes: u64,
+        memory: u64,
+    ) -> Verdict {
+        if memory > self.memory_limit + u64::from(packet.truesize) {
+            self.stats.overmemory = self.stats.overmemory.wrapping_add(1);
+        }
+        let verdict = state.admit(&self.law, packet, bytes, &mut self.random);
+        match verdict {
+            Verdict::Drop => self.stats.dropped = self.stats.dropped.wrapping_add(1),
+            Verdict::Marked => {
+                self.stats.ecn_mark = self.stats.ecn_mark.wrapping_add(1);
+                self.stats.packets_in = self.stats.packets_in.wrapping_add(1);
+            }
+            Verdict::Pass => self.stats.packets_in = self.stats.packets_in.wrapping_add(1),
+        }
+        verdict
+    }
+
+    #[cold]
+    fn refused(&mut self, state: &mut State) {
+        state.overflowed();
+        self.stats.overlimit = self.stats.overlimit.wrapping_add(1);
+        self.stats.dropped = self.stats.dropped.wrapping_add(1);
+    }
+
+    fn overflowed(&mut self, _: &mut State, loss: Loss) {
+        self.stats.dropped = self.stats.dropped.wrapping_add(loss.packets);
+    }
+
+    #[inline]
+    fn leaves(&mut self, state: &mut State, packet: &mut Packet, left: Left, now: Time) -> Verdict {
+        state.dequeued(&self.law, packet.enqueued, packet.len, now, left.queue);
+        Verdict::Pass
+    }
+
+    fn found_empty(&mut self, _: &mut State) {}
+
+    fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {
+        totals.marked = self.stats.ecn_mark.into();
+        Detail::FqPie(FqPieStats {
+            new_flow_count: lists.new_flow_count,
+            new_flows_len: lists.new,
+            old_flows_len: lists.old,
+            memory_used: lists.memory.min(u64::from(u32::MAX)) as u32,
+            ..self.stats
+        })
+    }
+}
+
+impl Controlled {
+    /// Computes probabilities as often as was due by `now`. Flow by flow: one that has come to rest
+    /// needs no more rounds.
+    #[cold]
+    fn update(&mut self, flows: &mut [Flow<State>], now: Time) {
+        let mut rounds = 0;
+        self.timer.catch_up(now, |_| {
+            rounds += 1;
+            true
+        });
+        for flow in flows {
+            let bytes = flow.bytes();
+            let mut left = rounds;
+            while left > 0 && flow.state.update(&self.law, bytes) {
+                left -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

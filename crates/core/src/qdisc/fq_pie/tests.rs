@@ -1,0 +1,116 @@
+//! What `fq_pie` adds to its parts: a clock for all queues, limits, and that flows keep apart.
+
+use super::*;
+use crate::packet::Flags;
+use crate::qdisc::{Discard, DropReason, Qdisc};
+use crate::time::Span;
+
+fn fq_pie(change: impl FnOnce(&mut Params)) -> FqPie {
+    let mut params = Params::default();
+    change(&mut params);
+    FqPie::new(&params, &Device::default()).unwrap()
+}
+
+fn packet(flow: u64, tos: u8) -> Packet {
+    let mut packet = Packet::new(flow, 1000);
+    (packet.flow, packet.tos, packet.flags) = (flow << 22, tos, Flags::IPV4);
+    packet
+}
+
+fn stats(qdisc: &FqPie) -> FqPieStats {
+    match qdisc.snapshot().detail {
+        Detail::FqPie(stats) => stats,
+        other => panic!("{other:?}"),
+    }
+}
+
+const STEP: Span = Span::from_micros(1000);
+
+/// Flow 1 sends `load` packets a millisecond for `ms`, flow 2 one in ten; the line takes one a
+/// millisecond. What each lost and the clock's end.
+fn overload(qdisc: &mut FqPie, ms: u64, load: u64, tos: u8) -> ([u64; 2], Time) {
+    let (mut sent, mut came, mut now) = ([0; 2], [0; 2], Time::ZERO);
+    for n in 0..ms {
+        now += STEP;
+        for _ in 0..load {
+            qdisc.enqueue(packet(1, tos), now, &mut Discard);
+            came[0] += 1;
+        }
+        if n % 10 == 0 {
+            qdisc.enqueue(packet(2, tos), now, &mut Discard);
+            came[1] += 1;
+        }
+        if let Some(packet) = qdisc.dequeue(now, &mut Discard) {
+            sent[packet.handle as usize - 1] += 1;
+        }
+    }
+    while let Some(packet) = qdisc.dequeue(now, &mut Discard) {
+        sent[packet.handle as usize - 1] += 1;
+    }
+    ([came[0] - sent[0], came[1] - sent[1]], now)
+}
+
+#[test]
+fn the_flow_that_stands_is_dropped_and_the_other_spared() {
+    let mut qdisc = fq_pie(|_| {});
+    let (lost, _) = overload(&mut qdisc, 10_000, 2, 0);
+    assert!(lost[0] > 9_000 && lost[1] == 0, "{lost:?}");
+    let stats = stats(&qdisc);
+    assert_eq!(u64::from(stats.dropped), lost[0]);
+    assert_eq!(stats.packets_in, 21_000 - stats.dropped);
+}
+
+#[test]
+fn marks_replace_drops_up_to_ecn_prob() {
+    for (ecn_prob, marks_only) in [(100, true), (0, false)] {
+        let mut qdisc = fq_pie(|params| (params.aqm.ecn, params.ecn_prob) = (true, ecn_prob));
+        // Soon enough after the first update that the probability is not yet 1.
+        let (lost, _) = overload(&mut qdisc, 700, 2, 2);
+        let marks = stats(&qdisc).ecn_mark;
+        assert_eq!((lost[0] == 0, marks > 20), (marks_only, marks_only), "{lost:?}, {marks}");
+        assert_eq!(lost[0] > 20, !marks_only, "{lost:?}");
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_the_newcomer_and_memory_is_only_counted() {
+    let mut qdisc = fq_pie(|params| {
+        (params.queues.limit, params.queues.memory_limit) = (10, 4000);
+    });
+    for n in 0..12 {
+        qdisc.enqueue(packet(n % 2, 0), Time(n), &mut Discard);
+    }
+    let stats = stats(&qdisc);
+    assert_eq!((stats.overlimit, stats.dropped, qdisc.backlog().packets), (2, 2, 10));
+    // Beyond 4000 and the packet's own 2304 from the fourth arrival on.
+    assert_eq!((stats.overmemory, stats.memory_used), (7, 10 * 2304));
+    assert_eq!(qdisc.snapshot().totals.dropped[DropReason::Overlimit as usize], 2);
+}
+
+#[test]
+fn idle_time_is_caught_up_with_in_any_number_of_steps() {
+    let mut often = fq_pie(|_| {});
+    let (_, end) = overload(&mut often, 3_000, 2, 0);
+    let mut once = often.clone();
+    for ms in 0..5_000 {
+        often.dequeue(end + Span::from_millis(ms), &mut Discard);
+    }
+    let later = end + Span::from_millis(4_999);
+    let after = |qdisc: &mut FqPie| {
+        (0..200u64)
+            .map(|n| {
+                qdisc.enqueue(packet(1, 0), later + STEP * n, &mut Discard);
+                stats(qdisc).dropped
+            })
+            .last()
+    };
+    assert_eq!(after(&mut often), after(&mut once));
+}
+
+#[test]
+fn savings_serve_here_too() {
+    let mut qdisc = fq_pie(|params| params.queues.savings = Some(5_000));
+    let (lost, _) = overload(&mut qdisc, 2_000, 1, 0);
+    assert_eq!(lost[1], 0);
+    assert_eq!(qdisc.next_event(), None);
+}

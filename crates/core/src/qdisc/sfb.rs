@@ -1,0 +1,387 @@
+//! `sfb`: stochastic fair BLUE (Feng, Kandlur, Saha and Shin 2001; man tc-sfb; facts D.6).
+//!
+//! One queue. Each flow is hashed into one bin in each of eight levels of sixteen. A bin's marking
+//! probability rises with each arrival that finds `target` packets of its flows queued, and falls
+//! with each that finds none. A flow is marked with the least probability of its bins: a flow that
+//! responds shares no bin with the greedy ones on at least one level. Where even the least is one,
+//! the flow does not respond: it goes to the penalty box, whose token bucket lets through
+//! `penalty_rate` packets a second. From one half on, ECN-capable packets are dropped as well, with
+//! a chance that rises to one.
+//!
+//! So that no flow shares bad luck for ever, a second set of bins with another hash takes over every
+//! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering).
+//!
+//! Under [`Arithmetic::Linux`] the two hashes are the two halves of `Packet::flow`, low for the
+//! first set: recordings give them. Where a set gets a new key, both halves stay as they are.
+//!
+//! Invariant: a bin's length is the number of queued packets that were hashed into it.
+
+use alloc::collections::VecDeque;
+
+use crate::packet::Packet;
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::random::Random;
+use crate::rate::Arithmetic;
+use crate::tc::stats::{Detail, SfbStats, Totals};
+use crate::tc::Config;
+use crate::tick::Tick;
+use crate::time::{Span, Time};
+
+/// Levels of bins.
+pub const LEVELS: usize = 8;
+/// Bins in a level.
+pub const BINS: usize = 16;
+/// Bits of a hash that choose the bin of a level.
+const BIN_BITS: u32 = 4;
+/// Probability one.
+pub const MAX_PROB: u16 = u16::MAX;
+/// Longest time for which the penalty box saves up.
+const MAX_AGE: Span = Span::from_secs(10);
+
+/// Settings, with the names and defaults of `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Packets that may be queued; None takes the device's queue length.
+    pub limit: Option<u32>,
+    /// How often the bins are changed over; zero for never.
+    pub rehash: Span,
+    /// How long before that the other bins are warmed up.
+    pub db: Span,
+    /// Packets in a bin at which its probability rises.
+    pub target: u32,
+    /// Packets in every bin of a flow at which all of it are dropped.
+    pub max: u32,
+    /// Step up, in units of 1/65535.
+    pub increment: u16,
+    /// Step down, in units of 1/65535.
+    pub decrement: u16,
+    /// Packets a second that the penalty box lets through.
+    pub penalty_rate: u32,
+    /// Packets that it lets through at once.
+    pub penalty_burst: u32,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            limit: None,
+            rehash: Span::from_secs(600),
+            db: Span::from_secs(60),
+            target: 20,
+            max: 25,
+            increment: 33,
+            decrement: 3,
+            penalty_rate: 10,
+            penalty_burst: 20,
+        }
+    }
+}
+
+impl Params {
+    /// The limit in force on `device`.
+    pub fn effective_limit(&self, device: &Device) -> u32 {
+        self.limit.filter(|limit| *limit > 0).unwrap_or(device.tx_queue_len)
+    }
+}
+
+/// A queue under SFB.
+pub type Sfb = Single<Blue>;
+
+/// One bin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    /// Packets queued.
+    len: u16,
+    /// Marking probability, of [`MAX_PROB`].
+    prob: u16,
+}
+
+/// One set of bins, and the key of its hash.
+#[derive(Clone, Debug)]
+struct Set {
+    bins: [[Bin; BINS]; LEVELS],
+    key: (u64, u64),
+}
+
+/// What a packet's bins say together.
+struct Answer {
+    least_prob: u16,
+    least_len: u16,
+}
+
+/// The bins, the penalty box, the dice.
+#[derive(Clone, Debug)]
+pub struct Blue {
+    params: Params,
+    sets: [Set; 2],
+    /// The set that decides.
+    present: usize,
+    /// The other one is being warmed up.
+    warming: bool,
+    changed_over: Time,
+    tokens: u32,
+    tokens_at: Time,
+    random: Random,
+    arithmetic: Arithmetic,
+    tick: Tick,
+    /// Hashes of the packet in hand, zero for a set that does not count it.
+    hashes: [u32; 2],
+    /// Of those that are queued, in their order.
+    queued: VecDeque<[u32; 2]>,
+    overlimits: u64,
+    stats: SfbStats,
+}
+
+impl Set {
+    fn new(random: &mut Random) -> Set {
+        Set { bins: [[Bin::default(); BINS]; LEVELS], key: draw_key(random) }
+    }
+
+    /// The bins of a packet with this hash.
+    #[inline]
+    fn bins(&mut self, mut hash: u32) -> impl Iterator<Item = &mut Bin> {
+        self.bins.iter_mut().map(move |level| {
+            let bin = hash as usize % BINS;
+            hash >>= BIN_BITS;
+            &mut level[bin]
+        })
+    }
+
+    /// Moves the probabilities of a packet's bins.
+    #[inline]
+    fn consult(&mut self, hash: u32, params: &Params) -> Answer {
+        let mut answer = Answer { least_prob: MAX_PROB, least_len: u16::MAX };
+        for bin in self.bins(hash) {
+            if bin.len == 0 {
+                bin.prob = bin.prob.saturating_sub(params.decrement);
+            } else if u32::from(bin.len) >= params.target {
+                bin.prob = bin.prob.saturating_add(params.increment);
+            }
+            answer.least_prob = answer.least_prob.min(bin.prob);
+            answer.least_len = answer.least_len.min(bin.len);
+        }
+        answer
+    }
+}
+
+/// Sixteen bytes, as four numbers of 32 bits.
+fn draw_key(random: &mut Random) -> (u64, u64) {
+    let mut half = || u64::from(random.u32()) | u64::from(random.u32()) << 32;
+    (half(), half())
+}
+
+impl Blue {
+    /// The hash of `packet` for set `set`. Zero stands for none.
+    #[inline]
+    fn hash(&self, packet: &Packet, set: usize) -> u32 {
+        let hash = match self.arithmetic {
+            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32,
+            Arithmetic::Exact => {
+                let (first, second) = self.sets[set].key;
+                let mixed = (packet.flow ^ first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mixed = (mixed ^ (mixed >> 32) ^ second).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                (mixed >> 32) as u32
+            }
+        };
+        hash.max(1)
+    }
+
+    /// Changes the bins over when their time has come.
+    #[inline]
+    fn change_over(&mut self, now: Time) {
+        let Params { rehash, db, .. } = self.params;
+        if rehash == Span::ZERO {
+            return;
+        }
+        let tick = self.tick.last(now);
+        let due = self.changed_over + self.tick.enough(rehash);
+        if tick > due {
+            self.sets[self.present].key = draw_key(&mut self.random);
+            self.present ^= 1;
+            self.warming = false;
+            self.changed_over = tick;
+        } else if db > Span::ZERO && tick > due - self.tick.enough(db) {
+            self.warming = true;
+        }
+    }
+
+    /// True if the penalty box holds a packet back.
+    fn penalised(&mut self, now: Time) -> bool {
+        let Params { penalty_rate, penalty_burst, .. } = self.params;
+        if penalty_rate == 0 || penalty_burst == 0 {
+            return true;
+        }
+        if self.tokens == 0 {
+            let tick = self.tick.last(now);
+            let age = tick.since(self.tokens_at).min(MAX_AGE);
+            let earned = u128::from(age.0) * u128::from(penalty_rate) / 1_000_000_000;
+            self.tokens = earned.min(u128::from(penalty_burst)) as u32;
+            // Linux drops the fraction of a token: a flow that tries again soon never earns one.
+            let fraction = u128::from(age.0) - earned * 1_000_000_000 / u128::from(penalty_rate);
+            self.tokens_at = match self.arithmetic {
+                Arithmetic::Linux => tick,
+                Arithmetic::Exact => tick - Span(fraction as u64),
+            };
+            if self.tokens == 0 {
+                return true;
+            }
+        }
+        self.tokens -= 1;
+        false
+    }
+
+    fn count(&mut self, hashes: [u32; 2], step: impl Fn(u16) -> u16) {
+        for (set, hash) in self.sets.iter_mut().zip(hashes) {
+            if hash != 0 {
+                set.bins(hash).for_each(|bin| bin.len = step(bin.len));
+            }
+        }
+    }
+
+    fn uncount_first(&mut self) {
+        if let Some(hashes) = self.queued.pop_front() {
+            self.count(hashes, |len| len.saturating_sub(1));
+        }
+    }
+
+    /// Longest bin, and largest and mean probability, of the present set.
+    fn survey(&self) -> (u16, u16, u16) {
+        let bins = self.sets[self.present].bins.iter().flatten();
+        let (mut len, mut most, mut sum) = (0, 0, 0);
+        for bin in bins {
+            (len, most) = (bin.len.max(len), bin.prob.max(most));
+            sum += u32::from(bin.prob);
+        }
+        (len, most, (sum / (LEVELS * BINS) as u32) as u16)
+    }
+}
+
+impl Aqm for Blue {
+    const LEAVES_ALL: bool = true;
+    type Params = Params;
+
+    fn new(params: &Params, device: &Device) -> Result<Blue, ConfigError> {
+        let mut random = Random::new(device.seed);
+        let limit = Limit::packets(params.effective_limit(device));
+        let tick = device.tick.last(device.now);
+        Ok(Blue {
+            params: *params,
+            sets: [Set::new(&mut random), Set::new(&mut random)],
+            present: 0,
+            warming: false,
+            changed_over: tick,
+            tokens: params.penalty_burst,
+            tokens_at: tick,
+            random,
+            arithmetic: device.arithmetic,
+            tick: device.tick,
+            hashes: [0; 2],
+            queued: VecDeque::with_capacity(limit.packets as usize + 1),
+            overlimits: 0,
+            stats: SfbStats::default(),
+        })
+    }
+
+    fn params(config: &Config) -> Option<&Params> {
+        match config {
+            Config::Sfb(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    fn config(params: &Params) -> Config {
+        Config::Sfb(*params)
+    }
+
+    fn limit(params: &Params, device: &Device) -> Limit {
+        Limit::packets(params.effective_limit(device))
+    }
+
+    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+        let limit = Limit::packets(params.effective_limit(device)).packets as usize + 1;
+        self.queued.reserve(limit.saturating_sub(self.queued.len()));
+        self.tokens = self.tokens.min(params.penalty_burst);
+        self.params = *params;
+        Ok(())
+    }
+
+    #[inline]
+    fn arrives(&mut self, packet: &mut Packet, _: Backlog, now: Time) -> Verdict {
+        self.change_over(now);
+        let (present, other) = (self.present, self.present ^ 1);
+        let hash = self.hash(packet, present);
+        self.hashes = [0; 2];
+        self.hashes[present] = hash;
+        let Answer { least_prob, least_len } = self.sets[present].consult(hash, &self.params);
+        if u32::from(least_len) >= self.params.max {
+            self.overlimits += 1;
+            self.stats.bucketdrop += 1;
+            return Verdict::Drop(DropReason::Congested);
+        }
+        if least_prob == MAX_PROB {
+            if self.warming {
+                let hash = self.hash(packet, other);
+                self.hashes[other] = hash;
+                self.sets[other].consult(hash, &self.params);
+            }
+            if self.penalised(now) {
+                self.overlimits += 1;
+                self.stats.penaltydrop += 1;
+                return Verdict::Drop(DropReason::Flood);
+            }
+            return Verdict::Pass;
+        }
+        let drawn = self.random.u16();
+        if drawn >= least_prob {
+            return Verdict::Pass;
+        }
+        // From one half on, marks are not enough.
+        let half = MAX_PROB / 2;
+        let beyond = u32::from(least_prob.saturating_sub(half)) * 2;
+        if u32::from(drawn) >= beyond && packet.mark_ce() {
+            self.stats.marked += 1;
+            return Verdict::Marked;
+        }
+        self.stats.earlydrop += 1;
+        Verdict::Drop(DropReason::Congested)
+    }
+
+    #[cold]
+    fn refused(&mut self, _: Time) {
+        self.overlimits += 1;
+        self.stats.queuedrop += 1;
+    }
+
+    #[inline]
+    fn queued(&mut self, _: u32) {
+        self.queued.push_back(self.hashes);
+        self.count(self.hashes, |len| len.saturating_add(1));
+    }
+
+    #[inline]
+    fn leaves(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+        self.uncount_first();
+        Verdict::Pass
+    }
+
+    fn discarded(&mut self) {
+        self.uncount_first();
+    }
+
+    fn restart(&mut self, params: &Params, _: &Device) {
+        self.queued.clear();
+        self.sets.iter_mut().for_each(|set| set.bins = [[Bin::default(); BINS]; LEVELS]);
+        (self.warming, self.tokens) = (false, params.penalty_burst);
+    }
+
+    fn statistics(&self, totals: &mut Totals) -> Detail {
+        totals.overlimits = self.overlimits;
+        totals.marked = self.stats.marked.into();
+        let (maxqlen, maxprob, avgprob) = self.survey();
+        Detail::Sfb(SfbStats { maxqlen: maxqlen.into(), maxprob, avgprob, ..self.stats })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,489 @@
+//! `sfq`: stochastic fairness queueing (McKenney 1990; man tc-sfq; facts D.5), and its RED.
+//!
+//! Packets are hashed into `divisor` buckets; a bucket with packets holds one of `flows` slots, and
+//! slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
+//! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses its
+//! last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key, so
+//! that no two flows share a bucket for ever, and all packets are sorted anew.
+//!
+//! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
+//! slot's first packet, which is to reach its receiver soonest.
+//!
+//! Under [`Arithmetic::Linux`] the owner computes the hash ([`PacketOwner::keyed_hash`]), so that
+//! decisions can be compared.
+
+mod depths;
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use self::depths::{Depths, MAX_DEPTH};
+use super::store::{Queue, Store};
+use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::aqm::red::{self, Red, Signals};
+use crate::flow::rekeyed;
+use crate::packet::Packet;
+use crate::random::Random;
+use crate::rate::Arithmetic;
+use crate::sched::drr::Drr;
+use crate::sched::{Account, Scheduled};
+use crate::tc::stats::{Detail, SfqStats, Snapshot};
+use crate::tc::Config;
+use crate::tick::Periodic;
+use crate::time::{Span, Time};
+
+/// Most slots.
+pub const MAX_FLOWS: u32 = 65_408;
+/// Most buckets.
+pub const MAX_DIVISOR: u32 = 65_536;
+const DEFAULT_LIMIT: u32 = 127;
+const DEFAULT_FLOWS: u32 = 128;
+const DEFAULT_DIVISOR: u32 = 1024;
+
+/// Settings, with the names of `tc`. What is None was not said; see [`Params::effective`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// Packets that may be queued.
+    pub limit: Option<u32>,
+    /// Packets that one flow may have queued.
+    pub depth: Option<u32>,
+    /// Flows that may have packets queued.
+    pub flows: Option<u32>,
+    /// Buckets of the hash: a power of two.
+    pub divisor: Option<u32>,
+    /// Bytes that a flow may send in its turn, above zero; the device's MTU if None.
+    pub quantum: Option<u32>,
+    /// Seconds between changes of the hash; never if zero.
+    pub perturb: u32,
+    /// Drop first packets instead of last ones.
+    pub headdrop: bool,
+    /// RED for each flow.
+    pub red: Option<RedParams>,
+}
+
+/// RED for each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedParams {
+    /// Bytes from which min and max were derived, where they were.
+    pub limit: u32,
+    /// RED's own.
+    pub red: red::Params,
+}
+
+/// What the settings come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Packets that may be queued.
+    pub limit: u32,
+    /// Packets that one flow may have queued.
+    pub depth: u32,
+    /// Flows that may have packets queued.
+    pub flows: u32,
+    /// Buckets of the hash.
+    pub divisor: u32,
+}
+
+impl Params {
+    /// What the settings come to, each bounded by the others as in Linux.
+    pub fn effective(&self) -> Effective {
+        let depth = self.depth.unwrap_or(MAX_DEPTH).clamp(1, MAX_DEPTH);
+        let divisor = self.divisor.unwrap_or(DEFAULT_DIVISOR);
+        let mut flows = self.flows.unwrap_or(DEFAULT_FLOWS).clamp(1, MAX_FLOWS);
+        if let Some(divisor) = self.divisor {
+            flows = flows.min(divisor);
+        }
+        let mut limit = DEFAULT_LIMIT;
+        if let Some(packets) = self.limit {
+            limit = packets.min(depth * flows);
+            flows = flows.min(limit);
+        }
+        Effective { limit, depth, flows, divisor }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        let Effective { limit, divisor, .. } = self.effective();
+        let divisors = "a power of two from 1 to 65536";
+        check((1..=MAX_DIVISOR).contains(&divisor), "divisor", divisors)?;
+        check(divisor.is_power_of_two(), "divisor", divisors)?;
+        check(self.quantum != Some(0), "quantum", "at least 1 byte")?;
+        check(limit > 1, "limit", "more than 1 packet, also as depth times flows")
+    }
+}
+
+/// A flow with packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    queue: Queue,
+    account: Account,
+    /// Its bucket.
+    bucket: u32,
+}
+
+impl Scheduled for Slot {
+    #[inline]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+/// RED over all slots.
+#[derive(Clone, Debug)]
+struct Early {
+    law: red::Law,
+    slots: Box<[Red]>,
+    signals: Signals,
+    /// A queue that was always empty.
+    fresh: Red,
+}
+
+/// Stochastic fair queues.
+#[derive(Clone, Debug)]
+pub struct Sfq {
+    /// The slot of each bucket; [`NO_SLOT`] if it has no packets.
+    buckets: Box<[u32]>,
+    slots: Box<[Slot]>,
+    depths: Depths,
+    drr: Drr,
+    store: Store,
+    early: Option<Early>,
+    key: [u64; 2],
+    perturbation: Periodic,
+    random: Random,
+    limits: Effective,
+    quantum: u32,
+    stats: SfqStats,
+    params: Params,
+    device: Device,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+impl Sfq {
+    /// Empty queues for `device`.
+    pub fn new(params: &Params, device: &Device) -> Result<Sfq, ConfigError> {
+        params.validate()?;
+        let limits = params.effective();
+        let mut sfq = Sfq {
+            buckets: vec![NO_SLOT; limits.divisor as usize].into_boxed_slice(),
+            slots: vec![Slot::default(); limits.flows as usize].into_boxed_slice(),
+            depths: Depths::new(limits.flows),
+            drr: Drr::default(),
+            store: Store::new(limits.limit),
+            early: Early::new(params, limits.flows, device)?,
+            key: [0; 2],
+            perturbation: Periodic::never(),
+            random: Random::new(device.seed),
+            limits,
+            quantum: params.quantum.unwrap_or(device.mtu),
+            stats: SfqStats::default(),
+            params: params.clone(),
+            device: *device,
+        };
+        sfq.key = draw_key(&mut sfq.random);
+        sfq.start_perturbation(device.now);
+        Ok(sfq)
+    }
+
+    /// Sets the timer; the key is changed at once, too.
+    fn start_perturbation(&mut self, now: Time) {
+        let period = Span::from_secs(self.params.perturb.into());
+        if period > Span::ZERO {
+            self.perturbation = Periodic::new(self.device.tick, now, period, period);
+            self.key = draw_key(&mut self.random);
+        } else {
+            self.perturbation = Periodic::never();
+        }
+    }
+
+    /// The bucket of `packet`.
+    #[inline]
+    fn bucket(&self, packet: &Packet, owner: &mut dyn PacketOwner) -> u32 {
+        let theirs = match self.device.arithmetic {
+            Arithmetic::Exact => None,
+            Arithmetic::Linux => owner.keyed_hash(packet, self.key),
+        };
+        let hash = theirs.unwrap_or_else(|| rekeyed(packet.flow, self.key));
+        hash & (self.limits.divisor - 1)
+    }
+
+    /// The slot of `bucket`, which is given one if need be; None if all are taken.
+    #[inline]
+    fn slot_of(&mut self, bucket: u32) -> Option<u32> {
+        match self.buckets[bucket as usize] {
+            NO_SLOT => {
+                let slot = self.depths.free()?;
+                self.buckets[bucket as usize] = slot;
+                self.slots[slot as usize].bucket = bucket;
+                if let Some(early) = &mut self.early {
+                    early.slots[slot as usize] = early.fresh.clone();
+                }
+                Some(slot)
+            }
+            slot => Some(slot),
+        }
+    }
+
+    /// Queues `packet` at the end of `slot`.
+    #[inline]
+    fn append(&mut self, slot: u32, packet: Packet, enqueued: Time) {
+        let queue = &mut self.slots[slot as usize].queue;
+        let inserted = self.store.insert_at(queue, &packet, enqueued);
+        debug_assert!(inserted, "the store has one slot more than the limit");
+        self.depths.grown(slot);
+        self.drr.activate(&mut self.slots, slot, self.quantum);
+    }
+
+    /// The books for a packet that was taken out of `slot`.
+    #[inline]
+    fn shrunk(&mut self, slot: u32) {
+        self.depths.shrunk(slot);
+        if self.depths.packets(slot) == 0 {
+            self.drr.retire(&mut self.slots, slot);
+            self.buckets[self.slots[slot as usize].bucket as usize] = NO_SLOT;
+        }
+    }
+
+    /// Drops a packet of the longest slot; of single packets, that which would be next.
+    #[cold]
+    fn drop_from_longest(&mut self, owner: &mut dyn PacketOwner) {
+        let victim = match self.depths.longest() {
+            Some((_, 1)) => self.drr.first(),
+            longest => longest.map(|(slot, _)| slot),
+        };
+        let Some(slot) = victim else { return };
+        let queue = &mut self.slots[slot as usize].queue;
+        let packet = match self.params.headdrop {
+            true => self.store.take(queue),
+            false => self.store.take_last(queue),
+        };
+        if let Some(packet) = packet {
+            self.shrunk(slot);
+            self.store.give_up(packet, DropReason::Overlimit, owner);
+        }
+    }
+
+    /// No more may come to `slot`: `packet` is dropped, or takes the place of the first one.
+    #[cold]
+    fn refuse(
+        &mut self,
+        slot: u32,
+        packet: Packet,
+        now: Time,
+        reason: DropReason,
+        owner: &mut dyn PacketOwner,
+    ) {
+        if !self.params.headdrop {
+            return self.store.give_up(packet, reason, owner);
+        }
+        let queue = &mut self.slots[slot as usize].queue;
+        if let Some(first) = self.store.take(queue) {
+            self.store.give_up(first, reason, owner);
+        }
+        let inserted = self.store.insert_at(queue, &packet, now);
+        debug_assert!(inserted, "in the place of the first one");
+    }
+
+    /// What RED makes of `packet`, which comes to `slot`: true if it may stay.
+    fn admit(&mut self, slot: u32, packet: &mut Packet, now: Time) -> bool {
+        let Some(early) = &mut self.early else { return true };
+        let queue = &self.slots[slot as usize].queue;
+        let red = &mut early.slots[slot as usize];
+        let forced = match red.arrives(&early.law, packet, queue.bytes, now, &mut self.random) {
+            red::Verdict::Early { .. } => false,
+            red::Verdict::Forced { .. } => true,
+            red::Verdict::Pass | red::Verdict::Spared => return true,
+        };
+        self.store.totals.overlimits += 1;
+        if early.signals.ecn && !(forced && early.signals.harddrop) {
+            let head = self.store.head_mut(queue).filter(|_| self.params.headdrop);
+            let (head, own) = match head.is_some_and(Packet::mark_ce) {
+                true => (1, 0),
+                false => (0, u32::from(packet.mark_ce())),
+            };
+            let (at_head, at_tail) = match forced {
+                false => (&mut self.stats.prob_mark_head, &mut self.stats.prob_mark),
+                true => (&mut self.stats.forced_mark_head, &mut self.stats.forced_mark),
+            };
+            *at_head += head;
+            *at_tail += own;
+            if head + own > 0 {
+                self.store.totals.marked += 1;
+                return true;
+            }
+        }
+        *(if forced { &mut self.stats.forced_drop } else { &mut self.stats.prob_drop }) += 1;
+        false
+    }
+
+    /// Changes the key as often as was due by `now`, and sorts all packets anew each time.
+    #[inline]
+    fn catch_up(&mut self, now: Time, owner: &mut dyn PacketOwner) {
+        if self.perturbation.is_due(now) {
+            self.perturb(now, owner);
+        }
+    }
+
+    #[cold]
+    fn perturb(&mut self, now: Time, owner: &mut dyn PacketOwner) {
+        let mut perturbation = self.perturbation;
+        perturbation.catch_up(now, |_| {
+            self.key = draw_key(&mut self.random);
+            let packets = self.drain();
+            self.sort_in(packets, now, owner);
+            true
+        });
+        self.perturbation = perturbation;
+    }
+
+    /// Queues what had been queued before. Some may find their slot full, or none free.
+    fn sort_in(&mut self, mut packets: Queue, now: Time, owner: &mut dyn PacketOwner) {
+        while let Some(packet) = self.store.take(&mut packets) {
+            let bucket = self.bucket(&packet, owner);
+            match self.slot_of(bucket) {
+                Some(slot) if self.depths.packets(slot) < self.limits.depth => {
+                    if let Some(early) = &mut self.early {
+                        // The averages begin anew; nothing is signalled here.
+                        let bytes = self.slots[slot as usize].queue.bytes;
+                        early.slots[slot as usize].observe(&early.law, bytes, now);
+                    }
+                    self.append(slot, packet, packet.enqueued);
+                }
+                _ => self.store.give_up(packet, DropReason::Overlimit, owner),
+            }
+        }
+    }
+
+    /// Takes everything out of the slots, slot by slot, into one queue.
+    fn drain(&mut self) -> Queue {
+        let mut all = Queue::default();
+        for slot in 0..self.slots.len() as u32 {
+            while let Some(packet) = self.store.take(&mut self.slots[slot as usize].queue) {
+                self.shrunk(slot);
+                let moved = self.store.insert(&mut all, packet);
+                debug_assert!(moved.is_ok(), "into the place that it has left");
+            }
+        }
+        all
+    }
+}
+
+impl Early {
+    fn new(params: &Params, flows: u32, device: &Device) -> Result<Option<Early>, ConfigError> {
+        let Some(RedParams { red, .. }) = params.red else { return Ok(None) };
+        // Which packet is marked is not RED's to say here.
+        let blind = red::Params { signals: Signals::default(), adaptive: false, ..red };
+        let law = red::Law::new(&blind).map_err(|_| ConfigError::OutOfRange {
+            option: "redflowlimit",
+            expected: "min below max, and burst and probability that fit them",
+        })?;
+        let fresh = Red::new(&blind, &law, device.now, Periodic::never());
+        let slots = vec![fresh.clone(); flows as usize].into_boxed_slice();
+        Ok(Some(Early { law, slots, signals: red.signals, fresh }))
+    }
+}
+
+/// Another key for the hash, drawn as Linux draws it: 16 bytes, four at a time.
+fn draw_key(random: &mut Random) -> [u64; 2] {
+    let mut word = || u64::from(random.u32()) | u64::from(random.u32()) << 32;
+    [word(), word()]
+}
+
+impl Qdisc for Sfq {
+    #[inline]
+    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.store.totals.enqueued_packets += 1;
+        self.catch_up(now, owner);
+        let bucket = self.bucket(&packet, owner);
+        let Some(slot) = self.slot_of(bucket) else {
+            return self.store.give_up(packet, DropReason::Overlimit, owner);
+        };
+        if self.early.is_some() && !self.admit(slot, &mut packet, now) {
+            return self.refuse(slot, packet, now, DropReason::Congested, owner);
+        }
+        if self.depths.packets(slot) >= self.limits.depth {
+            return self.refuse(slot, packet, now, DropReason::Overlimit, owner);
+        }
+        self.append(slot, packet, now);
+        if self.store.len() > self.limits.limit {
+            self.drop_from_longest(owner);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+        self.catch_up(now, owner);
+        let slot = self.drr.next_solvent(&mut self.slots, self.quantum)?;
+        let place = self.store.detach(&mut self.slots[slot as usize].queue)?;
+        let packet = self.store.send(place);
+        self.slots[slot as usize].account.charge(packet.len);
+        self.shrunk(slot);
+        Some(packet)
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        // In the past: now.
+        (self.store.len() > 0).then_some(Time::ZERO)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let detail = match self.early {
+            Some(_) => Detail::Sfq(self.stats),
+            None => Detail::None,
+        };
+        Snapshot { totals: self.store.totals, backlog: self.backlog(), detail }
+    }
+
+    fn config(&self) -> Config {
+        Config::Sfq(self.params.clone())
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        let Config::Sfq(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        params.validate()?;
+        let limits = params.effective();
+        let early = Early::new(params, limits.flows, &self.device)?;
+        self.catch_up(now, owner);
+        let perturbed = params.perturb != self.params.perturb;
+        self.params = params.clone();
+        while self.store.len() > limits.limit {
+            self.drop_from_longest(owner);
+        }
+        let mut packets = self.drain();
+        self.store.resize(limits.limit, core::iter::once(&mut packets));
+        if limits.divisor != self.limits.divisor || limits.flows != self.limits.flows {
+            self.buckets = vec![NO_SLOT; limits.divisor as usize].into_boxed_slice();
+            self.slots = vec![Slot::default(); limits.flows as usize].into_boxed_slice();
+            self.depths = Depths::new(limits.flows);
+            self.drr = Drr::default();
+        }
+        (self.limits, self.early) = (limits, early);
+        self.quantum = params.quantum.unwrap_or(self.device.mtu);
+        if perturbed {
+            self.start_perturbation(now);
+        }
+        self.sort_in(packets, now, owner);
+        Ok(())
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut packets = self.drain();
+        self.store.clear(&mut packets, owner);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! The words of `drr`. Linux's has none, and gets its classes one by one (`tc class add … drr
+//! quantum N`); here they stand in the same line: `drr class 1:10 quantum 1514 pfifo limit 30 class
+//! 1:20 weight 2`. What follows a class up to the next is its own, its discipline last. Without
+//! classes the words are ours: `drr srchost buffer 20 savings 15kb`.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use core::fmt::{self, Write};
+
+use super::error::{ParseError, Problem};
+use super::fq_codel::{take_savings, write_savings, SAVINGS};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::packet_count;
+use super::units::{self, write_size, write_time, Digits, ValueError};
+use super::Config;
+use crate::qdisc::drr::{Class, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
+
+const QUANTUM: &str = "a SIZE above zero, such as 1514";
+const CLASS: &str = "MAJOR:MINOR, both hexadecimal, such as 1:10";
+const BUFFER: &str = "a number of packets, 1 to 4294967295";
+const TIME: &str = "a TIME such as 24ms";
+const QUEUES_RANGE: &str = "a power of two from 8 to 65536";
+const WEIGHT: (i64, i64) = (1, 1 << 20);
+const WEIGHT_RANGE: &str = "a whole number, 1 to 1048576";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("flow", "", "a queue for each flow (default)"),
+        Keyword::new("srchost", "", "a queue for each source host"),
+        Keyword::new("dsthost", "", "a queue for each destination host"),
+        Keyword::new("queues", "N", "queues, a power of two, default 1024"),
+        Keyword::new("buffer", "N", "when so many wait the longest queue loses, default 1000"),
+        Keyword::new("max-age", "TIME", "drop what has waited longer, when its turn comes"),
+    ],
+    &[
+        Keyword::new("quantum", "SIZE", "bytes earned in a turn, default one full frame"),
+        SAVINGS,
+        Keyword::new("class", "MAJOR:MINOR", "a class instead; its words and discipline follow"),
+        Keyword::new("weight", "N", "quanta that the class earns, default 1"),
+    ],
+];
+
+/// Reads `drr`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params::default();
+    let mut ours = None;
+    let end = words.until("class");
+    while let Some(word) = words.next() {
+        match word {
+            "flow" => params.user = User::Flow,
+            "srchost" => params.user = User::SrcHost,
+            "dsthost" => params.user = User::DstHost,
+            "queues" => {
+                params.queues = words.value("queues", QUEUES_RANGE, QUEUES_RANGE, |word| {
+                    let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
+                    match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
+                        true => Ok(queues),
+                        false => Err(ValueError::TooLarge),
+                    }
+                })?;
+            }
+            "buffer" => params.buffer = words.value("buffer", BUFFER, BUFFER, buffer)?,
+            "max-age" => params.max_age = Some(words.value("max-age", TIME, TIME, units::time)?),
+            "quantum" => {
+                params.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?);
+                continue;
+            }
+            "savings" => {
+                params.savings = Some(take_savings(words)?);
+                continue;
+            }
+            _ => return Err(words.unknown()),
+        }
+        ours = Some(words.error_here(Problem::OutOfRange {
+            keyword: "drr",
+            range: "this word or classes, not both",
+        }));
+    }
+    words.until_end(end);
+    while words.next().is_some() {
+        params.classes.push(class(words)?);
+    }
+    match ours {
+        Some(error) if !params.classes.is_empty() => Err(error),
+        _ => Ok(Config::Drr(params)),
+    }
+}
+
+/// Reads what follows `class`.
+fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
+    let id = words.value("class", CLASS, CLASS, class_id)?;
+    let mut class = Class { id, quantum: None, weight: 1, child: None };
+    let end = words.until("class");
+    while let Some(word) = words.next() {
+        match word {
+            "quantum" => class.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?),
+            "weight" => class.weight = words.number("weight", WEIGHT, WEIGHT_RANGE)? as u32,
+            _ => match words.discipline(word)? {
+                // Whose they are could not be told from the words.
+                Some(child) if child.to_string().contains(" class ") => {
+                    let range = "a discipline without classes of its own";
+                    return Err(words.error_here(Problem::OutOfRange { keyword: "class", range }));
+                }
+                Some(child) => class.child = Some(Box::new(child)),
+                None => return Err(words.unknown()),
+            },
+        }
+    }
+    words.until_end(end);
+    Ok(class)
+}
+
+fn quantum(word: &str) -> Result<u32, ValueError> {
+    match units::size(word)? {
+        0 => Err(ValueError::TooLarge),
+        bytes => Ok(bytes),
+    }
+}
+
+fn buffer(word: &str) -> Result<u32, ValueError> {
+    match packet_count(word)? {
+        0 => Err(ValueError::TooLarge),
+        packets => Ok(packets),
+    }
+}
+
+/// Reads `1:10`, both numbers hexadecimal.
+fn class_id(word: &str) -> Result<u32, ValueError> {
+    let (major, minor) = word.split_once(':').ok_or(ValueError::Invalid)?;
+    let number = |digits: &str| u32::from_str_radix(digits, 16).map_err(|_| ValueError::Invalid);
+    match (number(major)?, number(minor)?) {
+        (major @ 0..=0xffff, minor @ 1..=0xffff) => Ok(major << 16 | minor),
+        _ => Err(ValueError::TooLarge),
+    }
+}
+
+/// Writes the settings as words, each with a space after it. As text, `tc` shows classes on lines of
+/// their own.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    match params.user {
+        User::Flow => {}
+        User::SrcHost => out.write_str("srchost ")?,
+        User::DstHost => out.write_str("dsthost ")?,
+    }
+    if params.queues != DEFAULT_QUEUES {
+        write!(out, "queues {} ", params.queues)?;
+    }
+    if params.buffer != DEFAULT_BUFFER {
+        write!(out, "buffer {}p ", params.buffer)?;
+    }
+    if let Some(age) = params.max_age {
+        out.write_str("max-age ")?;
+        write_time(age, digits, out)?;
+        out.write_char(' ')?;
+    }
+    write_quantum(params.quantum, digits, out)?;
+    write_savings(params.savings, digits, out)?;
+    for class in params.classes.iter().filter(|_| digits == Digits::Exact) {
+        write!(out, "class {:x}:{:x} ", class.id >> 16, class.id & 0xffff)?;
+        write_quantum(class.quantum, digits, out)?;
+        if class.weight != 1 {
+            write!(out, "weight {} ", class.weight)?;
+        }
+        if let Some(child) = &class.child {
+            write!(out, "{child} ")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_quantum(quantum: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let Some(quantum) = quantum else { return Ok(()) };
+    out.write_str("quantum ")?;
+    write_size(quantum.into(), digits, out)?;
+    out.write_char(' ')
+}
+
+/// Writes the settings as members of a JSON object; ages in nanoseconds, as the name says.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    match params.user {
+        User::Flow => {}
+        User::SrcHost => json.key("user")?.string("srchost")?,
+        User::DstHost => json.key("user")?.string("dsthost")?,
+    }
+    if params.queues != DEFAULT_QUEUES {
+        json.key("queues")?.number(params.queues.into())?;
+    }
+    if params.buffer != DEFAULT_BUFFER {
+        json.key("buffer")?.number(params.buffer.into())?;
+    }
+    if let Some(age) = params.max_age {
+        json.key("max_age_ns")?.number(age.0)?;
+    }
+    if let Some(quantum) = params.quantum {
+        json.key("quantum")?.number(quantum.into())?;
+    }
+    match params.savings {
+        Some(limit) => json.key("savings")?.number(limit.into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! The words of `fq_pie` (man tc-fq_pie): those of fair queues and those of PIE, and `ecn_prob`.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::fq_codel::{take_queues, write_savings, FLOWS, MEMORY_LIMIT, SAVINGS};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::{self, AqmWords};
+use super::stats::FqPieStats;
+use super::units::{self, write_size, Digits};
+use super::Config;
+use crate::qdisc::fq_pie::Params;
+use crate::qdisc::many::Settings;
+
+/// Linux 6.1 refuses 65536.
+const MAX_FLOWS: u32 = 65_535;
+const QUANTUM: &str = "a SIZE such as 1514";
+const QUANTUM_RANGE: &str = "a SIZE of at most 1mb";
+const MAX_QUANTUM: u32 = 1 << 20;
+const PERCENT: (i64, i64) = (0, 100);
+const PERCENT_RANGE: &str = "a whole number of percent, 0 to 100";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("limit", "N", "packets that may be queued, default 10240"),
+        FLOWS,
+        Keyword::new("quantum", "SIZE", "bytes of a flow's turn, default one full frame"),
+        MEMORY_LIMIT,
+        Keyword::new("ecn_prob", "N", "percent up to which marks are set, default 10"),
+    ],
+    pie::LINUX,
+    &[SAVINGS],
+    pie::OURS,
+];
+
+/// Reads `fq_pie`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let default = Params::default();
+    let (mut params, mut aqm) = (default, AqmWords::default());
+    while let Some(word) = words.next() {
+        match word {
+            "quantum" => {
+                let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
+                    units::size(word).and_then(|bytes| match bytes {
+                        0..=MAX_QUANTUM => Ok(bytes),
+                        _ => Err(units::ValueError::TooLarge),
+                    })
+                })?;
+                params.queues.quantum = (quantum > 0).then_some(quantum);
+            }
+            "ecn_prob" => {
+                params.ecn_prob = words.number("ecn_prob", PERCENT, PERCENT_RANGE)? as u32;
+            }
+            _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+            _ if aqm.take(word, words)? => {}
+            _ => return Err(words.unknown()),
+        }
+    }
+    Ok(Config::FqPie(Params { aqm: aqm.params(), ..params }))
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
+    write!(out, "limit {limit}p flows {flows} ")?;
+    pie::write_steering(&params.aqm, digits, out)?;
+    if let Some(quantum) = quantum {
+        out.write_str("quantum ")?;
+        write_size(quantum.into(), digits, out)?;
+        out.write_char(' ')?;
+    }
+    out.write_str("memory_limit ")?;
+    write_size(memory_limit.into(), digits, out)?;
+    write!(out, " ecn_prob {} ", params.ecn_prob)?;
+    pie::write_switches(&params.aqm, out)?;
+    write_savings(savings, digits, out)
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
+    json.key("limit")?.number(limit.into())?;
+    json.key("flows")?.number(flows.into())?;
+    pie::write_steering_json(&params.aqm, json)?;
+    if let Some(quantum) = quantum {
+        json.key("quantum")?.number(quantum.into())?;
+    }
+    json.key("memory_limit")?.number(memory_limit.into())?;
+    json.key("ecn_prob")?.number(params.ecn_prob.into())?;
+    pie::write_switches_json(&params.aqm, json)?;
+    match savings {
+        Some(limit) => json.key("savings")?.number(limit.into()),
+        None => Ok(()),
+    }
+}
+
+/// Counters by their keys.
+type Counters<const N: usize> = [(&'static str, u32); N];
+
+/// Counters as `tc` names them, in its two lines.
+fn counters(stats: &FqPieStats) -> (Counters<5>, Counters<4>) {
+    (
+        [
+            ("pkts_in", stats.packets_in),
+            ("overlimit", stats.overlimit),
+            ("overmemory", stats.overmemory),
+            ("dropped", stats.dropped),
+            ("ecn_mark", stats.ecn_mark),
+        ],
+        [
+            ("new_flow_count", stats.new_flow_count),
+            ("new_flows_len", stats.new_flows_len),
+            ("old_flows_len", stats.old_flows_len),
+            ("memory_used", stats.memory_used),
+        ],
+    )
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(stats: &FqPieStats, out: &mut dyn Write) -> fmt::Result {
+    let (packets, flows) = counters(stats);
+    for line in [&packets[..], &flows[..]] {
+        out.write_char(' ')?;
+        line.iter().try_for_each(|(key, value)| write!(out, " {key} {value}"))?;
+        out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(stats: &FqPieStats, json: &mut Json<'_>) -> fmt::Result {
+    let (packets, flows) = counters(stats);
+    for (key, value) in packets.into_iter().chain(flows) {
+        json.key(key)?.number(value.into())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The words of `sfb` (man tc-sfb).
+//!
+//! As in `tc`: a bare time is in milliseconds; max is five quarters of a target given alone, target
+//! four fifths of a max given alone. Probabilities are kept in units of 1/65535.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::packet_count;
+use super::stats::SfbStats;
+use super::units::{self, write_fraction, write_time, Digits, ValueError};
+use super::Config;
+use crate::qdisc::sfb::{Params, MAX_PROB};
+use crate::time::Span;
+
+const COUNT: &str = "a number of packets, 0 to 4294967295";
+const CHANCE: &str = "a probability from 0 to 1, such as 0.0005";
+const TIME: &str = "a number of milliseconds, or a TIME such as 600s";
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+    Keyword::new("limit", "N", "packets that may be queued"),
+    Keyword::new("rehash", "MS", "how often the bins are changed over, default 600000"),
+    Keyword::new("db", "MS", "how long the other bins are warmed up, default 60000"),
+    Keyword::new("target", "N", "packets in a bin at which marking rises, default 20"),
+    Keyword::new("max", "N", "packets in all bins of a flow at which it is dropped, default 25"),
+    Keyword::new("increment", "P", "step up of the probability, default 0.0005"),
+    Keyword::new("decrement", "P", "step down, default 0.00005"),
+    Keyword::new("penalty_rate", "N", "packets a second of flows that do not respond, default 10"),
+    Keyword::new("penalty_burst", "N", "of those, packets at once, default 20"),
+]];
+
+/// A probability, rounded to the nearest of 65536.
+fn chance(word: &str) -> Result<u16, ValueError> {
+    // Times 2 * 65535, so that half a unit is a whole number.
+    let (number, "") = super::binary64::Binary64::parse(word).ok_or(ValueError::Invalid)? else {
+        return Err(ValueError::Invalid);
+    };
+    match number.times(2 * u64::from(MAX_PROB)).whole() {
+        Some(twice) if twice <= 2 * u64::from(MAX_PROB) => Ok((twice.div_ceil(2)) as u16),
+        _ => Err(ValueError::TooLarge),
+    }
+}
+
+fn milliseconds(word: &str) -> Result<Span, ValueError> {
+    match packet_count(word) {
+        Ok(ms) => Ok(Span::from_millis(ms.into())),
+        Err(_) => units::time(word),
+    }
+}
+
+/// `10pps` and `20p` as `tc` prints them, or bare.
+fn count(word: &str) -> Result<u32, ValueError> {
+    packet_count(word.strip_suffix("pps").unwrap_or(word))
+}
+
+/// Reads `sfb`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params { target: 0, max: 0, ..Params::default() };
+    while let Some(word) = words.next() {
+        match word {
+            "limit" => {
+                let limit = words.value("limit", COUNT, COUNT, count)?;
+                params.limit = Some(limit).filter(|limit| *limit > 0);
+            }
+            "rehash" => params.rehash = words.value("rehash", TIME, TIME, milliseconds)?,
+            "db" => params.db = words.value("db", TIME, TIME, milliseconds)?,
+            "target" => params.target = words.value("target", COUNT, COUNT, count)?,
+            "max" => params.max = words.value("max", COUNT, COUNT, count)?,
+            "increment" => params.increment = words.value("increment", CHANCE, CHANCE, chance)?,
+            "decrement" => params.decrement = words.value("decrement", CHANCE, CHANCE, chance)?,
+            "penalty_rate" => {
+                params.penalty_rate = words.value("penalty_rate", COUNT, COUNT, count)?;
+            }
+            "penalty_burst" => {
+                params.penalty_burst = words.value("penalty_burst", COUNT, COUNT, count)?;
+            }
+            _ => return Err(words.unknown()),
+        }
+    }
+    let share = |n: u32, up: u64, of: u64| (u64::from(n) * up / of).min(u32::MAX.into()) as u32;
+    params.max = match (params.max, params.target) {
+        (0, 0) => Params::default().max,
+        (0, target) => share(target, 5, 4),
+        (max, _) => max,
+    };
+    if params.target == 0 {
+        params.target = share(params.max, 4, 5);
+    }
+    Ok(Config::Sfb(params))
+}
+
+/// Writes the settings as words, each with a space after it.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    out.write_str("rehash ")?;
+    write_time(params.rehash, digits, out)?;
+    out.write_str(" db ")?;
+    write_time(params.db, digits, out)?;
+    if let Some(limit) = params.limit {
+        write!(out, " limit {limit}p")?;
+    }
+    write!(out, " max {}p target {}p increment ", params.max, params.target)?;
+    write_fraction(params.increment.into(), MAX_PROB.into(), out)?;
+    out.write_str(" decrement ")?;
+    write_fraction(params.decrement.into(), MAX_PROB.into(), out)?;
+    let Params { penalty_rate, penalty_burst, .. } = params;
+    write!(out, " penalty_rate {penalty_rate}pps penalty_burst {penalty_burst}p ")
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
+    let fraction =
+        |n: u16| move |out: &mut dyn Write| write_fraction(n.into(), MAX_PROB.into(), out);
+    json.key("rehash")?.number(params.rehash.as_micros())?;
+    json.key("db")?.number(params.db.as_micros())?;
+    if let Some(limit) = params.limit {
+        json.key("limit")?.number(limit.into())?;
+    }
+    json.key("max")?.number(params.max.into())?;
+    json.key("target")?.number(params.target.into())?;
+    json.key("increment")?.raw(fraction(params.increment))?;
+    json.key("decrement")?.raw(fraction(params.decrement))?;
+    json.key("penalty_rate")?.number(params.penalty_rate.into())?;
+    json.key("penalty_burst")?.number(params.penalty_burst.into())
+}
+
+/// Counters in the order in which `tc` prints them.
+fn counters(stats: &SfbStats) -> [(&'static str, u32); 7] {
+    [
+        ("earlydrop", stats.earlydrop),
+        ("penaltydrop", stats.penaltydrop),
+        ("bucketdrop", stats.bucketdrop),
+        ("queuedrop", stats.queuedrop),
+        // The queue below is our own: what it cannot hold is a queuedrop.
+        ("childdrop", 0),
+        ("marked", stats.marked),
+        ("maxqlen", stats.maxqlen),
+    ]
+}
+
+/// Writes the statistics below the lines that all disciplines have.
+pub(super) fn write_statistics(stats: &SfbStats, out: &mut dyn Write) -> fmt::Result {
+    let counters = counters(stats);
+    out.write_char(' ')?;
+    for (name, count) in &counters[..6] {
+        write!(out, " {name} {count}")?;
+    }
+    write!(out, "\n  {} {} maxprob ", counters[6].0, counters[6].1)?;
+    write_fraction(stats.maxprob.into(), MAX_PROB.into(), out)?;
+    out.write_str(" avgprob ")?;
+    write_fraction(stats.avgprob.into(), MAX_PROB.into(), out)?;
+    out.write_char('\n')
+}
+
+/// Writes the statistics as members of a JSON object.
+pub(super) fn write_statistics_json(stats: &SfbStats, json: &mut Json<'_>) -> fmt::Result {
+    for (name, count) in counters(stats) {
+        json.key(name)?.number(count.into())?;
+    }
+    for (name, prob) in [("maxprob", stats.maxprob), ("avgprob", stats.avgprob)] {
+        json.key(name)?.raw(|out| write_fraction(prob.into(), MAX_PROB.into(), out))?;
+    }
+    Ok(())
+}

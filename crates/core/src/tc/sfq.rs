@@ -1,0 +1,306 @@
+//! The words of `sfq` (man tc-sfq).
+//!
+//! As in `tc`, a zero is not sent and leaves the default in force; `limit` must be at least 2. What
+//! is shown is what the settings come to: `limit 10000 depth 10` is a limit of 1280. RED's `ewma`,
+//! which `tc` prints in the place of `burst`, is read as well, and does without `redflowlimit`.
+
+use core::fmt::{self, Write};
+
+use super::error::{ParseError, Problem};
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::pie::packet_count;
+use super::red;
+use super::stats::SfqStats;
+use super::units::{self, write_size, Digits, ValueError};
+use super::Config;
+use crate::aqm::red::Law;
+use crate::qdisc::red::Kind;
+use crate::qdisc::sfq::{Effective, Params, RedParams, MAX_DIVISOR};
+
+const LIMIT: &str = "a number of packets, 2 to 4294967295";
+const COUNT: (i64, i64) = (0, u32::MAX as i64);
+const COUNT_RANGE: &str = "a whole number, 0 to 4294967295";
+const DIVISOR: &str = "a power of two from 1 to 65536";
+const QUANTUM: &str = "a SIZE such as 1514";
+const QUANTUM_RANGE: &str = "a SIZE of at most 2147483647 bytes";
+const PERTURB: &str = "a number of seconds, 0 to 21474836";
+/// Linux counts them in 32 bits of ticks, of which there may be a hundred a second.
+const MOST_SECONDS: u32 = i32::MAX as u32 / 100;
+const EWMA: (i64, i64) = (1, 31);
+const EWMA_RANGE: &str = "a power of two, 1 to 31";
+/// Size of an average packet in bytes, for RED.
+const AVPKT: u32 = 1000;
+/// Longest burst that is tried for an `ewma`.
+const MOST_BURST: u32 = 1 << 16;
+
+/// The keywords.
+pub(super) const KEYWORDS: &[&[Keyword]] = &[
+    &[
+        Keyword::new("limit", "N", "packets that may be queued, default 127"),
+        Keyword::new("perturb", "SECONDS", "time between changes of the hash, default 0: never"),
+        Keyword::new("quantum", "SIZE", "bytes of a flow's turn, default one full frame"),
+        Keyword::new("divisor", "N", "buckets of the hash, a power of two, default 1024"),
+        Keyword::new("flows", "N", "flows that may have packets queued, default 128"),
+        Keyword::new("depth", "N", "packets that one flow may have queued, default 127"),
+        Keyword::new("headdrop", "", "drop first packets instead of last ones"),
+    ],
+    &[
+        Keyword::new("redflowlimit", "BYTES", "RED for each flow; gives max and min their default"),
+        Keyword::new("min", "BYTES", "average below which nothing happens, default a third of max"),
+        Keyword::new("max", "BYTES", "average from which all are signalled, default a quarter"),
+        Keyword::new("avpkt", "SIZE", "size of an average packet, default 1000"),
+        Keyword::new("burst", "N", "packets that may come at once"),
+        Keyword::new("ewma", "N", "weight of the average, a power of two, instead of burst"),
+        Keyword::new("probability", "P", "highest chance of a signal, default 0.02"),
+        Keyword::new("ecn", "", "mark ECN-capable packets"),
+        Keyword::new("harddrop", "", "drop even those above max"),
+    ],
+];
+
+/// Reads `sfq`'s words.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    let mut params = Params::default();
+    let (mut early, mut early_said, mut ewma) = (red::Said::default(), false, None);
+    while let Some(word) = words.next() {
+        match word {
+            "limit" => params.limit = Some(words.value("limit", LIMIT, LIMIT, limit)?),
+            "perturb" => {
+                params.perturb = words.value("perturb", PERTURB, PERTURB, seconds)?;
+            }
+            "quantum" => {
+                let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
+                    units::size(word).and_then(|bytes| match i32::try_from(bytes) {
+                        Ok(_) => Ok(bytes),
+                        Err(_) => Err(ValueError::TooLarge),
+                    })
+                })?;
+                params.quantum = (quantum > 0).then_some(quantum);
+            }
+            "divisor" => {
+                let divisor = words.value("divisor", DIVISOR, DIVISOR, divisor)?;
+                params.divisor = (divisor > 0).then_some(divisor);
+            }
+            "flows" => params.flows = count("flows", words)?,
+            "depth" => params.depth = count("depth", words)?,
+            "headdrop" => params.headdrop = true,
+            "ewma" => {
+                early_said = true;
+                ewma = Some(words.number("ewma", EWMA, EWMA_RANGE)? as u32);
+            }
+            "redflowlimit" | "min" | "max" | "avpkt" | "burst" | "probability" | "ecn"
+            | "harddrop" => {
+                early_said = true;
+                early.take(if word == "redflowlimit" { "limit" } else { word }, words)?;
+            }
+            _ => return Err(words.unknown()),
+        }
+    }
+    if params.effective().limit < 2 {
+        let range = "more than 1 packet, also as depth times flows";
+        return Err(words.error_here(Problem::OutOfRange { keyword: "limit", range }));
+    }
+    if early_said {
+        params.red = Some(take_red(early, ewma, words)?);
+    }
+    Ok(Config::Sfq(params))
+}
+
+/// RED's settings from what was said.
+fn take_red(
+    mut said: red::Said,
+    ewma: Option<u32>,
+    words: &Words<'_>,
+) -> Result<RedParams, ParseError> {
+    let limit = said.limit;
+    said.avpkt = if said.avpkt == 0 { AVPKT } else { said.avpkt };
+    match (limit, ewma) {
+        (0, None) => return Err(words.lacks("RED for sfq", "redflowlimit BYTES")),
+        // Stands for a limit where min and max are said.
+        (0, Some(_)) => said.limit = said.max.saturating_mul(4),
+        _ => {}
+    }
+    // The default is a quarter of the limit here, even if a min is said.
+    said.max = if said.max == 0 { said.limit / 4 } else { said.max };
+    if let (Some(ewma), 0) = (ewma, said.burst) {
+        said.burst = burst_for(ewma, &said, words)?;
+    }
+    match said.linux_params(words)?.kind {
+        Kind::Linux(red) => Ok(RedParams { limit, red }),
+        Kind::Ns(_) => Err(words.unknown()),
+    }
+}
+
+/// The least burst that gives this weight.
+fn burst_for(ewma: u32, said: &red::Said, words: &Words<'_>) -> Result<u32, ParseError> {
+    let mut burst = said.min / said.avpkt;
+    while burst < MOST_BURST {
+        burst += 1;
+        let mut with_burst = said.clone();
+        with_burst.burst = burst;
+        let params = with_burst.linux_params(words);
+        let Ok(Kind::Linux(red)) = params.map(|params| params.kind) else { continue };
+        match Law::new(&red).map(|law| law.wlog()) {
+            Ok(wlog) if wlog == ewma => return Ok(burst),
+            Ok(wlog) if wlog > ewma => break,
+            _ => {}
+        }
+    }
+    let range = "a weight that min and avpkt allow";
+    Err(words.error_here(Problem::OutOfRange { keyword: "ewma", range }))
+}
+
+fn limit(word: &str) -> Result<u32, ValueError> {
+    match packet_count(word)? {
+        0 | 1 => Err(ValueError::TooLarge),
+        packets => Ok(packets),
+    }
+}
+
+/// Reads a number, or what `tc` prints: `10sec`.
+fn seconds(word: &str) -> Result<u32, ValueError> {
+    let digits = word.strip_suffix("sec").unwrap_or(word);
+    match digits.parse::<u32>() {
+        Ok(seconds) if seconds <= MOST_SECONDS => Ok(seconds),
+        Ok(_) => Err(ValueError::TooLarge),
+        Err(_) => Err(ValueError::Invalid),
+    }
+}
+
+fn divisor(word: &str) -> Result<u32, ValueError> {
+    let divisor: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
+    match divisor {
+        0 => Ok(0),
+        _ if divisor <= MAX_DIVISOR && divisor.is_power_of_two() => Ok(divisor),
+        _ => Err(ValueError::TooLarge),
+    }
+}
+
+fn count(keyword: &'static str, words: &mut Words<'_>) -> Result<Option<u32>, ParseError> {
+    let number = words.number(keyword, COUNT, COUNT_RANGE)? as u32;
+    Ok((number > 0).then_some(number))
+}
+
+/// Writes the settings as words, each with a space after it: as `tc` what they come to, or exactly
+/// what was said.
+pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let Effective { limit, depth, divisor, .. } = params.effective();
+    let said = |value: Option<u32>, effective: u32| match digits {
+        Digits::AsTc => Some(effective),
+        Digits::Exact => value,
+    };
+    if let Some(limit) = said(params.limit, limit) {
+        write!(out, "limit {limit}p ")?;
+    }
+    if let Some(quantum) = params.quantum {
+        out.write_str("quantum ")?;
+        write_size(quantum.into(), digits, out)?;
+        out.write_char(' ')?;
+    }
+    if let (Some(flows), Digits::Exact) = (params.flows, digits) {
+        write!(out, "flows {flows} ")?;
+    }
+    if let Some(depth) = said(params.depth, depth) {
+        write!(out, "depth {depth} ")?;
+    }
+    out.write_str(if params.headdrop { "headdrop " } else { "" })?;
+    if let Some(divisor) = said(params.divisor, divisor) {
+        write!(out, "divisor {divisor} ")?;
+    }
+    if params.perturb > 0 {
+        write!(out, "perturb {}sec ", params.perturb)?;
+    }
+    match &params.red {
+        Some(red) => write_red(red, digits, out),
+        None => Ok(()),
+    }
+}
+
+fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let red = &params.red;
+    match digits {
+        Digits::AsTc => write!(out, "ewma {} ", wlog(params))?,
+        Digits::Exact if params.limit > 0 => {
+            write!(out, "redflowlimit {} burst {} avpkt {} ", params.limit, red.burst, red.avpkt)?;
+        }
+        // Bursts stand for weights here.
+        Digits::Exact => write!(out, "ewma {} avpkt {} ", wlog(params), red.avpkt)?,
+    }
+    for (word, size) in [("min", red.min), ("max", red.max)] {
+        write!(out, "{word} ")?;
+        write_size(size.into(), digits, out)?;
+        out.write_char(' ')?;
+    }
+    out.write_str("probability ")?;
+    match digits {
+        Digits::AsTc => units::write_fraction(red.probability.into(), 1 << 32, out)?,
+        Digits::Exact => units::write_probability(red.probability, out)?,
+    }
+    out.write_char(' ')?;
+    red::write_flags(&red::flags(&red.signals, false), out)
+}
+
+fn wlog(params: &RedParams) -> u32 {
+    Law::new(&params.red).map_or(0, |law| law.wlog())
+}
+
+/// Writes the settings as members of a JSON object.
+pub(super) fn write_json(
+    params: &Params,
+    stats: Option<&SfqStats>,
+    json: &mut Json<'_>,
+) -> fmt::Result {
+    let Effective { limit, depth, divisor, .. } = params.effective();
+    json.key("limit")?.number(limit.into())?;
+    if let Some(quantum) = params.quantum {
+        json.key("quantum")?.number(quantum.into())?;
+    }
+    json.key("depth")?.number(depth.into())?;
+    if params.headdrop {
+        json.key("headdrop")?.boolean(true)?;
+    }
+    json.key("divisor")?.number(divisor.into())?;
+    if params.perturb > 0 {
+        json.key("perturb")?.number(params.perturb.into())?;
+    }
+    let Some(early) = &params.red else { return Ok(()) };
+    json.key("ewma")?.number(wlog(early).into())?;
+    json.key("min")?.number(early.red.min.into())?;
+    json.key("max")?.number(early.red.max.into())?;
+    let chance = u64::from(early.red.probability);
+    json.key("probability")?.raw(|out| units::write_fraction(chance, 1 << 32, out))?;
+    for (on, word) in red::flags(&early.red.signals, false) {
+        json.key(word)?.boolean(on)?;
+    }
+    let Some(stats) = stats else { return Ok(()) };
+    for (key, value) in counters(stats).into_iter().flatten() {
+        json.key(key)?.number(value.into())?;
+    }
+    Ok(())
+}
+
+/// Writes RED's counters, which `tc` shows before those that all disciplines have.
+pub(super) fn write_statistics(stats: &SfqStats, out: &mut dyn Write) -> fmt::Result {
+    for line in counters(stats) {
+        out.write_char(' ')?;
+        line.iter().try_for_each(|(key, value)| write!(out, " {key} {value}"))?;
+        out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// Counters as `tc` names them, in its two lines.
+fn counters(stats: &SfqStats) -> [[(&'static str, u32); 3]; 2] {
+    [
+        [
+            ("prob_mark", stats.prob_mark),
+            ("prob_mark_head", stats.prob_mark_head),
+            ("prob_drop", stats.prob_drop),
+        ],
+        [
+            ("forced_mark", stats.forced_mark),
+            ("forced_mark_head", stats.forced_mark_head),
+            ("forced_drop", stats.forced_drop),
+        ],
+    ]
+}
