@@ -54,6 +54,8 @@ pub enum Judge {
     Differ(String, String, f64),
     /// The first measure is at most this above the second one.
     MoreByAtMost(String, String, f64),
+    /// The measures of the first pair differ by more than those of the second one.
+    DifferMore((String, String), (String, String)),
     /// The sum of the variances between runs of the first measures is below that of the second.
     SteadierTogether(Vec<String>, Vec<String>),
     /// All of these.
@@ -97,6 +99,7 @@ impl Judge {
             | Judge::Ratio(a, b, ..)
             | Judge::Differ(a, b, _)
             | Judge::MoreByAtMost(a, b, _) => vec![a, b],
+            Judge::DifferMore((a, b), (c, d)) => vec![a, b, c, d],
             Judge::SteadierTogether(a, b) => a.iter().chain(b).map(String::as_str).collect(),
             Judge::All(judges) => judges.iter().flat_map(Judge::measures).collect(),
         };
@@ -122,6 +125,7 @@ impl Judge {
             Judge::Ratio(a, b, low, high) => (*low..=*high).contains(&(mean(a)? / mean(b)?)),
             Judge::Differ(a, b, most) => (mean(a)? - mean(b)?).abs() <= *most,
             Judge::MoreByAtMost(a, b, most) => mean(a)? - mean(b)? <= *most,
+            Judge::DifferMore((a, b), (c, d)) => mean(a)? - mean(b)? > mean(c)? - mean(d)?,
             Judge::SteadierTogether(a, b) => {
                 let variance = |names: &[String]| -> Option<f64> {
                     names.iter().map(|name| Some(estimate(name)?.deviation.powi(2))).sum()

@@ -5,6 +5,7 @@
 //! words are refused (a discipline that is not there) is reported with the reason, and the claims
 //! that need it are not judged.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,11 +81,27 @@ pub fn run(
             jobs.extend((1..=u64::from(repetitions(experiment, options))).map(|s| (n, arm, s)));
         }
     }
+    // Experiments that look at the same runs in the same way share them.
+    let mut first: BTreeMap<(&str, usize, u64), usize> = BTreeMap::new();
+    let same: Vec<usize> = jobs
+        .iter()
+        .enumerate()
+        .map(|(job, (n, arm, seed))| match &arms[*n][*arm].work {
+            Work::Scenario(text) => {
+                let measure = experiments[*n].measure as usize;
+                *first.entry((text.as_str(), measure, *seed)).or_insert(job)
+            }
+            Work::Direct(_) => job,
+        })
+        .collect();
     let done: Vec<Option<Result<Done, String>>> = jobs
         .par_iter()
         .with_max_len(1)
-        .map(|(n, arm, seed)| {
-            if watch.stop.load(Ordering::Relaxed) {
+        .enumerate()
+        .map(|(job, (n, arm, seed))| {
+            let shared = same[job] != job;
+            if shared || watch.stop.load(Ordering::Relaxed) {
+                (watch.step)();
                 return None;
             }
             let keep = options.keep && *seed == 1;
@@ -108,7 +125,8 @@ pub fn run(
         let (arms, measures) = (arms.collect(), Measures::default());
         outcomes.push(Outcome { experiment, arms, measures, verdicts: Vec::new() });
     }
-    for ((n, arm, _), done) in jobs.iter().zip(done) {
+    for (job, (n, arm, _)) in jobs.iter().enumerate() {
+        let done = done[same[job]].clone();
         let outcome = &mut outcomes[*n];
         let arm = &mut outcome.arms[*arm];
         match done {
@@ -129,6 +147,7 @@ pub fn run(
 }
 
 /// A run that is done.
+#[derive(Clone)]
 struct Done {
     sample: Sample,
     flent: Option<flent::Data>,

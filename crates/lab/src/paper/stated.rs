@@ -37,7 +37,6 @@ impl List<'_> {
         let id = format!("{}.{name}", self.id);
         self.claims.push(Claim { id, text: text.into(), stated: stated.into(), judge });
     }
-
 }
 
 fn near(measure: &str, value: f64, within: Tolerance) -> Judge {
