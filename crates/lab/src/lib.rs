@@ -7,7 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod demo;
+pub mod flent;
 pub mod golden;
 pub mod linux_reference;
+pub mod paper;
 pub mod scenario;
+pub mod statistics;
 pub mod testbed;

@@ -27,6 +27,7 @@ mod run;
 pub mod schedule;
 pub mod setup;
 
+pub use apps::over_time::Moment;
 pub use apps::Outcome;
 pub use distribution::Distribution;
 pub use flow::{TcpTotals, WindowSample};

@@ -205,6 +205,7 @@ impl Run {
             },
             stop: traffic.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
             window: self.setup.window().0,
+            interval: self.setup.recording.interval,
             base: (
                 client.egress.delay + server.ingress.delay,
                 server.egress.delay + client.ingress.delay,

@@ -430,7 +430,7 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
     let (mut delays, mut variations) = (Distribution::default(), Distribution::default());
     let (mut total_sent, mut total_received, mut dropped) = (0, 0, 0);
     for flow in flows {
-        if let Outcome::Datagrams { sent, received, added_delay, variation } = &flow.outcome {
+        if let Outcome::Datagrams { sent, received, added_delay, variation, .. } = &flow.outcome {
             delays.merge(added_delay);
             variations.merge(variation);
             total_sent += sent;

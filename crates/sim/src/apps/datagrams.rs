@@ -2,6 +2,7 @@
 
 use simnel_core::{Span, Time};
 
+use super::over_time::OverTime;
 use super::{Context, Outcome};
 use crate::distribution::Distribution;
 use crate::network::{Connection, Network, Notice, Side};
@@ -19,6 +20,7 @@ pub(crate) struct Datagrams {
     received: u64,
     added_delay: Distribution,
     variation: Distribution,
+    over_time: OverTime,
     /// Delay of the last one received and its number.
     last: Option<(u32, Span)>,
 }
@@ -26,6 +28,7 @@ pub(crate) struct Datagrams {
 impl Datagrams {
     pub fn new(size: u32, interval: Span, context: Context) -> Datagrams {
         Datagrams {
+            over_time: OverTime::new(context.interval),
             context,
             size,
             interval,
@@ -59,12 +62,14 @@ impl Datagrams {
         let opening = &self.context.opening;
         let flow = &mut network.flows[opening.flow as usize];
         flow.delivered[opening.direction as usize] += u64::from(datagram.size);
+        let delay = now.since(datagram.sent);
+        let added = delay.saturating_sub(self.context.base.0);
+        self.over_time.record(datagram.sent, added);
         if datagram.sent < self.context.window {
             return;
         }
         self.received += 1;
-        let delay = now.since(datagram.sent);
-        self.added_delay.record(delay.saturating_sub(self.context.base.0));
+        self.added_delay.record(added);
         if let Some((sequence, last)) = self.last {
             if sequence.wrapping_add(1) == datagram.sequence {
                 self.variation.record(Span(delay.0.abs_diff(last.0)));
@@ -79,6 +84,7 @@ impl Datagrams {
             received: self.received,
             added_delay: self.added_delay,
             variation: self.variation,
+            over_time: self.over_time.into_moments(),
         }
     }
 }

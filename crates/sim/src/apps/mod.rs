@@ -13,11 +13,14 @@ use crate::distribution::Distribution;
 use crate::network::{Network, Notice, Opening, Watch};
 use crate::setup::{Kind, Traffic};
 
+use over_time::Moment;
+
 mod bulk;
 mod bursts;
 pub mod dash;
 mod datagrams;
 mod messages;
+pub(crate) mod over_time;
 mod ping;
 pub mod web;
 
@@ -32,6 +35,8 @@ pub(crate) struct Context {
     pub window: Time,
     /// Propagation from its client to its server, and back.
     pub base: (Span, Span),
+    /// Length of the intervals of time series.
+    pub interval: Span,
     /// Its own random numbers.
     pub random: Random,
 }
@@ -51,6 +56,8 @@ pub enum Outcome {
         added_delay: Distribution,
         /// Difference of one packet's delay from its predecessor's.
         variation: Distribution,
+        /// `added_delay` over the whole run, interval by interval.
+        over_time: Vec<Moment>,
     },
     /// Round trips.
     Ping {
@@ -66,6 +73,8 @@ pub enum Outcome {
         added_back: Distribution,
         /// Propagation both ways.
         base_rtt: Span,
+        /// `added_rtt` over the whole run, interval by interval.
+        over_time: Vec<Moment>,
     },
     /// HTTP.
     Web {

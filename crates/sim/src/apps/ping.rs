@@ -2,6 +2,7 @@
 
 use simnel_core::{Span, Time};
 
+use super::over_time::OverTime;
 use super::{Context, Outcome};
 use crate::distribution::Distribution;
 use crate::network::{Connection, Network, Notice, Side};
@@ -21,11 +22,13 @@ pub(crate) struct Ping {
     added_rtt: Distribution,
     added_there: Distribution,
     added_back: Distribution,
+    over_time: OverTime,
 }
 
 impl Ping {
     pub fn new(size: u32, interval: Span, icmp: bool, context: Context) -> Ping {
         Ping {
+            over_time: OverTime::new(context.interval),
             context,
             size,
             interval,
@@ -61,10 +64,15 @@ impl Ping {
                 let answer = Datagram { answered: now, ..request };
                 network.send_datagram(connection, Side::Server, answer, now);
             }
-            Notice::Datagram(_, Side::Client, answer) if answer.sent >= self.context.window => {
+            Notice::Datagram(_, Side::Client, answer) => {
                 let (there, back) = self.context.base;
+                let added = now.since(answer.sent).saturating_sub(there + back);
+                self.over_time.record(answer.sent, added);
+                if answer.sent < self.context.window {
+                    return;
+                }
                 self.received += 1;
-                self.added_rtt.record(now.since(answer.sent).saturating_sub(there + back));
+                self.added_rtt.record(added);
                 self.added_there.record(answer.answered.since(answer.sent).saturating_sub(there));
                 self.added_back.record(now.since(answer.answered).saturating_sub(back));
             }
@@ -81,6 +89,7 @@ impl Ping {
             added_there: self.added_there,
             added_back: self.added_back,
             base_rtt: there + back,
+            over_time: self.over_time.into_moments(),
         }
     }
 }

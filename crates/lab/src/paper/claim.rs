@@ -1,0 +1,228 @@
+//! Claims of the papers and the judge.
+//!
+//! A claim is a number or a relation that a paper states, as it stands there, and how it is
+//! judged. The judge sees what the simulations measured, by name, and nothing else; a claim whose
+//! measures are missing is not judged.
+
+use serde::Serialize;
+
+use super::measure::Measures;
+use crate::statistics::Estimate;
+
+/// How far a simulated value may be from a stated one: the larger of the two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Share of the stated value.
+    pub relative: f64,
+    /// In the measure's own unit.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// A share of the stated value.
+    pub const fn share(relative: f64) -> Tolerance {
+        Tolerance { relative, absolute: 0.0 }
+    }
+
+    /// Added latencies: 25 % or 1 ms. What the reference data of Piece of CAKE is held to; taken
+    /// also for the "about" of the other papers, which give no tolerance.
+    pub const LATENCY: Tolerance = Tolerance { relative: 0.25, absolute: 1.0 };
+
+    fn of(self, value: f64) -> f64 {
+        (value.abs() * self.relative).max(self.absolute)
+    }
+}
+
+/// How a claim is judged: by means over the repetitions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judge {
+    /// The measure is the value.
+    Near(String, f64, Tolerance),
+    /// The measure is in the range, both ends included.
+    Between(String, f64, f64),
+    /// The measure is not above the limit.
+    AtMost(String, f64),
+    /// The measure is not below the limit.
+    AtLeast(String, f64),
+    /// The measures rise strictly in this order.
+    Rising(Vec<String>),
+    /// The first measure is not above the second one.
+    NotAbove(String, String),
+    /// The first measure divided by the second one is in the range.
+    Ratio(String, String, f64, f64),
+    /// The measures differ by at most this.
+    Differ(String, String, f64),
+    /// The first measure is at most this above the second one.
+    MoreByAtMost(String, String, f64),
+    /// The measures of the first pair differ by more than those of the second one.
+    DifferMore((String, String), (String, String)),
+    /// The sum of the variances between runs of the first measures is below that of the second.
+    SteadierTogether(Vec<String>, Vec<String>),
+    /// All of these.
+    All(Vec<Judge>),
+}
+
+/// A claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The experiment's identifier and a name or number of its own: `A3.2`.
+    pub id: String,
+    /// What is claimed, in words.
+    pub text: String,
+    /// The value or relation that the paper states.
+    pub stated: String,
+    /// How it is judged.
+    pub judge: Judge,
+}
+
+/// A judged claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The claim.
+    pub claim: Claim,
+    /// What was measured: each measure's name and estimate.
+    pub simulated: Vec<(String, Estimate)>,
+    /// Whether it holds; None if something was not measured.
+    pub holds: Option<bool>,
+}
+
+impl Judge {
+    /// The measures that it looks at, each once, in order.
+    pub fn measures(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = match self {
+            Judge::Near(name, ..)
+            | Judge::Between(name, ..)
+            | Judge::AtMost(name, _)
+            | Judge::AtLeast(name, _) => vec![name],
+            Judge::Rising(names) => names.iter().map(String::as_str).collect(),
+            Judge::NotAbove(a, b)
+            | Judge::Ratio(a, b, ..)
+            | Judge::Differ(a, b, _)
+            | Judge::MoreByAtMost(a, b, _) => vec![a, b],
+            Judge::DifferMore((a, b), (c, d)) => vec![a, b, c, d],
+            Judge::SteadierTogether(a, b) => a.iter().chain(b).map(String::as_str).collect(),
+            Judge::All(judges) => judges.iter().flat_map(Judge::measures).collect(),
+        };
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+
+    /// Whether it holds of `measures`; None if one of them is missing.
+    pub fn holds(&self, measures: &Measures) -> Option<bool> {
+        let estimate = |name: &str| measures.estimate(name);
+        let mean = |name: &str| estimate(name).map(|estimate| estimate.mean);
+        Some(match self {
+            Judge::Near(name, value, within) => (mean(name)? - value).abs() <= within.of(*value),
+            Judge::Between(name, low, high) => (*low..=*high).contains(&mean(name)?),
+            Judge::AtMost(name, limit) => mean(name)? <= *limit,
+            Judge::AtLeast(name, limit) => mean(name)? >= *limit,
+            Judge::Rising(names) => {
+                let means: Option<Vec<f64>> = names.iter().map(|name| mean(name)).collect();
+                means?.windows(2).all(|pair| pair[0] < pair[1])
+            }
+            Judge::NotAbove(a, b) => mean(a)? <= mean(b)?,
+            Judge::Ratio(a, b, low, high) => (*low..=*high).contains(&(mean(a)? / mean(b)?)),
+            Judge::Differ(a, b, most) => (mean(a)? - mean(b)?).abs() <= *most,
+            Judge::MoreByAtMost(a, b, most) => mean(a)? - mean(b)? <= *most,
+            Judge::DifferMore((a, b), (c, d)) => mean(a)? - mean(b)? > mean(c)? - mean(d)?,
+            Judge::SteadierTogether(a, b) => {
+                let variance = |names: &[String]| -> Option<f64> {
+                    names.iter().map(|name| Some(estimate(name)?.deviation.powi(2))).sum()
+                };
+                variance(a)? < variance(b)?
+            }
+            Judge::All(judges) => {
+                let each: Option<Vec<bool>> = judges.iter().map(|j| j.holds(measures)).collect();
+                each?.into_iter().all(|holds| holds)
+            }
+        })
+    }
+}
+
+impl Claim {
+    /// Judges it.
+    pub fn judge(self, measures: &Measures) -> Verdict {
+        let simulated = self.judge.measures().into_iter();
+        let simulated =
+            simulated.filter_map(|name| Some((name.to_string(), measures.estimate(name)?)));
+        let simulated = simulated.collect();
+        let holds = self.judge.holds(measures);
+        Verdict { claim: self, simulated, holds }
+    }
+}
+
+/// A line of `simnel paper --json`.
+#[derive(Serialize)]
+pub struct JsonLine<'a> {
+    id: &'a str,
+    paper: &'static str,
+    claim: &'a str,
+    stated: &'a str,
+    simulated: serde_json::Value,
+    ci95: serde_json::Value,
+    holds: Option<bool>,
+}
+
+impl Verdict {
+    /// As one JSON object: `simulated` and `ci95` (half the width of the interval) are numbers, or
+    /// objects by measure where the claim is about several.
+    pub fn json(&self, paper: super::Paper) -> JsonLine<'_> {
+        let of = |value: &dyn Fn(&Estimate) -> Option<f64>| match self.simulated.as_slice() {
+            [] => serde_json::Value::Null,
+            [(_, one)] => value(one).into(),
+            several => several
+                .iter()
+                .map(|(name, one)| (name.clone(), serde_json::Value::from(value(one))))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        };
+        JsonLine {
+            id: &self.claim.id,
+            paper: paper.title(),
+            claim: &self.claim.text,
+            stated: &self.claim.stated,
+            simulated: of(&|estimate| Some(estimate.mean)),
+            ci95: of(&|estimate| estimate.half_width),
+            holds: self.holds,
+        }
+    }
+
+    /// The simulated values in words: at most four of them, then the range of the rest.
+    pub fn simulated_text(&self) -> String {
+        match self.simulated.as_slice() {
+            [] => "not measured".into(),
+            [(_, one)] => estimate_text(one),
+            several if several.len() <= 4 => {
+                let texts: Vec<String> = several.iter().map(|(_, one)| number(one.mean)).collect();
+                texts.join(" · ")
+            }
+            several => {
+                let means = || several.iter().map(|(_, one)| one.mean);
+                let least = means().fold(f64::INFINITY, f64::min);
+                let most = means().fold(f64::NEG_INFINITY, f64::max);
+                format!("{} values, {} to {}", several.len(), number(least), number(most))
+            }
+        }
+    }
+}
+
+fn estimate_text(estimate: &Estimate) -> String {
+    match estimate.half_width {
+        Some(half) => format!("{} ± {}", number(estimate.mean), number(half)),
+        None => number(estimate.mean),
+    }
+}
+
+/// A number with three significant digits, more where whole.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if value == 0.0 => "0".into(),
+        _ if size >= 99.95 => format!("{value:.0}"),
+        _ if size >= 9.995 => format!("{value:.1}"),
+        _ if size >= 0.9995 => format!("{value:.2}"),
+        _ if size >= 0.000_995 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}

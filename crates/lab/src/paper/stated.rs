@@ -1,0 +1,68 @@
+//! What the papers state: the only place with numbers of their results.
+//!
+//! Read by the judge alone, after everything has been simulated. One file a paper; names of
+//! measures are those that its experiments give.
+
+mod cake;
+mod codel;
+mod iot;
+mod performance;
+mod savings;
+
+use super::claim::{Claim, Judge, Tolerance};
+
+/// The claims about an experiment.
+pub(super) fn claims(id: &str) -> Vec<Claim> {
+    let mut list = List { id, claims: Vec::new() };
+    match id.as_bytes().first() {
+        Some(b'A') => cake::state(&mut list),
+        Some(b'B') => performance::state(&mut list),
+        Some(b'C') => codel::state(&mut list),
+        Some(b'D') => savings::state(&mut list),
+        Some(b'E') => iot::state(&mut list),
+        _ => {}
+    }
+    list.claims
+}
+
+/// Claims being written down.
+struct List<'a> {
+    id: &'a str,
+    claims: Vec<Claim>,
+}
+
+impl List<'_> {
+    /// A claim with a name of its own within the experiment.
+    fn named(&mut self, name: &str, text: &str, stated: &str, judge: Judge) {
+        let id = format!("{}.{name}", self.id);
+        self.claims.push(Claim { id, text: text.into(), stated: stated.into(), judge });
+    }
+}
+
+fn near(measure: &str, value: f64, within: Tolerance) -> Judge {
+    Judge::Near(measure.into(), value, within)
+}
+
+fn between(measure: &str, low: f64, high: f64) -> Judge {
+    Judge::Between(measure.into(), low, high)
+}
+
+fn at_most(measure: &str, limit: f64) -> Judge {
+    Judge::AtMost(measure.into(), limit)
+}
+
+fn at_least(measure: &str, limit: f64) -> Judge {
+    Judge::AtLeast(measure.into(), limit)
+}
+
+fn rising(measures: &[&str]) -> Judge {
+    Judge::Rising(measures.iter().map(|name| name.to_string()).collect())
+}
+
+fn not_above(a: &str, b: &str) -> Judge {
+    Judge::NotAbove(a.into(), b.into())
+}
+
+fn ratio(a: &str, b: &str, low: f64, high: f64) -> Judge {
+    Judge::Ratio(a.into(), b.into(), low, high)
+}
