@@ -15,13 +15,16 @@ use super::{Arm, Experiment, Paper};
 use crate::scenario::summary::{jain, Times};
 use crate::statistics::five_numbers;
 
+/// How an experiment is run and what is taken from a run.
+type Method = (fn() -> Vec<Arm>, fn(&View<'_>) -> Sample);
+
 const fn experiment(
     id: &'static str,
     title: &'static str,
     question: &'static str,
     setup: &'static str,
     repetitions: u32,
-    (arms, measure): (fn() -> Vec<Arm>, fn(&View<'_>) -> Sample),
+    (arms, measure): Method,
     figures: fn(&Measures) -> Vec<Figure>,
 ) -> Experiment {
     let paper = Paper::QueueDelay;

@@ -18,10 +18,13 @@ pub(super) fn state(list: &mut List<'_>) {
     }
 }
 
+/// A probability by the number of flows.
+type Formula = fn(u32) -> f64;
+
 /// Section III-B and figure 1.
 fn collisions(list: &mut List<'_>) {
     let point = Tolerance { relative: 0.0, absolute: 0.01 };
-    let tables: [(&str, &str, fn(u32) -> f64); 2] = [
+    let tables: [(&str, &str, Formula); 2] = [
         ("plain", "1 − (1 − 1/1024)^n within 1 percentage point", plain_formula),
         ("8-way", "P[Binomial(n, 1/128) ≥ 8] within 1 percentage point", set_associative_formula),
     ];
