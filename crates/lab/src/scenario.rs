@@ -1,7 +1,7 @@
 //! Scenarios: what is simulated, as a TOML file that a person writes.
 //!
 //! A [`Scenario`] is a file that has been understood. [`Scenario::setup`] makes the simulator's
-//! set-up of it, with the file's own disciplines or others; [`run`] runs many at once; [`Summary`]
+//! set-up of it, with the file's own disciplines or others; `run` runs many at once; [`Summary`]
 //! says what they showed, in the field's units. `scenarios/README.md` describes every key.
 
 use std::path::Path;
