@@ -105,7 +105,8 @@ impl FlowHasher {
 }
 
 /// Another hash of a flow, from the one that packets carry: for disciplines that change the key of
-/// their hash now and then. Multiply-shift (Dietzfelbinger et al. 1997): two flows share a bucket of
+/// their hash now and then. Multiply-shift (Dietzfelbinger et al. 1997): two flows share a bucket
+/// of
 /// `n` under few of all keys.
 #[inline]
 pub fn rekeyed(flow: u64, key: [u64; 2]) -> u32 {

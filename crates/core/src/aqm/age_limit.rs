@@ -1,4 +1,5 @@
-//! Drop what has waited too long: the drop-on-dequeue strategy of Menth et al. (DRR-LDS, section 4).
+//! Drop what has waited too long: the drop-on-dequeue strategy of Menth et al. (DRR-LDS, section
+//! 4).
 //!
 //! No state and no control law: a packet that waited longer than the limit is of no use to anybody,
 //! and is dropped when its turn comes.

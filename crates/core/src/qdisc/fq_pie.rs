@@ -1,8 +1,8 @@
 //! `fq_pie`: many queues, each under PIE (man tc-fq_pie; facts D.4; FreeBSD's dn_sched_fq_pie).
 //!
-//! The frame is `many.rs`, PIE is `aqm/pie.rs`; its law is one for all queues, its probabilities are
-//! computed for all of them every `tupdate`. An arrival that finds `limit` packets is dropped. As in
-//! Linux, `memory_limit` is counted only, and marks are set up to a probability of `ecn_prob`
+//! The frame is `many.rs`, PIE is `aqm/pie.rs`; its law is one for all queues, its probabilities
+//! are computed for all of them every `tupdate`. An arrival that finds `limit` packets is dropped.
+//! As in Linux, `memory_limit` is counted only, and marks are set up to a probability of `ecn_prob`
 //! percent.
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};

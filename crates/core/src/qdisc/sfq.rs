@@ -2,9 +2,9 @@
 //!
 //! Packets are hashed into `divisor` buckets; a bucket with packets holds one of `flows` slots, and
 //! slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
-//! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses its
-//! last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key, so
-//! that no two flows share a bucket for ever, and all packets are sorted anew.
+//! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses
+//! its last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key,
+//! so that no two flows share a bucket for ever, and all packets are sorted anew.
 //!
 //! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
 //! slot's first packet, which is to reach its receiver soonest.

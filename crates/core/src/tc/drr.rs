@@ -136,8 +136,8 @@ fn class_id(word: &str) -> Result<u32, ValueError> {
     }
 }
 
-/// Writes the settings as words, each with a space after it. As text, `tc` shows classes on lines of
-/// their own.
+/// Writes the settings as words, each with a space after it. As text, `tc` shows classes on lines
+/// of their own.
 pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     match params.user {
         User::Flow => {}

@@ -1,11 +1,11 @@
 //! The hashes by which Linux tells flows and hosts apart, rebuilt from a key.
 //!
-//! SipHash-2-4 over the flow keys' fixed layout: protocols, then tags, VLANs, key id, ports and ICMP,
-//! then both addresses. Addresses and ports are each put in order first, so that both directions of
-//! a connection hash alike.
+//! SipHash-2-4 over the flow keys' fixed layout: protocols, then tags, VLANs, key id, ports and
+//! ICMP, then both addresses. Addresses and ports are each put in order first, so that both
+//! directions of a connection hash alike.
 //!
-//! *Hosts* (cake): a recording prints `srchash=` and `dsthash=`, computed over keys without a network
-//! protocol; the kernel hashes with it, and so indexes its host table (and, in the modes that hash
+//! *Hosts* (cake): a recording prints `srchash=` and `dsthash=`, computed over keys without a
+//! network protocol; the kernel hashes with it, and so indexes its host table (and, in the modes that hash
 //! hosts only, its queues) by another number. All is zero there but the network protocol and one
 //! address, which comes second by the order. The layout was found by looking for the one that gives
 //! the printed hashes; with the protocol in it, it gives the printed queues.

@@ -135,7 +135,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
 fn scenario(words: &str, (duration, warmup, interval): (u32, u32, &str), traffic: &str) -> String {
     format!(
         "duration = \"{duration}s\"\nwarmup = \"{warmup}s\"\ninterval = \"{interval}\"\n\
-         qdisc = \"{words}\"\n\n[line]\nup = \"3mbit\"\ndown = \"20mbit\"\nrtt = \"90ms\"\n{traffic}"
+         qdisc = \"{words}\"\n\n[line]\nup = \"3mbit\"\ndown = \"20mbit\"\nrtt = \"90ms\"\n\
+         {traffic}"
     )
 }
 
