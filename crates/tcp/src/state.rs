@@ -26,7 +26,7 @@ pub enum State {
     Finished,
 }
 
-/// What has happened since the last [`Endpoint::take_events`].
+/// What has happened since the last [`crate::Endpoint::take_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// The handshake has completed.

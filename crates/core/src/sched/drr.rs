@@ -1,8 +1,8 @@
 //! Deficit round robin (Shreedhar and Varghese 1995), one rotation of flows that have packets.
 //!
-//! Two ways to pay. [`next_covered`]: a flow is served when its deficit covers its first packet,
+//! Two ways to pay. `next_covered`: a flow is served when its deficit covers its first packet,
 //! and else gets its quantum and goes to the end; the published algorithm, and Linux's `drr`.
-//! [`next_solvent`]: a flow is served while it is not in debt, whatever its first packet; the
+//! `next_solvent`: a flow is served while it is not in debt, whatever its first packet; the
 //! difference is one packet at most, and the packet need not be looked at. `sfq` and DRR++
 //! ([`super::sparse`]) do it so.
 //!
