@@ -4,7 +4,7 @@
 //! `target`. Then a packet is dropped, or marked, as it leaves; the next one `interval` later, and
 //! then `interval / sqrt(count)` after each other, so that the rate of signals rises linearly until
 //! the queue goes below target (RFC 8289, section 5). If it stands again soon, dropping resumes
-//! near the rate that had worked (section 5.4). A queue of one MTU or less is never bad.
+//! near the rate that had worked (same section). A queue of one MTU or less is never bad.
 //!
 //! Deviations from Linux 6.1 (both are in conformance/ledger.toml where a recording shows them). A
 //! queue that is found empty was below target: Linux before 7.0 kept the old time in that case,
@@ -117,7 +117,7 @@ enum Spell {
     Dropped,
 }
 
-/// Spells that begin within so many intervals of the last one resume it (RFC 8289, section 5.4).
+/// Spells that begin within so many intervals of the last one resume it (RFC 8289, section 5).
 const RESUME_INTERVALS: u64 = 16;
 /// Linux counts time for CoDel in 2^10 ns.
 const LINUX_SHIFT: u32 = 10;

@@ -1,4 +1,4 @@
-//! 1/sqrt(count), by which CoDel's family spaces its signals (RFC 8289, section 5.3), in Q0.32.
+//! 1/sqrt(count), by which CoDel's family spaces its signals (RFC 8289, section 5), in Q0.32.
 //!
 //! [`Arithmetic::Exact`] computes it by an integer square root: right to the last bit for every
 //! count. [`Arithmetic::Linux`] does as Linux's cake: a table for counts below 16, above that one
