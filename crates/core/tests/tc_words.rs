@@ -156,8 +156,8 @@ fn settings_print_as_words_that_make_them() {
         "htb",
         "htb rate 20mbit burst 15k codel",
         "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate \
-         2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm pie ecn \
-         class 30 parent :1 rate 1mbit tbf rate 1mbit burst 2k limit 30k",
+         2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm \
+         pie ecn class 30 parent :1 rate 1mbit tbf rate 1mbit burst 2k limit 30k",
         "sfb",
         "sfb limit 50 rehash 1500 db 333us target 9 increment 0.0123 decrement 0 penalty_burst 3",
         "blue",

@@ -1,13 +1,13 @@
-//! BLUE: a marking probability that learns from overflow and idleness alone (Feng, Kandlur, Saha and
-//! Shin 1999; 2002).
+//! BLUE: a marking probability that learns from overflow and idleness alone (Feng, Kandlur, Saha
+//! and Shin 1999; 2002).
 //!
-//! It rises by d1 when the queue overflows or stands above a threshold, falls by d2 when the line is
-//! idle, and moves at most once in a `freeze` time, so that a change can show before the next.
+//! It rises by d1 when the queue overflows or stands above a threshold, falls by d2 when the line
+//! is idle, and moves at most once in a `freeze` time, so that a change can show before the next.
 //! The paper's experiments have d1 from 0.0025 to 0.02, d2 a tenth of that, and freeze times from
 //! 10 to 100 ms; its defaults are the largest of each here. (Facts D.8.)
 //!
-//! Caller's rule: [`Blue::raise`] for each loss or each arrival above the threshold, [`Blue::lower`]
-//! whenever there is nothing to send, [`Blue::hits`] for each arrival.
+//! Caller's rule: [`Blue::raise`] for each loss or each arrival above the threshold,
+//! [`Blue::lower`] whenever there is nothing to send, [`Blue::hits`] for each arrival.
 
 use crate::random::Random;
 use crate::time::{Span, Time};

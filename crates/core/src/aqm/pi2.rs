@@ -2,12 +2,12 @@
 //! root of it (De Schepper et al. 2016; RFC 9332, appendix A).
 //!
 //! Every `tupdate` a base probability moves by alpha * (delay - target) + beta * (delay - last
-//! delay). Scalable senders (DCTCP, Prague) are marked with `coupling` times it, classic ones (Reno,
-//! CUBIC) marked or dropped with its square, so that both get the same rate (section 2.1). Unlike
-//! PIE's, the steps need no tuning: the square makes the loop linear.
+//! delay). Scalable senders (DCTCP, Prague) are marked with `coupling` times it, classic ones
+//! (Reno, CUBIC) marked or dropped with its square, so that both get the same rate (section 2.1).
+//! Unlike PIE's, the steps need no tuning: the square makes the loop linear.
 //!
-//! Signals are not drawn but accumulated ([`Recurrence`], appendix A.2, `recur`): every 1/p-th packet
-//! is one, which has no variance to speak of.
+//! Signals are not drawn but accumulated ([`Recurrence`], appendix A.2, `recur`): every 1/p-th
+//! packet is one, which has no variance to speak of.
 //!
 //! Numbers: probabilities are Q0.32, in u64, so that one is a value.
 
@@ -43,8 +43,8 @@ impl Default for Params {
 
 impl Params {
     /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, by the rules of
-    /// RFC 9332, appendix A.1: alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. Unless told,
-    /// a typical round trip is 15 % of the longest, and at least 5 ms.
+    /// RFC 9332, appendix A.1: alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. Unless
+    /// told, a typical round trip is 15 % of the longest, and at least 5 ms.
     pub fn for_round_trips(max_rtt: Span, typical_rtt: Option<Span>) -> Params {
         let max = max_rtt.0.max(1_000_000);
         let target = typical_rtt.unwrap_or(Span((max / 20 * 3).max(5_000_000)));

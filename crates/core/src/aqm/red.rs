@@ -258,7 +258,8 @@ impl Red {
         Verdict::Early { marked }
     }
 
-    /// Moves the average for an arrival at a queue of `backlog` bytes about which nothing is decided.
+    /// Moves the average for an arrival at a queue of `backlog` bytes about which nothing is
+    /// decided.
     #[inline]
     pub fn observe(&mut self, law: &Law, backlog: u64, now: Time) {
         self.average = match self.idle_since.take() {

@@ -1,9 +1,9 @@
 //! `dualpi2`: two coupled queues, for low latency and for the rest (RFC 9332; man tc-dualpi2).
 //!
-//! ECT(1) and CE packets are of scalable senders (RFC 9331) and go to the L queue, all others to the
-//! C queue. The C queue is under [`Pi2`]: marked or dropped with the square of its probability. The
-//! L queue is marked from `step_thresh` on, and with `coupling` times that probability, so that its
-//! senders leave the others their share. It is served first, but the C queue has
+//! ECT(1) and CE packets are of scalable senders (RFC 9331) and go to the L queue, all others to
+//! the C queue. The C queue is under [`Pi2`]: marked or dropped with the square of its probability.
+//! The L queue is marked from `step_thresh` on, and with `coupling` times that probability, so that
+//! its senders leave the others their share. It is served first, but the C queue has
 //! `classic_protection` percent of the line for sure.
 //!
 //! Overload (section 4.2): once marking all of the L queue is not enough, its packets are dropped

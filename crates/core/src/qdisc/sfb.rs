@@ -8,7 +8,8 @@
 //! `penalty_rate` packets a second. From one half on, ECN-capable packets are dropped as well, with
 //! a chance that rises to one.
 //!
-//! So that no flow shares bad luck for ever, a second set of bins with another hash takes over every
+//! So that no flow shares bad luck for ever, a second set of bins with another hash takes over
+//! every
 //! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering).
 //!
 //! Under [`Arithmetic::Linux`] the two hashes are the two halves of `Packet::flow`, low for the

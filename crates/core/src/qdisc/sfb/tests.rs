@@ -1,4 +1,5 @@
-//! SFB's bins, its penalty box, its change of bins; and that it finds the flow that does not respond.
+//! SFB's bins, its penalty box, its change of bins; and that it finds the flow that does not
+//! respond.
 
 use super::*;
 use crate::packet::Flags;
