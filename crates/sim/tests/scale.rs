@@ -44,9 +44,8 @@ fn results(flows: u32) -> Results {
 #[test]
 fn ten_thousand_flows_fill_ten_gigabit_with_as_many_events_a_packet_as_ten() {
     let (few, many) = (results(10), results(10_000));
-    let moved = |results: &Results| -> u64 {
-        results.flows.iter().map(|flow| flow.goodput_bytes()).sum()
-    };
+    let moved =
+        |results: &Results| -> u64 { results.flows.iter().map(|flow| flow.goodput_bytes()).sum() };
     // 0.3 s at 10 Gbit/s are 375 MB; headers and the end of slow start take their share.
     assert!(moved(&many) > 300_000_000, "{}", moved(&many));
     let share = |results: &Results| results.events * 100 / results.bottleneck_packets.max(1);
