@@ -104,8 +104,19 @@ impl Run {
 
     /// Goes on until `until`, or the end of the duration if that comes first.
     pub fn advance(&mut self, until: Time) {
+        while !self.advance_by(until, u64::MAX) {}
+    }
+
+    /// As [`Run::advance`], but not for more than `events` events, so that whoever drives the run
+    /// gets back control in time. True if the time has come.
+    pub fn advance_by(&mut self, until: Time, events: u64) -> bool {
         let until = until.min(Time::ZERO + self.setup.duration);
-        while let Some((now, target)) = self.network.events.pop(until) {
+        let limit = self.events.saturating_add(events);
+        while self.events < limit {
+            let Some((now, target)) = self.network.events.pop(until) else {
+                self.now = self.now.max(until);
+                return true;
+            };
             self.now = now;
             self.events += 1;
             match target {
@@ -118,7 +129,7 @@ impl Run {
             }
             self.settle(now);
         }
-        self.now = self.now.max(until);
+        false
     }
 
     /// Simulates what is left.

@@ -90,7 +90,7 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
 
 /// True if the command line could not be understood.
 pub fn is_misuse(report: &miette::Report) -> bool {
-    report.is::<Misuse>()
+    report.is::<Misuse>() || sim::is_wrong(report)
 }
 
 /// An interface's name, for clap.

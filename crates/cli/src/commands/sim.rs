@@ -3,6 +3,7 @@
 //! Seeds and disciplines run on all cores. On a terminal, what takes longer than a second shows how
 //! far it is. Ctrl-C stops the runs, and the report of what there is says that it is partial.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +64,7 @@ fn seeds(word: &str) -> Result<Seeds, String> {
 /// Runs the scenario.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let scenario = Scenario::read(&args.file)
-        .map_err(|(error, text)| explain(&error, &args.file.display().to_string(), text))?;
+        .map_err(|(error, text)| explain(error, &args.file.display().to_string(), text))?;
     let plan = Plan {
         qdiscs: args.qdisc.clone(),
         seeds: (args.seed.0..=args.seed.1).collect(),
@@ -79,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     signal_hook::low_level::unregister(handler);
     let finished = finished.map_err(|error| {
         let words = args.qdisc.join(" ");
-        explain(&error, "--qdisc", words)
+        explain(error, "--qdisc", words)
     })?;
 
     let summaries: Vec<Summary> = finished.iter().map(|run| Summary::new(&scenario, run)).collect();
@@ -125,19 +126,40 @@ fn json_line(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The error with the place that it is about.
-pub fn explain(error: &ScenarioError, name: &str, text: String) -> miette::Report {
-    let help = format!("expected {}", error.expected);
-    match &error.span {
-        Some(span) if span.end <= text.len() && !text.is_empty() => miette!(
-            labels = vec![LabeledSpan::at(span.clone(), "here")],
-            help = help,
-            "{}",
-            error.what
-        )
-        .with_source_code(NamedSource::new(name, text)),
-        _ => miette!(help = help, "{}", error.what),
+/// A scenario with something wrong in it, and the place in its text.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .error.what)]
+struct Wrong {
+    error: ScenarioError,
+    source_code: NamedSource<String>,
+}
+
+impl miette::Diagnostic for Wrong {
+    fn help(&self) -> Option<Box<dyn Display + '_>> {
+        Some(Box::new(format!("expected {}", self.error.expected)))
     }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.error.span.as_ref().map(|_| &self.source_code as &dyn miette::SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let span = self.error.span.clone()?;
+        Some(Box::new(std::iter::once(LabeledSpan::at(span, "here"))))
+    }
+}
+
+/// True if `report` is about a scenario that makes no sense.
+pub fn is_wrong(report: &miette::Report) -> bool {
+    report.is::<Wrong>()
+}
+
+/// The error with the place that it is about. A file that cannot be read has no text.
+fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report {
+    if text.is_empty() {
+        return miette!(help = format!("expected {}", error.expected), "{}", error.what);
+    }
+    Wrong { error, source_code: NamedSource::new(name, text) }.into()
 }
 
 /// A bar that shows itself after a second, on a terminal.

@@ -14,8 +14,11 @@ use simnel_sim::{Results, Run, Setup};
 use super::capture::Pcapng;
 use super::{Scenario, ScenarioError};
 
-/// Steps in which a run is advanced.
+/// Steps of simulated time after which a run reports progress.
 pub const STEPS: u64 = 200;
+
+/// Events after which a run looks whether it should stop: milliseconds.
+const EVENTS: u64 = 50_000;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -99,11 +102,15 @@ fn run_one(
         run.capture(Box::new(writer));
     }
     for step in 1..=STEPS {
-        if watch.stop.load(Ordering::Relaxed) {
-            break;
-        }
         let until = u128::from(setup.duration.0) * u128::from(step) / u128::from(STEPS);
-        run.advance(Time(until as u64));
+        loop {
+            if watch.stop.load(Ordering::Relaxed) {
+                return Ok(run.results());
+            }
+            if run.advance_by(Time(until as u64), EVENTS) {
+                break;
+            }
+        }
         (watch.step)();
     }
     Ok(run.results())

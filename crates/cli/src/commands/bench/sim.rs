@@ -14,7 +14,7 @@ use serde::Serialize;
 use simnel_lab::scenario::Scenario;
 use simnel_sim::{Results, Run, Setup};
 
-use crate::commands::output_failed;
+use crate::commands::{misuse_with_help, output_failed};
 
 /// The scenarios, by name.
 const SCENARIOS: [(&str, &str); 4] = [
@@ -57,7 +57,8 @@ struct Figure<'a> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if let Some(unknown) = args.only.iter().find(|o| !SCENARIOS.iter().any(|(n, _)| n == o)) {
         let names = SCENARIOS.map(|(name, _)| name).join(", ");
-        return Err(miette!(help = format!("one of {names}"), "no such scenario: `{unknown}`"));
+        let help = format!("one of {names}");
+        return Err(misuse_with_help(format!("no such scenario: `{unknown}`"), help));
     }
     if !args.json {
         writeln!(out, "scenario  simulated    wall ms    packets     events  Mpackets/s  hash")
