@@ -8,8 +8,9 @@
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{Device, DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
-use simnel_core::{Packet, Time};
+use simnel_core::Packet;
 
+use super::device::{Journal, Losses};
 use super::format::{Arrival, Event, Fate, Recording};
 use super::linux_hash::flow_hash;
 
@@ -43,21 +44,11 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     packet
 }
 
-/// What is going on, for telling drops apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Enqueue,
-    Dequeue,
-}
-
 /// Collects events in the order in which the recording prints them.
 pub(super) struct Owner<'a> {
     recording: &'a Recording,
     pub(super) events: Vec<Event>,
-    pub(super) now: Time,
-    pub(super) phase: Phase,
-    /// Given back by the present `enqueue`: printed after it.
-    given_back: Vec<u64>,
+    losses: Losses,
 }
 
 impl<'a> Owner<'a> {
@@ -65,42 +56,30 @@ impl<'a> Owner<'a> {
         Owner {
             recording,
             events: Vec::with_capacity(recording.expected.len()),
-            now: recording.start,
-            phase: Phase::Dequeue,
-            given_back: Vec::new(),
+            losses: Losses::new(recording.start),
         }
     }
+}
 
-    /// Ends the enqueue phase.
-    pub(super) fn enqueued(&mut self) {
-        self.phase = Phase::Dequeue;
-        let time = self.now;
-        let lost = |id| Event { time, id, fate: Fate::DroppedAtEnqueue };
-        self.events.extend(self.given_back.drain(..).map(lost));
+impl Journal for Owner<'_> {
+    fn losses(&mut self) -> &mut Losses {
+        &mut self.losses
     }
 
-    pub(super) fn note(&mut self, id: u64, fate: Fate) {
-        self.events.push(Event { time: self.now, id, fate });
+    fn left(&mut self, handle: u64, fate: Fate) {
+        self.events.push(Event { time: self.losses.now, id: handle, fate });
     }
 }
 
 impl PacketOwner for Owner<'_> {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
-        match (reason, self.phase) {
-            (DropReason::AckFilter, _) => self.note(packet.handle, Fate::AckFiltered),
-            (_, Phase::Enqueue) => self.given_back.push(packet.handle),
-            (_, Phase::Dequeue) => self.note(packet.handle, Fate::Dropped),
-        }
+        self.lost(packet.handle, reason);
     }
 
     /// sfq draws keys of its own; the hash under each is rebuilt.
     fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
         let arrival = self.recording.arrivals.get(packet.handle as usize)?;
-        let mut parts = self.recording.flows[arrival.flow].tuple.split(',');
-        let addresses = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
-        let ports = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
-        let protocol = parts.next()?.parse().ok()?;
-        let ends = [(addresses[0], ports[0]), (addresses[1], ports[1])];
+        let (protocol, ends) = self.recording.flows[arrival.flow].ends()?;
         flow_hash((key[0], key[1]), protocol, ends)
     }
 
