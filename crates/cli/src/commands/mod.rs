@@ -19,6 +19,8 @@ mod demo;
 mod down;
 mod link;
 mod man;
+mod progress;
+mod replay;
 mod show;
 mod sim;
 mod up;
@@ -34,6 +36,7 @@ pub enum Command {
     Link(link::Args),
     Demo(demo::Args),
     Sim(sim::Args),
+    Replay(replay::Args),
     Bench(bench::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
@@ -45,6 +48,7 @@ impl Command {
     pub fn run(self, out: &mut dyn Write) -> miette::Result<ExitCode> {
         match self {
             Command::Sim(args) => sim::run(&args, out),
+            Command::Replay(args) => replay::run(&args, out),
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use simnel_core::Time;
 
 use super::linux_hash::{flow_hash, host_hash};
-use super::row::{number, parse_line, Row, Tcp};
+use super::row::{number, parse_line, Tcp};
 use super::{Counts, Place};
 
 /// `k=v` words of one line, as written.
@@ -497,18 +497,20 @@ impl Recording {
         key: Option<(u64, u64)>,
         clock: &mut Time,
     ) -> Result<(), String> {
-        let Some(row) = parse_line(line, clock, self.arrivals.len() as u64)? else { return Ok(()) };
-        let flow = match (flows.get(row.tuple), key) {
+        let Some((mut arrival, tuple)) = parse_line(line, clock, self.arrivals.len() as u64)?
+        else {
+            return Ok(());
+        };
+        arrival.flow = match (flows.get(tuple), key) {
             (Some(flow), _) => *flow,
             (None, Some(key)) => {
-                self.flows.push(FlowKeys::rebuilt(row.tuple, key)?);
-                flows.insert(row.tuple.into(), self.flows.len() - 1);
+                self.flows.push(FlowKeys::rebuilt(tuple, key)?);
+                flows.insert(tuple.into(), self.flows.len() - 1);
                 self.flows.len() - 1
             }
-            (None, None) => return Err(format!("no flow line for {}", row.tuple)),
+            (None, None) => return Err(format!("no flow line for {tuple}")),
         };
-        let Row { time, len, tos, class, tcp, .. } = row;
-        self.arrivals.push(Arrival { time, len, flow, tos, class, tcp });
+        self.arrivals.push(arrival);
         Ok(())
     }
 }

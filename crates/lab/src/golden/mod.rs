@@ -36,7 +36,7 @@ pub use format::{
 };
 pub use ledger::{Deviation, Ledger, LedgerError, Stale};
 pub use owner::descriptor;
-pub use row::{parse_line, Row, Tcp};
+pub use row::{parse_line, Tcp};
 
 /// The tier and queue that a packet was taken from, in the discipline's own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,8 @@ const LINK_HEADER: u32 = 14;
 pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     let arrival = &recording.arrivals[id];
     let flow = &recording.flows[arrival.flow];
-    let mut packet = Packet::new(id as u64, arrival.len);
+    let mut packet = arrival.describe(flow.ipv6);
+    packet.handle = id as u64;
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
     // sfb's two hashes of a flow, one for each set of bins.
     let hash = |key| u64::from_str_radix(flow.values[0].get(key)?, 16).ok();
@@ -30,18 +31,42 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     }
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
-    // The recordings write 1:10 for a class of the discipline, whatever its handle.
-    packet.class = match arrival.class {
-        0 => 0,
-        class => Device::default().handle | class & 0xffff,
-    };
-    packet.network_offset = LINK_HEADER as u8;
-    packet.tos = arrival.tos;
-    packet.flags = if flow.ipv6 { Flags::IPV6 } else { Flags::IPV4 };
-    if arrival.tcp.is_some() {
-        packet.flags.set(Flags::TCP);
-    }
     packet
+}
+
+impl Arrival {
+    /// What the line says of the packet, hashes and handle apart.
+    pub fn describe(&self, ipv6: bool) -> Packet {
+        let mut packet = Packet::new(0, self.len);
+        // The recordings write 1:10 for a class of the discipline, whatever its handle.
+        packet.class = match self.class {
+            0 => 0,
+            class => Device::default().handle | class & 0xffff,
+        };
+        packet.network_offset = LINK_HEADER as u8;
+        packet.tos = self.tos;
+        packet.flags = if ipv6 { Flags::IPV6 } else { Flags::IPV4 };
+        if self.tcp.is_some() {
+            packet.flags.set(Flags::TCP);
+        }
+        packet
+    }
+
+    /// The TCP header. All options of the recordings (NOP, timestamp, SACK) may be lost with their
+    /// packet.
+    pub fn ack_view(&self, ipv6: bool) -> Option<AckView> {
+        let tcp = self.tcp?;
+        let network = if ipv6 { 40 } else { 20 };
+        Some(AckView {
+            flags: tcp.flags.into(),
+            has_payload: self.len > LINK_HEADER + network + tcp.header_len(),
+            expendable_options: true,
+            ack: tcp.ack,
+            timestamp: tcp.timestamp.unwrap_or_default(),
+            sack_count: tcp.sack_count,
+            sack: tcp.sack,
+        })
+    }
 }
 
 /// Collects events in the order in which the recording prints them.
@@ -84,23 +109,9 @@ impl PacketOwner for Owner<'_> {
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
-        ack_view(self.recording, self.recording.arrivals.get(packet.handle as usize)?)
+        let arrival = self.recording.arrivals.get(packet.handle as usize)?;
+        arrival.ack_view(self.recording.flows[arrival.flow].ipv6)
     }
-}
-
-/// All TCP options of the recordings (NOP, timestamp, SACK) may be lost with their packet.
-fn ack_view(recording: &Recording, arrival: &Arrival) -> Option<AckView> {
-    let tcp = arrival.tcp?;
-    let network = if recording.flows[arrival.flow].ipv6 { 40 } else { 20 };
-    Some(AckView {
-        flags: tcp.flags.into(),
-        has_payload: arrival.len > LINK_HEADER + network + tcp.header_len(),
-        expendable_options: true,
-        ack: tcp.ack,
-        timestamp: tcp.timestamp.unwrap_or_default(),
-        sack_count: tcp.sack_count,
-        sack: tcp.sack,
-    })
 }
 
 /// FNV-1a, 32 bits.

@@ -6,29 +6,19 @@
 use simnel_core::wire::tcp::MAX_SACK_BLOCKS;
 use simnel_core::Time;
 
-/// A packet's line of a `.csv` file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
-    /// When it arrives.
-    pub time: Time,
-    /// Bytes on the wire without frame check sequence.
-    pub len: u32,
-    /// `src,dst,sport,dport,proto` as written.
-    pub tuple: &'a str,
-    /// DSCP in the upper six bits, ECN in the lower two.
-    pub tos: u8,
-    /// Priority as a `tc` class id, 0 if none.
-    pub class: u32,
-    /// The TCP header; None for UDP.
-    pub tcp: Option<Tcp>,
-}
+use super::format::Arrival;
 
 /// Columns of a line at most.
 const COLUMNS: usize = 18;
 
-/// One line of a `.csv` file: packet number `id`, or None for a line that only lets time pass until
-/// the new value of `clock`, which never goes back.
-pub fn parse_line<'a>(line: &'a str, clock: &mut Time, id: u64) -> Result<Option<Row<'a>>, String> {
+/// One line of a `.csv` file: packet number `id` and its tuple as written (its index is left at 0),
+/// or None for a line that only lets time pass until the new value of `clock`, which never goes
+/// back.
+pub fn parse_line<'a>(
+    line: &'a str,
+    clock: &mut Time,
+    id: u64,
+) -> Result<Option<(Arrival, &'a str)>, String> {
     let mut columns = [""; COLUMNS];
     for (column, text) in columns.iter_mut().zip(line.split(',')) {
         *column = text;
@@ -65,7 +55,7 @@ pub fn parse_line<'a>(line: &'a str, clock: &mut Time, id: u64) -> Result<Option
         text => class_id(text).ok_or_else(|| format!("`{text}` is not MAJOR:MINOR"))?,
     };
     let len = number(columns[3], "length")?;
-    Ok(Some(Row { time, len, tuple, tos: dscp << 2 | ecn, class, tcp }))
+    Ok(Some((Arrival { time, len, flow: 0, tos: dscp << 2 | ecn, class, tcp }, tuple)))
 }
 
 impl Tcp {
