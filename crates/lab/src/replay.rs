@@ -9,12 +9,13 @@
 //! packets that wait in the discipline (its own limit), and [`shares::CAPACITY`] flows and hosts.
 
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::tc::Config;
 use simnel_core::wire::Classifier;
-use simnel_core::{Packet, Rate};
+use simnel_core::Rate;
 
 mod capture;
 mod drive;
@@ -64,8 +65,8 @@ pub fn own_rate(config: &Config) -> Option<Rate> {
 
 /// Reads `source` to its end: an error now is better than half a result.
 pub fn check(source: &mut dyn Source, step: &mut dyn FnMut()) -> Result<u64, TraceError> {
-    let (mut packet, mut packets) = (Packet::new(0, 0), 0);
-    while source.next(&mut packet)?.is_some() {
+    let mut packets = 0;
+    while source.advance()?.is_some() {
         packets += 1;
         if packets % STEP == 0 {
             step();
@@ -93,10 +94,11 @@ pub fn replace<T>(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file =
-        tempfile::Builder::new().prefix(".simnel-").tempfile_in(directory).map_err(|error| {
-            std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".simnel-")
+        // As any new file: the user's mask takes away what it takes away.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
     let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut().try_clone()?);
     let result = write(&mut buffered)?;
     buffered.flush()?;

@@ -44,6 +44,7 @@ struct Reader {
     clock: Time,
     out_of_order: u64,
     link: LinkLayer,
+    wire_len: u32,
     /// Where in the window the present packet lies.
     present: Range<usize>,
     /// The present packet, where its link header had to be rewritten.
@@ -61,6 +62,7 @@ impl Reader {
             clock: Time::ZERO,
             out_of_order: 0,
             link: LinkLayer::Ethernet,
+            wire_len: 0,
             present: 0..0,
             rewritten: Vec::new(),
         }
@@ -113,28 +115,25 @@ impl Reader {
         }
     }
 
-    /// The packet at `captured`, which had `wire_len` bytes.
+    /// The present packet is that at `captured`, which had `wire_len` bytes.
     #[inline]
-    fn describe(
-        &mut self,
-        packet: &mut Packet,
-        time: u64,
-        link: LinkType,
-        captured: Range<usize>,
-        wire_len: u32,
-    ) -> Time {
+    fn place(&mut self, time: u64, link: LinkType, captured: Range<usize>, wire_len: u32) -> Time {
         let cut = link.locate(self.window.bytes(captured.clone()), &mut self.rewritten);
         self.link = cut.link;
         // Some tools write a length of zero for what they made up.
-        let wire_len = wire_len.max(captured.len() as u32).saturating_sub(cut.removed);
+        self.wire_len = wire_len.max(captured.len() as u32).saturating_sub(cut.removed);
         self.present = captured.start + cut.start..captured.end;
-        *packet = self.classifier.classify(self.link, self.bytes(), wire_len, 0);
         self.packets += 1;
         if time < self.clock.0 {
             self.out_of_order += 1;
         }
         self.clock = self.clock.max(Time(time));
         self.clock
+    }
+
+    #[inline]
+    fn describe(&self) -> Packet {
+        self.classifier.classify(self.link, self.bytes(), self.wire_len, 0)
     }
 
     /// The present packet, from the header that `link` says.
@@ -187,7 +186,7 @@ impl Pcap {
 }
 
 impl Source for Pcap {
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError> {
+    fn advance(&mut self) -> Result<Option<Time>, TraceError> {
         let reader = &mut self.reader;
         let Some(header) = reader.take(16)? else { return Ok(None) };
         let header = reader.window.bytes(header);
@@ -202,7 +201,11 @@ impl Source for Pcap {
         }
         let captured = reader.rest(captured as usize)?;
         let time = u64::from(seconds) * NANOS + nanos;
-        Ok(Some(reader.describe(packet, time, self.link, captured, wire_len)))
+        Ok(Some(reader.place(time, self.link, captured, wire_len)))
+    }
+
+    fn describe(&self) -> Packet {
+        self.reader.describe()
     }
 
     fn keys(&self) -> FlowKeys {
@@ -316,12 +319,7 @@ impl Pcapng {
 
     /// A block that holds a packet.
     #[inline]
-    fn packet(
-        &mut self,
-        kind: u32,
-        body: Range<usize>,
-        packet: &mut Packet,
-    ) -> Result<Time, TraceError> {
+    fn packet(&mut self, kind: u32, body: Range<usize>) -> Result<Time, TraceError> {
         const FIXED: usize = 20;
         let reader = &mut self.reader;
         let bytes = reader.window.bytes(body.clone());
@@ -349,7 +347,7 @@ impl Pcapng {
         let Some(time) = nanos(ticks, interface.per_second, interface.offset) else {
             return Err(reader.error("its time is out of range"));
         };
-        Ok(reader.describe(packet, time, link, start..end, wire_len))
+        Ok(reader.place(time, link, start..end, wire_len))
     }
 }
 
@@ -370,11 +368,11 @@ fn nanos(ticks: u64, per_second: u64, offset: i64) -> Option<u64> {
 }
 
 impl Source for Pcapng {
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError> {
+    fn advance(&mut self) -> Result<Option<Time>, TraceError> {
         while let Some((kind, body)) = self.block()? {
             match kind {
                 ENHANCED_PACKET | OBSOLETE_PACKET => {
-                    return self.packet(kind, body, packet).map(Some);
+                    return self.packet(kind, body).map(Some);
                 }
                 INTERFACE_DESCRIPTION => self.interface(body)?,
                 SECTION_HEADER => self.interfaces.clear(),
@@ -385,6 +383,10 @@ impl Source for Pcapng {
             }
         }
         Ok(None)
+    }
+
+    fn describe(&self) -> Packet {
+        self.reader.describe()
     }
 
     fn keys(&self) -> FlowKeys {

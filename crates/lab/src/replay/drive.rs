@@ -7,7 +7,7 @@ use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 
-use super::error::{Failure, TraceError};
+use super::error::Failure;
 use super::source::Source;
 use super::STEP;
 use crate::golden::{Fate, Journal, Link, Losses, ReplayError, VirtualDevice};
@@ -52,8 +52,7 @@ pub fn drive<S: Sink>(
     sink: S,
     step: &mut dyn FnMut(),
 ) -> Result<S, Failure> {
-    let mut packet = Packet::new(0, 0);
-    let mut next = source.next(&mut packet)?;
+    let mut next = source.advance()?;
     let start = next.unwrap_or(Time::ZERO);
     let mut qdisc = make(start).map_err(Failure::Discipline)?;
     let journal = Flight {
@@ -69,14 +68,14 @@ pub fn drive<S: Sink>(
     let mut id = 0;
     while let Some(time) = next {
         device.run_until(time)?;
-        device.journal.admit(id, &mut packet, time);
+        let packet = device.journal.admit(id, time);
         device.arrive(packet, time);
         id += 1;
         if id % STEP == 0 {
             device.journal.settle()?;
             step();
         }
-        next = device.journal.next(&mut packet)?;
+        next = device.journal.source.advance()?;
     }
     let end = device.journal.source.end().unwrap_or(Time::MAX);
     device.run_until(end)?;
@@ -99,13 +98,9 @@ struct Flight<'a, S: Sink> {
 
 impl<S: Sink> Flight<'_, S> {
     #[inline]
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError> {
-        self.source.next(packet)
-    }
-
-    #[inline]
-    fn admit(&mut self, id: u64, packet: &mut Packet, now: Time) {
-        let note = self.sink.arrived(now, packet, self.source);
+    fn admit(&mut self, id: u64, now: Time) -> Packet {
+        let mut packet = self.source.describe();
+        let note = self.sink.arrived(now, &packet, self.source);
         let waiting = Some(Waiting { id, arrived: now, len: packet.len, note });
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -119,6 +114,7 @@ impl<S: Sink> Flight<'_, S> {
         };
         packet.handle = slot.into();
         self.arriving = packet.handle;
+        packet
     }
 
     /// Lets the sink write, and complains of what went wrong meanwhile.

@@ -143,27 +143,38 @@ impl Records {
 
 impl Source for Records {
     #[inline]
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError> {
+    fn advance(&mut self) -> Result<Option<Time>, TraceError> {
         let Some(record) = self.record()? else { return Ok(None) };
         let time = u64_at(&record, 0);
         if time < self.clock {
             return Err(self.error(format!("time goes back from {} to {time}", self.clock)));
         }
-        let flags = match record[16] {
-            0 => Flags::default(),
-            1 => Flags::ARP,
-            4 => Flags::IPV4,
-            6 => Flags::IPV6,
-            other => return Err(self.error(format!("network layer {other}: damaged"))),
-        };
+        if !matches!(record[16], 0 | 1 | 4 | 6) {
+            return Err(self.error(format!("network layer {}: damaged", record[16])));
+        }
         if !matches!(record[17], 4 | 6) {
             return Err(self.error(format!("addresses of family {}: damaged", record[17])));
         }
         self.clock = time;
         self.present = record;
-        *packet = Packet::new(0, u32_at(&record, 8));
-        packet.class = u32_at(&record, 12);
-        packet.flags = flags;
+        if record[23] > 0 {
+            self.read_sack(record[23])?;
+        }
+        self.packets += 1;
+        Ok(Some(Time(time)))
+    }
+
+    #[inline]
+    fn describe(&self) -> Packet {
+        let record = &self.present;
+        let mut packet = Packet::new(0, u32_at(record, 8));
+        packet.class = u32_at(record, 12);
+        packet.flags = match record[16] {
+            4 => Flags::IPV4,
+            6 => Flags::IPV6,
+            1 => Flags::ARP,
+            _ => Flags::default(),
+        };
         packet.tos = record[19];
         packet.network_offset = record[20];
         packet.header_len = record[21];
@@ -174,11 +185,7 @@ impl Source for Records {
         packet.flow = hash.flow;
         packet.src_host = hash.src_host;
         packet.dst_host = hash.dst_host;
-        if record[23] > 0 {
-            self.read_sack(record[23])?;
-        }
-        self.packets += 1;
-        Ok(Some(Time(time)))
+        packet
     }
 
     #[inline]
@@ -220,10 +227,9 @@ pub(super) fn write(
 ) -> Result<u64, Failure> {
     out.write_all(&[0; SIZE])?;
     let (mut records, mut packets) = (0u64, 0u64);
-    let mut packet = Packet::new(0, 0);
-    while let Some(time) = source.next(&mut packet)? {
+    while let Some(time) = source.advance()? {
         let view = source.ack_view();
-        out.write_all(&encode(time, &packet, &source.keys(), view.as_ref()))?;
+        out.write_all(&encode(time, &source.describe(), &source.keys(), view.as_ref()))?;
         records += 1;
         if let Some(view) = view.filter(|view| view.sack_count > 0) {
             let mut record = [0; SIZE];

@@ -11,7 +11,7 @@ use simnel_core::{Packet, Time};
 
 use super::error::{Place, TraceError};
 use super::source::Source;
-use crate::golden::parse_line;
+use crate::golden::{parse_line, Arrival};
 
 /// Longest line that is looked at: several times the longest that the format has.
 const LINE: u64 = 4096;
@@ -28,7 +28,7 @@ pub(super) struct Rows {
     /// The last line lets time pass.
     end: Option<Time>,
     keys: FlowKeys,
-    view: Option<AckView>,
+    present: Option<Arrival>,
 }
 
 impl Rows {
@@ -47,11 +47,11 @@ impl Rows {
             clock: Time::ZERO,
             end: None,
             keys: FlowKeys { addresses: Addresses::V4([0; 4], [0; 4]), protocol: 0, ports: [0; 4] },
-            view: None,
+            present: None,
         }
     }
 
-    fn read(&mut self, packet: &mut Packet) -> Result<Option<Time>, String> {
+    fn read(&mut self) -> Result<Option<Time>, String> {
         let text = std::str::from_utf8(&self.line).map_err(|_| "not text")?;
         let text = text.trim_end_matches(['\n', '\r']);
         let Some((arrival, tuple)) = parse_line(text, &mut self.clock, self.packets)? else {
@@ -59,21 +59,19 @@ impl Rows {
             return Ok(None);
         };
         self.keys = keys(tuple, if arrival.tcp.is_some() { 6 } else { 17 })?;
-        let ipv6 = matches!(self.keys.addresses, Addresses::V6(..));
-        *packet = arrival.describe(ipv6);
-        let hash = self.classifier.hash(&self.keys);
-        packet.flow = hash.flow;
-        packet.src_host = hash.src_host;
-        packet.dst_host = hash.dst_host;
-        self.view = arrival.ack_view(ipv6);
+        self.present = Some(arrival);
         self.packets += 1;
         self.end = None;
         Ok(Some(arrival.time))
     }
+
+    fn ipv6(&self) -> bool {
+        matches!(self.keys.addresses, Addresses::V6(..))
+    }
 }
 
 impl Source for Rows {
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError> {
+    fn advance(&mut self) -> Result<Option<Time>, TraceError> {
         loop {
             self.line.clear();
             self.lines += 1;
@@ -86,7 +84,7 @@ impl Source for Rows {
             if bytes as u64 == LINE {
                 return Err(TraceError::new(&self.path, place, "this is no line of arrivals"));
             }
-            match self.read(packet) {
+            match self.read() {
                 Ok(Some(time)) => return Ok(Some(time)),
                 Ok(None) => {}
                 Err(problem) => return Err(TraceError::new(&self.path, place, problem)),
@@ -94,12 +92,22 @@ impl Source for Rows {
         }
     }
 
+    fn describe(&self) -> Packet {
+        let Some(arrival) = &self.present else { return Packet::new(0, 0) };
+        let hash = self.classifier.hash(&self.keys);
+        let mut packet = arrival.describe(self.ipv6());
+        packet.flow = hash.flow;
+        packet.src_host = hash.src_host;
+        packet.dst_host = hash.dst_host;
+        packet
+    }
+
     fn keys(&self) -> FlowKeys {
         self.keys
     }
 
     fn ack_view(&self) -> Option<AckView> {
-        self.view
+        self.present.as_ref()?.ack_view(self.ipv6())
     }
 
     fn end(&self) -> Option<Time> {

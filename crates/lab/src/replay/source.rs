@@ -21,9 +21,12 @@ use super::rows::Rows;
 
 /// Packets of a trace, one after the other.
 pub trait Source {
-    /// Goes to the next packet and describes it; its handle is left at 0. Returns when it arrives,
-    /// never earlier than the one before; None at the end.
-    fn next(&mut self, packet: &mut Packet) -> Result<Option<Time>, TraceError>;
+    /// Goes to the next packet. Returns when it arrives, never earlier than the one before; None at
+    /// the end. Whatever can be wrong with the packet is found here.
+    fn advance(&mut self) -> Result<Option<Time>, TraceError>;
+
+    /// The present packet; its handle is left at 0.
+    fn describe(&self) -> Packet;
 
     /// What the present packet's flow is told by.
     fn keys(&self) -> FlowKeys;
