@@ -21,6 +21,7 @@ mod link;
 mod man;
 mod paper;
 mod progress;
+mod replay;
 mod show;
 mod sim;
 mod up;
@@ -37,6 +38,7 @@ pub enum Command {
     Demo(demo::Args),
     Sim(sim::Args),
     Paper(paper::Args),
+    Replay(replay::Args),
     Bench(bench::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
@@ -49,6 +51,7 @@ impl Command {
         match self {
             Command::Sim(args) => sim::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
+            Command::Replay(args) => replay::run(&args, out),
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),

@@ -52,7 +52,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
         .into_diagnostic()?;
     let progress = Progress::new(paper::count(&experiments, &options) as u64);
-    let watch = Watch { stop: &stop, step: &|| progress.step() };
+    let watch = Watch { stop: &stop, step: &|| progress.advance(1) };
     let outcomes = paper::run(&experiments, &options, &watch);
     progress.done();
     signal_hook::low_level::unregister(handler);

@@ -1,4 +1,4 @@
-//! How far a long command is: a bar with the time that is left, on a terminal, after a second.
+//! How far a long command is.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar that shows itself after a second.
+/// A bar that shows itself after a second, on a terminal.
 pub struct Progress {
     bar: ProgressBar,
     began: Instant,
@@ -14,27 +14,36 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar of so many steps.
-    pub fn new(steps: u64) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
-        let template = "{bar:40} {pos} of {len}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
+    /// Nothing of `total` is done.
+    pub fn new(total: u64) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left") {
             bar.set_style(style);
         }
         Progress { bar, began: Instant::now(), shown: AtomicBool::new(false) }
     }
 
-    /// A step is done.
-    pub fn step(&self) {
-        self.bar.inc(1);
+    /// So much more is done.
+    pub fn advance(&self, done: u64) {
+        self.bar.inc(done);
+        self.show();
+    }
+
+    /// So much is done in all.
+    pub fn reach(&self, done: u64) {
+        self.bar.set_position(done);
+        self.show();
+    }
+
+    /// Takes the bar away.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn show(&self) {
         let late = self.began.elapsed() > Duration::from_secs(1);
         if late && !self.shown.swap(true, Ordering::Relaxed) && io::stderr().is_terminal() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-    }
-
-    /// Everything is done: the bar goes.
-    pub fn done(&self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -4,18 +4,17 @@
 //! far it is. Ctrl-C stops the runs, and the report of what there is says that it is partial.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
 use super::output_failed;
+use super::progress::Progress;
 
 /// Simulate a home line: a table, and a report beside the scenario.
 #[derive(clap::Args)]
@@ -73,8 +72,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
         .into_diagnostic()?;
-    let progress = Progress::new(plan.runs());
-    let watch = Watch { stop: &stop, step: &|| progress.step() };
+    let progress = Progress::new(plan.runs() as u64 * scenario::run::STEPS);
+    let watch = Watch { stop: &stop, step: &|| progress.advance(1) };
     let finished = scenario::run(&scenario, &plan, &watch);
     progress.done();
     signal_hook::low_level::unregister(handler);
@@ -160,38 +159,6 @@ fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report {
         return miette!(help = format!("expected {}", error.expected), "{}", error.what);
     }
     Wrong { error, source_code: NamedSource::new(name, text) }.into()
-}
-
-/// A bar that shows itself after a second, on a terminal.
-struct Progress {
-    bar: ProgressBar,
-    began: Instant,
-    shown: AtomicBool,
-}
-
-impl Progress {
-    fn new(runs: usize) -> Progress {
-        let bar = ProgressBar::with_draw_target(
-            Some(runs as u64 * scenario::run::STEPS),
-            ProgressDrawTarget::hidden(),
-        );
-        if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left") {
-            bar.set_style(style);
-        }
-        Progress { bar, began: Instant::now(), shown: AtomicBool::new(false) }
-    }
-
-    fn step(&self) {
-        self.bar.inc(1);
-        let late = self.began.elapsed() > Duration::from_secs(1);
-        if late && !self.shown.swap(true, Ordering::Relaxed) && io::stderr().is_terminal() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-    }
-
-    fn done(&self) {
-        self.bar.finish_and_clear();
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! Invariants: never looks beyond the length that the IP header states (Ethernet pads short
 //! frames), nor beyond the capture; at most [`MAX_HEADERS`] headers are followed.
 
-use super::be16;
+use super::{be16, FlowKeys};
 use crate::flow::Addresses;
 use crate::packet::Flags;
 
@@ -64,9 +64,8 @@ pub(super) struct Header<'a> {
 /// What a packet's headers say in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
-    pub(super) addresses: Addresses,
-    pub(super) protocol: u8,
-    pub(super) ports: [u8; 4],
+    /// Addresses, protocol and ports as far in as was understood.
+    pub(super) keys: FlowKeys,
     /// Bytes from the network header to the first byte not understood as a header.
     pub(super) headers: usize,
     /// TOS or traffic class of the outermost header.
@@ -125,9 +124,7 @@ pub(super) fn header(bytes: &[u8]) -> Option<Header<'_>> {
 pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
     let outer = header(bytes)?;
     let mut walk = Walk {
-        addresses: outer.addresses,
-        protocol: outer.protocol,
-        ports: [0; 4],
+        keys: FlowKeys { addresses: outer.addresses, protocol: outer.protocol, ports: [0; 4] },
         headers: outer.length,
         tos: outer.tos,
         flags: match outer.addresses {
@@ -141,8 +138,8 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
         if fragment {
             break;
         }
-        let ipv6 = matches!(walk.addresses, Addresses::V6(..));
-        let extension = match walk.protocol {
+        let ipv6 = matches!(walk.keys.addresses, Addresses::V6(..));
+        let extension = match walk.keys.protocol {
             protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION if ipv6 => {
                 body.first_chunk().map(|[next, len]| (*next, (usize::from(*len) + 1) * 8))
             }
@@ -159,9 +156,9 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
             },
             protocol::IPV4 | protocol::IPV6 => match header(body) {
                 Some(inner) => {
-                    walk.addresses = inner.addresses;
+                    walk.keys.addresses = inner.addresses;
                     walk.headers += inner.length;
-                    walk.protocol = inner.protocol;
+                    walk.keys.protocol = inner.protocol;
                     fragment = inner.fragment;
                     body = inner.body;
                     continue;
@@ -175,7 +172,7 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
         };
         let Some((next, length)) = extension else { break };
         let Some(rest) = body.get(length..) else { break };
-        walk.protocol = next;
+        walk.keys.protocol = next;
         walk.headers += length;
         body = rest;
     }
@@ -184,13 +181,13 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
 
 /// Ports, and the length of the transport header where one is known.
 fn transport(walk: &mut Walk, body: &[u8]) {
-    match walk.protocol {
+    match walk.keys.protocol {
         protocol::TCP | protocol::UDP | protocol::UDP_LITE | protocol::SCTP | protocol::DCCP => {}
         _ => return,
     }
     let Some(ports) = body.first_chunk() else { return };
-    walk.ports = *ports;
-    match walk.protocol {
+    walk.keys.ports = *ports;
+    match walk.keys.protocol {
         protocol::TCP => {
             let Some(fixed) = body.first_chunk::<TCP_HEADER>() else { return };
             let length = usize::from(fixed[12] >> 4) * 4;

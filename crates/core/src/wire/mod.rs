@@ -30,7 +30,7 @@ use link::{Network, ETHERNET_HEADER, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 
 /// Protocol number under which frames without IP are hashed: reserved by IANA, so no IP flow has
 /// it.
-const NOT_IP: u8 = 255;
+pub const NOT_IP: u8 = 255;
 
 /// Turns bytes into descriptors.
 #[derive(Clone, Copy, Debug)]
@@ -128,16 +128,12 @@ impl Classifier {
         };
         // At most 14 + 4 tags + PPPoE = 38 bytes, or `link_header`.
         let offset = unseen.saturating_add(located.offset as u8);
-        let walk = match located.network {
-            Network::Ip => ip::walk(bytes.get(located.offset..).unwrap_or(&[])),
-            Network::Arp | Network::Other => None,
-        };
-        let summary = match walk {
-            Some(Walk { addresses, protocol, ports, headers, tos, flags }) => {
-                Summary { hash: self.hasher.hash(&addresses, protocol, ports), headers, tos, flags }
+        let summary = match network(&located, bytes) {
+            Some(Walk { keys, headers, tos, flags }) => {
+                Summary { hash: self.hash(&keys), headers, tos, flags }
             }
             None => Summary {
-                hash: self.hash_of_link(link, bytes, located.ethertype),
+                hash: self.hash(&keys_of_link(link, bytes, located.ethertype)),
                 headers: 0,
                 tos: 0,
                 flags: if located.network == Network::Arp { Flags::ARP } else { Flags::default() },
@@ -146,21 +142,61 @@ impl Classifier {
         summary.describe(handle, len, offset)
     }
 
-    /// The flow of a frame without IP: both link addresses, as far as captured, and the EtherType.
-    fn hash_of_link(&self, link: LinkLayer, bytes: &[u8], [high, low]: [u8; 2]) -> FlowHash {
-        let (mut src, mut dst) = ([0; 16], [0; 16]);
-        if link == LinkLayer::Ethernet {
-            for (i, byte) in bytes.iter().take(12).enumerate() {
-                if i < 6 {
-                    dst[i] = *byte;
-                } else {
-                    src[i - 6] = *byte;
-                }
+    /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet.
+    #[inline]
+    pub fn hash(&self, keys: &FlowKeys) -> FlowHash {
+        let hash = self.hasher.hash(&keys.addresses, keys.protocol, keys.ports);
+        match keys.protocol {
+            NOT_IP => FlowHash { src_host: 0, dst_host: 0, ..hash },
+            _ => hash,
+        }
+    }
+}
+
+/// What a packet's flow is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowKeys {
+    /// The innermost IP addresses; of a frame without IP, its link addresses in the first six
+    /// bytes.
+    pub addresses: Addresses,
+    /// The IP protocol, or [`NOT_IP`].
+    pub protocol: u8,
+    /// Source and destination port as in the header, zeros where there are none; of a frame
+    /// without IP, its EtherType in the first two bytes.
+    pub ports: [u8; 4],
+}
+
+/// The keys of the packet that starts with `bytes`: what [`Classifier::classify`] hashes, for
+/// whoever must name the flow.
+pub fn flow_keys(link: LinkLayer, bytes: &[u8]) -> FlowKeys {
+    let located = link::locate(link, bytes);
+    match network(&located, bytes) {
+        Some(walk) => walk.keys,
+        None => keys_of_link(link, bytes, located.ethertype),
+    }
+}
+
+/// Follows the IP headers, if there are any.
+fn network(located: &link::Located, bytes: &[u8]) -> Option<Walk> {
+    match located.network {
+        Network::Ip => ip::walk(bytes.get(located.offset..).unwrap_or(&[])),
+        Network::Arp | Network::Other => None,
+    }
+}
+
+/// The keys of a frame without IP: both link addresses, as far as captured, and the EtherType.
+fn keys_of_link(link: LinkLayer, bytes: &[u8], [high, low]: [u8; 2]) -> FlowKeys {
+    let (mut src, mut dst) = ([0; 16], [0; 16]);
+    if link == LinkLayer::Ethernet {
+        for (i, byte) in bytes.iter().take(12).enumerate() {
+            if i < 6 {
+                dst[i] = *byte;
+            } else {
+                src[i - 6] = *byte;
             }
         }
-        let hash = self.hasher.hash(&Addresses::V6(src, dst), NOT_IP, [high, low, 0, 0]);
-        FlowHash { src_host: 0, dst_host: 0, ..hash }
     }
+    FlowKeys { addresses: Addresses::V6(src, dst), protocol: NOT_IP, ports: [high, low, 0, 0] }
 }
 
 /// What the headers say.

@@ -435,7 +435,7 @@ mod acks {
 }
 
 proptest! {
-    /// Whatever the fast paths take, the general path sees alike.
+    /// Whatever the fast paths take, the general path sees alike, and the keys give its hashes.
     #[test]
     fn fast_and_general_path_agree(
         shape in 0usize..6,
@@ -467,5 +467,6 @@ proptest! {
         let fast = classifier().classify(link, seen, 500, 3);
         let general = classifier().classify_any(link, seen, 500, 3);
         prop_assert_eq!(fields(&fast), fields(&general));
+        prop_assert_eq!(classifier().hash(&flow_keys(link, seen)), hashes(&fast));
     }
 }

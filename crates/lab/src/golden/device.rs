@@ -7,11 +7,16 @@
 //!
 //! Everything up to and including the time of an arrival happens before it. At equal times a link
 //! becomes free before the watchdog fires, and the watchdog fires exactly when it is due.
+//!
+//! What leaves goes to a [`Journal`]: a recording's ([`replay`]), or that of a capture that streams
+//! by ([`crate::replay`]).
 
-use simnel_core::{Packet, Qdisc, Time};
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::{Packet, Qdisc, Span, Time};
 
 use super::format::{Event, Fate, Link, Recording};
-use super::owner::{descriptor, Owner, Phase};
+use super::owner::{descriptor, Owner};
 use super::Place;
 
 /// How often a watchdog may fire at one and the same time without a packet to show for it.
@@ -33,62 +38,108 @@ pub enum ReplayError {
     },
 }
 
-/// Drives `qdisc` through all arrivals and returns what it did, in the recording's order.
-pub fn replay(recording: &Recording, qdisc: &mut dyn Qdisc) -> Result<Vec<Event>, ReplayError> {
-    let mut device = Device {
-        qdisc,
-        owner: Owner::new(recording),
-        link: recording.link,
-        busy_until: None,
-        fruitless: 0,
-    };
-    for (id, arrival) in recording.arrivals.iter().enumerate() {
-        device.run_until(arrival.time)?;
-        device.owner.now = arrival.time;
-        device.owner.phase = Phase::Enqueue;
-        let packet = descriptor(recording, id);
-        device.qdisc.enqueue(packet, arrival.time, &mut device.owner);
-        device.owner.enqueued();
-        if device.busy_until.is_none() {
-            device.take();
+/// Whoever owns the packets and writes down what becomes of them.
+pub trait Journal: PacketOwner {
+    /// Tells losses apart.
+    fn losses(&mut self) -> &mut Losses;
+
+    /// The packet `handle` left the discipline, now.
+    fn left(&mut self, handle: u64, fate: Fate);
+
+    /// The discipline gave `handle` up: for [`PacketOwner::dropped`].
+    #[inline]
+    fn lost(&mut self, handle: u64, reason: DropReason) {
+        if let Some(fate) = self.losses().fate(handle, reason) {
+            self.left(handle, fate);
         }
     }
+}
+
+/// Tells apart how packets are lost, in the order in which recordings print it: what `enqueue`
+/// gives back comes after all else that it does.
+#[derive(Clone, Debug)]
+pub struct Losses {
+    /// What time it is.
+    pub now: Time,
+    enqueueing: bool,
+    given_back: Vec<u64>,
+    /// How many there were.
+    count: u64,
+}
+
+impl Losses {
+    /// None so far.
+    pub fn new(now: Time) -> Losses {
+        Losses { now, enqueueing: false, given_back: Vec::new(), count: 0 }
+    }
+
+    /// What became of `handle`, if it is already time to say so.
+    fn fate(&mut self, handle: u64, reason: DropReason) -> Option<Fate> {
+        self.count += 1;
+        match (reason, self.enqueueing) {
+            (DropReason::AckFilter, _) => Some(Fate::AckFiltered),
+            (_, false) => Some(Fate::Dropped),
+            (_, true) => {
+                self.given_back.push(handle);
+                None
+            }
+        }
+    }
+}
+
+/// Drives `qdisc` through all arrivals and returns what it did, in the recording's order.
+pub fn replay(recording: &Recording, qdisc: &mut dyn Qdisc) -> Result<Vec<Event>, ReplayError> {
+    let mut device = VirtualDevice::new(qdisc, recording.link, Owner::new(recording));
+    for (id, arrival) in recording.arrivals.iter().enumerate() {
+        device.run_until(arrival.time)?;
+        device.arrive(descriptor(recording, id), arrival.time);
+    }
     device.run_until(recording.end)?;
-    let events = device.owner.events;
+    let events = device.journal.events;
     check_conservation(recording, &events)?;
     Ok(events)
 }
 
-struct Device<'a> {
+/// A discipline, and what takes packets out of it.
+///
+/// For each packet [`run_until`](Self::run_until) its time, then [`arrive`](Self::arrive).
+pub struct VirtualDevice<'a, J> {
     qdisc: &'a mut dyn Qdisc,
-    owner: Owner<'a>,
+    /// Where it is written what becomes of the packets.
+    pub journal: J,
     link: Link,
     /// When a busy link becomes free.
     busy_until: Option<Time>,
     fruitless: u32,
 }
 
-impl Device<'_> {
+impl<'a, J: Journal> VirtualDevice<'a, J> {
+    /// A device before `qdisc`, idle.
+    pub fn new(qdisc: &'a mut dyn Qdisc, link: Link, journal: J) -> Self {
+        VirtualDevice { qdisc, journal, link, busy_until: None, fruitless: 0 }
+    }
+
     /// Lets everything happen that is due up to and including `end`.
-    fn run_until(&mut self, end: Time) -> Result<(), ReplayError> {
+    #[inline]
+    pub fn run_until(&mut self, end: Time) -> Result<(), ReplayError> {
         loop {
             // While the link is busy the watchdog can change nothing.
             let due = match self.busy_until {
                 Some(free) => free,
                 None => match self.qdisc.next_event() {
-                    Some(due) => due.max(self.owner.now),
+                    Some(due) => due.max(self.journal.losses().now),
                     None => return Ok(()),
                 },
             };
             if due > end {
                 return Ok(());
             }
-            let later = due > self.owner.now;
-            self.owner.now = due;
+            let later = due > self.journal.losses().now;
+            self.journal.losses().now = due;
             self.busy_until = None;
-            let before = self.owner.events.len();
-            self.take();
-            if later || self.owner.events.len() > before {
+            let before = self.journal.losses().count;
+            let sent = self.take();
+            if later || sent || self.journal.losses().count > before {
                 self.fruitless = 0;
             } else {
                 self.fruitless += 1;
@@ -99,28 +150,61 @@ impl Device<'_> {
         }
     }
 
-    /// Takes what the device can take now.
-    fn take(&mut self) {
-        let now = self.owner.now;
-        while let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) {
-            self.sent(&packet);
-            if let Link::BitsPerSecond(rate) = self.link {
-                let bits = u128::from(packet.len) * 8;
-                let span = bits * 1_000_000_000 / u128::from(rate);
-                self.busy_until = Some(Time(now.0.saturating_add(span as u64)));
-                return;
-            }
+    /// `packet` arrives at `now`.
+    #[inline]
+    pub fn arrive(&mut self, packet: Packet, now: Time) {
+        let losses = self.journal.losses();
+        losses.now = now;
+        losses.enqueueing = true;
+        self.qdisc.enqueue(packet, now, &mut self.journal);
+        self.journal.losses().enqueueing = false;
+        if !self.journal.losses().given_back.is_empty() {
+            self.give_back();
+        }
+        if self.busy_until.is_none() {
+            self.take();
         }
     }
 
-    fn sent(&mut self, packet: &Packet) {
-        let fate = Fate::Sent {
-            place: self.qdisc.placement().map(|(tin, flow)| Place { tin: tin.into(), flow }),
-            adj_len: Some(packet.adj_len),
-            marked: packet.flags.has(simnel_core::packet::Flags::MARKED),
-        };
-        self.owner.note(packet.handle, fate);
+    #[cold]
+    fn give_back(&mut self) {
+        let mut given_back = std::mem::take(&mut self.journal.losses().given_back);
+        for handle in given_back.drain(..) {
+            self.journal.left(handle, Fate::DroppedAtEnqueue);
+        }
+        // Its memory serves the next.
+        self.journal.losses().given_back = given_back;
     }
+
+    /// Takes what the device can take now; says whether that was anything.
+    fn take(&mut self) -> bool {
+        let now = self.journal.losses().now;
+        let mut any = false;
+        while let Some(packet) = self.qdisc.dequeue(now, &mut self.journal) {
+            let fate = Fate::Sent {
+                place: self.qdisc.placement().map(|(tin, flow)| Place { tin: tin.into(), flow }),
+                adj_len: Some(packet.adj_len),
+                marked: packet.flags.has(Flags::MARKED),
+            };
+            self.journal.left(packet.handle, fate);
+            any = true;
+            if let Link::BitsPerSecond(rate) = self.link {
+                self.busy_until = Some(now + transmission(packet.len, rate));
+                break;
+            }
+        }
+        any
+    }
+}
+
+/// How long `bytes` take at `rate` bits per second, rounded down.
+fn transmission(bytes: u32, rate: u64) -> Span {
+    const NANOS: u64 = 8 * 1_000_000_000;
+    // All lengths below 2 GB fit; a division of 128 bits is several times as slow.
+    Span(match u64::from(bytes).checked_mul(NANOS) {
+        Some(scaled) => scaled / rate,
+        None => (u128::from(bytes) * u128::from(NANOS) / u128::from(rate)) as u64,
+    })
 }
 
 /// Every packet leaves at most once, and only after it came.

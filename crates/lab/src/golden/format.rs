@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
-use simnel_core::wire::tcp::MAX_SACK_BLOCKS;
 use simnel_core::Time;
 
-use super::linux_hash::host_hash;
+use super::linux_hash::{flow_hash, host_hash};
+use super::row::{number, parse_line, Tcp};
 use super::{Counts, Place};
 
 /// `k=v` words of one line, as written.
@@ -97,32 +98,6 @@ pub struct Arrival {
     pub tcp: Option<Tcp>,
 }
 
-/// What the recording says of a TCP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tcp {
-    /// Byte 13 of the header.
-    pub flags: u8,
-    /// Sequence number.
-    pub seq: u32,
-    /// Cumulative acknowledgement.
-    pub ack: u32,
-    /// Timestamp value and echo.
-    pub timestamp: Option<(u32, u32)>,
-    /// Number of SACK blocks.
-    pub sack_count: u8,
-    /// SACK blocks: left edge, right edge.
-    pub sack: [(u32, u32); MAX_SACK_BLOCKS],
-}
-
-impl Tcp {
-    /// Bytes of the header with its options.
-    pub fn header_len(&self) -> u32 {
-        let timestamp = if self.timestamp.is_some() { 12 } else { 0 };
-        let sack = if self.sack_count > 0 { 4 + 8 * u32::from(self.sack_count) } else { 0 };
-        20 + timestamp + sack
-    }
-}
-
 /// A five-tuple and the hashes that Linux computed for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
@@ -143,15 +118,40 @@ pub struct FlowKeys {
 }
 
 impl FlowKeys {
-    fn rehash_hosts(&mut self, key: (u64, u64)) -> Result<(), String> {
-        let mut addresses = self.tuple.split(',');
-        let mut hash = || {
-            let address = addresses.next().unwrap_or_default();
-            let parsed =
-                address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
-            Ok::<u32, String>(host_hash(key, parsed))
+    /// The keys of `tuple`, hashed with the recording's key.
+    fn rebuilt(tuple: &str, key: (u64, u64)) -> Result<FlowKeys, String> {
+        let mut flow = FlowKeys {
+            tuple: tuple.into(),
+            ipv6: tuple.contains(':'),
+            hash: 0,
+            src_hash: 0,
+            dst_hash: 0,
+            values: vec![Values::new()],
         };
-        (self.src_hash, self.dst_hash) = (hash()?, hash()?);
+        let hash = |(protocol, ends)| flow_hash(key, protocol, ends);
+        flow.hash = flow
+            .ends()
+            .and_then(hash)
+            .ok_or_else(|| format!("`{tuple}` is not SRC,DST,SPORT,DPORT,PROTO"))?;
+        flow.rehash_hosts(key)?;
+        Ok(flow)
+    }
+
+    /// Protocol, and source and destination with their ports; None if the tuple is none.
+    pub fn ends(&self) -> Option<(u8, [(IpAddr, u16); 2])> {
+        let mut parts = self.tuple.split(',');
+        let addresses = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let ports = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
+        let protocol = parts.next()?.parse().ok()?;
+        Some((protocol, [(addresses[0], ports[0]), (addresses[1], ports[1])]))
+    }
+
+    fn rehash_hosts(&mut self, key: (u64, u64)) -> Result<(), String> {
+        let (_, [source, destination]) = self
+            .ends()
+            .ok_or_else(|| format!("`{}` is not SRC,DST,SPORT,DPORT,PROTO", self.tuple))?;
+        self.src_hash = host_hash(key, source.0);
+        self.dst_hash = host_hash(key, destination.0);
         Ok(())
     }
 }
@@ -187,27 +187,51 @@ pub enum Fate {
     AckFiltered,
 }
 
+impl Event {
+    /// Appends the event's line, without its end.
+    pub fn write(&self, line: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
+        line.extend_from_slice(digits.format(self.time.0).as_bytes());
+        line.extend_from_slice(match self.fate {
+            Fate::Sent { .. } => b" deq ",
+            Fate::Dropped => b" drop ",
+            Fate::DroppedAtEnqueue => b" drop-enq ",
+            Fate::AckFiltered => b" ackfilt ",
+        });
+        line.extend_from_slice(digits.format(self.id).as_bytes());
+        let Fate::Sent { place, adj_len, marked } = self.fate else { return };
+        if let Some(Place { tin, flow }) = place {
+            line.extend_from_slice(b" tin=");
+            line.extend_from_slice(digits.format(tin).as_bytes());
+            line.extend_from_slice(b" flow=");
+            line.extend_from_slice(digits.format(flow).as_bytes());
+        }
+        if let Some(adj_len) = adj_len {
+            line.extend_from_slice(b" adj=");
+            line.extend_from_slice(digits.format(adj_len).as_bytes());
+        }
+        if marked {
+            line.extend_from_slice(b" CE");
+        }
+    }
+}
+
+impl Fate {
+    /// The same without tier, queue and length on the line: recordings of all disciplines but cake
+    /// leave them out.
+    pub fn bare(self) -> Fate {
+        match self {
+            Fate::Sent { marked, .. } => Fate::Sent { place: None, adj_len: None, marked },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Event { time, id, fate } = self;
-        match fate {
-            Fate::Sent { place, adj_len, marked } => {
-                write!(f, "{} deq {id}", time.0)?;
-                if let Some(Place { tin, flow }) = place {
-                    write!(f, " tin={tin} flow={flow}")?;
-                }
-                if let Some(adj_len) = adj_len {
-                    write!(f, " adj={adj_len}")?;
-                }
-                if *marked {
-                    f.write_str(" CE")?;
-                }
-                Ok(())
-            }
-            Fate::Dropped => write!(f, "{} drop {id}", time.0),
-            Fate::DroppedAtEnqueue => write!(f, "{} drop-enq {id}", time.0),
-            Fate::AckFiltered => write!(f, "{} ackfilt {id}", time.0),
-        }
+        let mut line = Vec::new();
+        self.write(&mut line);
+        f.write_str(&String::from_utf8_lossy(&line))
     }
 }
 
@@ -253,12 +277,22 @@ pub(super) fn full_name(path: &Path) -> String {
 impl Recording {
     /// Reads `path`.json, `path`.csv.gz and `path`.out.gz.
     pub fn read(path: &Path) -> Result<Recording, FormatError> {
-        let json = suffixed(path, ".json");
+        let [json, csv, out] = [".json", ".csv.gz", ".out.gz"].map(|end| suffixed(path, end));
+        Recording::read_files(&json, &csv, Some(&out))
+    }
+
+    /// Reads a recording whose files lie anywhere, compressed or not. Without `out` nothing is
+    /// expected, and the flows' hashes are rebuilt from the recording's key.
+    pub fn read_files(
+        json: &Path,
+        csv: &Path,
+        out: Option<&Path>,
+    ) -> Result<Recording, FormatError> {
         let header: Header = serde_json::from_reader(std::io::BufReader::new(
-            std::fs::File::open(&json).map_err(|e| FormatError::whole(&json, e.to_string()))?,
+            std::fs::File::open(json).map_err(|e| FormatError::whole(json, e.to_string()))?,
         ))
         .map_err(|e| FormatError {
-            path: json.clone(),
+            path: json.to_owned(),
             line: Some(e.line()),
             problem: e.to_string(),
         })?;
@@ -266,7 +300,7 @@ impl Recording {
         for word in &header.args {
             args.push(
                 pair(word).ok_or_else(|| {
-                    FormatError::whole(&json, format!("`{word}` is not KEY=VALUE"))
+                    FormatError::whole(json, format!("`{word}` is not KEY=VALUE"))
                 })?,
             );
         }
@@ -289,51 +323,61 @@ impl Recording {
         let link = recording.number("link")?;
         let hash_key = recording.number("key0")?.zip(recording.number("key1")?);
         recording.start =
-            Time(start.ok_or_else(|| FormatError::whole(&json, "the argument `t0=` is missing"))?);
+            Time(start.ok_or_else(|| FormatError::whole(json, "the argument `t0=` is missing"))?);
         if let Some(rate) = link {
             if rate == 0 {
-                return Err(FormatError::whole(&json, "`link=0` would never send"));
+                return Err(FormatError::whole(json, "`link=0` would never send"));
             }
             recording.link = Link::BitsPerSecond(rate);
         }
 
-        let out = suffixed(path, ".out.gz");
-        for (number, line) in unpack(&out)?.lines().enumerate() {
-            recording.read_outcome(line).map_err(|problem| FormatError {
-                path: out.clone(),
-                line: Some(number + 1),
-                problem,
-            })?;
-        }
-        if let Some(key) = hash_key {
-            for flow in &mut recording.flows {
-                flow.rehash_hosts(key).map_err(|problem| FormatError::whole(&out, problem))?;
+        if let Some(out) = out {
+            recording.read_outcomes(out)?;
+            if let Some(key) = hash_key {
+                for flow in &mut recording.flows {
+                    flow.rehash_hosts(key).map_err(|problem| FormatError::whole(out, problem))?;
+                }
             }
         }
-        let flows: BTreeMap<String, usize> =
-            recording.flows.iter().enumerate().map(|(i, flow)| (flow.tuple.clone(), i)).collect();
+        recording.read_arrivals(csv, if out.is_none() { hash_key } else { None })?;
+        let packets = recording.arrivals.len();
+        if packets != header.packets {
+            let problem = format!("{packets} packets, but {} announced", header.packets);
+            return Err(FormatError::whole(csv, problem));
+        }
+        match recording.expected.iter().find(|event| event.id >= packets as u64) {
+            Some(event) => Err(FormatError::whole(
+                out.unwrap_or(csv),
+                format!("no packet arrived as `{event}`"),
+            )),
+            None => Ok(recording),
+        }
+    }
 
-        let csv = suffixed(path, ".csv.gz");
-        let mut clock = recording.start;
-        for (number, line) in unpack(&csv)?.lines().enumerate() {
-            recording.read_arrival(line, &flows, &mut clock).map_err(|problem| FormatError {
-                path: csv.clone(),
+    /// The whole `.out` file.
+    fn read_outcomes(&mut self, out: &Path) -> Result<(), FormatError> {
+        for (number, line) in unpack(out)?.lines().enumerate() {
+            self.read_outcome(line).map_err(|problem| FormatError {
+                path: out.to_owned(),
                 line: Some(number + 1),
                 problem,
             })?;
         }
-        recording.end = clock;
-        if recording.arrivals.len() != header.packets {
-            return Err(FormatError::whole(
-                &csv,
-                format!("{} packets, but {} announced", recording.arrivals.len(), header.packets),
-            ));
+        Ok(())
+    }
+
+    /// The whole `.csv` file. With a key, flows that are not known yet are hashed with it.
+    fn read_arrivals(&mut self, csv: &Path, key: Option<(u64, u64)>) -> Result<(), FormatError> {
+        let mut flows: BTreeMap<String, usize> =
+            self.flows.iter().enumerate().map(|(i, flow)| (flow.tuple.clone(), i)).collect();
+        let mut clock = self.start;
+        for (number, line) in unpack(csv)?.lines().enumerate() {
+            self.read_arrival(line, &mut flows, key, &mut clock).map_err(|problem| {
+                FormatError { path: csv.to_owned(), line: Some(number + 1), problem }
+            })?;
         }
-        let packets = recording.arrivals.len() as u64;
-        match recording.expected.iter().find(|event| event.id >= packets) {
-            Some(event) => Err(FormatError::whole(&out, format!("no packet arrived as `{event}`"))),
-            None => Ok(recording),
-        }
+        self.end = clock;
+        Ok(())
     }
 
     /// `group/name`.
@@ -449,75 +493,25 @@ impl Recording {
     fn read_arrival(
         &mut self,
         line: &str,
-        flows: &BTreeMap<String, usize>,
+        flows: &mut BTreeMap<String, usize>,
+        key: Option<(u64, u64)>,
         clock: &mut Time,
     ) -> Result<(), String> {
-        let columns: Vec<&str> = line.split(',').collect();
-        let column = |n: usize| columns.get(n).copied().unwrap_or_default();
-        let time = Time(number(column(0), "time")?);
-        if time < *clock {
-            return Err(format!("time goes back from {} to {}", clock.0, time.0));
-        }
-        *clock = time;
-        match column(1) {
-            "run" => return Ok(()),
-            "enq+" => {}
-            other => return Err(format!("unknown operation `{other}`")),
-        }
-        let id: usize = number(column(2), "id")?;
-        if id != self.arrivals.len() {
-            return Err(format!("packet {id} where {} was expected", self.arrivals.len()));
-        }
-        let tuple = columns.get(4..9).ok_or("no five-tuple")?.join(",");
-        let flow = *flows.get(&tuple).ok_or_else(|| format!("no flow line for {tuple}"))?;
-        let (dscp, ecn): (u8, u8) = (number(column(9), "dscp")?, number(column(10), "ecn")?);
-        if dscp > 63 || ecn > 3 {
-            return Err(format!("dscp {dscp}, ecn {ecn}: out of range"));
-        }
-        let tcp = match column(8) {
-            "6" => Some(Tcp::read(&column)?),
-            "17" => None,
-            other => return Err(format!("protocol {other} is neither 6 nor 17")),
+        let Some((mut arrival, tuple)) = parse_line(line, clock, self.arrivals.len() as u64)?
+        else {
+            return Ok(());
         };
-        let class = match column(17) {
-            "" => 0,
-            text => class_id(text).ok_or_else(|| format!("`{text}` is not MAJOR:MINOR"))?,
+        arrival.flow = match (flows.get(tuple), key) {
+            (Some(flow), _) => *flow,
+            (None, Some(key)) => {
+                self.flows.push(FlowKeys::rebuilt(tuple, key)?);
+                flows.insert(tuple.into(), self.flows.len() - 1);
+                self.flows.len() - 1
+            }
+            (None, None) => return Err(format!("no flow line for {tuple}")),
         };
-        let len = number(column(3), "length")?;
-        self.arrivals.push(Arrival { time, len, flow, tos: dscp << 2 | ecn, class, tcp });
+        self.arrivals.push(arrival);
         Ok(())
-    }
-}
-
-impl Tcp {
-    fn read<'a>(column: &dyn Fn(usize) -> &'a str) -> Result<Tcp, String> {
-        let optional = |n: usize, what: &str| match column(n) {
-            "" => Ok(None),
-            text => number::<u32>(text, what).map(Some),
-        };
-        let flags = column(11);
-        let flags = u8::from_str_radix(flags.strip_prefix("0x").unwrap_or(flags), 16)
-            .map_err(|_| format!("TCP flags `{flags}` are not hexadecimal"))?;
-        let timestamp = match (optional(14, "tsval")?, optional(15, "tsecr")?) {
-            (None, None) => None,
-            (value, echo) => Some((value.unwrap_or(0), echo.unwrap_or(0))),
-        };
-        let mut tcp = Tcp {
-            flags,
-            seq: optional(12, "seq")?.unwrap_or(0),
-            ack: optional(13, "ack")?.unwrap_or(0),
-            timestamp,
-            ..Tcp::default()
-        };
-        for block in column(16).split(';').filter(|block| !block.is_empty()) {
-            let (left, right) =
-                block.split_once('-').ok_or_else(|| format!("SACK block `{block}`"))?;
-            let slot =
-                tcp.sack.get_mut(usize::from(tcp.sack_count)).ok_or("too many SACK blocks")?;
-            *slot = (number(left, "SACK edge")?, number(right, "SACK edge")?);
-            tcp.sack_count += 1;
-        }
-        Ok(tcp)
     }
 }
 
@@ -528,15 +522,17 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn unpack(path: &Path) -> Result<String, FormatError> {
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| GzDecoder::new(file).read_to_string(&mut text))
-        .map_err(|error| FormatError::whole(path, error.to_string()))?;
-    Ok(text)
-}
-
-fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
-    text.parse().map_err(|_| format!("{what} `{text}` is not a number in range"))
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let fail = |error: std::io::Error| FormatError::whole(path, error.to_string());
+    let bytes = std::fs::read(path).map_err(fail)?;
+    let bytes = if bytes.starts_with(&GZIP) {
+        let mut text = Vec::new();
+        GzDecoder::new(&bytes[..]).read_to_end(&mut text).map_err(fail)?;
+        text
+    } else {
+        bytes
+    };
+    String::from_utf8(bytes).map_err(|_| FormatError::whole(path, "not text"))
 }
 
 fn pair(word: &str) -> Option<(String, String)> {
@@ -545,12 +541,4 @@ fn pair(word: &str) -> Option<(String, String)> {
 
 fn values<'a>(words: impl Iterator<Item = &'a str>) -> Values {
     words.filter_map(pair).collect()
-}
-
-/// `1:10`, both numbers hexadecimal.
-fn class_id(text: &str) -> Option<u32> {
-    let (major, minor) = text.split_once(':')?;
-    let (major, minor) =
-        (u16::from_str_radix(major, 16).ok()?, u16::from_str_radix(minor, 16).ok()?);
-    Some(u32::from(major) << 16 | u32::from(minor))
 }

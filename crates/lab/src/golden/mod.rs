@@ -24,17 +24,19 @@ mod format;
 mod ledger;
 mod linux_hash;
 mod owner;
+mod row;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use compare::{compare, Difference, Kind};
-pub use device::{replay, ReplayError};
+pub use device::{replay, Journal, Losses, ReplayError, VirtualDevice};
 pub use format::{
-    Arrival, Event, Fate, FlowKeys, FormatError, Recording, ReturnCode, State, Tcp, Values,
+    Arrival, Event, Fate, FlowKeys, FormatError, Link, Recording, ReturnCode, State, Values,
 };
 pub use ledger::{Deviation, Ledger, LedgerError, Stale};
 pub use owner::descriptor;
+pub use row::{parse_line, Tcp};
 
 /// The tier and queue that a packet was taken from, in the discipline's own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,9 @@
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{Device, DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
-use simnel_core::{Packet, Time};
+use simnel_core::Packet;
 
+use super::device::{Journal, Losses};
 use super::format::{Arrival, Event, Fate, Recording};
 use super::linux_hash::flow_hash;
 
@@ -20,7 +21,8 @@ const LINK_HEADER: u32 = 14;
 pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     let arrival = &recording.arrivals[id];
     let flow = &recording.flows[arrival.flow];
-    let mut packet = Packet::new(id as u64, arrival.len);
+    let mut packet = arrival.describe(flow.ipv6);
+    packet.handle = id as u64;
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
     // sfb's two hashes of a flow, one for each set of bins.
     let hash = |key| u64::from_str_radix(flow.values[0].get(key)?, 16).ok();
@@ -29,35 +31,49 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     }
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
-    // The recordings write 1:10 for a class of the discipline, whatever its handle.
-    packet.class = match arrival.class {
-        0 => 0,
-        class => Device::default().handle | class & 0xffff,
-    };
-    packet.network_offset = LINK_HEADER as u8;
-    packet.tos = arrival.tos;
-    packet.flags = if flow.ipv6 { Flags::IPV6 } else { Flags::IPV4 };
-    if arrival.tcp.is_some() {
-        packet.flags.set(Flags::TCP);
-    }
     packet
 }
 
-/// What is going on, for telling drops apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Enqueue,
-    Dequeue,
+impl Arrival {
+    /// What the line says of the packet, hashes and handle apart.
+    pub fn describe(&self, ipv6: bool) -> Packet {
+        let mut packet = Packet::new(0, self.len);
+        // The recordings write 1:10 for a class of the discipline, whatever its handle.
+        packet.class = match self.class {
+            0 => 0,
+            class => Device::default().handle | class & 0xffff,
+        };
+        packet.network_offset = LINK_HEADER as u8;
+        packet.tos = self.tos;
+        packet.flags = if ipv6 { Flags::IPV6 } else { Flags::IPV4 };
+        if self.tcp.is_some() {
+            packet.flags.set(Flags::TCP);
+        }
+        packet
+    }
+
+    /// The TCP header. All options of the recordings (NOP, timestamp, SACK) may be lost with their
+    /// packet.
+    pub fn ack_view(&self, ipv6: bool) -> Option<AckView> {
+        let tcp = self.tcp?;
+        let network = if ipv6 { 40 } else { 20 };
+        Some(AckView {
+            flags: tcp.flags.into(),
+            has_payload: self.len > LINK_HEADER + network + tcp.header_len(),
+            expendable_options: true,
+            ack: tcp.ack,
+            timestamp: tcp.timestamp.unwrap_or_default(),
+            sack_count: tcp.sack_count,
+            sack: tcp.sack,
+        })
+    }
 }
 
 /// Collects events in the order in which the recording prints them.
 pub(super) struct Owner<'a> {
     recording: &'a Recording,
     pub(super) events: Vec<Event>,
-    pub(super) now: Time,
-    pub(super) phase: Phase,
-    /// Given back by the present `enqueue`: printed after it.
-    given_back: Vec<u64>,
+    losses: Losses,
 }
 
 impl<'a> Owner<'a> {
@@ -65,63 +81,37 @@ impl<'a> Owner<'a> {
         Owner {
             recording,
             events: Vec::with_capacity(recording.expected.len()),
-            now: recording.start,
-            phase: Phase::Dequeue,
-            given_back: Vec::new(),
+            losses: Losses::new(recording.start),
         }
     }
+}
 
-    /// Ends the enqueue phase.
-    pub(super) fn enqueued(&mut self) {
-        self.phase = Phase::Dequeue;
-        let time = self.now;
-        let lost = |id| Event { time, id, fate: Fate::DroppedAtEnqueue };
-        self.events.extend(self.given_back.drain(..).map(lost));
+impl Journal for Owner<'_> {
+    fn losses(&mut self) -> &mut Losses {
+        &mut self.losses
     }
 
-    pub(super) fn note(&mut self, id: u64, fate: Fate) {
-        self.events.push(Event { time: self.now, id, fate });
+    fn left(&mut self, handle: u64, fate: Fate) {
+        self.events.push(Event { time: self.losses.now, id: handle, fate });
     }
 }
 
 impl PacketOwner for Owner<'_> {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
-        match (reason, self.phase) {
-            (DropReason::AckFilter, _) => self.note(packet.handle, Fate::AckFiltered),
-            (_, Phase::Enqueue) => self.given_back.push(packet.handle),
-            (_, Phase::Dequeue) => self.note(packet.handle, Fate::Dropped),
-        }
+        self.lost(packet.handle, reason);
     }
 
     /// sfq draws keys of its own; the hash under each is rebuilt.
     fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
         let arrival = self.recording.arrivals.get(packet.handle as usize)?;
-        let mut parts = self.recording.flows[arrival.flow].tuple.split(',');
-        let addresses = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
-        let ports = [parts.next()?.parse().ok()?, parts.next()?.parse().ok()?];
-        let protocol = parts.next()?.parse().ok()?;
-        let ends = [(addresses[0], ports[0]), (addresses[1], ports[1])];
+        let (protocol, ends) = self.recording.flows[arrival.flow].ends()?;
         flow_hash((key[0], key[1]), protocol, ends)
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
-        ack_view(self.recording, self.recording.arrivals.get(packet.handle as usize)?)
+        let arrival = self.recording.arrivals.get(packet.handle as usize)?;
+        arrival.ack_view(self.recording.flows[arrival.flow].ipv6)
     }
-}
-
-/// All TCP options of the recordings (NOP, timestamp, SACK) may be lost with their packet.
-fn ack_view(recording: &Recording, arrival: &Arrival) -> Option<AckView> {
-    let tcp = arrival.tcp?;
-    let network = if recording.flows[arrival.flow].ipv6 { 40 } else { 20 };
-    Some(AckView {
-        flags: tcp.flags.into(),
-        has_payload: arrival.len > LINK_HEADER + network + tcp.header_len(),
-        expendable_options: true,
-        ack: tcp.ack,
-        timestamp: tcp.timestamp.unwrap_or_default(),
-        sack_count: tcp.sack_count,
-        sack: tcp.sack,
-    })
 }
 
 /// FNV-1a, 32 bits.

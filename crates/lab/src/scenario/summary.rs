@@ -231,7 +231,12 @@ impl Times {
 pub fn jain(values: &[f64]) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| value * value).sum();
     let sum: f64 = values.iter().sum();
-    (values.len() > 1 && squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+    jain_of_sums(values.len() as u64, sum, squares)
+}
+
+/// Jain's index of `count` values of which only the sum and the sum of the squares are known.
+pub fn jain_of_sums(count: u64, sum: f64, squares: f64) -> Option<f64> {
+    (count > 1 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
 }
 
 /// Mean opinion score of G.711 by the E-model (ITU-T G.107): `delay_ms` from mouth to ear, `loss`

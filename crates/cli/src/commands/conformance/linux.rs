@@ -1,14 +1,14 @@
 //! `simnel conformance linux DIR`: recorded situations of real Linux, simulated and compared.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{miette, IntoDiagnostic};
 use simnel_lab::linux_reference::{self, Ledger, Line};
 
 use crate::commands::output_failed;
+use crate::commands::progress::Progress;
 
 /// Simulate situations that real Linux was recorded in, and compare what came of them.
 #[derive(clap::Args)]
@@ -49,10 +49,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             args.directory.display()
         ));
     }
-    let bar = progress(paths.len());
+    let progress = Progress::new(paths.len() as u64);
     let compared =
-        linux_reference::compare_all(&paths, args.seeds, &ledger, &|| bar.inc(1)).into_diagnostic();
-    bar.finish_and_clear();
+        linux_reference::compare_all(&paths, args.seeds, &ledger, &|| progress.advance(1))
+            .into_diagnostic();
+    progress.done();
     let lines: Vec<Line> = compared?.into_iter().flatten().collect();
     if args.json { json(&lines, out) } else { table(&lines, out) }.map_err(output_failed)?;
     let stale = ledger.stale(&lines);
@@ -74,18 +75,6 @@ fn read_ledger(args: &Args) -> miette::Result<Ledger> {
         Some(path) => Ledger::read(path).into_diagnostic(),
         None => Ok(Ledger::default()),
     }
-}
-
-fn progress(recordings: usize) -> ProgressBar {
-    let target = match io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(Some(recordings as u64), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len}, {eta} left") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn json(lines: &[Line], out: &mut dyn Write) -> io::Result<()> {

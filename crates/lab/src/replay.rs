@@ -1,0 +1,107 @@
+//! Traces through disciplines: a capture of a real line goes in, what would have happened comes out.
+//!
+//! [`open`] reads arrivals as CSV, captures and our own binary traces ([`records`]), a packet at a
+//! time. [`drive`] sends them through a discipline in front of a virtual device (the one of the
+//! recordings, [`crate::golden::VirtualDevice`]) and tells a [`Sink`] what becomes of each:
+//! [`Events`] writes it down in the recordings' format, [`Tally`] sums it up.
+//!
+//! Memory is bounded, however long the trace and however many its flows: a read-ahead buffer, the
+//! packets that wait in the discipline (its own limit), and [`shares::CAPACITY`] flows and hosts.
+
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::tc::Config;
+use simnel_core::wire::Classifier;
+use simnel_core::Rate;
+
+mod capture;
+mod drive;
+mod error;
+mod events;
+mod link_type;
+mod recorded;
+pub mod records;
+mod rows;
+pub mod shares;
+mod source;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use drive::{drive, Sink, Waiting};
+pub use error::{Failure, Place, TraceError};
+pub use events::Events;
+pub use recorded::tally_of;
+pub use source::{open, Source, Trace};
+pub use tally::{Quantiles, ShareLine, Shares, Summary, Tally};
+
+/// Packets between two looks at the clock and at the sink.
+pub const STEP: u64 = 1 << 14;
+
+/// The classifier of a replay with `seed`: the same seed, the same queues.
+pub fn classifier(seed: u64) -> Classifier {
+    // The hash spreads whatever the key is; it only has to differ between seeds.
+    let key = HashKey::new(seed, seed.rotate_left(32) ^ 0x5bd1_e995_9d1b_58d3);
+    Classifier::new(FlowHasher::new(key, 128))
+}
+
+/// The rate at which `config` sends by itself; None if it sends as fast as it is asked.
+pub fn own_rate(config: &Config) -> Option<Rate> {
+    let rate = match config {
+        Config::Cake(params) => params.bandwidth,
+        Config::Tbf(params) => params.rate,
+        Config::Htb(params) => {
+            let roots = params.classes.iter().filter(|class| class.parent.is_none());
+            roots.map(|class| class.ceil).max().unwrap_or(Rate(0))
+        }
+        _ => return None,
+    };
+    (!rate.is_unlimited() && rate.0 > 0).then_some(rate)
+}
+
+/// Reads `source` to its end: an error now is better than half a result.
+pub fn check(source: &mut dyn Source, step: &mut dyn FnMut()) -> Result<u64, TraceError> {
+    let mut packets = 0;
+    while source.advance()?.is_some() {
+        packets += 1;
+        if packets % STEP == 0 {
+            step();
+        }
+    }
+    Ok(packets)
+}
+
+/// Writes `source` as a binary trace to `path`, which appears when it is complete, or not at all.
+/// Returns the number of packets.
+pub fn write_binary(
+    source: &mut dyn Source,
+    path: &Path,
+    step: &mut dyn FnMut(),
+) -> Result<u64, Failure> {
+    replace(path, |file| records::write(source, file, step))
+}
+
+/// Writes a file beside `path` and, if that went well, puts it in the place of `path`.
+pub fn replace<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<std::fs::File>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".simnel-")
+        // As any new file: the user's mask takes away what it takes away.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut().try_clone()?);
+    let result = write(&mut buffered)?;
+    buffered.flush()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(result)
+}
