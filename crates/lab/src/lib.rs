@@ -11,6 +11,7 @@ pub mod flent;
 pub mod golden;
 pub mod linux_reference;
 pub mod paper;
+pub mod report;
 pub mod scenario;
 pub mod statistics;
 pub mod testbed;
