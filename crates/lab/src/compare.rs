@@ -161,9 +161,10 @@ pub fn compare(
         let scenario = Scenario::parse(&text, workload.name, Path::new(""))?;
         for (contender, words) in question.contenders.iter().enumerate() {
             let setup = scenario.setup(Some(words))?;
-            jobs.extend((1..=u64::from(question.repetitions)).map(|seed| {
-                (n, contender, setup.clone(), seed)
-            }));
+            jobs.extend(
+                (1..=u64::from(question.repetitions))
+                    .map(|seed| (n, contender, setup.clone(), seed)),
+            );
         }
     }
     let samples: Result<Vec<Option<Sample>>, ScenarioError> = jobs
@@ -246,7 +247,9 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
         names.iter().zip(&better).filter(|(_, n)| **n == most).map(|(name, _)| name).collect();
     sentences.push(match winners.as_slice() {
         _ if most == 0 => "Verdict: no difference that anybody would notice.".into(),
-        [one] => format!("Verdict: `{one}` on this line: better in {most} of {} measures.", rows.len()),
+        [one] => {
+            format!("Verdict: `{one}` on this line: better in {most} of {} measures.", rows.len())
+        }
         _ => format!("Verdict: a draw; each is better in {most} of {} measures.", rows.len()),
     });
     sentences

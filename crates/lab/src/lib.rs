@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod demo;
 pub mod flent;
 pub mod golden;
@@ -14,4 +15,5 @@ pub mod paper;
 pub mod report;
 pub mod scenario;
 pub mod statistics;
+pub mod sweep;
 pub mod testbed;

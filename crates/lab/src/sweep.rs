@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use simnel_sim::Run;
+use siphasher::sip::SipHasher13;
 
 use crate::scenario::{Finished, Scenario, Summary};
 use crate::statistics::Estimate;
@@ -98,9 +99,8 @@ impl Sweep {
         let table: toml::Table = text
             .parse()
             .map_err(|error: toml::de::Error| wrong(error.message(), "mend the scenario"))?;
-        let mut hash = std::hash::DefaultHasher::new();
-        std::hash::Hash::hash(&(text, format!("{axes:?}"), repetitions), &mut hash);
-        let identity = format!("{:016x}", std::hash::Hasher::finish(&hash));
+        let hash = SipHasher13::new().hash(format!("{text}\n{axes:?}\n{repetitions}").as_bytes());
+        let identity = format!("{hash:016x}");
         let directory = directory.to_path_buf();
         let sweep = Sweep { name: name.into(), table, directory, axes, repetitions, identity };
         if sweep.runs() > MAX_RUNS {
@@ -243,9 +243,8 @@ fn parse(text: &str, journal: &Path) -> Result<(Head, Vec<Record>), SweepError> 
     let mut lines = text.lines().enumerate();
     let head = lines.next().and_then(|(_, line)| serde_json::from_str(line).ok());
     let head = head.ok_or_else(|| strange(1))?;
-    let records: Result<Vec<Record>, SweepError> = lines
-        .map(|(n, line)| serde_json::from_str(line).map_err(|_| strange(n + 1)))
-        .collect();
+    let records: Result<Vec<Record>, SweepError> =
+        lines.map(|(n, line)| serde_json::from_str(line).map_err(|_| strange(n + 1))).collect();
     Ok((head, records?))
 }
 

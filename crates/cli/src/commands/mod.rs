@@ -12,6 +12,7 @@ use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod bench;
 mod change;
+mod compare;
 mod completions;
 mod conformance;
 mod daemon;
@@ -20,9 +21,11 @@ mod down;
 mod link;
 mod man;
 mod paper;
+mod plot;
 mod progress;
 mod show;
 mod sim;
+mod sweep;
 mod up;
 
 /// What to do.
@@ -37,6 +40,9 @@ pub enum Command {
     Demo(demo::Args),
     Sim(sim::Args),
     Paper(paper::Args),
+    Compare(compare::Args),
+    Sweep(sweep::Args),
+    Plot(plot::Args),
     Bench(bench::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
@@ -49,6 +55,9 @@ impl Command {
         match self {
             Command::Sim(args) => sim::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
+            Command::Compare(args) => compare::run(&args, out),
+            Command::Sweep(args) => sweep::run(&args, out),
+            Command::Plot(args) => plot::run(&args, out),
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),
