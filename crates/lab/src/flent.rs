@@ -14,6 +14,8 @@ use simnel_sim::{Direction, Kind, Outcome};
 use crate::scenario::summary::millis;
 use crate::scenario::Finished;
 
+pub mod plot;
+
 /// A data file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Data {

@@ -7,12 +7,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod demo;
 pub mod flent;
 pub mod golden;
 pub mod linux_reference;
 pub mod paper;
 pub mod replay;
+pub mod report;
 pub mod scenario;
 pub mod statistics;
+pub mod sweep;
 pub mod testbed;

@@ -12,6 +12,7 @@ use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod bench;
 mod change;
+mod compare;
 mod completions;
 mod conformance;
 mod daemon;
@@ -20,10 +21,12 @@ mod down;
 mod link;
 mod man;
 mod paper;
+mod plot;
 mod progress;
 mod replay;
 mod show;
 mod sim;
+mod sweep;
 mod up;
 
 /// What to do.
@@ -39,6 +42,9 @@ pub enum Command {
     Sim(sim::Args),
     Paper(paper::Args),
     Replay(replay::Args),
+    Compare(compare::Args),
+    Sweep(sweep::Args),
+    Plot(plot::Args),
     Bench(bench::Args),
     Conformance(conformance::Args),
     Completions(completions::Args),
@@ -52,6 +58,9 @@ impl Command {
             Command::Sim(args) => sim::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
             Command::Replay(args) => replay::run(&args, out),
+            Command::Compare(args) => compare::run(&args, out),
+            Command::Sweep(args) => sweep::run(&args, out),
+            Command::Plot(args) => plot::run(&args, out),
             Command::Bench(args) => bench::run(&args, out),
             Command::Completions(args) => completions::run(&args, out),
             Command::Conformance(args) => conformance::run(&args, out),

@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use miette::IntoDiagnostic;
+use miette::{miette, IntoDiagnostic};
 use simnel_lab::paper::{self, Options, Outcome, Watch};
+use simnel_lab::report;
 
 use super::progress::Progress;
 use super::{misuse_with_help, output_failed};
@@ -67,7 +68,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             }
         }
     }
-    if stop.load(Ordering::Relaxed) {
+    let stopped = stop.load(Ordering::Relaxed);
+    if let Some(directory) = &args.report {
+        report::write(&outcomes, directory, stopped).map_err(|error| {
+            miette!(
+                help = "say where it may go with --report DIR",
+                "cannot write the report to {}: {error}",
+                directory.display()
+            )
+        })?;
+        if !args.json {
+            let page = directory.join("index.html");
+            writeln!(out, "report: {}", page.display()).map_err(output_failed)?;
+        }
+    }
+    if stopped {
         eprintln!("stopped: these are the runs until then");
         return Ok(ExitCode::from(INTERRUPTED));
     }

@@ -23,7 +23,7 @@ use crate::scenario::{Finished, Scenario};
 pub struct Options {
     /// Repetitions instead of the experiments' own.
     pub repetitions: Option<u32>,
-    /// Keep flent's data of the first repetition of every arm.
+    /// Keep flent's data of the first repetition of every arm (of a grid of equal name: the first).
     pub keep: bool,
 }
 
@@ -46,8 +46,8 @@ pub struct ArmOutcome {
     pub refused: Option<String>,
     /// Runs that were done.
     pub runs: usize,
-    /// flent's data of the first repetition.
-    pub flent: Option<flent::Data>,
+    /// flent's file of the first repetition.
+    pub flent: Option<Vec<u8>>,
 }
 
 /// An experiment after its runs.
@@ -104,7 +104,9 @@ pub fn run(
                 (watch.step)();
                 return None;
             }
-            let keep = options.keep && *seed == 1;
+            let named = |other: &Arm| other.name == arms[*n][*arm].name;
+            let leads = arms[*n].iter().position(named) == Some(*arm);
+            let keep = options.keep && *seed == 1 && leads;
             let done = one(experiments[*n], &arms[*n][*arm], *seed, keep);
             (watch.step)();
             Some(done)
@@ -150,7 +152,7 @@ pub fn run(
 #[derive(Clone)]
 struct Done {
     sample: Sample,
-    flent: Option<flent::Data>,
+    flent: Option<Vec<u8>>,
 }
 
 fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
@@ -173,6 +175,7 @@ fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Result<Done
     if seed != 1 {
         sample.curves.clear();
     }
-    let flent = keep.then(|| flent::Data::of(&name, &finished));
+    // Written to memory, where nothing can fail.
+    let flent = keep.then(|| flent::Data::of(&name, &finished).write().unwrap_or_default());
     Ok(Done { sample, flent })
 }

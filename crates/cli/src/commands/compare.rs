@@ -1,0 +1,136 @@
+//! `simnel compare A B`: which discipline is better on my line?
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use miette::{miette, IntoDiagnostic};
+use simnel_lab::compare::{self, Question, Row};
+use simnel_lab::paper::claim::number;
+use simnel_lab::report::page;
+
+use super::progress::Progress;
+use super::{misuse_with_help, output_failed, sim};
+
+/// Compare disciplines on a line: a table and a verdict.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    simnel compare 'cake bandwidth {rate}' fq_codel --line 20mbit/3mbit --rtt 90ms\n\n\
+`{rate}` stands for the line's rate. A discipline that shapes itself runs without a line behind\n\
+it, every other one on the line.")]
+pub struct Args {
+    /// Disciplines in tc's words, two or more.
+    #[arg(required = true, num_args = 2.., value_name = "WORDS")]
+    contenders: Vec<String>,
+    /// Rates of the line, down and up.
+    #[arg(long, value_name = "DOWN/UP", default_value = "50mbit/10mbit")]
+    line: String,
+    /// Base round-trip time.
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
+    rtt: String,
+    /// Runs of each workload.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    /// Write a page with figures.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The rows as JSON, one a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compares.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let Some((down, up)) = args.line.split_once('/') else {
+        let help = "both rates, down and up: --line 20mbit/3mbit";
+        return Err(misuse_with_help(format!("`{}` is no line", args.line), help));
+    };
+    let question = Question {
+        contenders: args.contenders.clone(),
+        line: (down.into(), up.into()),
+        rtt: args.rtt.clone(),
+        repetitions: args.repetitions,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
+        .into_diagnostic()?;
+    let progress = Progress::new(compare::runs(&question) as u64);
+    let rows = compare::compare(&question, &stop, &|| progress.advance(1));
+    progress.done();
+    signal_hook::low_level::unregister(handler);
+    let rows = rows.map_err(|error| sim::explain(&error, "simnel compare", String::new()))?;
+    let sentences = compare::verdict(&rows, &question.contenders);
+    if args.json {
+        json(&rows, &question.contenders, out).map_err(output_failed)?;
+    } else {
+        table(&rows, &question.contenders, &sentences, out).map_err(output_failed)?;
+    }
+    if let Some(path) = &args.report {
+        let mut body = String::new();
+        for sentence in &sentences {
+            body += &format!("<p>{}</p>", simnel_lab::report::svg::escape(sentence));
+        }
+        body += &page::figures(&compare::figures(&rows, &question.contenders), false);
+        let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
+        std::fs::write(path, page::frame(&title, &body)).map_err(|error| {
+            let help = "say where it may go with --report FILE";
+            miette!(help = help, "cannot write {}: {error}", path.display())
+        })?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("stopped: these are the runs until then");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a shell reports for a command that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+fn table(
+    rows: &[Row],
+    names: &[String],
+    sentences: &[String],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let wide = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(16);
+    write!(out, "{:<24} {:<34}", "", "")?;
+    for name in names {
+        write!(out, " {name:>wide$}")?;
+    }
+    writeln!(out)?;
+    for row in rows {
+        write!(out, "{:<24} {:<34}", row.workload, row.measure)?;
+        for value in &row.values {
+            let text = value.map_or("-".into(), |one| match one.half_width {
+                Some(half) => format!("{} ± {}", number(one.mean), number(half)),
+                None => number(one.mean),
+            });
+            write!(out, " {text:>wide$}")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)?;
+    sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
+}
+
+fn json(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {
+    for row in rows {
+        let values: serde_json::Map<String, serde_json::Value> = names
+            .iter()
+            .zip(&row.values)
+            .map(|(name, value)| (name.clone(), serde_json::json!(value)))
+            .collect();
+        let line = serde_json::json!({
+            "workload": row.workload,
+            "measure": row.measure,
+            "less_is_better": row.less,
+            "values": values,
+        });
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}

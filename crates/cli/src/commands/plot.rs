@@ -1,0 +1,54 @@
+//! `simnel plot`: the usual plots of flent's data files, ours or flent's own, as a page.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use miette::miette;
+use simnel_lab::flent::{plot, Data};
+use simnel_lab::report::{page, svg};
+
+use super::output_failed;
+
+/// Draw the usual plots of flent's data files.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  simnel plot out/data/B4-cake.flent.gz -o b4.html")]
+pub struct Args {
+    /// Data files: .flent.gz, or the JSON inside.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Where the page goes.
+    #[arg(short, long, value_name = "FILE", default_value = "plot.html")]
+    output: PathBuf,
+}
+
+/// Draws.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let mut body = String::new();
+    for file in &args.files {
+        let bytes = std::fs::read(file)
+            .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
+        let data = Data::read(&bytes).map_err(|error| {
+            let help = "a data file of flent, format 2 to 4";
+            miette!(help = help, "{}: {error}", file.display())
+        })?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let figures = plot::plots(&data);
+        if figures.is_empty() {
+            return Err(miette!(
+                help = "a file of a test with TCP flows or pings",
+                "{}: nothing to plot",
+                file.display()
+            ));
+        }
+        body += &format!("<h2>{}</h2>", svg::escape(&name));
+        body += &format!("<p>{}</p>", svg::escape(data.title()));
+        body += &page::figures(&figures, false);
+    }
+    std::fs::write(&args.output, page::frame("Plots", &body)).map_err(|error| {
+        let help = "say where it may go with --output FILE";
+        miette!(help = help, "cannot write {}: {error}", args.output.display())
+    })?;
+    writeln!(out, "page: {}", args.output.display()).map_err(output_failed)?;
+    Ok(ExitCode::SUCCESS)
+}

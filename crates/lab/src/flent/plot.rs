@@ -1,0 +1,70 @@
+//! flent's usual plots of a data file: throughput and latency over time, latency's distribution.
+
+use super::Data;
+use crate::paper::figure::{Axis, Boxes, Figure, Line, Plot};
+use crate::statistics::five_numbers;
+
+/// The plots of `data`, in the order in which flent lists them. Series that are derived from
+/// others (sums, averages) have plots of their own.
+pub fn plots(data: &Data) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (prefix, id, title) in [
+        ("TCP download", "download", "Download"),
+        ("TCP upload", "upload", "Upload"),
+        ("UDP ", "udp", "Datagrams"),
+    ] {
+        let lines = lines(data, |name| name.starts_with(prefix) && !derived(name));
+        let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
+        push(&mut figures, (id, title), axes, lines);
+    }
+    let totals = lines(data, |name| name.ends_with(" sum") || name == "TCP totals");
+    let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
+    push(&mut figures, ("totals", "Totals"), axes, totals);
+    let pings = |name: &str| name.starts_with("Ping (ms)") && !name.contains("::");
+    let axes = (Axis::linear("time (s)"), Axis::linear("round-trip time (ms)"));
+    push(&mut figures, ("ping", "Latency"), axes, lines(data, pings));
+    let cdf: Vec<Line> = lines(data, pings).into_iter().map(cumulative).collect();
+    let axes = (Axis::log("round-trip time (ms)"), Axis::linear("share of samples"));
+    push(&mut figures, ("ping_cdf", "Latency, distribution"), axes, cdf);
+    let named: Vec<(String, Option<[f64; 5]>)> = lines(data, pings)
+        .into_iter()
+        .map(|line| {
+            let values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
+            (line.name, five_numbers(&values))
+        })
+        .collect();
+    if !named.is_empty() {
+        let (names, values) = named.into_iter().unzip();
+        let plot = Plot::Boxes(names, vec![Boxes { name: "all samples".into(), values }]);
+        let axes = (Axis::linear(""), Axis::linear("round-trip time (ms)"));
+        figures.push(Figure::new(("box_ping", "Latency, quartiles"), axes, plot));
+    }
+    figures
+}
+
+fn derived(name: &str) -> bool {
+    name.ends_with(" sum") || name.ends_with(" avg") || name.contains("::")
+}
+
+fn lines(data: &Data, wanted: impl Fn(&str) -> bool) -> Vec<Line> {
+    let line = |(name, values): (&String, &Vec<Option<f64>>)| {
+        let points: Vec<[f64; 2]> =
+            data.x_values.iter().zip(values).filter_map(|(x, y)| Some([*x, (*y)?])).collect();
+        (!points.is_empty()).then(|| Line { name: name.clone(), points })
+    };
+    data.results.iter().filter(|(name, _)| wanted(name)).filter_map(line).collect()
+}
+
+fn cumulative(line: Line) -> Line {
+    let mut values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
+    values.sort_by(f64::total_cmp);
+    let all = values.len() as f64;
+    let share = |(n, value): (usize, f64)| [value, (n + 1) as f64 / all];
+    Line { name: line.name, points: values.into_iter().enumerate().map(share).collect() }
+}
+
+fn push(figures: &mut Vec<Figure>, name: (&str, &str), axes: (Axis, Axis), lines: Vec<Line>) {
+    if !lines.is_empty() {
+        figures.push(Figure::new(name, axes, Plot::Lines(lines)));
+    }
+}

@@ -1,0 +1,82 @@
+//! Axes as written; journals that were torn, finished, split and merged.
+
+use super::*;
+
+const SCENARIO: &str = "duration = \"2s\"\n[line]\nup = \"5mbit\"\ndown = \"5mbit\"\n\
+                        [[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
+
+fn axes(text: &str) -> Vec<Axis> {
+    Axis::parse_all(text).expect("axes")
+}
+
+fn sweep(over: &str, repetitions: u32) -> Sweep {
+    let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), repetitions);
+    made.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn go(sweep: &Sweep, journal: &Path, shard: (usize, usize)) {
+    sweep.run(journal, shard, &AtomicBool::new(false), &|| {}).expect("a sweep");
+}
+
+#[test]
+fn axes_are_lists_and_geometric_ranges() {
+    let all = axes("rate=1mbit..100mbit:3, qdisc=fq_codel|cake bandwidth {rate}");
+    assert_eq!(all[0].values, ["1000000bit", "10000000bit", "100000000bit"]);
+    assert_eq!(all[1].values, ["fq_codel", "cake bandwidth {rate}"]);
+    assert_eq!(axes("traffic.bulk.count=1..16:5")[0].values, ["1", "2", "4", "8", "16"]);
+    for bad in ["rate", "rate=", "rtt=1ms..5mbit", "rtt=5ms..1ms", "rtt=1ms..2ms:0"] {
+        assert!(Axis::parse_all(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn keys_that_are_not_there_and_values_that_make_no_sense_are_refused_at_once() {
+    for over in ["lines.rtt=1ms", "traffic.web.count=2", "rtt=fast|slow", "qdisc=caek"] {
+        let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), 1);
+        assert!(made.is_err(), "{over}");
+    }
+}
+
+#[test]
+fn a_torn_journal_is_finished_and_shards_merge_to_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let sweep = sweep("rtt=10ms|40ms,traffic.bulk.count=1|2", 2);
+    go(&sweep, &path("whole"), (0, 1));
+    let whole = std::fs::read_to_string(path("whole")).expect("a journal");
+    assert_eq!(whole.lines().count(), 1 + 8);
+
+    // Three runs and half a line.
+    let cut = whole.match_indices('\n').nth(3).expect("lines").0 + 20;
+    std::fs::write(path("torn"), &whole[..cut]).expect("written");
+    go(&sweep, &path("torn"), (0, 1));
+    for shard in 0..3 {
+        go(&sweep, &path(&format!("shard{shard}")), (shard, 3));
+    }
+    let shards: Vec<_> = (0..3).map(|shard| path(&format!("shard{shard}"))).collect();
+    assert_eq!(merge(&shards, &path("merged")), Ok(0));
+    assert_eq!(merge(&shards[..2], &path("part")), Ok(2));
+
+    let sorted = |name: &str| {
+        let text = std::fs::read_to_string(path(name)).expect("a journal");
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted("torn"), sorted("whole"));
+    assert_eq!(sorted("merged"), sorted("whole"));
+
+    let points = results(&path("merged")).expect("results");
+    assert_eq!(points.len(), 4);
+    let goodput = points[0].values["groups.bulk.goodput_mbps"];
+    assert!(goodput.n == 2 && goodput.mean > 1.0, "{goodput:?}");
+}
+
+#[test]
+fn a_journal_of_another_sweep_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10ms", 1), &journal, (0, 1));
+    let other = sweep("rtt=20ms", 1).run(&journal, (0, 1), &AtomicBool::new(false), &|| {});
+    assert!(other.is_err_and(|error| error.what.contains("another sweep")));
+}
