@@ -288,7 +288,8 @@ fn read(path: &Path) -> Result<(Head, Vec<Record>), SweepError> {
 pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
     let (_, mut records) = read(journal)?;
     records.sort_by_key(|record| record.run);
-    let mut points: Vec<(BTreeMap<String, String>, BTreeMap<String, Vec<f64>>)> = Vec::new();
+    type Values = BTreeMap<String, Vec<f64>>;
+    let mut points: Vec<(BTreeMap<String, String>, Values)> = Vec::new();
     for record in records {
         if points.last().is_none_or(|(point, _)| *point != record.point) {
             points.push((record.point.clone(), BTreeMap::new()));
@@ -298,7 +299,7 @@ pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
             values.entry(name).or_default().push(value);
         }
     }
-    let estimated = |values: BTreeMap<String, Vec<f64>>| {
+    let estimated = |values: Values| {
         let one = |(name, values): (String, Vec<f64>)| Some((name, Estimate::of(&values)?));
         values.into_iter().filter_map(one).collect()
     };

@@ -60,7 +60,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let rows = compare::compare(&question, &stop, &|| progress.advance(1));
     progress.done();
     signal_hook::low_level::unregister(handler);
-    let rows = rows.map_err(|error| sim::explain(&error, "simnel compare", String::new()))?;
+    let rows = rows.map_err(|error| sim::explain(error, "simnel compare", String::new()))?;
     let sentences = compare::verdict(&rows, &question.contenders);
     if args.json {
         json(&rows, &question.contenders, out).map_err(output_failed)?;

@@ -154,7 +154,7 @@ pub fn is_wrong(report: &miette::Report) -> bool {
 }
 
 /// The error with the place that it is about. A file that cannot be read has no text.
-fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report {
+pub fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report {
     if text.is_empty() {
         return miette!(help = format!("expected {}", error.expected), "{}", error.what);
     }

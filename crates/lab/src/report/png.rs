@@ -17,8 +17,9 @@ impl Fonts {
         let mut fonts = Database::new();
         fonts.load_system_fonts();
         // Whatever there is stands in for the generic family.
-        if let Some(name) = fonts.faces().next().and_then(|face| face.families.first().cloned()) {
-            fonts.set_sans_serif_family(name.0);
+        let any = fonts.faces().next().and_then(|face| face.families.first().cloned());
+        if let Some((name, _)) = any {
+            fonts.set_sans_serif_family(name);
         }
         Fonts(Arc::new(fonts))
     }

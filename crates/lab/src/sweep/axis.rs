@@ -112,13 +112,12 @@ fn set_path(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Sweep
     let last = parts.pop().unwrap_or(key);
     let mut place = table;
     for part in parts {
-        let next = place.get_mut(part);
         // `traffic.bulk`: entries of a list go on in the next part, by number or name.
-        place = match next {
-            Some(toml::Value::Table(next)) => next,
-            Some(toml::Value::Array(_)) => return set_entry(place, key, value),
-            _ => return Err(missing(part)),
-        };
+        if place.get(part).is_some_and(toml::Value::is_array) {
+            return set_entry(place, key, value);
+        }
+        let next = place.get_mut(part).and_then(toml::Value::as_table_mut);
+        place = next.ok_or_else(|| missing(part))?;
     }
     place.insert(last.into(), typed(value));
     Ok(())
