@@ -385,6 +385,7 @@ fn fq_pie_prints_as_its_manual_shows() {
 fn fair_queues_print_exactly_what_they_are() {
     for words in [
         "codel limit 7 target 333us interval 77ms ce_threshold 1us ecn",
+        "cake bandwidth 10mbit savings 15kb host-load active",
         "fq_codel noecn flows 3 quantum 300 drop_batch 9 savings 15kb memory_limit 1234567",
         "fq_codel ce_threshold 2ms ce_threshold_selector 0/0x3 limit 4294967295",
         "fq_pie ecn ecn_prob 3 savings 0 bytemode freebsd nodrand quantum 300 alpha 1 target 7ms",

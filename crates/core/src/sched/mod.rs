@@ -25,16 +25,21 @@ pub const MOST_BYTES: u32 = 1 << 19;
 
 /// Which list of its scheduler a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Standing {
     /// None.
     #[default]
     Idle,
+    /// Limited deficit savings: empty, with full savings.
+    Fresh,
+    /// CAKE's DRR++: empty, kept until its AQM's state has come to rest.
+    Decaying,
+    /// CAKE's DRR++: among the old flows for its deficit to be paid, but empty since.
+    Waiting,
     /// DRR++: flows that had been idle.
     New,
     /// DRR++: flows that have used a quantum up. Also the only list of plain DRR.
     Old,
-    /// Limited deficit savings: empty, with full savings.
-    Fresh,
     /// Limited deficit savings: the first packet can be paid for.
     Eligible,
     /// Limited deficit savings: all others.
@@ -57,6 +62,17 @@ pub trait Scheduled {
     fn account(&mut self) -> &mut Account;
 }
 
+impl Standing {
+    /// Number of standings.
+    pub const COUNT: usize = 8;
+
+    /// True if any flow may take the queue over.
+    #[inline(always)]
+    pub fn is_free(self) -> bool {
+        self as u8 <= Standing::Fresh as u8
+    }
+}
+
 impl<F: Scheduled> Linked for F {
     #[inline]
     fn links(&mut self) -> &mut Links {
@@ -65,6 +81,12 @@ impl<F: Scheduled> Linked for F {
 }
 
 impl Account {
+    /// Its neighbours in the list where it stands.
+    #[inline(always)]
+    pub fn links(&self) -> Links {
+        self.links
+    }
+
     /// Adds a quantum.
     #[inline]
     pub fn credit(&mut self, quantum: u32) {

@@ -27,6 +27,8 @@
 //! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. Work is bounded:
 //! each quantum that a flow gets was, or will be, spent on bytes.
 
+use core::ops::Range;
+
 use super::rotation::Rotation;
 use super::{Account, Scheduled, Standing};
 
@@ -41,13 +43,13 @@ pub struct Savings {
 }
 
 impl Savings {
-    /// A scheduler under which an empty flow saves up to `limit` bytes; all of `flows` are empty
-    /// and fresh.
-    pub fn new<F: Scheduled>(limit: u32, flows: &mut [F]) -> Savings {
+    /// A scheduler of the flows with these `numbers`, under which an empty one saves up to `limit`
+    /// bytes; all of them are empty, and become fresh.
+    pub fn new<F: Scheduled>(limit: u32, flows: &mut [F], numbers: Range<u32>) -> Savings {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let none = Rotation::default();
         let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none };
-        for flow in 0..flows.len() as u32 {
+        for flow in numbers {
             let account = flows[flow as usize].account();
             account.deficit = limit;
             account.standing = Standing::Fresh;
@@ -74,7 +76,7 @@ impl Savings {
         &mut self,
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> Option<u32>,
-        quantum: impl Fn(&F) -> u32,
+        mut quantum: impl FnMut(&F) -> u32,
     ) -> Option<u32> {
         loop {
             if let Some(first) = self.eligible.first() {
@@ -100,9 +102,14 @@ impl Savings {
         len: u32,
         head: Option<u32>,
     ) {
-        let account = flows[flow as usize].account();
-        account.charge(len);
-        let due = self.classify(account, head);
+        flows[flow as usize].account().charge(len);
+        self.end_turn(flows, flow, head);
+    }
+
+    /// As [`Savings::charge`], for a flow whose account its owner has charged.
+    #[inline]
+    pub fn end_turn<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        let due = self.classify(flows[flow as usize].account(), head);
         self.move_to(flows, flow, due);
     }
 

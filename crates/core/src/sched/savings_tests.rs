@@ -26,7 +26,8 @@ const QUANTUM: u32 = 1000;
 impl Queues {
     fn new(limit: u32, flows: usize) -> Queues {
         let mut flows = std::vec![Flow::default(); flows];
-        Queues { savings: Savings::new(limit, &mut flows), flows }
+        let numbers = 0..flows.len() as u32;
+        Queues { savings: Savings::new(limit, &mut flows, numbers), flows }
     }
 
     fn enqueue(&mut self, flow: u32, len: u32) {

@@ -37,7 +37,7 @@ impl Sharing {
 
     /// DRR-LDS with savings of up to `limit` bytes. All of `flows` are empty.
     pub fn savings<F: Scheduled>(limit: u32, flows: &mut [F]) -> Sharing {
-        Sharing::Savings(Savings::new(limit, flows))
+        Sharing::Savings(Savings::new(limit, flows, 0..flows.len() as u32))
     }
 
     /// A packet has been queued for `flow`. True if the flow had been idle. `head` gives the length
@@ -72,7 +72,7 @@ impl Sharing {
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
         match self {
-            Sharing::Sparse(sparse) => sparse.choose(flows, quantum),
+            Sharing::Sparse(sparse) => sparse.choose(flows, |flow, _| quantum(flow).max(1)),
             Sharing::Covered(drr) => {
                 drr.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum)
             }

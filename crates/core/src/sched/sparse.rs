@@ -22,63 +22,75 @@ pub struct Sparse {
 }
 
 impl Sparse {
+    /// True if no flow stands here.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.old.is_empty()
+    }
+
     /// A packet has come for `flow`. True if the flow had been idle.
     #[inline]
     pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
-        let account = flows[flow as usize].account();
-        if account.standing != Standing::Idle {
+        if flows[flow as usize].account().standing != Standing::Idle {
             return false;
         }
-        account.standing = Standing::New;
-        account.open(quantum);
-        self.new.push(flows, flow);
+        self.enter(flows, flow, quantum);
         true
     }
 
+    /// `flow`, which stands nowhere, becomes a new one.
+    #[inline(always)]
+    pub fn enter<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) {
+        let account = flows[flow as usize].account();
+        account.standing = Standing::New;
+        account.open(quantum);
+        self.new.push(flows, flow);
+    }
+
     /// The flow whose turn it is. Old debts are paid on the way. `quantum` gives a flow's quantum,
-    /// above zero.
-    #[inline]
+    /// which must be above zero sooner or later, and is told whether the flow has just passed from
+    /// the new ones to the old.
+    #[inline(always)]
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        quantum: impl Fn(&F) -> u32,
+        mut quantum: impl FnMut(&mut F, bool) -> u32,
     ) -> Option<u32> {
         loop {
-            let (first, is_new) = match self.new.first() {
-                Some(first) => (first, true),
-                None => (self.old.first()?, false),
-            };
-            let flow = &mut flows[first as usize];
-            if flow.account().deficit > 0 {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &self.new } else { &self.old };
+            let first = list.first()?;
+            if flows[first as usize].account().deficit > 0 {
                 return Some(first);
             }
-            let quantum = quantum(flow).max(1);
-            let account = flow.account();
-            account.credit(quantum);
             if is_new {
-                account.standing = Standing::Old;
                 self.new.remove(flows, first);
                 self.old.push(flows, first);
+                flows[first as usize].account().standing = Standing::Old;
             } else {
                 self.old.rotate(flows);
             }
+            let flow = &mut flows[first as usize];
+            let quantum = quantum(flow, is_new);
+            flow.account().credit(quantum);
         }
+    }
+
+    /// `flow`, which stands here, leaves.
+    #[inline(always)]
+    pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        let standing = core::mem::take(&mut flows[flow as usize].account().standing);
+        let list = if standing == Standing::New { &mut self.new } else { &mut self.old };
+        list.remove(flows, flow);
     }
 
     /// `flow`, which was just chosen, has no packet.
     #[inline]
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        let standing = flows[flow as usize].account().standing;
-        let next = match standing {
-            Standing::New if !self.old.is_empty() => Standing::Old,
-            _ => Standing::Idle,
-        };
-        match standing {
-            Standing::New => self.new.remove(flows, flow),
-            _ => self.old.remove(flows, flow),
-        }
-        flows[flow as usize].account().standing = next;
-        if next == Standing::Old {
+        let was_new = flows[flow as usize].account().standing == Standing::New;
+        self.leave(flows, flow);
+        if was_new && !self.old.is_empty() {
+            flows[flow as usize].account().standing = Standing::Old;
             self.old.push(flows, flow);
         }
     }
@@ -106,18 +118,18 @@ mod tests {
         assert!(!sparse.activate(&mut flows, 0, 1000));
         flows[0].0.charge(1000);
         // Flow 0 is in `old` now; flow 1 is still new, and so is flow 2.
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(1));
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(1));
         sparse.activate(&mut flows, 2, 1000);
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(1));
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(1));
         flows[1].0.charge(1500);
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(2));
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(2));
         flows[2].0.charge(999);
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(2));
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(2));
         // Found empty, it may not come back as new before flows 0 and 1 had their turns.
         sparse.found_empty(&mut flows, 2);
         assert_eq!(flows[2].0.standing, Standing::Old);
         assert!(!sparse.activate(&mut flows, 2, 1000));
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), Some(0));
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(0));
         assert_eq!(flows[0].0.deficit, 1000);
     }
 
@@ -127,7 +139,7 @@ mod tests {
         let mut sparse = Sparse::default();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
-        assert_eq!(sparse.choose(&mut flows, |_| 1000), None);
+        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), None);
         assert!(sparse.activate(&mut flows, 0, 1000));
     }
 }

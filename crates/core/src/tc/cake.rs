@@ -2,12 +2,13 @@
 //!
 //! All that `tc` accepts means the same here; recordings of the real program are the test
 //! (tests/data/tc). Two things are added: `bandwidth unlimited`, which `tc` prints but does not
-//! read, and our own settings (`queues`, `host-prefix`, `host-load`), printed after everything else
-//! and only when they differ from what Linux has.
+//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`), printed after everything
+//! else and only when they differ from what Linux has.
 
 use core::fmt::{self, Write};
 
 use super::error::ParseError;
+use super::fq_codel::{take_savings, write_savings};
 use super::grammar::{Keyword, Words};
 use super::json::Json;
 use super::link::{self, FramingWords};
@@ -77,6 +78,7 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
         Keyword::new("memlimit", "SIZE", "memory for packets; 0 computes it (default)"),
         Keyword::new("fwmark", "MASK", "firewall-mark bits that choose the tier"),
         Keyword::new("queues", "N", "queues in each tier, 8 to 32768, default 1024 (ours)"),
+        Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)"),
         Keyword::new("host-prefix", "BITS", "IPv6 bits that make a host, default 128 (ours)"),
         Keyword::new("host-load", "bulk|active", "flows that divide a host's share (ours)"),
     ],
@@ -201,6 +203,7 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
                 Err(_) => Err(ValueError::Invalid),
             })?;
         }
+        "savings" => params.savings = Some(take_savings(words)?),
         "host-prefix" => params.host_prefix = words.number("host-prefix", (1, 128), PREFIX)? as u8,
         "host-load" => {
             params.host_load = words.value("host-load", LOAD, LOAD, |word| match word {
@@ -260,6 +263,7 @@ pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) 
     if params.queues != linux.queues {
         write!(out, "queues {} ", params.queues)?;
     }
+    write_savings(params.savings, digits, out)?;
     if params.host_prefix != linux.host_prefix {
         write!(out, "host-prefix {} ", params.host_prefix)?;
     }
@@ -301,6 +305,9 @@ pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
     let linux = Params::default();
     if params.queues != linux.queues {
         json.key("queues")?.number(params.queues.into())?;
+    }
+    if let Some(savings) = params.savings {
+        json.key("savings")?.number(savings.into())?;
     }
     if params.host_prefix != linux.host_prefix {
         json.key("host_prefix")?.number(params.host_prefix.into())?;

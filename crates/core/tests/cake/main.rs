@@ -10,6 +10,7 @@ mod flow_modes;
 mod framing;
 mod ingress;
 mod overflow;
+mod savings;
 mod settings;
 mod shaper;
 mod sparse;

@@ -75,6 +75,9 @@ pub const DISCIPLINES: &[Line] = &[
     ("drr quantum 500 class 1:1 class 1:2 weight 3 fq_codel limit 50", &[WorkConserving]),
     ("drr savings 3kb class 1:0a codel class 1:0b tbf rate 10mbit burst 5kb limit 20kb", &[]),
     ("fq_codel", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("cake unlimited besteffort flows savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
+    ("cake bandwidth 10mbit dual-srchost savings 15kb", &[TEN, EqualFlows, EqualSources]),
+    ("cake bandwidth 10mbit memlimit 20kb savings 5kb ingress ack-filter", &[TEN]),
     ("fq_codel savings 2kb", &[WorkConserving, EqualFlows, NoStarvation]),
     // While all spend what they saved, one that has spent it waits.
     ("fq_codel savings 15kb", &[WorkConserving, EqualFlows]),

@@ -19,7 +19,7 @@ use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING}
 use crate::commands::{misuse_with_help, output_failed};
 
 /// What is timed unless `--qdisc` says otherwise.
-const DISCIPLINES: [&str; 20] = [
+const DISCIPLINES: [&str; 21] = [
     "pfifo",
     "codel",
     "fq_codel limit 20000",
@@ -29,6 +29,7 @@ const DISCIPLINES: [&str; 20] = [
     "drr srchost buffer 20000",
     "drr class 1:1",
     "cake unlimited besteffort flows",
+    "cake unlimited besteffort flows savings 15kb",
     "cake unlimited diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate",
     "cake bandwidth 200gbit diffserv4 triple-isolate ack-filter",

@@ -13,61 +13,31 @@ use alloc::vec;
 
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::List;
-use crate::sched::rotation::{Linked, Links};
+use crate::sched::{Account, Scheduled};
 
 /// Queues in a set.
 pub(super) const WAYS: usize = 8;
-
-/// Where a flow stands in DRR++ (facts A.5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum State {
-    /// In no rotation: the queue is free for any flow.
-    #[default]
-    Idle,
-    /// Empty, kept until COBALT's state has come to rest.
-    Decaying,
-    /// As `Sparse`, but waiting in the bulk rotation for its deficit to be paid.
-    SparseWait,
-    /// New, and served first while it keeps within its quantum.
-    Sparse,
-    /// Has a standing queue.
-    Bulk,
-}
-
-impl State {
-    /// Number of states.
-    pub(super) const COUNT: usize = 5;
-
-    /// True if a packet that comes changes nothing in a flow's standing.
-    #[inline(always)]
-    pub(super) fn takes_packets(self) -> bool {
-        self as u8 >= State::Sparse as u8
-    }
-}
 
 /// One queue.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Flow {
     pub(super) packets: List,
-    pub(super) links: Links,
+    /// Where the flow stands, and what it may still send, framing included.
+    pub(super) account: Account,
     /// Bytes queued (`len`).
     pub(super) backlog: u32,
-    /// Bytes that the flow may still send in this round, framing included.
-    pub(super) deficit: i32,
-    pub(super) cobalt: Cobalt,
     /// Places in the tier's host table.
     pub(super) hosts: [u16; 2],
-    pub(super) state: State,
+    pub(super) cobalt: Cobalt,
 }
 
 const _: () = assert!(core::mem::size_of::<Flow>() == 64);
 
-impl Linked for Flow {
-    #[inline]
-    fn links(&mut self) -> &mut Links {
-        &mut self.links
+impl Scheduled for Flow {
+    #[inline(always)]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
     }
 }
 
@@ -128,8 +98,8 @@ impl Flows {
     #[inline(always)]
     pub(super) fn direct(&self, tin: usize, hash: u32) -> Option<u32> {
         let home = self.base(tin) + (hash & self.mask);
-        let hit =
-            self.tags[home as usize] == hash && self.queues[home as usize].state != State::Idle;
+        let hit = self.tags[home as usize] == hash
+            && !self.queues[home as usize].account.standing.is_free();
         hit.then_some(home)
     }
 
@@ -138,9 +108,10 @@ impl Flows {
         let home = (self.base(tin) + (hash & self.mask)) as usize;
         let set = home & !(WAYS - 1);
         let probe = |i: usize| set + ((home + i) & (WAYS - 1));
+        let is_free = |place: usize| self.queues[place].account.standing.is_free();
         let (queue, found) = if let Some(i) = (0..WAYS).find(|&i| self.tags[probe(i)] == hash) {
             (probe(i), Found::Own { indirect: i > 0 })
-        } else if let Some(i) = (0..WAYS).find(|&i| self.queues[probe(i)].state == State::Idle) {
+        } else if let Some(i) = (0..WAYS).find(|&i| is_free(probe(i))) {
             (probe(i), Found::Fresh)
         } else {
             (home, Found::Collision)
@@ -153,6 +124,7 @@ impl Flows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::Standing;
 
     #[test]
     fn eight_flows_fit_a_set_and_the_ninth_collides() {
@@ -161,7 +133,7 @@ mod tests {
             let (queue, found) = flows.search(0, 5 + 64 * (i + 1));
             assert_eq!(found, Found::Fresh);
             assert_eq!(queue, (5 + i) % 8);
-            flows.queues[queue as usize].state = State::Bulk;
+            flows.queues[queue as usize].account.standing = Standing::Old;
         }
         assert_eq!(flows.direct(0, 5 + 64), Some(5));
         assert_eq!(flows.direct(0, 5 + 64 * 3), None);
@@ -169,7 +141,7 @@ mod tests {
         assert_eq!(flows.search(0, 5 + 64 * 9), (5, Found::Collision));
         // The tag has passed to the newcomer: the first flow now collides in its turn.
         assert_eq!(flows.direct(0, 5 + 64 * 9), Some(5));
-        flows.queues[0].state = State::Idle;
+        flows.queues[0].account.standing = Standing::Idle;
         assert_eq!(flows.search(0, 5 + 64), (0, Found::Fresh));
     }
 
@@ -184,7 +156,7 @@ mod tests {
             for n in 0..512 {
                 let (queue, found) = flows.search(0, random.u32() | 1);
                 if found != Found::Collision {
-                    flows.queues[queue as usize].state = State::Bulk;
+                    flows.queues[queue as usize].account.standing = Standing::Old;
                 }
                 let window = match n {
                     240..272 => 0,

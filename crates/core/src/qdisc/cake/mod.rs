@@ -8,11 +8,12 @@
 //! ```
 //!
 //! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
-//! `overflow` (longest queue), `ack_filter`, `autorate`; the shaper is `shaper::deficit_clock`, the
-//! AQM `aqm::cobalt`.
+//! `overflow` (longest queue), `ack_filter`, `autorate`, `saving`; the shaper is
+//! `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers `sched::sparse` and
+//! `sched::savings`.
 //!
-//! Invariants: a flow is in a rotation exactly if its state is not `Idle`; a queue with packets is
-//! `Sparse` or `Bulk`; memory in use is within the limit whenever a call returns.
+//! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
+//! memory in use is within the limit whenever a call returns.
 //!
 //! Where we differ from Linux: changing tiers or flow mode re-sorts queued packets instead of
 //! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
@@ -24,6 +25,7 @@ mod flows;
 mod hosts;
 mod overflow;
 mod params;
+mod saving;
 mod tin;
 mod tins;
 
@@ -272,17 +274,20 @@ impl Cake {
         })
     }
 
-    /// Puts a copy of `packet` at the end of a queue and says where it lies. There is always a free
-    /// slot: `enqueue` sees to it.
+    /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
+    /// been empty. There is always a free slot: `enqueue` sees to it.
     #[inline(always)]
-    fn append(&mut self, packet: &Packet, tin: usize, queue: u32) -> (u32, &mut Packet) {
+    fn append(&mut self, packet: &Packet, tin: usize, queue: u32) -> (u32, bool, &mut Packet) {
         let (tier, flow) = self.tins.pair_mut(tin, queue);
+        let was_empty = flow.packets.is_empty();
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tier.backlog += u64::from(packet.len);
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
-        self.arena.push_copy(&mut flow.packets, packet).unwrap_or_else(|| unreachable!())
+        let (slot, queued) =
+            self.arena.push_copy(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
+        (slot, was_empty, queued)
     }
 
     /// The books for a packet that has been taken out of a queue.
@@ -349,6 +354,7 @@ impl Cake {
         let list = &mut self.tins.flows.queues[queue as usize].packets;
         let Some(ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
+        self.tins.settle_saver(tin, queue, false, now, &self.arena);
         self.tins.tin_mut(tin).counters.ack_drops += 1;
         if self.params.ingress {
             charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
@@ -378,6 +384,7 @@ impl Cake {
                 charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
             }
             self.heap.shrunk(queue, &self.tins.flows);
+            self.tins.settle_saver(tin, queue, false, now, &self.arena);
             self.give_up(packet, DropReason::Overlimit, owner);
         }
     }
@@ -438,7 +445,7 @@ impl Cake {
                 }
             }
             tier.record_delay(now.since(enqueued));
-            flow.deficit -= adj_len as i32;
+            flow.account.deficit -= adj_len as i32;
             tier.deficit -= i64::from(adj_len);
             charge(&mut self.clock, tier, adj_len, now, true);
             self.totals.sent_packets += 1;
@@ -464,7 +471,7 @@ impl Cake {
         let (tier, flow) = self.tins.pair_mut(tin, queue);
         tier.counters.drops += 1;
         if self.params.ingress {
-            flow.deficit -= packet.adj_len as i32;
+            flow.account.deficit -= packet.adj_len as i32;
             tier.deficit -= i64::from(packet.adj_len);
             charge(&mut self.clock, tier, packet.adj_len, now, false);
         }
@@ -543,13 +550,15 @@ impl Qdisc for Cake {
         tier.counters.bytes += u64::from(packet.len);
 
         let queue = self.tins.queue_of(tin, &packet);
-        let (slot, queued) = self.append(&packet, tin, queue);
+        let (slot, was_empty, queued) = self.append(&packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if self.has_extras {
             self.apply_extras(slot, tin, queue, now, owner);
         }
         self.heap.grown(queue, &self.tins.flows);
-        self.tins.activate(tin, queue, &mut self.random);
+        if was_empty {
+            self.tins.wake(tin, queue, &packet, adj_len, &mut self.random);
+        }
         if self.memory > self.memory_used {
             self.memory_used = self.memory;
         }
@@ -569,12 +578,15 @@ impl Qdisc for Cake {
                 decayed = true;
             }
             loop {
-                let Some(queue) = self.tins.choose_flow(tin, &mut self.random) else {
+                let Some(queue) = self.tins.choose_flow(tin, &self.arena, &mut self.random) else {
                     continue 'tier;
                 };
                 match self.take_from(tin, queue, now, owner) {
                     Taken::Packet(slot) => {
                         self.current_queue = queue;
+                        if self.tins.savings.is_some() {
+                            self.tins.settle_saver(tin, queue, true, now, &self.arena);
+                        }
                         // With many flows the next one's packet has long left the cache.
                         if let Some(packets) = self.tins.upcoming(queue) {
                             self.arena.warm(packets);
@@ -588,7 +600,7 @@ impl Qdisc for Cake {
                             continue 'tier;
                         }
                     }
-                    Taken::Lost => {}
+                    Taken::Lost => self.tins.settle_saver(tin, queue, false, now, &self.arena),
                 }
             }
         }
@@ -653,6 +665,7 @@ impl Qdisc for Cake {
         let resorts = params.diffserv != old.diffserv
             || params.flow_mode != old.flow_mode
             || params.host_load != old.host_load
+            || params.savings != old.savings
             || params.queues != old.queues;
         let refilters = params.ack_filter != old.ack_filter;
         if grows || resorts || refilters {
@@ -665,8 +678,10 @@ impl Qdisc for Cake {
             for packet in packets {
                 let tin = self.select_tin(&packet);
                 let queue = self.tins.queue_of(tin, &packet);
-                let (slot, _) = self.append(&packet, tin, queue);
-                self.tins.activate(tin, queue, &mut self.random);
+                let (slot, was_empty, _) = self.append(&packet, tin, queue);
+                if was_empty {
+                    self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
+                }
                 if let Some(store) = &mut self.acks {
                     store.set(slot, owner.ack_view(&packet));
                 }

@@ -40,6 +40,8 @@ pub struct Params {
     pub queues: u32,
     /// Leading bits of an IPv6 address that make a host, 1..=128. Ours; Linux uses all.
     pub host_prefix: u8,
+    /// Bytes that an empty queue may save up (limited deficit savings), if queues save at all.
+    pub savings: Option<u32>,
     /// Which flows count as a host's load. Ours; Linux counts bulk flows.
     pub host_load: HostLoad,
 }
@@ -163,6 +165,7 @@ impl Default for Params {
             fwmark: 0,
             queues: 1024,
             host_prefix: 128,
+            savings: None,
             host_load: HostLoad::default(),
         }
     }

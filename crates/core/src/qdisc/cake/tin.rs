@@ -3,12 +3,14 @@
 //! Each tier has a virtual clock that runs at the tier's threshold rate. (Piece of CAKE, section
 //! III-C; facts A.3, A.4.)
 
-use super::flows::State;
 use super::params::{DiffservMode, Params};
 use crate::aqm::cobalt;
 use crate::qdisc::Device;
 use crate::rate::{ByteTime, Rate};
 use crate::sched::rotation::Rotation;
+use crate::sched::savings::Savings;
+use crate::sched::sparse::Sparse;
+use crate::sched::Standing;
 use crate::tc::stats::{TinStats, MAX_TINS};
 use crate::time::{Span, Time};
 
@@ -24,13 +26,15 @@ pub(super) struct Tin {
     byte_time: ByteTime,
     /// Number of its first queue.
     pub(super) base: u32,
-    /// Flows in each state.
-    pub(super) population: [u32; State::COUNT],
+    /// Flows of each standing. Under limited savings those with packets count as `Old`, and no
+    /// others.
+    pub(super) population: [u32; Standing::COUNT],
     /// Bytes that the tier may still send in this round of DRR (unlimited mode).
     pub(super) deficit: i64,
-    pub(super) new_flows: Rotation,
-    pub(super) old_flows: Rotation,
-    pub(super) decaying_flows: Rotation,
+    pub(super) sparse: Sparse,
+    pub(super) decaying: Rotation,
+    /// In the place of `sparse`, if empty queues save up.
+    pub(super) savings: Option<Savings>,
     /// Bytes queued.
     pub(super) backlog: u64,
     pub(super) cobalt: cobalt::Params,
@@ -61,6 +65,13 @@ pub(super) struct Counters {
     base_delay: u64,
 }
 
+/// The population of so many idle queues.
+fn idle(queues: u32) -> [u32; Standing::COUNT] {
+    let mut population = [0; Standing::COUNT];
+    population[Standing::Idle as usize] = queues;
+    population
+}
+
 /// An exponentially weighted moving average with weight 2^-shift.
 #[inline]
 pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
@@ -76,11 +87,11 @@ impl Tin {
             time_next: Time::ZERO,
             remainder: 0,
             byte_time: ByteTime::default(),
-            population: [queues, 0, 0, 0, 0],
+            population: idle(queues),
             deficit: 0,
-            new_flows: Rotation::default(),
-            old_flows: Rotation::default(),
-            decaying_flows: Rotation::default(),
+            sparse: Sparse::default(),
+            decaying: Rotation::default(),
+            savings: None,
             backlog: 0,
             cobalt: cobalt::Params::default(),
             flow_quantum: 0,
@@ -118,29 +129,17 @@ impl Tin {
 
     /// Forgets all of its `queues` flows; keeps settings and counters.
     pub(super) fn forget(&mut self, queues: u32) {
-        self.population = [queues, 0, 0, 0, 0];
+        self.population = idle(queues);
         (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
-        self.new_flows = Rotation::default();
-        self.old_flows = Rotation::default();
-        self.decaying_flows = Rotation::default();
+        (self.sparse, self.decaying) = (Sparse::default(), Rotation::default());
+        self.savings = None;
         self.counters.unresponsive = 0;
-    }
-
-    /// True if there may be something to send.
-    #[inline(always)]
-    pub(super) fn is_active(&self) -> bool {
-        !(self.new_flows.is_empty() && self.old_flows.is_empty())
-    }
-
-    #[inline(always)]
-    fn sparse_flows(&self) -> u32 {
-        self.population[State::Sparse as usize] + self.population[State::SparseWait as usize]
     }
 
     /// Flows with a standing queue.
     #[inline(always)]
     pub(super) fn bulk_flows(&self) -> u32 {
-        self.population[State::Bulk as usize]
+        self.population[Standing::Old as usize]
     }
 
     /// Charges `len` bytes sent at `now` to the tier's clock, which may save up at most one packet.
@@ -191,7 +190,12 @@ impl Tin {
             drops: counters.drops,
             ecn_mark: counters.marks,
             ack_drops: counters.ack_drops,
-            sparse_flows: short(self.sparse_flows() + self.population[State::Decaying as usize]),
+            sparse_flows: short(
+                [Standing::New, Standing::Waiting, Standing::Decaying]
+                    .map(|standing| self.population[standing as usize])
+                    .iter()
+                    .sum(),
+            ),
             bulk_flows: short(self.bulk_flows()),
             unresponsive_flows: short(counters.unresponsive),
             max_pkt_len: short(counters.max_len),

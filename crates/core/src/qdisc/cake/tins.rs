@@ -6,46 +6,55 @@
 //! with a standing queue, and a flow's quantum is divided by the load of its hosts. (Piece of CAKE,
 //! sections III-B and III-C, Algorithm 2; facts A.4, A.5, A.8.)
 //!
-//! Invariants: a flow is in a rotation exactly if its state is not `Idle`, and in the one that its
-//! state says; `active` has the bit of each tier with flows that may have something to send.
+//! With limited deficit savings (ours) DRR-LDS takes the place of DRR++ within the tiers; see
+//! `saving`.
+//!
+//! Invariants: a flow is in the list that its standing says; `active` has the bit of each tier with
+//! flows that may have something to send.
 
-use super::flows::{Flow, Flows, Found, State};
+use super::flows::{Flow, Flows, Found};
 use super::hosts::{End, Hosts};
 use super::params::{FlowMode, HostLoad, Params};
 use super::tin::{shares, Tin};
-use crate::arena::List;
+use crate::arena::{Arena, List};
 use crate::dscp;
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
+use crate::sched::Standing;
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
 /// All tiers with their queues and hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Tins {
-    tins: [Tin; MAX_TINS],
+    pub(super) tins: [Tin; MAX_TINS],
     count: usize,
     pub(super) flows: Flows,
-    hosts: Hosts,
-    rule: LoadRule,
+    pub(super) hosts: Hosts,
+    pub(super) rule: LoadRule,
     /// Tiers that have flows with something to send, one bit each.
-    active: u32,
+    pub(super) active: u32,
+    /// What an empty queue may save up in bytes, if it may.
+    pub(super) savings: Option<u32>,
 }
 
 impl Tins {
     /// Idle tiers for `params`; [`Tins::set_rate`] must follow.
     pub(super) fn new(params: &Params) -> Tins {
         let count = dscp::tiers(params.diffserv).count();
-        Tins {
+        let mut tins = Tins {
             tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, params.queues)),
             count,
             flows: Flows::new(count, params.queues),
             hosts: Hosts::new(count, params.queues),
             rule: LoadRule::new(params),
             active: 0,
-        }
+            savings: params.savings,
+        };
+        tins.open_savings(params.queues);
+        tins
     }
 
     /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
@@ -63,6 +72,7 @@ impl Tins {
         self.flows.clear();
         self.hosts.clear();
         self.active = 0;
+        self.open_savings(queues);
     }
 
     /// How many tiers there are.
@@ -161,7 +171,7 @@ impl Tins {
         match found {
             Found::Own { indirect } => {
                 counters.way_indirect_hits += u32::from(indirect);
-                if self.flows.queues[queue as usize].state == State::Idle {
+                if self.flows.queues[queue as usize].account.standing.is_free() {
                     self.assign_hosts(tin, queue, packet);
                 }
             }
@@ -172,13 +182,17 @@ impl Tins {
             Found::Collision => {
                 counters.way_collisions += 1;
                 let (base, rule) = (self.flows.base(tin), self.rule);
-                let Flow { state, hosts, .. } = self.flows.queues[queue as usize];
-                if rule.counts(state) {
-                    rule.each_end(hosts, |end, place| self.hosts.discount(base, end, place));
+                let flow = &self.flows.queues[queue as usize];
+                let is_counted = match self.savings {
+                    None => rule.counts(flow.account.standing),
+                    Some(_) => !flow.packets.is_empty(),
+                };
+                if is_counted {
+                    rule.each_end(flow.hosts, |end, place| self.hosts.discount(base, end, place));
                 }
                 self.assign_hosts(tin, queue, packet);
                 let hosts = self.flows.queues[queue as usize].hosts;
-                if rule.counts(state) {
+                if is_counted {
                     rule.each_end(hosts, |end, place| self.hosts.count(base, end, place));
                 }
             }
@@ -186,7 +200,7 @@ impl Tins {
         queue
     }
 
-    fn assign_hosts(&mut self, tin: usize, queue: u32, packet: &Packet) {
+    pub(super) fn assign_hosts(&mut self, tin: usize, queue: u32, packet: &Packet) {
         let (base, LoadRule { mode, .. }) = (self.flows.base(tin), self.rule);
         let hosts = &mut self.flows.queues[queue as usize].hosts;
         if mode.isolates_sources() {
@@ -197,85 +211,89 @@ impl Tins {
         }
     }
 
-    /// Puts the flow of a packet just queued into the rotation where it belongs.
-    #[inline(always)]
-    pub(super) fn activate(&mut self, number: usize, queue: u32, random: &mut Random) {
-        let state = self.flows.queues[queue as usize].state;
-        if !state.takes_packets() {
-            self.wake(number, queue, state, random);
-        }
-    }
-
+    /// Puts the flow whose first packet was just queued where it belongs.
     #[inline(never)]
-    fn wake(&mut self, number: usize, queue: u32, state: State, random: &mut Random) {
+    pub(super) fn wake(
+        &mut self,
+        number: usize,
+        queue: u32,
+        packet: &Packet,
+        adj_len: u32,
+        random: &mut Random,
+    ) {
+        if self.savings.is_some() {
+            return self.wake_saver(number, queue, packet, adj_len);
+        }
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        if state == State::SparseWait {
-            // Was empty, and waited in the bulk rotation for its deficit to be paid.
-            return set_state(tin, &mut queues[queue as usize], State::Bulk, *rule, hosts);
-        }
-        if state == State::Decaying {
-            tin.decaying_flows.remove(queues, queue);
-        }
-        tin.new_flows.push(queues, queue);
-        *active |= 1 << number;
         let flow = &mut queues[queue as usize];
-        set_state(tin, flow, State::Sparse, *rule, hosts);
-        flow.deficit = quantum(tin, flow, hosts, random);
+        match flow.account.standing {
+            Standing::Idle | Standing::Decaying => {}
+            Standing::Waiting => {
+                recount(tin, flow, Standing::Waiting, Standing::Old, *rule, hosts);
+                flow.account.standing = Standing::Old;
+                return;
+            }
+            _ => return,
+        }
+        recount(tin, flow, flow.account.standing, Standing::New, *rule, hosts);
+        let quantum = quantum(tin.flow_quantum, tin.base, flow, hosts, random);
+        if flow.account.standing == Standing::Decaying {
+            tin.decaying.remove(queues, queue);
+        }
+        tin.sparse.enter(queues, queue, quantum);
+        *active |= 1 << number;
     }
 
     /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
     #[inline(always)]
     pub(super) fn decay(&mut self, number: usize, now: Time) {
-        let tin = &mut self.tins[number % MAX_TINS];
-        let Some(queue) = tin.decaying_flows.first() else { return };
-        let queues = &mut *self.flows.queues;
+        let Tins { tins, flows, hosts, rule, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
+        let Some(queue) = tin.decaying.first() else { return };
+        let queues = &mut *flows.queues;
         let flow = &mut queues[queue as usize];
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
             tin.counters.unresponsive -= 1;
         }
         if !flow.cobalt.is_at_rest(now) {
-            return tin.decaying_flows.rotate(queues);
+            return tin.decaying.rotate(queues);
         }
-        tin.decaying_flows.remove(queues, queue);
-        let Tins { tins, flows, hosts, rule, .. } = self;
-        let flow = &mut flows.queues[queue as usize];
-        set_state(&mut tins[number % MAX_TINS], flow, State::Idle, *rule, hosts);
+        recount(tin, flow, Standing::Decaying, Standing::Idle, *rule, hosts);
+        flow.account.standing = Standing::Idle;
+        tin.decaying.remove(queues, queue);
     }
 
     /// The flow of an active tier whose turn it is. Old debts are paid on the way.
     #[inline(always)]
-    pub(super) fn choose_flow(&mut self, number: usize, random: &mut Random) -> Option<u32> {
-        let Tins { tins, flows, hosts, rule, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
-        let queues = &mut *flows.queues;
-        // Ends: each time round, one flow's deficit grows by at least one byte.
-        loop {
-            let is_new = !tin.new_flows.is_empty();
-            let rotation = if is_new { &tin.new_flows } else { &tin.old_flows };
-            let queue = rotation.first()?;
-            if queues[queue as usize].deficit > 0 {
-                return Some(queue);
-            }
-            if is_new {
-                tin.new_flows.remove(queues, queue);
-                tin.old_flows.push(queues, queue);
-                let flow = &mut queues[queue as usize];
-                let state = if flow.packets.is_empty() { State::SparseWait } else { State::Bulk };
-                set_state(tin, flow, state, *rule, hosts);
-            } else {
-                tin.old_flows.rotate(queues);
-            }
-            let flow = &mut queues[queue as usize];
-            flow.deficit += quantum(tin, flow, hosts, random);
+    pub(super) fn choose_flow(
+        &mut self,
+        number: usize,
+        arena: &Arena,
+        random: &mut Random,
+    ) -> Option<u32> {
+        if self.savings.is_some() {
+            return self.choose_saver(number, arena, random);
         }
+        let Tins { tins, flows, hosts, rule, .. } = self;
+        let Tin { sparse, population, base, flow_quantum, .. } = &mut tins[number % MAX_TINS];
+        sparse.choose(&mut flows.queues, |flow, is_aged| {
+            if is_aged {
+                if flow.packets.is_empty() {
+                    flow.account.standing = Standing::Waiting;
+                }
+                let to = flow.account.standing;
+                recount_in(population, *base, flow, Standing::New, to, *rule, hosts);
+            }
+            quantum(*flow_quantum, *base, flow, hosts, random)
+        })
     }
 
     /// The packets of the flow whose turn comes after `queue`'s.
     #[inline(always)]
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
-        let next = self.flows.queues[queue as usize].links.next();
+        let next = self.flows.queues[queue as usize].account.links().next();
         self.flows.queues.get(next as usize).map(|flow| &flow.packets)
     }
 
@@ -290,37 +308,46 @@ impl Tins {
             tin.counters.unresponsive -= 1;
         }
         let at_rest = flow.cobalt.is_at_rest(now);
-        let from = match flow.state {
-            State::Sparse => &mut tin.new_flows,
-            _ => &mut tin.old_flows,
-        };
-        from.remove(queues, queue);
-        let mut state = State::Idle;
+        let to = if at_rest { Standing::Idle } else { Standing::Decaying };
+        recount(tin, flow, flow.account.standing, to, *rule, hosts);
+        tin.sparse.leave(queues, queue);
         if !at_rest {
-            state = State::Decaying;
-            tin.decaying_flows.push(queues, queue);
+            queues[queue as usize].account.standing = Standing::Decaying;
+            tin.decaying.push(queues, queue);
         }
-        set_state(tin, &mut queues[queue as usize], state, *rule, hosts);
-        if !tin.is_active() {
+        if tin.sparse.is_empty() {
             *active &= !(1 << number);
         }
     }
 }
 
-/// The one place where a flow changes its state: keeps the tier's counts and the hosts' loads.
+/// The one place where a flow's standing is counted: keeps the tier's counts and the hosts' loads.
 #[inline(always)]
-fn set_state(
+pub(super) fn recount(
     tin: &mut Tin,
-    flow: &mut Flow,
-    state: State,
+    flow: &Flow,
+    from: Standing,
+    to: Standing,
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    let before = core::mem::replace(&mut flow.state, state);
-    tin.population[before as usize] -= 1;
-    tin.population[state as usize] += 1;
-    let base = tin.base;
-    match (rule.counts(before), rule.counts(state)) {
+    recount_in(&mut tin.population, tin.base, flow, from, to, rule, hosts);
+}
+
+/// As [`recount`], for the `population` of the tier whose queues start at `base`.
+#[inline(always)]
+fn recount_in(
+    population: &mut [u32; Standing::COUNT],
+    base: u32,
+    flow: &Flow,
+    from: Standing,
+    to: Standing,
+    rule: LoadRule,
+    hosts: &mut Hosts,
+) {
+    population[from as usize] -= 1;
+    population[to as usize] += 1;
+    match (rule.counts(from), rule.counts(to)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),
         _ => {}
@@ -331,36 +358,42 @@ fn set_state(
 /// rounded up or down at random so that no flow loses by rounding. (Ends that the mode does not
 /// isolate have no load.)
 #[inline(always)]
-fn quantum(tin: &Tin, flow: &Flow, hosts: &Hosts, random: &mut Random) -> i32 {
+pub(super) fn quantum(
+    flow_quantum: u32,
+    base: u32,
+    flow: &Flow,
+    hosts: &Hosts,
+    random: &mut Random,
+) -> u32 {
     let [source, destination] = flow.hosts;
-    let source = hosts.load(tin.base, End::Source, source);
-    let load = source.max(hosts.load(tin.base, End::Destination, destination));
+    let source = hosts.load(base, End::Source, source);
+    let load = source.max(hosts.load(base, End::Destination, destination));
     // 65535 / load, as Linux's table of reciprocals has it.
     let share = 65_535 / u32::from(load.max(1));
-    ((tin.flow_quantum * share + u32::from(random.u16())) >> 16) as i32
+    (flow_quantum * share + u32::from(random.u16())) >> 16
 }
 
 /// Which flows count as their hosts' load, and at which end.
 #[derive(Clone, Copy, Debug)]
-struct LoadRule {
+pub(super) struct LoadRule {
     mode: FlowMode,
-    /// States whose flows count, one bit each.
+    /// Standings whose flows count, one bit each.
     counted: u8,
 }
 
 impl LoadRule {
     fn new(params: &Params) -> LoadRule {
-        let bit = |state: State| 1 << state as u8;
+        let bit = |standing: Standing| 1 << standing as u8;
         let counted = match params.host_load {
-            HostLoad::Bulk => bit(State::Bulk),
-            HostLoad::Active => bit(State::Sparse) | bit(State::SparseWait) | bit(State::Bulk),
+            HostLoad::Bulk => bit(Standing::Old),
+            HostLoad::Active => bit(Standing::New) | bit(Standing::Waiting) | bit(Standing::Old),
         };
         LoadRule { mode: params.flow_mode, counted }
     }
 
     #[inline(always)]
-    fn counts(self, state: State) -> bool {
-        self.counted >> state as u8 & 1 != 0
+    fn counts(self, standing: Standing) -> bool {
+        self.counted >> standing as u8 & 1 != 0
     }
 
     /// Calls `f` with each end that the mode isolates, and its place.

@@ -1,0 +1,100 @@
+//! Limited deficit savings within CAKE's tiers: DRR-LDS (`sched::savings`) in the place of DRR++.
+//!
+//! A queue that is empty now and then saves up what it would have sent, up to a limit, and is
+//! served at once when its next packet comes: sparse flows need no list of their own. Hosts share
+//! as ever: a quantum is divided by the load of the flow's hosts, and a flow is a load while it has
+//! packets. (Ours; Menth et al., "Deficit Round Robin with Limited Deficit Savings", section 3.)
+//!
+//! Caller's rule: [`Tins::settle_saver`] whenever a queue's first packet has changed otherwise than
+//! by the arrival that [`Tins::wake`] is told of.
+
+use super::flows::Flow;
+use super::tins::{quantum, recount, Tins};
+use crate::arena::Arena;
+use crate::packet::Packet;
+use crate::random::Random;
+use crate::sched::savings::Savings;
+use crate::sched::Standing;
+use crate::tc::stats::MAX_TINS;
+use crate::time::Time;
+
+impl Tins {
+    /// Gives each tier its scheduler, if queues may save. All queues must be empty.
+    pub(super) fn open_savings(&mut self, queues: u32) {
+        let Some(limit) = self.savings else { return };
+        let count = self.count();
+        for tin in &mut self.tins[..count] {
+            let numbers = tin.base..tin.base + queues;
+            tin.savings = Some(Savings::new(limit, &mut self.flows.queues, numbers));
+        }
+    }
+
+    /// A packet of `adj_len` bytes has come into an empty queue.
+    pub(super) fn wake_saver(&mut self, number: usize, queue: u32, packet: &Packet, adj_len: u32) {
+        // While the queue was empty its hosts may have been forgotten.
+        self.assign_hosts(number, queue, packet);
+        let tin = &mut self.tins[number % MAX_TINS];
+        let flow = &self.flows.queues[queue as usize];
+        recount(tin, flow, Standing::Idle, Standing::Old, self.rule, &mut self.hosts);
+        self.active |= 1 << number;
+        if let Some(savings) = &mut tin.savings {
+            savings.settle(&mut self.flows.queues, queue, Some(adj_len));
+        }
+    }
+
+    /// The flow whose turn it is, which has a packet.
+    #[inline(never)]
+    pub(super) fn choose_saver(
+        &mut self,
+        number: usize,
+        arena: &Arena,
+        random: &mut Random,
+    ) -> Option<u32> {
+        let tin = &mut self.tins[number % MAX_TINS];
+        let (flow_quantum, base, hosts) = (tin.flow_quantum, tin.base, &self.hosts);
+        tin.savings.as_mut()?.choose(
+            &mut self.flows.queues,
+            |flow| head(flow, arena),
+            |flow| quantum(flow_quantum, base, flow, hosts, random),
+        )
+    }
+
+    /// `queue` has lost packets, or, with `is_sent`, has sent one that was charged: then its turn
+    /// is over.
+    #[inline(never)]
+    pub(super) fn settle_saver(
+        &mut self,
+        number: usize,
+        queue: u32,
+        is_sent: bool,
+        now: Time,
+        arena: &Arena,
+    ) {
+        let tin = &mut self.tins[number % MAX_TINS];
+        let Some(savings) = &mut tin.savings else { return };
+        let flow = &mut self.flows.queues[queue as usize];
+        let first = head(flow, arena);
+        if first.is_none() {
+            if flow.cobalt.queue_empty(&tin.cobalt, now) {
+                tin.counters.unresponsive -= 1;
+            }
+        }
+        match is_sent {
+            true => savings.end_turn(&mut self.flows.queues, queue, first),
+            false => savings.settle(&mut self.flows.queues, queue, first),
+        }
+        if first.is_none() {
+            let flow = &self.flows.queues[queue as usize];
+            recount(tin, flow, Standing::Old, Standing::Idle, self.rule, &mut self.hosts);
+            if tin.bulk_flows() == 0 {
+                self.active &= !(1 << number);
+            }
+        }
+    }
+}
+
+/// Length of a flow's first packet, framing included.
+#[inline]
+fn head(flow: &Flow, arena: &Arena) -> Option<u32> {
+    flow.packets.head().map(|slot| arena.get(slot).adj_len)
+}

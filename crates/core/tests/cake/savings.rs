@@ -1,0 +1,75 @@
+//! Limited deficit savings in CAKE: what an empty queue saves up, and what stays as it was.
+
+use simnel_core::Span;
+
+use crate::driver::{packet, Driver};
+
+/// Numbers of the flows of the next `count` packets.
+fn order(driver: &mut Driver, count: usize) -> Vec<u32> {
+    let flow = |_| (driver.take().expect("a packet waits").flow / 8 - 1) as u32;
+    (0..count).map(flow).collect()
+}
+
+#[test]
+fn a_queue_that_was_empty_sends_what_it_has_saved_up_at_once() {
+    let mut driver = Driver::new("besteffort flows savings 6kb");
+    driver.put_all(packet(9, 1514), 20);
+    assert_eq!(order(&mut driver, 5), [9; 5]);
+    driver.put_all(packet(1, 1514), 8);
+    // 6144 bytes: four packets. Then both collect, and take turns.
+    assert_eq!(order(&mut driver, 4), [1; 4]);
+    let rest = order(&mut driver, 8);
+    assert_eq!(rest.iter().filter(|flow| **flow == 1).count(), 4, "{rest:?}");
+}
+
+#[test]
+fn nothing_saved_is_plain_drr() {
+    let mut driver = Driver::new("besteffort flows savings 0");
+    driver.put_all(packet(9, 1514), 8);
+    assert_eq!(order(&mut driver, 2), [9; 2]);
+    driver.put_all(packet(1, 1514), 4);
+    let both = order(&mut driver, 8);
+    assert_eq!(both.iter().filter(|flow| **flow == 1).count(), 4, "{both:?}");
+}
+
+#[test]
+fn flows_are_counted_while_they_have_packets() {
+    let mut driver = Driver::new("besteffort savings 15kb");
+    let counts = |driver: &Driver| (driver.tin(0).sparse_flows, driver.tin(0).bulk_flows);
+    driver.put_all(packet(1, 1514), 2);
+    driver.put(packet(2, 1514));
+    assert_eq!(counts(&driver), (0, 2));
+    order(&mut driver, 3);
+    assert_eq!(counts(&driver), (0, 0));
+    assert!(driver.take().is_none());
+    driver.wait(Span::from_millis(500));
+    driver.put(packet(1, 1514));
+    assert_eq!(counts(&driver), (0, 1));
+    assert_eq!(order(&mut driver, 1), [1]);
+}
+
+#[test]
+fn savings_can_be_switched_on_and_off_under_way() {
+    let mut driver = Driver::new("besteffort");
+    driver.put_all(packet(1, 1514), 10);
+    driver.put_all(packet(2, 1514), 10);
+    order(&mut driver, 3);
+    driver.change("besteffort savings 15kb");
+    order(&mut driver, 5);
+    driver.change("besteffort");
+    order(&mut driver, 12);
+    assert!(driver.take().is_none());
+}
+
+#[test]
+fn an_overflow_leaves_the_lists_in_order() {
+    let mut driver = Driver::new("besteffort flows savings 3kb memlimit 20kb");
+    for round in 0..200 {
+        for flow in 0..5 {
+            driver.put(packet(flow, 300 + 97 * (round % 13)));
+        }
+        driver.take();
+    }
+    while driver.take().is_some() {}
+    assert_eq!((driver.tin(0).sparse_flows, driver.tin(0).bulk_flows), (0, 0));
+}
