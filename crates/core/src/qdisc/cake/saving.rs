@@ -30,6 +30,7 @@ impl Tins {
     }
 
     /// A packet of `adj_len` bytes has come into an empty queue.
+    #[cold]
     pub(super) fn wake_saver(&mut self, number: usize, queue: u32, packet: &Packet, adj_len: u32) {
         // While the queue was empty its hosts may have been forgotten.
         self.assign_hosts(number, queue, packet);
@@ -43,7 +44,7 @@ impl Tins {
     }
 
     /// The flow whose turn it is, which has a packet.
-    #[inline(never)]
+    #[cold]
     pub(super) fn choose_saver(
         &mut self,
         number: usize,
@@ -61,7 +62,7 @@ impl Tins {
 
     /// `queue` has lost packets, or, with `is_sent`, has sent one that was charged: then its turn
     /// is over.
-    #[inline(never)]
+    #[cold]
     pub(super) fn settle_saver(
         &mut self,
         number: usize,

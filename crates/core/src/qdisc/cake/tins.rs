@@ -237,9 +237,10 @@ impl Tins {
             }
             _ => return,
         }
-        recount(tin, flow, flow.account.standing, Standing::New, *rule, hosts);
+        let from = flow.account.standing;
+        recount(tin, flow, from, Standing::New, *rule, hosts);
         let quantum = quantum(tin.flow_quantum, tin.base, flow, hosts, random);
-        if flow.account.standing == Standing::Decaying {
+        if from == Standing::Decaying {
             tin.decaying.remove(queues, queue);
         }
         tin.sparse.enter(queues, queue, quantum);
@@ -249,9 +250,15 @@ impl Tins {
     /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
     #[inline(always)]
     pub(super) fn decay(&mut self, number: usize, now: Time) {
+        if let Some(queue) = self.tin(number).decaying.first() {
+            self.decay_further(number, queue, now);
+        }
+    }
+
+    #[inline(never)]
+    fn decay_further(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
-        let Some(queue) = tin.decaying.first() else { return };
         let queues = &mut *flows.queues;
         let flow = &mut queues[queue as usize];
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
@@ -298,7 +305,7 @@ impl Tins {
     }
 
     /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
