@@ -20,7 +20,7 @@ fn every_figure_is_within_tolerance_or_in_the_ledger() {
     let ledger = Ledger::read(&conformance().join("linux-ledger.toml")).expect("a ledger");
     let paths = list(&conformance().join("linux")).expect("recordings");
     assert!(paths.len() > 40, "only {} recordings", paths.len());
-    let compared = compare_all(&paths, 3, &ledger, &|| {}).expect("readable recordings");
+    let compared = compare_all(&paths, 3, &ledger, &|| {});
     let (mut lines, mut skipped) = (Vec::new(), 0);
     for situation in compared {
         match situation.iter().find(|line| line.metric.starts_with("cannot be simulated")) {
