@@ -44,6 +44,7 @@ CLONE_NEWNET = 0x40000000
 POWER_OFF = 0x4321FEDC
 SO_RCVBUFFORCE = 33
 PR_SET_TIMERSLACK = 29
+ATTEMPTS = 3
 CHUNK = bytes(65536)
 
 
@@ -431,6 +432,26 @@ def tc_lines(situation):
     return lines
 
 
+def boot(kernel, init, path, result):
+    """One boot. A kernel that is a process sometimes dies of what happens around it: try again."""
+    run = {"error": "never started"}
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(
+            [kernel, "mem=512M", "rootfstype=hostfs", "rw", f"init={init}", f"JOB={path}",
+             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:1"],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=False)
+        if os.path.exists(result):
+            with open(result) as file:
+                run = json.load(file)
+            os.remove(result)
+            if "error" not in run:
+                break
+        else:
+            words = done.stdout.decode(errors="replace").strip()
+            run = {"error": f"the kernel left no result: {words}"}
+    return run
+
+
 def record(kernel, name, situation, directory):
     situation = {**situation, "tc": tc_lines(situation)}
     runs = []
@@ -445,16 +466,9 @@ def record(kernel, name, situation, directory):
             file.write(f"#!/bin/sh\nexec {sys.executable} {os.path.abspath(__file__)} --inside $JOB\n")
         os.chmod(init, 0o755)
         began = time.monotonic()
-        done = subprocess.run(
-            [kernel, "mem=512M", "rootfstype=hostfs", "rw", f"init={init}", f"JOB={path}",
-             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:1"],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=False)
-        if not os.path.exists(job["result"]):
-            sys.exit(f"{name}: the kernel left no result:\n{done.stdout.decode(errors='replace')}")
-        with open(job["result"]) as file:
-            run = json.load(file)
+        run = boot(kernel, init, path, job["result"])
         if "error" in run:
-            sys.exit(f"{name}: {run['error']}\n{done.stdout.decode(errors='replace')}")
+            sys.exit(f"{name}, seed {seed}: {run['error']}")
         run["wall_s"] = round(time.monotonic() - began, 2)
         runs.append(run)
     half = int(situation["base_rtt_ms"] * 500)
