@@ -152,6 +152,9 @@ impl Recording {
         if recording.runs.is_empty() {
             return Err(ReferenceError::new(path, "a recording needs at least one run"));
         }
+        if recording.runs.iter().any(|run| run.flows.is_empty()) {
+            return Err(ReferenceError::new(path, "a run needs at least one flow"));
+        }
         Ok(recording)
     }
 

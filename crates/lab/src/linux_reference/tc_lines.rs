@@ -53,7 +53,8 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             "netem" => {
                 for pair in options.windows(2) {
                     match pair {
-                        ["loss", share] => loss = share_lost(share)?,
+                        ["loss", "random"] => {}
+                        ["loss" | "random", share] => loss = share_lost(share)?,
                         ["delay", time] => {
                             delay = units::time(time).map_err(|_| format!("`{time}`?"))?;
                         }
