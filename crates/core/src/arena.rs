@@ -198,6 +198,14 @@ impl Arena {
         &mut self.slots[index as usize]
     }
 
+    /// Brings the first packet of `list` into the cache.
+    #[inline(always)]
+    pub fn warm(&self, list: &List) {
+        if let Some(index) = list.head() {
+            core::hint::black_box(self.slots[index as usize].len);
+        }
+    }
+
     /// Slot of the packet that follows slot `index` in its list.
     #[inline]
     pub fn next(&self, index: u32) -> Option<u32> {

@@ -575,6 +575,10 @@ impl Qdisc for Cake {
                 match self.take_from(tin, queue, now, owner) {
                     Taken::Packet(slot) => {
                         self.current_queue = queue;
+                        // With many flows the next one's packet has long left the cache.
+                        if let Some(packets) = self.tins.upcoming(queue) {
+                            self.arena.warm(packets);
+                        }
                         return Some(self.arena.take(slot));
                     }
                     Taken::Nothing => {

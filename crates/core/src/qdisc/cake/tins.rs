@@ -13,6 +13,7 @@ use super::flows::{Flow, Flows, Found, State};
 use super::hosts::{End, Hosts};
 use super::params::{FlowMode, HostLoad, Params};
 use super::tin::{shares, Tin};
+use crate::arena::List;
 use crate::dscp;
 use crate::packet::Packet;
 use crate::qdisc::Device;
@@ -271,6 +272,13 @@ impl Tins {
         }
     }
 
+    /// The packets of the flow whose turn comes after `queue`'s.
+    #[inline(always)]
+    pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
+        let next = self.flows.queues[queue as usize].links.next();
+        self.flows.queues.get(next as usize).map(|flow| &flow.packets)
+    }
+
     /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
     #[inline(always)]
     pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
@@ -328,7 +336,7 @@ fn quantum(tin: &Tin, flow: &Flow, hosts: &Hosts, random: &mut Random) -> i32 {
     let source = hosts.load(tin.base, End::Source, source);
     let load = source.max(hosts.load(tin.base, End::Destination, destination));
     // 65535 / load, as Linux's table of reciprocals has it.
-    let share = if load <= 1 { 65_535 } else { 65_535 / u32::from(load) };
+    let share = 65_535 / u32::from(load.max(1));
     ((tin.flow_quantum * share + u32::from(random.u16())) >> 16) as i32
 }
 
