@@ -105,7 +105,7 @@ impl Sample {
     }
 
     /// True if the means of `self` and `other`, apart by more than is tolerated, are still within
-    /// two standard errors of that: with so few runs of such scatter they say no more. The
+    /// three standard errors of that: with so few runs of such scatter they say no more. The
     /// scatter of either is taken for both, whichever is larger: a recording has two runs.
     fn scatters_with(&self, other: &Sample) -> bool {
         let variance = self.variance().max(other.variance());
@@ -116,8 +116,9 @@ impl Sample {
     }
 }
 
-/// Standard errors that two means may be apart by chance.
-const STANDARD_ERRORS: f64 = 2.0;
+/// Standard errors that two means may be apart by chance: of hundreds of figures, one or two are
+/// further apart than two of these.
+const STANDARD_ERRORS: f64 = 3.0;
 
 /// Figures by metric.
 type Figures = BTreeMap<String, Sample>;
