@@ -80,9 +80,9 @@ impl Receiver {
     }
 
     /// The handshake settled these. `header` is what options take of each segment.
-    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool, now: &Now) {
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool) {
         self.ecn = ecn;
-        self.window.start(peer_mss, options, now);
+        self.window.start(peer_mss, options);
     }
 
     pub(crate) fn negotiate_sack(&mut self, sack: bool) {
