@@ -52,15 +52,18 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>, ReferenceError> {
     Ok(found)
 }
 
-/// Simulates the recording at `path` with `seeds` seeds for each of Linux's runs, and compares.
-pub fn compare(path: &Path, seeds: u64, ledger: &Ledger) -> Result<Vec<Line>, ReferenceError> {
-    let recording = Recording::read(path)?;
+/// Simulates the recording at `path` with `seeds` seeds for each of Linux's runs, and compares. A
+/// file that cannot be used gives one line that says what is wrong with it.
+pub fn compare(path: &Path, seeds: u64, ledger: &Ledger) -> Vec<Line> {
     let name = path.file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
-    let mut lines = measure::measure(&name, &recording, seeds);
+    let mut lines = match Recording::read(path) {
+        Ok(recording) => measure::measure(&name, &recording, seeds),
+        Err(error) => vec![Line::failure(&name, format!("cannot be read: {error}"))],
+    };
     for line in &mut lines {
-        line.ledger = ledger.reason(&line.name, &line.metric).map(String::from);
+        line.ledger = ledger.reason(line);
     }
-    Ok(lines)
+    lines
 }
 
 /// Compares all of `paths`, on all cores; the order is kept. `done` is called after each.
@@ -69,7 +72,7 @@ pub fn compare_all(
     seeds: u64,
     ledger: &Ledger,
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<Vec<Line>>, ReferenceError> {
+) -> Vec<Vec<Line>> {
     paths
         .par_iter()
         .map(|path| {

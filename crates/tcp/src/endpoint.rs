@@ -193,7 +193,7 @@ impl Endpoint {
         let (syn, ack) = (segment.flags.has(TcpFlags::SYN), segment.flags.has(TcpFlags::ACK));
         match self.state {
             State::Listen if syn && !ack => {
-                self.negotiate(segment, now);
+                self.negotiate(segment);
                 self.state = State::SynReceived;
                 self.sender.open();
                 self.work |= work::SEND;
@@ -204,7 +204,7 @@ impl Endpoint {
                 false
             }
             State::SynSent if syn && ack && segment.ack == 1 => {
-                self.negotiate(segment, now);
+                self.negotiate(segment);
                 self.establish(segment, now);
                 self.work |= work::HANDSHAKE;
                 false
@@ -227,7 +227,7 @@ impl Endpoint {
     }
 
     /// Settles the options by the other side's SYN.
-    fn negotiate(&mut self, syn: &Segment, now: &Now) {
+    fn negotiate(&mut self, syn: &Segment) {
         let mine = &mut self.negotiated;
         mine.sack &= syn.sack_permitted;
         mine.timestamps &= syn.timestamps;
@@ -252,13 +252,14 @@ impl Endpoint {
         self.receiver.window.acked = self.receiver.nxt;
         self.receiver.ts_recent = syn.ts_val;
         let options = if mine.timestamps { TIMESTAMPS_LEN } else { 0 };
-        self.receiver.start(u32::from(mine.peer_mss), options, agreed, now);
+        self.receiver.start(u32::from(mine.peer_mss), options, agreed);
     }
 
     /// The other side has acknowledged our SYN.
     fn establish(&mut self, segment: &Segment, now: &Now) {
         self.state = State::Established;
         self.events.connected = true;
+        self.receiver.window.start_measuring(now);
         self.sender.on_ack(segment, now);
         let options = if self.negotiated.timestamps { TIMESTAMPS_LEN } else { 0 };
         let mss = u32::from(self.negotiated.mss.min(self.negotiated.peer_mss));

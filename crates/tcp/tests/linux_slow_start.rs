@@ -51,3 +51,18 @@ fn slow_start_is_linux_s() {
         assert!(ours.1.abs_diff(linux.1) <= 4 * 1448, "{ours:?}, Linux {linux:?}");
     }
 }
+
+/// The same kernel on a slow line: 3 Mbit/s, 90 ms, nothing lost. HyStart's rounds count from the
+/// first one; the round that begins at 72 segments acknowledged is the first whose least RTT shows
+/// the queue, and its ninth sample ends slow start at 86.
+#[test]
+fn hystart_ends_slow_start_where_linux_does() {
+    const THREE_MBIT: u64 = 2_667;
+    let mut path = Path::new(&Config::default(), millis(90));
+    path.there.ns_per_byte = THREE_MBIT;
+    path.connect();
+    path.a.write_unlimited();
+    path.run_until(Time(570_000_000));
+    let grown = path.a.stats().ssthresh;
+    assert!((85..=87).contains(&grown), "{grown}");
+}

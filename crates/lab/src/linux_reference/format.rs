@@ -123,7 +123,12 @@ impl Statistics {
 
     /// Packets marked in the window; None if the discipline does not count marks.
     pub fn marks(&self) -> Option<f64> {
-        self.difference(|entry| number(entry, "ecn_mark").or_else(|| number(entry, "marked")))
+        // Marks of a ce_threshold are counted apart.
+        let at_threshold = |entry: &Value| number(entry, "ce_mark").unwrap_or(0.0);
+        self.difference(|entry| {
+            let marked = number(entry, "ecn_mark").or_else(|| number(entry, "marked"))?;
+            Some(marked + at_threshold(entry))
+        })
     }
 
     /// Filtered acknowledgements in the window; None if the discipline has no filter.
@@ -139,8 +144,13 @@ impl Statistics {
     }
 }
 
+/// A counter of a discipline; of cake, which may count by tin only, the sum of its tins'.
 fn number(entry: &Value, key: &str) -> Option<f64> {
-    entry.get(key).and_then(Value::as_f64)
+    let of_tins = || {
+        let tins = entry.get("tins")?.as_array()?;
+        tins.iter().map(|tin| tin.get(key)?.as_f64()).sum()
+    };
+    entry.get(key).and_then(Value::as_f64).or_else(of_tins)
 }
 
 impl Recording {
@@ -152,6 +162,9 @@ impl Recording {
         if recording.runs.is_empty() {
             return Err(ReferenceError::new(path, "a recording needs at least one run"));
         }
+        if recording.runs.iter().any(|run| run.flows.is_empty()) {
+            return Err(ReferenceError::new(path, "a run needs at least one flow"));
+        }
         Ok(recording)
     }
 
@@ -159,5 +172,29 @@ impl Recording {
     pub fn environment(&self, key: &str) -> Option<u64> {
         let value = self.env.get(key)?;
         value.as_u64().or_else(|| value.as_str().and_then(|text| text.parse().ok()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_differences_of_the_leaf_wherever_it_keeps_them() {
+        let statistics = |text: &str| -> Statistics { serde_json::from_str(text).expect("JSON") };
+        let flat = statistics(
+            r#"{"at_warm": [{"drops": 1}, {"drops": 2, "ecn_mark": 1, "ce_mark": 5}],
+                "at_end": [{"drops": 9}, {"drops": 12, "ecn_mark": 4, "ce_mark": 7}]}"#,
+        );
+        assert_eq!((flat.drops(), flat.marks(), flat.ack_drops()), (Some(10.0), Some(5.0), None));
+        let tins = statistics(
+            r#"{"at_end": [{"drops": 12, "tins": [{"drops": 2, "ecn_mark": 3, "ack_drops": 4},
+                {"drops": 1, "ecn_mark": 1, "ack_drops": 5}]}]}"#,
+        );
+        assert_eq!(
+            (tins.drops(), tins.marks(), tins.ack_drops()),
+            (Some(3.0), Some(4.0), Some(9.0))
+        );
+        assert_eq!(Statistics::default().drops(), None);
     }
 }

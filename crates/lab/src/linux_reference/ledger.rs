@@ -23,6 +23,9 @@ pub struct Entry {
     pub name: String,
     /// The metrics; `*` stands for any characters.
     pub metric: String,
+    /// Only where runs scatter so much that so few say no more ([`Line::scatter`]).
+    #[serde(default)]
+    pub scatter: bool,
     /// Why it is so.
     pub reason: String,
 }
@@ -39,16 +42,22 @@ impl Ledger {
         }
     }
 
-    /// Why `metric` of the situation `name` may differ.
-    pub fn reason(&self, name: &str, metric: &str) -> Option<&str> {
-        let entry = self.entries.iter().find(|entry| entry.fits(name, metric))?;
-        Some(&entry.reason)
+    /// Why the figure of `line` may differ.
+    pub fn reason(&self, line: &Line) -> Option<String> {
+        let entry = self.entries.iter().find(|entry| entry.fits(line))?;
+        match (entry.scatter, line.linux_range, line.our_range) {
+            (true, Some([least, most]), Some([ours, greatest])) => Some(format!(
+                "{} (Linux's runs {least:.3} to {most:.3}, ours {ours:.3} to {greatest:.3})",
+                entry.reason
+            )),
+            _ => Some(entry.reason.clone()),
+        }
     }
 
     /// Entries that fit lines, all of which are within tolerance: they are no longer true.
     pub fn stale<'a>(&'a self, lines: &[Line]) -> Vec<&'a Entry> {
         let about = |entry: &&Entry| {
-            let mut fitting = lines.iter().filter(|line| entry.fits(&line.name, &line.metric));
+            let mut fitting = lines.iter().filter(|line| entry.fits(line));
             let first = fitting.next();
             first.is_some_and(|line| line.within) && fitting.all(|line| line.within)
         };
@@ -57,8 +66,10 @@ impl Ledger {
 }
 
 impl Entry {
-    fn fits(&self, name: &str, metric: &str) -> bool {
-        fits(&self.name, name) && fits(&self.metric, metric)
+    fn fits(&self, line: &Line) -> bool {
+        fits(&self.name, &line.name)
+            && fits(&self.metric, &line.metric)
+            && (line.scatter || !self.scatter)
     }
 }
 
@@ -84,20 +95,28 @@ mod tests {
             "[[difference]]\nname = \"C_*\"\nmetric = \"drops*\"\nreason = \"because\"\n",
         )
         .expect("a ledger");
-        assert_eq!(ledger.reason("C_rrul_sfb", "drops up"), Some("because"));
-        assert_eq!(ledger.reason("A_x", "drops up"), None);
-        let line = |within| Line {
-            name: "C_x".into(),
-            metric: "drops up".into(),
-            linux: Some(1.0),
-            ours: Some(1.0),
-            difference: Some(0.0),
-            within,
-            ledger: None,
-        };
+        let line = |within| Line { within, ..Line::failure("C_x", "drops up".into()) };
+        assert_eq!(ledger.reason(&line(false)).as_deref(), Some("because"));
+        let other = Line { name: "A_x".into(), ..line(false) };
+        assert_eq!(ledger.reason(&other), None);
         assert_eq!(ledger.stale(&[line(true)]).len(), 1);
         assert!(
             ledger.stale(&[line(true), line(false)]).is_empty() && ledger.stale(&[]).is_empty()
         );
+    }
+
+    #[test]
+    fn scatter_excuses_only_what_scatters() {
+        let text = "[[difference]]\nname = \"*\"\nmetric = \"*\"\nscatter = true\nreason = \"few\"\n";
+        let ledger: Ledger = toml::from_str(text).expect("a ledger");
+        let line = |scatter| Line {
+            scatter,
+            linux_range: Some([1.0, 2.0]),
+            our_range: Some([1.0, 3.0]),
+            ..Line::failure("C_x", "drops up".into())
+        };
+        assert_eq!(ledger.reason(&line(false)), None);
+        let reason = ledger.reason(&line(true)).expect("a reason");
+        assert_eq!(reason, "few (Linux's runs 1.000 to 2.000, ours 1.000 to 3.000)");
     }
 }

@@ -26,6 +26,30 @@ pub struct Line {
     pub within: bool,
     /// Reason of the ledger, if it has one for this line.
     pub ledger: Option<String>,
+    /// Least and greatest of Linux's runs.
+    pub linux_range: Option<[f64; 2]>,
+    /// Least and greatest of ours.
+    pub our_range: Option<[f64; 2]>,
+    /// True if runs scatter so much that means of so few may differ as much by chance.
+    pub scatter: bool,
+}
+
+impl Line {
+    /// A line that says why there is nothing to compare.
+    pub(super) fn failure(name: &str, problem: String) -> Line {
+        Line {
+            name: name.into(),
+            metric: problem,
+            linux: None,
+            ours: None,
+            difference: None,
+            within: false,
+            ledger: None,
+            linux_range: None,
+            our_range: None,
+            scatter: false,
+        }
+    }
 }
 
 /// How much a figure may differ.
@@ -42,22 +66,66 @@ pub enum Tolerance {
 impl Tolerance {
     /// True if `ours` is as good as `linux`.
     pub fn accepts(self, linux: f64, ours: f64) -> bool {
-        let distance = (ours - linux).abs();
-        match self {
-            Tolerance::Goodput => distance <= 0.05 * linux,
-            Tolerance::Latency => distance <= 0.5f64.max(0.2 * linux),
-            Tolerance::Count => distance <= 0.5f64.max(0.25 * linux),
-        }
+        self.excess(linux, ours) <= 0.0
+    }
+
+    /// How far `ours` is beyond what is tolerated; negative if it is not.
+    fn excess(self, linux: f64, ours: f64) -> f64 {
+        let tolerated = match self {
+            Tolerance::Goodput => 0.05 * linux,
+            Tolerance::Latency => 0.5f64.max(0.2 * linux),
+            Tolerance::Count => 0.5f64.max(0.25 * linux),
+        };
+        (ours - linux).abs() - tolerated
     }
 }
 
-/// Figures by metric: their sum and how many runs they come from.
-type Figures = BTreeMap<String, (f64, f64, Tolerance)>;
+/// One figure, run by run.
+#[derive(Clone, Debug)]
+struct Sample {
+    tolerance: Tolerance,
+    values: Vec<f64>,
+}
+
+impl Sample {
+    fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
+    fn range(&self) -> [f64; 2] {
+        let fold = |of: fn(f64, f64) -> f64| self.values.iter().copied().reduce(of);
+        [fold(f64::min).unwrap_or(0.0), fold(f64::max).unwrap_or(0.0)]
+    }
+
+    /// Variance of single runs, estimated from these.
+    fn variance(&self) -> f64 {
+        let mean = self.mean();
+        let squares = self.values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        squares / (self.values.len() as f64 - 1.0).max(1.0)
+    }
+
+    /// True if the means of `self` and `other`, apart by more than is tolerated, are still within
+    /// three standard errors of that: with so few runs of such scatter they say no more. The
+    /// scatter of either is taken for both, whichever is larger: a recording has two runs.
+    fn scatters_with(&self, other: &Sample) -> bool {
+        let variance = self.variance().max(other.variance());
+        let runs = |sample: &Sample| 1.0 / sample.values.len() as f64;
+        let error = (variance * (runs(self) + runs(other))).sqrt();
+        let beyond = self.tolerance.excess(self.mean(), other.mean());
+        beyond > 0.0 && beyond <= STANDARD_ERRORS * error
+    }
+}
+
+/// Standard errors that two means may be apart by chance: of hundreds of figures, one or two are
+/// further apart than two of these.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// Figures by metric.
+type Figures = BTreeMap<String, Sample>;
 
 fn add(figures: &mut Figures, metric: String, value: f64, tolerance: Tolerance) {
-    let entry = figures.entry(metric).or_insert((0.0, 0.0, tolerance));
-    entry.0 += value;
-    entry.1 += 1.0;
+    let fresh = || Sample { tolerance, values: Vec::new() };
+    figures.entry(metric).or_insert_with(fresh).values.push(value);
 }
 
 /// Simulates `recording` and compares, metric by metric.
@@ -74,9 +142,10 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
                 continue;
             }
         };
-        for seed in 1..=seeds {
-            let seed = run.seed * 1_000 + seed;
-            match simnel_sim::Run::new(&situation.setup, seed) {
+        for number in 1..=seeds {
+            // The first starts its flows exactly when Linux did, the others a little later.
+            let setup = if number == 1 { situation.setup.clone() } else { situation.staggered() };
+            match simnel_sim::Run::new(&setup, run.seed.wrapping_mul(1_000) + number) {
                 Ok(simulation) => our_figures(run, &simulation.finish(), &mut ours),
                 Err(problem) => failure = Some(problem.to_string()),
             }
@@ -84,29 +153,25 @@ pub(super) fn measure(name: &str, recording: &Recording, seeds: u64) -> Vec<Line
     }
     let mut lines = Vec::new();
     if let Some(problem) = failure {
-        lines.push(Line {
-            name: name.into(),
-            metric: format!("cannot be simulated: {problem}"),
-            linux: None,
-            ours: None,
-            difference: None,
-            within: false,
-            ledger: None,
-        });
+        lines.push(Line::failure(name, format!("cannot be simulated: {problem}")));
     }
-    for (metric, (sum, runs, tolerance)) in linux {
-        let linux = sum / runs;
-        let ours = ours.get(&metric).map(|(sum, runs, _)| sum / runs);
-        lines.push(Line {
+    lines.extend(linux.into_iter().map(|(metric, theirs)| {
+        let ours = ours.get(&metric);
+        let linux = theirs.mean();
+        let mean = ours.map(Sample::mean);
+        Line {
             name: name.into(),
             metric,
             linux: Some(linux),
-            ours,
-            difference: ours.filter(|_| linux != 0.0).map(|ours| ours / linux - 1.0),
-            within: ours.is_some_and(|ours| tolerance.accepts(linux, ours)),
+            ours: mean,
+            difference: mean.filter(|_| linux != 0.0).map(|ours| ours / linux - 1.0),
+            within: mean.is_some_and(|ours| theirs.tolerance.accepts(linux, ours)),
             ledger: None,
-        });
-    }
+            linux_range: Some(theirs.range()),
+            our_range: ours.map(Sample::range),
+            scatter: ours.is_some_and(|ours| theirs.scatters_with(ours)),
+        }
+    }));
     lines
 }
 
@@ -226,5 +291,20 @@ mod tests {
         );
         assert!(Tolerance::Count.accepts(0.0, 0.4) && !Tolerance::Count.accepts(0.0, 1.0));
         assert!(Tolerance::Count.accepts(100.0, 76.0) && !Tolerance::Count.accepts(100.0, 74.0));
+    }
+
+    #[test]
+    fn scatter_is_what_chance_can_do_and_no_more() {
+        let sample = |values: &[f64]| Sample {
+            tolerance: Tolerance::Goodput,
+            values: values.to_vec(),
+        };
+        let apart = sample(&[0.4, 0.8]);
+        assert!(apart.scatters_with(&sample(&[0.9, 0.4, 0.9, 1.2])));
+        // Far off, or off with runs that all agree, is no chance.
+        assert!(!apart.scatters_with(&sample(&[2.0, 2.1, 2.0])));
+        assert!(!sample(&[1.0, 1.0]).scatters_with(&sample(&[1.1, 1.1, 1.1])));
+        // What is within tolerance needs no excuse.
+        assert!(!apart.scatters_with(&sample(&[0.4, 0.8])));
     }
 }

@@ -12,6 +12,8 @@ use super::tc_lines::port;
 /// The probes of the recordings (linux-reference/README): 64 bytes of UDP payload, ten a second.
 const PROBE_SIZE: u32 = 64;
 const PROBE_INTERVAL: Span = Span::from_millis(100);
+/// Several packets' time on the slowest line; little against the time that flows need to settle.
+const STAGGER: Span = Span::from_millis(20);
 /// The router's port towards the servers, and the one towards the clients.
 const PORTS: [&str; 2] = ["r1", "r0"];
 
@@ -50,6 +52,14 @@ impl Situation {
         };
         setup.check().map_err(|error| error.to_string())?;
         Ok(Situation { setup })
+    }
+
+    /// The same with flows that start up to [`STAGGER`] later, at times that the seed draws: what
+    /// depends on how flows and timers fall together shows as scatter.
+    pub fn staggered(&self) -> Setup {
+        let mut setup = self.setup.clone();
+        setup.traffic.iter_mut().for_each(|traffic| traffic.stagger = STAGGER);
+        setup
     }
 }
 

@@ -5,12 +5,16 @@
 //! its loss, everything else is handed to the core's own `tc` parser as it stands.
 
 use simnel_core::qdisc::Device;
+use simnel_core::rate::Arithmetic;
 use simnel_core::tc::{self, units, Config};
+use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
 use simnel_sim::setup::{shapes_itself, LineSetup, Loss, Shaper};
 
 /// Bytes that Linux's `tc` adds to the buckets of htb whose size is not given: one MTU.
 const DEFAULT_BUCKET: u32 = 1600;
+/// Jiffies a second of the kernels that were recorded (linux-reference/README).
+const HZ: u32 = 1_000;
 /// What stands under a class that has been given nothing: a FIFO of the device's length.
 const DEFAULT_LEAF: &str = "pfifo limit 1000";
 
@@ -49,7 +53,8 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
             "netem" => {
                 for pair in options.windows(2) {
                     match pair {
-                        ["loss", share] => loss = share_lost(share)?,
+                        ["loss", "random"] => {}
+                        ["loss" | "random", share] => loss = share_lost(share)?,
                         ["delay", time] => {
                             delay = units::time(time).map_err(|_| format!("`{time}`?"))?;
                         }
@@ -72,7 +77,13 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     let mut setup = LineSetup::wire(config, rate);
     setup.shaper = Shaper::Bucket(bucket);
     setup.loss = loss;
-    setup.device = Device::default();
+    // What is compared is Linux's discipline with ours as Linux computes it: its Newton steps for
+    // roots, its rounding, its clock ticks.
+    setup.device = Device {
+        arithmetic: Arithmetic::Linux,
+        tick: Tick::Jiffies { hz: HZ, wheel: true },
+        ..Device::default()
+    };
     Ok(Port { line: setup, delay })
 }
 

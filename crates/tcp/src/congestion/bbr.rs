@@ -224,7 +224,8 @@ impl Bbr {
             self.round_start = true;
             self.conserve = false;
         }
-        if self.policer.sample(self.round_start, window, sample, now) {
+        let probing = self.mode == Mode::ProbeBw;
+        if self.policer.sample(self.round_start, probing, window, sample, now) {
             self.start_probing(now);
         }
         let rate = (u64::from(delivered) << RATE_BITS) / u64::from(sample.interval_us);
@@ -464,6 +465,9 @@ impl Control for Bbr {
         if self.pacing_rate == UNPACED {
             self.start_pacing(window);
             window.pacing_rate = self.pacing_rate;
+            // The handshake's RTT is the first: no data has queued yet.
+            self.min_rtt_us = window.min_rtt_us;
+            self.min_rtt_ms = now.ms;
         }
         if window.app_limited {
             self.idle_restart = true;
@@ -532,10 +536,17 @@ impl Policer {
         self.start_interval(window, now);
     }
 
-    /// Takes in a sample. True if the rate was in use for long enough.
-    fn sample(&mut self, round: bool, window: &Window, sample: &RateSample, now: &Now) -> bool {
+    /// Takes in a sample. True if the rate was in use for long enough while probing.
+    fn sample(
+        &mut self,
+        round: bool,
+        probing: bool,
+        window: &Window,
+        sample: &RateSample,
+        now: &Now,
+    ) -> bool {
         if self.in_use {
-            if round {
+            if round && probing {
                 self.rounds += 1;
                 if self.rounds >= USE_ROUNDS {
                     self.restart(window, now);

@@ -108,4 +108,46 @@ mod tests {
         let kept = control.reduce(&window, &Now::default());
         assert!((89..=92).contains(&kept), "{kept}");
     }
+
+    /// The paper's formulas (Alizadeh et al. 2010, section 3.1), round by round:
+    /// α ← (1 - g) α + g F with g = 1/16, and a marked window becomes W (1 - α/2).
+    #[test]
+    fn alpha_and_the_cut_are_those_of_the_paper() {
+        let mut control = Dctcp::new();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        window.cwnd = 1_000;
+        let mut alpha = 1.0f64;
+        for (round, marked) in (1u32..).zip([100, 0, 0, 50, 0, 100, 10, 0, 0, 0, 25, 3, 0, 100]) {
+            window.delivered += 100;
+            window.delivered_ce += marked;
+            window.una = u64::from(round) * 100;
+            window.nxt = window.una + 100;
+            control.on_ack(&mut window, 0, marked > 0);
+            alpha += (f64::from(marked) / 100.0 - alpha) / 16.0;
+            let ours = f64::from(control.alpha) / f64::from(ONE);
+            // Each round's two shifts cut off less than two units of 1/1024.
+            assert!((ours - alpha).abs() < 0.02, "round {round}: {ours} of {alpha}");
+            let kept = f64::from(control.reduce(&window, &Now::default()));
+            let expected = 1_000.0 * (1.0 - alpha / 2.0);
+            assert!((kept - expected).abs() < 12.0, "round {round}: {kept} of {expected}");
+        }
+        // All marked: a halving, as for a loss.
+        control.alpha = ONE;
+        assert_eq!(control.reduce(&window, &Now::default()), 500);
+    }
+
+    #[test]
+    fn alpha_moves_once_a_round_trip() {
+        let mut control = Dctcp::new();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        (window.una, window.nxt, window.delivered) = (100, 200, 100);
+        control.on_ack(&mut window, 0, false);
+        let after_one = control.alpha;
+        assert_eq!(after_one, ONE - ONE / 16);
+        for una in 101..200 {
+            (window.una, window.delivered) = (una, una as u32);
+            control.on_ack(&mut window, 0, false);
+        }
+        assert_eq!(control.alpha, after_one);
+    }
 }

@@ -100,12 +100,16 @@ impl HyStart {
     /// Takes in an RTT during slow start; sets the threshold to the window at its end.
     /// `least_us` is the least RTT of the connection.
     pub(crate) fn update(&mut self, window: &mut Window, rtt_us: u32, least_us: u32, now: &Now) {
-        if self.found || window.cwnd < LOW_WINDOW || self.kind == SlowStartExit::LossOnly {
+        if self.found || self.kind == SlowStartExit::LossOnly {
             return;
         }
+        // Rounds are counted from the first one, so that one never begins in the middle of a flight.
         let new_round = window.una > self.round_end;
         if new_round {
             self.start_round(window, now);
+        }
+        if window.cwnd < LOW_WINDOW {
+            return;
         }
         if self.kind == SlowStartExit::HyStartPlusPlus {
             self.update_plus_plus(window, rtt_us, new_round);

@@ -154,6 +154,34 @@ mod tests {
         assert_eq!(window.cwnd, 100);
     }
 
+    /// RFC 6817, section 2.4.2: cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd with
+    /// off_target = (TARGET - queuing_delay) / TARGET: growth in a window of ACKs goes linearly
+    /// from one segment at an empty queue through nothing at 100 ms.
+    #[test]
+    fn growth_is_linear_in_the_distance_to_the_target() {
+        for (queue_ms, growth) in [(0u32, 10i64), (50, 5), (75, 2), (100, 0), (150, -5), (200, -10)]
+        {
+            let (mut control, mut window) = setup();
+            window.cwnd = 1_000;
+            window.in_flight = 2_000;
+            control.update_delays(20, &Now::default());
+            for _ in 0..CURRENT_FILTER {
+                control.update_delays(20 + queue_ms, &Now::default());
+            }
+            for _ in 0..10_000 {
+                control.grow(&mut window, 1, &Now::default());
+            }
+            let grown = i64::from(window.cwnd) - 1_000;
+            assert!((grown - growth).abs() <= 1, "{queue_ms} ms: {grown}, not {growth}");
+        }
+    }
+
+    #[test]
+    fn a_loss_halves() {
+        let (mut control, window) = setup();
+        assert_eq!(control.reduce(&window, &Now::default()), 50);
+    }
+
     #[test]
     fn the_base_is_forgotten_after_ten_minutes() {
         let (mut control, _) = setup();

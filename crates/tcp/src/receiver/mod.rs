@@ -80,9 +80,9 @@ impl Receiver {
     }
 
     /// The handshake settled these. `header` is what options take of each segment.
-    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool, now: &Now) {
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool) {
         self.ecn = ecn;
-        self.window.start(peer_mss, options, now);
+        self.window.start(peer_mss, options);
     }
 
     pub(crate) fn negotiate_sack(&mut self, sack: bool) {
@@ -151,8 +151,13 @@ impl Receiver {
         if segment.seq > self.nxt {
             self.note_mark(segment.ecn);
             self.acks.schedule();
-            if !self.reassembly.store(segment.seq, end) && self.sack {
+            let fresh = self.reassembly.store(segment.seq, end);
+            if !fresh && self.sack {
                 self.reassembly.report_duplicate(segment.seq, end);
+            }
+            // Without SACK an ACK that moves the window would be no duplicate.
+            if fresh && self.sack && self.window.grow(segment.len, unit) {
+                self.acks.quick_once();
             }
             self.window.hold(self.reassembly.held());
             return;

@@ -87,8 +87,7 @@ impl ReceiveWindow {
     }
 
     /// The handshake is over; each segment of the peer spends `options` bytes on options.
-    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, now: &Now) {
-        self.space_us = now.us;
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32) {
         self.advertised_mss = self.advertised_mss.saturating_sub(options).max(1);
         let mss = self.advertised_mss;
         self.peer_mss = UNKNOWN_MSS.min(peer_mss).min(mss);
@@ -97,6 +96,11 @@ impl ReceiveWindow {
         self.threshold = self.threshold.min(self.clamp);
         self.changed = true;
         self.space = u64::from(self.threshold.min(self.offered).min(10 * mss));
+    }
+
+    /// The connection stands: the first round trip of reading begins.
+    pub(crate) fn start_measuring(&mut self, now: &Now) {
+        self.space_us = now.us;
     }
 
     pub(crate) fn disable_scaling(&mut self) {
@@ -164,13 +168,17 @@ impl ReceiveWindow {
         self.rtt8_us >> 3
     }
 
-    /// An RTT from the timestamp that a full segment echoes.
+    /// An RTT from the timestamp that a full segment echoes. A lower one counts at once, a higher one
+    /// by an eighth: the buffer is sized by what comes in one, and queues are not to enlarge it.
     #[inline]
     pub(crate) fn measure_rtt(&mut self, segment: &Segment, now: &Now) {
-        if segment.ts_echo == self.last_echo || segment.len < self.peer_mss {
+        if segment.ts_echo == self.last_echo {
             return;
         }
         self.last_echo = segment.ts_echo;
+        if segment.len < self.peer_mss {
+            return;
+        }
         let ms = now.timestamp().wrapping_sub(segment.ts_echo);
         if segment.ts_echo == 0 || ms > 1_000_000 {
             return;
@@ -178,6 +186,7 @@ impl ReceiveWindow {
         let sample = ms.max(1) * 1_000;
         self.rtt8_us = match self.rtt8_us {
             0 => sample << 3,
+            smoothed if sample << 3 < smoothed => sample << 3,
             smoothed => smoothed - (smoothed >> 3) + sample,
         };
     }
@@ -251,7 +260,8 @@ impl ReceiveWindow {
     /// With automatic reading, the application reads as soon as data is there.
     #[inline]
     pub(crate) fn auto_consume(&mut self, nxt: u64, now: &Now) {
-        if self.auto_read {
+        // What comes out of order is not read, and ends no measurement.
+        if self.auto_read && nxt > self.read {
             self.read = nxt;
             self.adjust_buffer(nxt, now);
         }
