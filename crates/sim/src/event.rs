@@ -68,11 +68,20 @@ impl Target {
 
 /// All pending events: those of pipes and lines, which come and go with every packet, in one heap,
 /// those of timers, which mostly lie far ahead, in another. Sequence numbers are common to both.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Events {
     near: Heap,
     far: Heap,
+    /// The first of `far`.
+    first_far: u128,
     sequence: u64,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        let (near, far) = (Heap::default(), Heap::default());
+        Events { near, far, first_far: NOTHING, sequence: 0 }
+    }
 }
 
 impl Events {
@@ -84,21 +93,37 @@ impl Events {
         let entry = u128::from(time.0) << 64 | u128::from(low);
         match target {
             Target::Pipe(_) | Target::Line(_) => self.near.push(entry),
-            _ => self.far.push(entry),
+            _ => {
+                self.far.push(entry);
+                self.first_far = self.first_far.min(entry);
+            }
         }
     }
 
     /// The first event, if it is not after `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, Target)> {
-        let (near, far) = (self.near.first(), self.far.first());
-        let top = near.min(far);
+        let near = self.near.first();
+        if near < self.first_far {
+            let time = Time((near >> 64) as u64);
+            if time > until {
+                return None;
+            }
+            self.near.hole = true;
+            return Some((time, Target::from_code(near as u64)));
+        }
+        self.pop_far(until)
+    }
+
+    #[inline(never)]
+    fn pop_far(&mut self, until: Time) -> Option<(Time, Target)> {
+        let top = self.first_far;
         let time = Time((top >> 64) as u64);
         if time > until || top == NOTHING {
             return None;
         }
-        let heap = if near < far { &mut self.near } else { &mut self.far };
-        heap.hole = true;
+        self.far.hole = true;
+        self.first_far = self.far.first();
         Some((time, Target::from_code(top as u64)))
     }
 }
