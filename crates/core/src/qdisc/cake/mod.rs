@@ -454,7 +454,7 @@ impl Qdisc for Cake {
     }
 
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
-        let mut prefer_decaying = true;
+        let mut decayed = false;
         // Ends: each time round, a flow leaves the rotations, moves to the decaying one, or loses a
         // packet.
         'tier: while self.backlog.packets > 0 {
@@ -467,12 +467,14 @@ impl Qdisc for Cake {
                 self.current_tin = self.tins.choose_by_schedule(now)?;
             }
             let tin = self.current_tin;
+            if !decayed {
+                self.tins.decay(tin, now);
+                decayed = true;
+            }
             'flow: loop {
-                let Some(queue) = self.tins.choose_flow(tin, prefer_decaying, &mut self.random)
-                else {
+                let Some(queue) = self.tins.choose_flow(tin, &mut self.random) else {
                     continue 'tier;
                 };
-                prefer_decaying = false;
                 self.current_queue = queue;
                 loop {
                     let tier = &mut self.tins.tins[tin];

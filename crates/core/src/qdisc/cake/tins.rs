@@ -38,7 +38,7 @@ impl Tins {
     pub(super) fn new(params: &Params) -> Tins {
         let count = dscp::tiers(params.diffserv).count();
         Tins {
-            tins: (0..count).map(|_| Tin::new(params.queues)).collect(),
+            tins: (0..count as u32).map(|n| Tin::new(n * params.queues, params.queues)).collect(),
             flows: Flows::new(count, params.queues),
             hosts: Hosts::new(count, params.queues),
             rule: LoadRule::new(params),
@@ -179,11 +179,10 @@ impl Tins {
     fn wake(&mut self, number: usize, queue: u32, state: State, random: &mut Random) {
         let Tins { tins, flows, hosts, rule, active } = self;
         let tin = &mut tins[number];
-        let base = flows.base(number);
         let queues = &mut *flows.queues;
         if state == State::SparseWait {
             // Was empty, and waited in the bulk rotation for its deficit to be paid.
-            return set_state(tin, &mut queues[queue as usize], State::Bulk, base, *rule, hosts);
+            return set_state(tin, &mut queues[queue as usize], State::Bulk, *rule, hosts);
         }
         if state == State::Decaying {
             tin.decaying_flows.remove(queues, queue);
@@ -191,46 +190,54 @@ impl Tins {
         tin.new_flows.push(queues, queue);
         *active |= 1 << number;
         let flow = &mut queues[queue as usize];
-        set_state(tin, flow, State::Sparse, base, *rule, hosts);
-        flow.deficit = quantum(tin, flow, base, hosts, random);
+        set_state(tin, flow, State::Sparse, *rule, hosts);
+        flow.deficit = quantum(tin, flow, hosts, random);
     }
 
-    /// The flow of a tier whose turn it is. Old debts are paid on the way.
+    /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
     #[inline(always)]
-    pub(super) fn choose_flow(
-        &mut self,
-        number: usize,
-        mut prefer_decaying: bool,
-        random: &mut Random,
-    ) -> Option<u32> {
+    pub(super) fn decay(&mut self, number: usize, now: Time) {
+        let tin = &mut self.tins[number];
+        let Some(queue) = tin.decaying_flows.first() else { return };
+        let queues = &mut *self.flows.queues;
+        let flow = &mut queues[queue as usize];
+        if flow.cobalt.queue_empty(&tin.cobalt, now) {
+            tin.counters.unresponsive -= 1;
+        }
+        if !flow.cobalt.is_at_rest(now) {
+            return tin.decaying_flows.rotate(queues);
+        }
+        tin.decaying_flows.remove(queues, queue);
+        let Tins { tins, flows, hosts, rule, .. } = self;
+        let flow = &mut flows.queues[queue as usize];
+        set_state(&mut tins[number], flow, State::Idle, *rule, hosts);
+    }
+
+    /// The flow of an active tier whose turn it is. Old debts are paid on the way.
+    #[inline(always)]
+    pub(super) fn choose_flow(&mut self, number: usize, random: &mut Random) -> Option<u32> {
         let Tins { tins, flows, hosts, rule, .. } = self;
         let tin = &mut tins[number];
-        let base = flows.base(number);
         let queues = &mut *flows.queues;
         // Ends: each time round, one flow's deficit grows by at least one byte.
         loop {
-            let rotation = if prefer_decaying && !tin.decaying_flows.is_empty() {
-                &mut tin.decaying_flows
-            } else if !tin.new_flows.is_empty() {
-                &mut tin.new_flows
-            } else if !tin.old_flows.is_empty() {
-                &mut tin.old_flows
-            } else {
-                &mut tin.decaying_flows
-            };
-            prefer_decaying = false;
+            let is_new = !tin.new_flows.is_empty();
+            let rotation = if is_new { &tin.new_flows } else { &tin.old_flows };
             let queue = rotation.first()?;
             if queues[queue as usize].deficit > 0 {
                 return Some(queue);
             }
-            rotation.remove_first(queues, queue);
-            tin.old_flows.push(queues, queue);
-            let flow = &mut queues[queue as usize];
-            if flow.state == State::Sparse {
+            if is_new {
+                tin.new_flows.remove(queues, queue);
+                tin.old_flows.push(queues, queue);
+                let flow = &mut queues[queue as usize];
                 let state = if flow.packets.is_empty() { State::SparseWait } else { State::Bulk };
-                set_state(tin, flow, state, base, *rule, hosts);
+                set_state(tin, flow, state, *rule, hosts);
+            } else {
+                tin.old_flows.rotate(queues);
             }
-            flow.deficit += quantum(tin, flow, base, hosts, random);
+            let flow = &mut queues[queue as usize];
+            flow.deficit += quantum(tin, flow, hosts, random);
         }
     }
 
@@ -239,27 +246,23 @@ impl Tins {
     pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, active } = self;
         let tin = &mut tins[number];
-        let base = flows.base(number);
         let queues = &mut *flows.queues;
         let flow = &mut queues[queue as usize];
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
             tin.counters.unresponsive -= 1;
         }
         let at_rest = flow.cobalt.is_at_rest(now);
-        if !at_rest && flow.state == State::Decaying {
-            return tin.decaying_flows.rotate(queues);
-        }
         let from = match flow.state {
-            State::Decaying => &mut tin.decaying_flows,
             State::Sparse => &mut tin.new_flows,
-            State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
+            _ => &mut tin.old_flows,
         };
-        from.remove_first(queues, queue);
-        let state = if at_rest { State::Idle } else { State::Decaying };
+        from.remove(queues, queue);
+        let mut state = State::Idle;
         if !at_rest {
+            state = State::Decaying;
             tin.decaying_flows.push(queues, queue);
         }
-        set_state(tin, &mut queues[queue as usize], state, base, *rule, hosts);
+        set_state(tin, &mut queues[queue as usize], state, *rule, hosts);
         if !tin.is_active() {
             *active &= !(1 << number);
         }
@@ -272,13 +275,13 @@ fn set_state(
     tin: &mut Tin,
     flow: &mut Flow,
     state: State,
-    base: u32,
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
     let before = core::mem::replace(&mut flow.state, state);
     tin.population[before as usize] -= 1;
     tin.population[state as usize] += 1;
+    let base = tin.base;
     match (rule.counts(before), rule.counts(state)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),
@@ -290,10 +293,10 @@ fn set_state(
 /// rounded up or down at random so that no flow loses by rounding. (Ends that the mode does not
 /// isolate have no load.)
 #[inline(always)]
-fn quantum(tin: &Tin, flow: &Flow, base: u32, hosts: &Hosts, random: &mut Random) -> i32 {
+fn quantum(tin: &Tin, flow: &Flow, hosts: &Hosts, random: &mut Random) -> i32 {
     let [source, destination] = flow.hosts;
-    let source = hosts.load(base, End::Source, source);
-    let load = source.max(hosts.load(base, End::Destination, destination));
+    let source = hosts.load(tin.base, End::Source, source);
+    let load = source.max(hosts.load(tin.base, End::Destination, destination));
     // 65535 / load, as Linux's table of reciprocals has it.
     let share = if load <= 1 { 65_535 } else { 65_535 / u32::from(load) };
     ((tin.flow_quantum * share + u32::from(random.u16())) >> 16) as i32
