@@ -6,8 +6,8 @@
 //! long as tokens are not negative, and is then paid for; at most `burst` bytes are saved up.
 //! *Trace*: Mahimahi's delivery opportunities.
 //!
-//! A line has at most one event that counts, at `planned`; earlier plans push another event, and
-//! one that fires at another time than `planned` is ignored. Waking early is harmless.
+//! A line has at most one event, at `planned`; an earlier plan takes its place. Waking early is
+//! harmless.
 //!
 //! When a packet starts on a wire, its end is known: it goes into the pipe behind the line at once,
 //! with that end as its time, and the line needs an event for the end only if something waits. A
@@ -129,19 +129,10 @@ impl Line {
         self.free > now && self.planned == self.free && matches!(self.medium, Medium::Wire)
     }
 
-    /// True if the event that fires `now` is the one that counts.
+    /// The line's event has come. Gives out the packet that a wire has kept until now, its end.
     #[inline]
-    pub fn is_due(&mut self, now: Time) -> bool {
-        let due = self.planned == now;
-        if due {
-            self.planned = NEVER;
-        }
-        due
-    }
-
-    /// The packet that a wire has kept until now, its end.
-    #[inline]
-    pub fn hand_over(&mut self, now: Time) -> Option<u32> {
+    pub fn wake(&mut self, now: Time) -> Option<u32> {
+        self.planned = NEVER;
         if self.free > now || !matches!(self.medium, Medium::Wire) {
             return None;
         }
@@ -150,7 +141,7 @@ impl Line {
 
     /// The next packet that is through at `now`, or what to do when there is none. To be called
     /// until it has nothing more.
-    #[inline]
+    #[inline(always)]
     pub fn serve(&mut self, now: Time, pool: &mut Pool) -> Served {
         match self.medium {
             Medium::Wire => self.serve_wire(now, pool),
@@ -158,7 +149,7 @@ impl Line {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn serve_wire(&mut self, now: Time, pool: &mut Pool) -> Served {
         if self.free > now {
             let waiting = self.sending.is_some() || self.record.queued(self.dropped(pool)) > 0;
@@ -187,7 +178,7 @@ impl Line {
 
     /// The packet that has started is taken care of. What is to be done now: an event for its end,
     /// if there is something to do then.
-    #[inline]
+    #[inline(always)]
     pub fn started(&mut self, pool: &Pool) -> Served {
         if self.sending.is_some() || self.record.queued(self.dropped(pool)) > 0 {
             self.plan(self.free)

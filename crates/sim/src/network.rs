@@ -180,7 +180,7 @@ impl Network {
     ) -> Network {
         let mut key = Random::derive(seed, 1);
         let mut network = Network {
-            events: Events::default(),
+            events: Events::new(0),
             pool: Pool::default(),
             lines,
             flows: Vec::new(),
@@ -201,14 +201,26 @@ impl Network {
             loss_count: [0; 2],
             frame: Vec::new(),
         };
-        // Hosts at one distance share their pipes: by delay, jitter and end.
+        let unattached = Attachment { egress: NO_PIPE, ingress: NO_PIPE, next_port: EPHEMERAL };
+        network.attachments = vec![unattached; hosts.len()];
+        // Hosts at one distance share their pipes: by delay, jitter and end. These come first.
         let mut shared = BTreeMap::new();
-        for host in hosts {
-            let away = [jitter[Direction::Up as usize], jitter[Direction::Down as usize]];
-            let jitter = away[usize::from(host.home)];
-            let egress = network.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
-            let ingress = network.pipe(&mut shared, host.ingress, jitter, false, seed);
-            network.attachments.push(Attachment { egress, ingress, next_port: EPHEMERAL });
+        for alone in [false, true] {
+            for (n, host) in hosts.iter().enumerate() {
+                if host.egress.rate.is_some() == alone {
+                    let pipe = network.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
+                    network.attachments[n].egress = pipe;
+                }
+                if host.ingress.rate.is_some() == alone {
+                    let away = if host.home { Direction::Down } else { Direction::Up };
+                    let jitter = jitter[away as usize];
+                    let pipe = network.pipe(&mut shared, host.ingress, jitter, false, seed);
+                    network.attachments[n].ingress = pipe;
+                }
+            }
+            if !alone {
+                network.events = Events::new(network.pipes.len() as u32);
+            }
         }
         network
     }
@@ -289,13 +301,10 @@ impl Network {
     /// A line may send, and what it has kept until now is delivered.
     #[inline]
     pub fn on_line(&mut self, line: u32, now: Time) {
-        let at = &mut self.lines[line as usize];
-        if at.is_due(now) {
-            let kept = at.hand_over(now);
-            self.serve(line as usize, now);
-            if let Some(handle) = kept {
-                self.deliver(handle, now);
-            }
+        let kept = self.lines[line as usize].wake(now);
+        self.serve_now(line as usize, now);
+        if let Some(handle) = kept {
+            self.deliver(handle, now);
         }
     }
 
@@ -478,8 +487,14 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn serve(&mut self, line: usize, now: Time) {
+        self.serve_now(line, now);
+    }
+
+    /// As [`Network::serve`], in line: for the event loop.
+    #[inline(always)]
+    fn serve_now(&mut self, line: usize, now: Time) {
         loop {
             let served = match self.lines[line].serve(now, &mut self.pool) {
                 Served::Through(handle) => {
@@ -507,7 +522,7 @@ impl Network {
 
     /// A packet leaves its line at `at`: now, or at the end that is already known. False if it has
     /// yet to be delivered then, because there is no pipe behind the line.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, handle: u32, at: Time, now: Time) -> bool {
         if self.capture.is_some() {
             self.capture(handle, at, now);
