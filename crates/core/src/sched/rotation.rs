@@ -14,6 +14,14 @@ pub struct Links {
     next: u32,
 }
 
+impl Links {
+    /// The flow that comes next; none of any slice if the flow stands nowhere.
+    #[inline(always)]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+}
+
 /// A flow that can stand in a rotation.
 pub trait Linked {
     /// Its links.
