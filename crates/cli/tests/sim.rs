@@ -1,5 +1,6 @@
 //! `simnel sim`, `bench sim` and `conformance linux` from outside.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -95,26 +96,146 @@ fn errors_point_at_the_line_and_say_what_was_expected() {
     assert_eq!(simnel(&["sim", "no/such/file.toml"]).status.code(), Some(1));
 }
 
-#[test]
-fn ctrl_c_leaves_a_valid_report_that_says_it_is_partial() {
-    let directory = tempfile::tempdir().unwrap();
-    // Hours of work on any machine.
+/// Hours of work on any machine.
+fn write_long(directory: &Path) -> PathBuf {
     let long = SCENARIO.replace("\"5s\"", "\"8000000s\"").replace("10mbit", "100mbit");
-    let path = write(directory.path(), &format!("interval = \"1000s\"\n{long}"));
+    write(directory, &format!("interval = \"1000s\"\n{long}"))
+}
+
+/// Runs the long scenario for a while and presses Ctrl-C.
+fn interrupted(args: &[&str], errors: Stdio, wait: Duration) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_simnel"))
-        .args(["sim", path.to_str().unwrap()])
+        .arg("sim")
+        .args(args)
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(errors)
         .spawn()
         .expect("the binary runs");
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(wait);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("SIGINT");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    output
+}
+
+#[test]
+fn ctrl_c_leaves_a_valid_report_that_says_it_is_partial() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write_long(directory.path());
+    let wait = Duration::from_millis(1_500);
+    let output = interrupted(&[path.to_str().unwrap()], Stdio::piped(), wait);
     assert!(text(&output.stdout).contains("PARTIAL"), "{}", text(&output.stdout));
     let page = std::fs::read_to_string(directory.path().join("report.html")).expect("the page");
     assert!(page.contains("Partial report") && page.trim_end().ends_with("</html>"));
+    // Without a terminal nobody wants to see a bar.
+    assert!(!text(&output.stderr).contains('%'), "{}", text(&output.stderr));
+}
+
+#[test]
+fn ctrl_c_leaves_valid_json_and_a_page_if_one_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write_long(directory.path());
+    let page = directory.path().join("page.html");
+    let args = [path.to_str().unwrap(), "--seed", "1..9", "--json", "--report"];
+    let args = [&args[..], &[page.to_str().unwrap()]].concat();
+    let output = interrupted(&args, Stdio::piped(), Duration::from_millis(1_500));
+    let runs = objects(&output);
+    assert!(!runs.is_empty() && runs.iter().any(|run| run["complete"] == false));
+    for run in &runs {
+        assert!(run["simulated_s"].as_f64() > Some(0.0) && run["groups"][0]["each"].is_array());
+    }
+    assert!(text(&output.stderr).contains("of 9 runs"), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("Partial report") && page.trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn a_terminal_sees_a_bar_and_the_time_that_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write_long(directory.path());
+    let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+    let terminal = rustix::pty::openpt(flags).expect("a pseudo-terminal");
+    rustix::pty::grantpt(&terminal).expect("leave to use it");
+    rustix::pty::unlockpt(&terminal).expect("it is unlocked");
+    let name = rustix::pty::ptsname(&terminal, Vec::new()).expect("its name");
+    let errors =
+        std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let args = [path.to_str().unwrap(), "--json"];
+    let output = interrupted(&args, Stdio::from(errors), Duration::from_secs(3));
+    assert_eq!(objects(&output)[0]["complete"], false);
+    let mut drawn = vec![0; 65_536];
+    let length = std::fs::File::from(terminal).read(&mut drawn).expect("what was drawn");
+    let drawn = String::from_utf8_lossy(&drawn[..length]);
+    assert!(drawn.contains(" %, ") && drawn.contains("left"), "{drawn:?}");
+}
+
+/// Of everything that a run records, the report says something.
+#[test]
+fn the_report_has_every_quantity() {
+    let directory = tempfile::tempdir().unwrap();
+    let traffic = [
+        "kind = \"bulk\"\ncount = 2\nsize = 200000\ndirection = \"both\"\necn = true",
+        "kind = \"voip\"\ndscp = \"EF\"",
+        "kind = \"ping\"",
+        "kind = \"web\"\nrate = 4",
+        "kind = \"dash\"",
+        "kind = \"iot\"",
+        "kind = \"bursts\"\nsize = 50000\npause = \"1s\"",
+        "name = \"load\"\nkind = \"bulk\"\ndirection = \"both\"\ncount = 2",
+    ];
+    let scenario = format!(
+        "duration = \"30s\"\nwindows = true\nqdisc = \"cake bandwidth {{rate}} ack-filter\"\n\
+         [line]\nup = \"1mbit\"\ndown = \"10mbit\"\n[[traffic]]\n{}\n",
+        traffic.join("\n[[traffic]]\n")
+    );
+    let path = write(directory.path(), &scenario);
+    let output = simnel(&["sim", path.to_str().unwrap(), "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = &objects(&output)[0];
+    let found = |place: &serde_json::Value, path: &str| {
+        let value = place.pointer(path).unwrap_or_else(|| panic!("no {path} in {place}"));
+        let some = value.as_array().is_none_or(|array| !array.is_empty()) && !value.is_null();
+        assert!(some, "{path} says nothing");
+    };
+    for line in run["lines"].as_array().expect("lines") {
+        for path in ["/utilisation", "/sojourn_ms/p99", "/sojourn_cdf/0/1", "/drops", "/marks"] {
+            found(line, path);
+        }
+    }
+    assert!(run["lines"][0]["ack_drops"].as_u64() > Some(0), "{}", run["lines"][0]);
+    let groups = run["groups"].as_array().expect("groups");
+    let group = |name: &str| {
+        let named = groups.iter().find(|group| group["name"] == name);
+        named.unwrap_or_else(|| panic!("no group {name}"))
+    };
+    let load = group("load down");
+    for path in [
+        "/jain",
+        "/series_mbps/0",
+        "/each/1/mbps",
+        "/each/1/series_mbps/0",
+        "/each/1/drops/0/0",
+        "/each/1/marks",
+        "/sojourn_ms/p95",
+        "/sojourn_cdf/0/0",
+        "/windows/1/cwnd/0",
+        "/windows/1/srtt_ms/0",
+    ] {
+        found(load, path);
+    }
+    for (name, paths) in [
+        ("bulk down", ["/completion_ms/p50", "/finished"].as_slice()),
+        ("voip up", &["/added_ms/p99", "/added_cdf/0/0", "/jitter_ms", "/loss", "/mos"]),
+        ("ping", &["/added_ms/max", "/added_cdf/0/0", "/added_there_ms", "/added_back_ms"]),
+        ("web", &["/pages", "/load_ms/p95"]),
+        ("dash", &["/rates_mbps/0/0", "/chosen_mbps", "/stalls", "/stalled_s"]),
+        ("iot", &["/latency_ms/p50"]),
+        ("bursts", &["/completed", "/completion_ms/mean"]),
+    ] {
+        paths.iter().for_each(|path| found(&group(name)["application"], path));
+    }
+    found(group("bulk down"), "/each/0/completion_s");
 }
 
 #[test]
@@ -132,6 +253,9 @@ fn the_benchmark_says_what_it_did_and_with_which_result() {
     assert!(figure["bottleneck_packets"].as_u64() > Some(50_000));
     assert!(figure["wall_ms"].as_f64() > Some(0.0) && figure["events"].as_u64() > Some(50_000));
     assert_eq!(figure["hash"].as_str().map(str::len), Some(16));
+    // Unoptimised, but in memory no different: the program's own pages are part of it.
+    let peak = figure["peak_mb"].as_f64().expect("Linux knows the peak");
+    assert!(peak > 1.0 && peak < 20.0, "{peak} MB");
     assert_eq!(simnel(&["bench", "sim", "--only", "nothing"]).status.code(), Some(2));
 }
 

@@ -3,6 +3,8 @@
 //! Packets have no payload bytes in the simulator; in a capture they are zeros. Who wants one
 //! implements [`Capture`] and is given every frame that leaves a line, in order of time.
 
+use std::collections::VecDeque;
+
 use simnel_core::Time;
 
 use crate::pool::{Payload, Tag};
@@ -12,6 +14,34 @@ use crate::setup::Direction;
 pub trait Capture: Send {
     /// `frame` left the line of `direction` at `now`.
     fn frame(&mut self, direction: Direction, now: Time, frame: &[u8]);
+}
+
+/// Puts the frames of both lines in order: a line gives a frame away when it starts, with its end.
+pub(crate) struct InOrder {
+    capture: Box<dyn Capture>,
+    /// Frames whose end has not come.
+    held: VecDeque<(Time, Direction, Vec<u8>)>,
+}
+
+impl InOrder {
+    pub fn new(capture: Box<dyn Capture>) -> InOrder {
+        InOrder { capture, held: VecDeque::new() }
+    }
+
+    /// Takes a frame in that leaves at `at`.
+    pub fn hold(&mut self, direction: Direction, at: Time, frame: &[u8]) {
+        let place = self.held.partition_point(|(earlier, ..)| *earlier <= at);
+        self.held.insert(place, (at, direction, frame.to_vec()));
+    }
+
+    /// Gives away all that has left by `now`.
+    pub fn release(&mut self, now: Time) {
+        while self.held.front().is_some_and(|(at, ..)| *at <= now) {
+            if let Some((at, direction, frame)) = self.held.pop_front() {
+                self.capture.frame(direction, at, &frame);
+            }
+        }
+    }
 }
 
 /// What does not change in the headers of a socket's packets.

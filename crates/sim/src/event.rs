@@ -5,9 +5,7 @@
 //! pending (htsim's way; Handley et al., NDP, SIGCOMM 2017, section 5): the queue is as small as
 //! the network, not as large as what is in flight, and stays in the first-level cache.
 //!
-//! Heaps of four children a node, each entry one 128-bit number: time, sequence, target. What was
-//! popped leaves a hole at the top which the next push fills in place, since nearly every event
-//! plans exactly one successor.
+//! An entry is one 128-bit number: time, sequence, target.
 
 use simnel_core::Time;
 
@@ -66,85 +64,166 @@ impl Target {
     }
 }
 
-/// All pending events: those of pipes and lines, which come and go with every packet, in one heap,
-/// those of timers, which mostly lie far ahead, in another. Sequence numbers are common to both.
-#[derive(Clone, Debug, Default)]
+/// All pending events. Those of the lines and of the few pipes that all packets go through stand in
+/// a tournament; those of access links, of which there may be thousands with nothing under way, and
+/// those of timers, which mostly lie far ahead, each in a heap. Sequence numbers are common to all.
+#[derive(Clone, Debug)]
 pub(crate) struct Events {
-    near: Heap,
-    far: Heap,
+    near: Tournament,
+    accesses: Heap,
+    timers: Heap,
+    /// The first of both heaps.
+    first_heaped: u128,
+    shared: u32,
     sequence: u64,
 }
 
 impl Events {
-    /// Plans an event.
+    /// No events, of two lines and pipes, of which the first so many are shared by hosts.
+    pub fn new(shared: u32) -> Events {
+        Events {
+            near: Tournament::new(LINES + shared as usize),
+            accesses: Heap::default(),
+            timers: Heap::default(),
+            first_heaped: NOTHING,
+            shared,
+            sequence: 0,
+        }
+    }
+
+    /// Plans an event. That of a line or shared pipe takes the place of the one that it had.
     #[inline]
     pub fn push(&mut self, time: Time, target: Target) {
         let low = self.sequence << TARGET_BITS | target.code();
         self.sequence += 1;
         let entry = u128::from(time.0) << 64 | u128::from(low);
         match target {
-            Target::Pipe(_) | Target::Line(_) => self.near.push(entry),
-            _ => self.far.push(entry),
+            Target::Line(line) => self.near.set(line as usize, entry),
+            Target::Pipe(pipe) if pipe < self.shared => {
+                self.near.set(LINES + pipe as usize, entry);
+            }
+            Target::Pipe(_) => self.push_heaped(true, entry),
+            _ => self.push_heaped(false, entry),
         }
+    }
+
+    #[inline(never)]
+    fn push_heaped(&mut self, access: bool, entry: u128) {
+        if access {
+            self.accesses.push(entry);
+        } else {
+            self.timers.push(entry);
+        }
+        self.first_heaped = self.first_heaped.min(entry);
     }
 
     /// The first event, if it is not after `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, Target)> {
-        let (near, far) = (self.near.first(), self.far.first());
-        let top = near.min(far);
-        let time = Time((top >> 64) as u64);
-        if time > until || top == NOTHING {
+        let near = self.near.first();
+        if near < self.first_heaped {
+            let time = Time((near >> 64) as u64);
+            if time > until {
+                return None;
+            }
+            let target = Target::from_code(near as u64);
+            self.near.taken = match target {
+                Target::Pipe(pipe) => LINES + pipe as usize,
+                Target::Line(line) => line as usize,
+                _ => self.near.taken,
+            };
+            return Some((time, target));
+        }
+        self.pop_heaped(until)
+    }
+
+    #[inline(never)]
+    fn pop_heaped(&mut self, until: Time) -> Option<(Time, Target)> {
+        let first = self.first_heaped;
+        let time = Time((first >> 64) as u64);
+        if time > until || first == NOTHING {
             return None;
         }
-        let heap = if near < far { &mut self.near } else { &mut self.far };
-        heap.hole = true;
-        Some((time, Target::from_code(top as u64)))
+        if self.accesses.first() == first {
+            self.accesses.pop();
+        } else {
+            self.timers.pop();
+        }
+        self.first_heaped = self.accesses.first().min(self.timers.first());
+        Some((time, Target::from_code(first as u64)))
     }
 }
 
-/// Later than every event: the top of an empty heap.
+/// The first competitors of a [`Tournament`] are the lines.
+const LINES: usize = 2;
+/// Later than every event: of one who has none, and the top of an empty heap.
 const NOTHING: u128 = u128::MAX;
 
-/// A heap whose top may be a hole. It is filled up with [`NOTHING`], so that every node that has
-/// children has all of them.
+/// Who of a fixed number of competitors is first: a binary tree in which every node knows the
+/// earlier of its two children. A change costs a step for each level, whatever the values are, so
+/// that there is nothing in it for a processor to guess.
 #[derive(Clone, Debug)]
-struct Heap {
-    entries: Vec<u128>,
-    length: usize,
-    /// The top was taken and its place is still free.
-    hole: bool,
+struct Tournament {
+    /// The root at 1, the children of n at 2n and 2n + 1, the competitors from `leaves` on.
+    nodes: Vec<u128>,
+    leaves: usize,
+    /// Whose event was taken and not replaced yet; nobody's if there are not so many. Nearly every
+    /// event plans exactly one successor, which then is the only change.
+    taken: usize,
 }
 
-impl Default for Heap {
-    fn default() -> Heap {
-        Heap { entries: vec![NOTHING], length: 0, hole: false }
+impl Tournament {
+    fn new(competitors: usize) -> Tournament {
+        let leaves = competitors.next_power_of_two().max(2);
+        Tournament { nodes: vec![NOTHING; 2 * leaves], leaves, taken: usize::MAX }
     }
-}
 
-impl Heap {
     #[inline(always)]
-    fn push(&mut self, entry: u128) {
-        if self.hole {
-            self.hole = false;
-            self.sift_down(entry);
-        } else {
-            self.append(entry);
+    fn set(&mut self, competitor: usize, entry: u128) {
+        if competitor == self.taken {
+            self.taken = usize::MAX;
         }
+        let (mut at, mut least) = (self.leaves + competitor, entry);
+        while at > 1 {
+            self.nodes[at] = least;
+            least = least.min(self.nodes[at ^ 1]);
+            at >>= 1;
+        }
+        self.nodes[1] = least;
     }
 
     /// The least entry.
     #[inline(always)]
     fn first(&mut self) -> u128 {
-        if self.hole {
-            self.fill();
+        if self.taken != usize::MAX {
+            self.set(self.taken, NOTHING);
         }
-        self.entries.first().copied().unwrap_or(NOTHING)
+        self.nodes[1]
+    }
+}
+
+/// A heap of four children a node. It is filled up with [`NOTHING`], so that every node that has
+/// children has all of them.
+#[derive(Clone, Debug)]
+struct Heap {
+    entries: Vec<u128>,
+    length: usize,
+}
+
+impl Default for Heap {
+    fn default() -> Heap {
+        Heap { entries: vec![NOTHING], length: 0 }
+    }
+}
+
+impl Heap {
+    /// The least entry.
+    fn first(&self) -> u128 {
+        self.entries[0]
     }
 
-    /// Nothing came into the hole: the last entry does.
-    fn fill(&mut self) {
-        self.hole = false;
+    /// Takes the least entry out; there must be one.
+    fn pop(&mut self) {
         self.length -= 1;
         let last = std::mem::replace(&mut self.entries[self.length], NOTHING);
         if self.length > 0 {
@@ -152,7 +231,7 @@ impl Heap {
         }
     }
 
-    fn append(&mut self, entry: u128) {
+    fn push(&mut self, entry: u128) {
         if self.length == self.entries.len() {
             self.entries.extend([NOTHING; ARITY]);
         }
@@ -170,7 +249,6 @@ impl Heap {
     }
 
     /// Puts `entry` in the place of the top and moves it to where it belongs.
-    #[inline(always)]
     fn sift_down(&mut self, entry: u128) {
         let entries = self.entries.as_mut_slice();
         let mut at = 0;
@@ -198,18 +276,27 @@ mod tests {
 
     #[test]
     fn events_come_in_order_of_time_and_then_of_planning() {
-        let (mut events, mut model) = (Events::default(), BTreeMap::new());
+        const SHARED: u32 = 3;
+        let (mut events, mut model) = (Events::new(SHARED), BTreeMap::new());
         let mut random = Random::new(3);
         let mut now = 0;
         for step in 0..200_000u64 {
             // Few distinct times, so that ties are common; bursts of pushes and of pops.
             if random.below(100) < 50 + 8 * u32::from(step % 1000 < 400) {
                 let time = now + u64::from(random.below(50));
-                let target = if step % 3 == 0 {
-                    Target::Pipe(step as u32)
-                } else {
-                    Target::App(step as u32)
+                let target = match step % 7 {
+                    0..=2 => Target::Pipe(random.below(40)),
+                    3 => Target::Line(random.below(2)),
+                    _ => Target::App(step as u32),
                 };
+                // A line or shared pipe has one event.
+                let one = match target {
+                    Target::Pipe(pipe) => pipe < SHARED,
+                    _ => matches!(target, Target::Line(_)),
+                };
+                if one {
+                    model.retain(|_, other| *other != target);
+                }
                 model.insert((time, step), target);
                 events.push(Time(time), target);
             } else {

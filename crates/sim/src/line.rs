@@ -6,8 +6,12 @@
 //! long as tokens are not negative, and is then paid for; at most `burst` bytes are saved up.
 //! *Trace*: Mahimahi's delivery opportunities.
 //!
-//! A line has at most one event that counts, at `planned`; earlier plans push another event, and
-//! one that fires at another time than `planned` is ignored. Waking early is harmless.
+//! A line has at most one event, at `planned`; an earlier plan takes its place. Waking early is
+//! harmless.
+//!
+//! When a packet starts on a wire, its end is known: it goes into the pipe behind the line at once,
+//! with that end as its time, and the line needs an event for the end only if something waits. A
+//! packet for a host without a pipe is kept until then ([`Line::keep`]).
 
 use simnel_core::framing::Framing;
 use simnel_core::qdisc::Qdisc;
@@ -39,6 +43,11 @@ pub(crate) enum Medium {
 pub(crate) enum Served {
     /// The packet with this handle is through; ask again.
     Through(u32),
+    /// The packet with this handle, which was kept, is through; ask again.
+    Kept(u32),
+    /// The packet with this handle has started on a wire and is through at that time. The caller
+    /// either passes it on or has the line keep it, and then calls [`Line::started`].
+    Started(u32, Time),
     /// Nothing now: plan an event.
     Plan(Time),
     /// Nothing now, and no event but those that are planned.
@@ -59,8 +68,8 @@ pub(crate) struct Line {
     remainder: u64,
     /// Wire: when the packet being sent ends. Bucket: when the tokens are back at zero.
     free: Time,
-    /// Wire and trace: the packet being sent. Trace: how many of its bytes are not sent, and what
-    /// is left of the present opportunity.
+    /// Wire: the packet to be handed over at its end. Trace: the packet being sent, how many of its
+    /// bytes are not sent, and what is left of the present opportunity.
     sending: Option<u32>,
     unsent: u32,
     budget: u32,
@@ -111,61 +120,85 @@ impl Line {
     #[inline]
     pub fn enqueue(&mut self, packet: Packet, now: Time, pool: &mut Pool) {
         self.qdisc.enqueue(packet, now, pool);
-        self.record.arrived(pool.dropped[self.direction]);
+        self.record.arrived(self.dropped(pool));
     }
 
-    /// True while a packet is being sent, with an event for its end: nothing else can happen.
+    /// True while a packet is being sent whose end has an event: nothing else can happen.
     #[inline]
     pub fn is_busy(&self, now: Time) -> bool {
-        self.sending.is_some() && self.free > now && matches!(self.medium, Medium::Wire)
+        self.free > now && self.planned == self.free && matches!(self.medium, Medium::Wire)
     }
 
-    /// True if the event that fires `now` is the one that counts.
+    /// The line's event has come. Gives out the packet that a wire has kept until now, its end.
     #[inline]
-    pub fn is_due(&mut self, now: Time) -> bool {
-        let due = self.planned == now;
-        if due {
-            self.planned = NEVER;
+    pub fn wake(&mut self, now: Time) -> Option<u32> {
+        self.planned = NEVER;
+        if self.free > now || !matches!(self.medium, Medium::Wire) {
+            return None;
         }
-        due
+        self.sending.take()
     }
 
     /// The next packet that is through at `now`, or what to do when there is none. To be called
     /// until it has nothing more.
-    #[inline]
+    #[inline(always)]
     pub fn serve(&mut self, now: Time, pool: &mut Pool) -> Served {
         match self.medium {
             Medium::Wire => self.serve_wire(now, pool),
+            _ => self.serve_other(now, pool),
+        }
+    }
+
+    #[inline(always)]
+    fn serve_wire(&mut self, now: Time, pool: &mut Pool) -> Served {
+        if self.free > now {
+            let waiting = self.sending.is_some() || self.record.queued(self.dropped(pool)) > 0;
+            return if waiting { self.plan(self.free) } else { Served::Idle };
+        }
+        if let Some(handle) = self.sending.take() {
+            return Served::Kept(handle);
+        }
+        if self.is_down() {
+            return Served::Idle;
+        }
+        let Some((handle, length)) = self.take(now, pool) else { return self.ask_later(now) };
+        // A line that was idle starts now, and the fraction of a nanosecond is not carried over.
+        if self.free < now {
+            self.remainder = 0;
+        }
+        self.free = now + self.byte_time.charge(length, &mut self.remainder);
+        Served::Started(handle, self.free)
+    }
+
+    /// Keeps the packet that has started until its end.
+    #[inline]
+    pub fn keep(&mut self, handle: u32) {
+        self.sending = Some(handle);
+    }
+
+    /// The packet that has started is taken care of. What is to be done now: an event for its end,
+    /// if there is something to do then.
+    #[inline(always)]
+    pub fn started(&mut self, pool: &Pool) -> Served {
+        if self.sending.is_some() || self.record.queued(self.dropped(pool)) > 0 {
+            self.plan(self.free)
+        } else {
+            Served::Idle
+        }
+    }
+
+    /// Kept apart from [`Line::serve_wire`], which has to be small.
+    #[inline(never)]
+    fn serve_other(&mut self, now: Time, pool: &mut Pool) -> Served {
+        match self.medium {
+            Medium::Wire => self.serve_wire(now, pool),
             Medium::Unlimited => match self.take(now, pool) {
-                Some(packet) => Served::Through(packet.handle as u32),
+                Some((handle, _)) => Served::Through(handle),
                 None => self.ask_later(now),
             },
             Medium::Bucket(burst) => self.serve_bucket(burst, now, pool),
             Medium::Trace(_) => self.serve_trace(now, pool),
         }
-    }
-
-    #[inline]
-    fn serve_wire(&mut self, now: Time, pool: &mut Pool) -> Served {
-        if let Some(handle) = self.sending {
-            if self.free > now {
-                return self.plan(self.free);
-            }
-            self.sending = None;
-            return Served::Through(handle);
-        }
-        if self.is_down() {
-            return Served::Idle;
-        }
-        let Some(packet) = self.take(now, pool) else { return self.ask_later(now) };
-        // A line that was idle starts now, and the fraction of a nanosecond is not carried over.
-        if self.free < now {
-            self.remainder = 0;
-        }
-        let length = self.framing.charge(&packet);
-        self.free = now + self.byte_time.charge(length, &mut self.remainder);
-        self.sending = Some(packet.handle as u32);
-        self.plan(self.free)
     }
 
     fn serve_bucket(&mut self, burst: u32, now: Time, pool: &mut Pool) -> Served {
@@ -178,13 +211,13 @@ impl Line {
                 _ => self.plan(self.free),
             };
         }
-        let Some(packet) = self.take(now, pool) else { return self.ask_later(now) };
+        let Some((handle, length)) = self.take(now, pool) else { return self.ask_later(now) };
         let full = now - self.byte_time.of(burst);
         if self.free < full {
             (self.free, self.remainder) = (full, 0);
         }
-        self.free += self.byte_time.charge(self.framing.charge(&packet), &mut self.remainder);
-        Served::Through(packet.handle as u32)
+        self.free += self.byte_time.charge(length, &mut self.remainder);
+        Served::Through(handle)
     }
 
     /// Spends the bytes of every opportunity up to `now`.
@@ -209,9 +242,9 @@ impl Line {
             let handle = match self.sending {
                 Some(handle) => handle,
                 None => match self.take(now, pool) {
-                    Some(packet) => {
-                        self.unsent = self.framing.charge(&packet);
-                        *self.sending.insert(packet.handle as u32)
+                    Some((handle, length)) => {
+                        self.unsent = length;
+                        *self.sending.insert(handle)
                     }
                     None => {
                         self.budget = 0;
@@ -229,13 +262,19 @@ impl Line {
         }
     }
 
-    /// The discipline's next packet, recorded.
+    /// The discipline's next packet, recorded: its handle, and its bytes on the line.
     #[inline]
-    fn take(&mut self, now: Time, pool: &mut Pool) -> Option<Packet> {
+    fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(u32, u32)> {
         let packet = self.qdisc.dequeue(now, pool)?;
         let group = pool.taken(&packet, now);
         self.record.taken(&packet, group, now);
-        Some(packet)
+        Some((packet.handle as u32, self.framing.charge(&packet)))
+    }
+
+    /// Packets that the discipline has dropped from the beginning.
+    #[inline]
+    fn dropped(&self, pool: &Pool) -> u64 {
+        pool.dropped[self.direction]
     }
 
     /// A zero rate: an outage.
@@ -291,7 +330,7 @@ impl Line {
         }
     }
 
-    /// Packets that the line is sending: 0 or 1.
+    /// Packets that the line keeps while it sends them: 0 or 1.
     pub fn on_the_wire(&self) -> usize {
         usize::from(self.sending.is_some())
     }

@@ -15,17 +15,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::packet::Flags;
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
-use simnel_tcp::Endpoint;
+use simnel_tcp::{Endpoint, Segment, TcpFlags};
 
-use crate::capture::{write_frame, Capture, Headers};
+use crate::capture::{write_frame, Headers, InOrder};
 use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
 use crate::line::{Line, Served};
 use crate::pipe::Pipe;
-use crate::pool::{Datagram, Payload, Pool, Tag};
+use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
 
 mod connections;
@@ -36,8 +35,6 @@ const ETHERNET: u32 = 14;
 const IPV4: u32 = 20;
 /// Bytes of a UDP or ICMP echo header.
 const UDP: u32 = 8;
-/// No pipe: the packet is there at once.
-const NO_PIPE: u32 = u32::MAX;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
 /// Random streams below this number belong to other components.
@@ -103,45 +100,23 @@ pub(crate) struct Opening {
     pub watched: Watch,
 }
 
-/// One end of a connection, as far as it is needed for every packet: one cache line.
+/// One end of a connection, as far as it is needed for every packet: two cache lines.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 struct Socket {
+    /// What all its packets have in common.
+    tag: Tag,
     /// When its endpoint's event fires; `Time::MAX` if none is planned.
     armed: Time,
-    /// Keyed hashes of what it sends: five-tuple, hosts.
-    hash: u64,
-    hosts: (u32, u32),
-    flow: u32,
-    group: u32,
     to_bottleneck: u32,
-    from_bottleneck: u32,
-    generation: u16,
-    /// TOS octet without ECN.
-    tos: u8,
-    direction: u8,
-    flags: Flags,
     watch: Watch,
 }
 
-const _: () = assert!(size_of::<Socket>() == 64);
+const _: () = assert!(size_of::<Socket>() == 128);
 
 impl Socket {
     /// A socket that belongs to nobody yet.
-    const UNUSED: Socket = Socket {
-        armed: Time::MAX,
-        hash: 0,
-        hosts: (0, 0),
-        flow: 0,
-        group: 0,
-        to_bottleneck: NO_PIPE,
-        from_bottleneck: NO_PIPE,
-        generation: 0,
-        tos: 0,
-        direction: 0,
-        flags: Flags(0),
-        watch: Watch::Nothing,
-    };
+    const UNUSED: Socket =
+        Socket { tag: Tag::NONE, armed: Time::MAX, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
 }
 
 /// What both sockets of a connection share.
@@ -176,7 +151,7 @@ pub(crate) struct Network {
     pub lines: [Line; 2],
     pub flows: Vec<FlowRecord>,
     pub notices: VecDeque<(u32, Notice)>,
-    pub capture: Option<Box<dyn Capture>>,
+    pub capture: Option<InOrder>,
     pipes: Vec<Pipe>,
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
@@ -205,7 +180,7 @@ impl Network {
     ) -> Network {
         let mut key = Random::derive(seed, 1);
         let mut network = Network {
-            events: Events::default(),
+            events: Events::new(0),
             pool: Pool::default(),
             lines,
             flows: Vec::new(),
@@ -226,14 +201,26 @@ impl Network {
             loss_count: [0; 2],
             frame: Vec::new(),
         };
-        // Hosts at one distance share their pipes: by delay, jitter and end.
+        let unattached = Attachment { egress: NO_PIPE, ingress: NO_PIPE, next_port: EPHEMERAL };
+        network.attachments = vec![unattached; hosts.len()];
+        // Hosts at one distance share their pipes: by delay, jitter and end. These come first.
         let mut shared = BTreeMap::new();
-        for host in hosts {
-            let away = [jitter[Direction::Up as usize], jitter[Direction::Down as usize]];
-            let jitter = away[usize::from(host.home)];
-            let egress = network.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
-            let ingress = network.pipe(&mut shared, host.ingress, jitter, false, seed);
-            network.attachments.push(Attachment { egress, ingress, next_port: EPHEMERAL });
+        for alone in [false, true] {
+            for (n, host) in hosts.iter().enumerate() {
+                if host.egress.rate.is_some() == alone {
+                    let pipe = network.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
+                    network.attachments[n].egress = pipe;
+                }
+                if host.ingress.rate.is_some() == alone {
+                    let away = if host.home { Direction::Down } else { Direction::Up };
+                    let jitter = jitter[away as usize];
+                    let pipe = network.pipe(&mut shared, host.ingress, jitter, false, seed);
+                    network.attachments[n].ingress = pipe;
+                }
+            }
+            if !alone {
+                network.events = Events::new(network.pipes.len() as u32);
+            }
         }
         network
     }
@@ -276,7 +263,10 @@ impl Network {
         now: Time,
     ) {
         let len = ETHERNET + IPV4 + UDP + datagram.size;
-        self.send(connection.socket(side), Payload::Datagram(datagram), len, 0, now);
+        let from = &self.sockets[connection.socket(side) as usize];
+        let (handle, place) = self.pool.insert(&from.tag, len, 0);
+        *place = Payload::Datagram(datagram);
+        self.send(handle, from.to_bottleneck, len, now);
     }
 
     /// Wakes an application.
@@ -284,27 +274,37 @@ impl Network {
         self.events.push(at, Target::App(app));
     }
 
-    /// A pipe's head has arrived.
+    /// A pipe's head has arrived. What follows it is planned first: nothing that happens here comes
+    /// into the same pipe, since pipes lead either to the bottleneck or away from it.
     #[inline]
-    pub fn on_pipe(&mut self, pipe: u32, now: Time) {
-        let to_bottleneck = self.pipes[pipe as usize].to_bottleneck;
-        while let Some(handle) = self.pipes[pipe as usize].pop(now) {
+    pub fn on_pipe(&mut self, index: u32, now: Time) {
+        let pipe = &mut self.pipes[index as usize];
+        let to_bottleneck = pipe.to_bottleneck;
+        let mut next = pipe.pop();
+        while let Some((handle, following)) = next {
+            next = match following {
+                Some(due) if due <= now => self.pipes[index as usize].pop(),
+                Some(due) => {
+                    self.events.push(due, Target::Pipe(index));
+                    None
+                }
+                None => None,
+            };
             if to_bottleneck {
                 self.enter_bottleneck(handle, now);
             } else {
                 self.deliver(handle, now);
             }
         }
-        if let Some(at) = self.pipes[pipe as usize].next_event() {
-            self.events.push(at, Target::Pipe(pipe));
-        }
     }
 
-    /// A line may send.
+    /// A line may send, and what it has kept until now is delivered.
     #[inline]
     pub fn on_line(&mut self, line: u32, now: Time) {
-        if self.lines[line as usize].is_due(now) {
-            self.serve(line as usize, now);
+        let kept = self.lines[line as usize].wake(now);
+        self.serve_now(line as usize, now);
+        if let Some(handle) = kept {
+            self.deliver(handle, now);
         }
     }
 
@@ -413,12 +413,17 @@ impl Network {
     /// and arms its timer.
     #[inline]
     fn attend(&mut self, socket: u32, now: Time) {
-        while let Some(segment) =
-            self.endpoints[socket as usize].as_mut().and_then(|e| e.poll_transmit(now))
-        {
+        let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
+        loop {
+            let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+            if !endpoint.poll_transmit_into(&mut segment, now) {
+                break;
+            }
             let len = ETHERNET + IPV4 + segment.wire_len();
-            let ecn = segment.ecn as u8;
-            self.send(socket, Payload::Tcp(segment), len, ecn, now);
+            let from = &self.sockets[socket as usize];
+            let (handle, place) = self.pool.insert(&from.tag, len, segment.ecn as u8);
+            *place = Payload::Tcp(segment);
+            self.send(handle, from.to_bottleneck, len, now);
         }
         self.arm(socket, now);
     }
@@ -435,24 +440,9 @@ impl Network {
         }
     }
 
+    /// A packet sets out through the pipe of its host.
     #[inline]
-    fn send(&mut self, socket: u32, payload: Payload, len: u32, ecn: u8, now: Time) {
-        let from = &self.sockets[socket as usize];
-        let pipe = from.to_bottleneck;
-        let tag = Tag {
-            hash: from.hash,
-            hosts: from.hosts,
-            socket,
-            flow: from.flow,
-            group: from.group,
-            len,
-            from_bottleneck: from.from_bottleneck,
-            generation: from.generation,
-            tos: from.tos | ecn,
-            direction: from.direction,
-            flags: from.flags,
-        };
-        let handle = self.pool.insert(tag, payload);
+    fn send(&mut self, handle: u32, pipe: u32, len: u32, now: Time) {
         if pipe == NO_PIPE {
             self.enter_bottleneck(handle, now);
         } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
@@ -497,41 +487,70 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn serve(&mut self, line: usize, now: Time) {
+        self.serve_now(line, now);
+    }
+
+    /// As [`Network::serve`], in line: for the event loop.
+    #[inline(always)]
+    fn serve_now(&mut self, line: usize, now: Time) {
         loop {
-            match self.lines[line].serve(now, &mut self.pool) {
-                Served::Through(handle) => self.forward(handle, now),
-                Served::Plan(at) => return self.events.push(at, Target::Line(line as u32)),
-                Served::Idle => return,
+            let served = match self.lines[line].serve(now, &mut self.pool) {
+                Served::Through(handle) => {
+                    self.leave(handle, now, now);
+                    continue;
+                }
+                Served::Kept(handle) => {
+                    self.arrived.push_back(handle);
+                    continue;
+                }
+                Served::Started(handle, end) => {
+                    if !self.leave(handle, end, now) {
+                        self.lines[line].keep(handle);
+                    }
+                    self.lines[line].started(&self.pool)
+                }
+                other => other,
+            };
+            if let Served::Plan(at) = served {
+                self.events.push(at, Target::Line(line as u32));
             }
+            return;
         }
     }
 
-    /// A packet has left its line.
-    #[inline]
-    fn forward(&mut self, handle: u32, now: Time) {
+    /// A packet leaves its line at `at`: now, or at the end that is already known. False if it has
+    /// yet to be delivered then, because there is no pipe behind the line.
+    #[inline(always)]
+    fn leave(&mut self, handle: u32, at: Time, now: Time) -> bool {
         if self.capture.is_some() {
-            self.capture(handle, now);
+            self.capture(handle, at, now);
         }
         let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
         if pipe == NO_PIPE {
-            self.arrived.push_back(handle);
-        } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
-            self.events.push(at, Target::Pipe(pipe));
+            if at <= now {
+                self.arrived.push_back(handle);
+            }
+            return at <= now;
         }
+        if let Some(due) = self.pipes[pipe as usize].push(handle, len, at) {
+            self.events.push(due, Target::Pipe(pipe));
+        }
+        true
     }
 
     #[cold]
-    fn capture(&mut self, handle: u32, now: Time) {
+    fn capture(&mut self, handle: u32, at: Time, now: Time) {
         let tag = self.pool.tag(handle);
-        let isn = |socket: u32| self.sockets[socket as usize].hash as u32;
+        let isn = |socket: u32| self.sockets[socket as usize].tag.hash as u32;
         let headers = &self.headers[tag.socket as usize];
         let isns = (isn(tag.socket), isn(tag.socket ^ 1));
         write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
         let direction = Direction::BOTH[usize::from(tag.direction & 1)];
         if let Some(capture) = &mut self.capture {
-            capture.frame(direction, now, &self.frame);
+            capture.release(now);
+            capture.hold(direction, at, &self.frame);
         }
     }
 
@@ -541,7 +560,7 @@ impl Network {
         let tag = self.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.sockets[socket as usize].generation {
+        if generation != self.sockets[socket as usize].tag.generation {
             self.pool.late(handle);
             return;
         }
@@ -569,9 +588,13 @@ impl Network {
     #[inline]
     fn notify(&mut self, socket: u32) {
         let watch = self.sockets[socket as usize].watch;
-        if watch == Watch::Nothing {
-            return;
+        if watch != Watch::Nothing {
+            self.tell(socket, watch);
         }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, socket: u32, watch: Watch) {
         let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
         let mut events = endpoint.take_events();
         events.acked = false;

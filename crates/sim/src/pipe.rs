@@ -21,7 +21,8 @@ pub(crate) struct Pipe {
     delay: Span,
     /// Longest additional delay.
     jitter: Span,
-    byte_time: ByteTime,
+    /// None without a rate.
+    byte_time: Option<ByteTime>,
     /// When the sender of an access link has sent everything, and the fraction beyond.
     free: Time,
     remainder: u64,
@@ -43,7 +44,7 @@ impl Pipe {
         Pipe {
             delay,
             jitter,
-            byte_time: ByteTime::new(rate, Arithmetic::Exact),
+            byte_time: (!rate.is_unlimited()).then(|| ByteTime::new(rate, Arithmetic::Exact)),
             free: Time::ZERO,
             remainder: 0,
             last_due: Time::ZERO,
@@ -57,8 +58,11 @@ impl Pipe {
     /// must plan an event, if the pipe was empty.
     #[inline]
     pub fn push(&mut self, handle: u32, len: u32, now: Time) -> Option<Time> {
-        self.free = self.free.max(now) + self.byte_time.charge(len, &mut self.remainder);
-        let mut due = self.free + self.delay;
+        let mut due = now + self.delay;
+        if let Some(byte_time) = &self.byte_time {
+            self.free = self.free.max(now) + byte_time.charge(len, &mut self.remainder);
+            due = self.free + self.delay;
+        }
         if self.jitter != Span::ZERO {
             // 128 bits: a jitter of seconds in nanoseconds times 64 random bits.
             let part = u128::from(self.random.u64()) * u128::from(self.jitter.0 + 1);
@@ -69,21 +73,11 @@ impl Pipe {
         (self.ring.len() == 1).then_some(self.last_due)
     }
 
-    /// The next packet that has arrived by `now`.
+    /// The head, whose time the caller knows to have come, and the time of what follows.
     #[inline]
-    pub fn pop(&mut self, now: Time) -> Option<u32> {
-        let (due, handle) = *self.ring.front()?;
-        if due > now {
-            return None;
-        }
-        self.ring.pop_front();
-        Some(handle)
-    }
-
-    /// When the head arrives.
-    #[inline]
-    pub fn next_event(&self) -> Option<Time> {
-        self.ring.front().map(|(due, _)| *due)
+    pub fn pop(&mut self) -> Option<(u32, Option<Time>)> {
+        let (_, handle) = self.ring.pop_front()?;
+        Some((handle, self.ring.front().map(|(due, _)| *due)))
     }
 
     /// Packets under way.
@@ -103,8 +97,8 @@ mod tests {
         // 1000 bytes at 1 byte/µs: 1 ms each.
         assert_eq!(pipe.push(1, 1000, Time::ZERO), Some(Time(26_000_000)));
         assert_eq!(pipe.push(2, 1000, Time::ZERO), None);
-        assert_eq!(pipe.pop(Time(26_000_000)), Some(1));
-        assert_eq!((pipe.pop(Time(26_999_999)), pipe.next_event()), (None, Some(Time(27_000_000))));
+        assert_eq!(pipe.pop(), Some((1, Some(Time(27_000_000)))));
+        assert_eq!((pipe.pop(), pipe.pop()), (Some((2, None)), None));
     }
 
     #[test]
@@ -112,12 +106,11 @@ mod tests {
         let mut pipe = Pipe::new((Span(1000), Span(500)), Rate::default(), false, Random::new(9));
         let (mut last, mut spread) = (Time::ZERO, [false; 2]);
         for at in (0..1_000_000).step_by(400) {
-            pipe.push(0, 1514, Time(at));
-            let due = pipe.next_event().expect("a packet");
+            let due = pipe.push(0, 1514, Time(at)).expect("the pipe was empty");
             assert!(due >= last && due >= Time(at + 1000) && due <= Time(at + 1500));
             spread[usize::from(due > Time(at + 1250))] = true;
             last = due;
-            assert_eq!(pipe.pop(due), Some(0));
+            assert_eq!(pipe.pop(), Some((0, None)));
         }
         assert_eq!(spread, [true; 2]);
     }

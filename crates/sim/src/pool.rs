@@ -13,6 +13,8 @@ use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 use simnel_tcp::Segment;
 
+/// No pipe: the packet is there at once.
+pub(crate) const NO_PIPE: u32 = u32::MAX;
 /// The ECN field within the TOS octet.
 const ECN_MASK: u8 = 3;
 
@@ -67,6 +69,23 @@ pub(crate) struct Tag {
 }
 
 const _: () = assert!(size_of::<Tag>() == 64);
+
+impl Tag {
+    /// Of a socket that belongs to nobody.
+    pub const NONE: Tag = Tag {
+        hash: 0,
+        hosts: (0, 0),
+        socket: 0,
+        flow: 0,
+        group: 0,
+        len: 0,
+        from_bottleneck: NO_PIPE,
+        generation: 0,
+        tos: 0,
+        direction: 0,
+        flags: Flags(0),
+    };
+}
 
 /// A packet in the network: a cache line for the way, and one for what it carries.
 #[derive(Clone, Copy, Debug)]
@@ -129,20 +148,28 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Puts a packet into the network.
+    /// Puts a packet of `len` bytes into the network, with the tag of its socket and an ECN field.
+    /// The caller fills in what it carries.
     #[inline]
-    pub fn insert(&mut self, tag: Tag, payload: Payload) -> u32 {
+    pub fn insert(&mut self, tag: &Tag, len: u32, ecn: u8) -> (u32, &mut Payload) {
         self.sent += 1;
-        match self.free.pop() {
-            Some(handle) => {
-                self.slots[handle as usize] = InFlight { tag, payload };
-                handle
-            }
-            None => {
-                self.slots.push(InFlight { tag, payload });
-                (self.slots.len() - 1) as u32
-            }
-        }
+        let handle = match self.free.pop() {
+            Some(handle) => handle,
+            None => self.open_slot(),
+        };
+        // Copied line by line and changed in place: a copy of what was just written would wait.
+        let slot = &mut self.slots[handle as usize];
+        slot.tag = *tag;
+        slot.tag.len = len;
+        slot.tag.tos = tag.tos | ecn;
+        (handle, &mut slot.payload)
+    }
+
+    #[cold]
+    fn open_slot(&mut self) -> u32 {
+        let nothing = Datagram { sequence: 0, sent: Time::ZERO, answered: Time::ZERO, size: 0 };
+        self.slots.push(InFlight { tag: Tag::NONE, payload: Payload::Datagram(nothing) });
+        (self.slots.len() - 1) as u32
     }
 
     /// What lines and pipes need of a packet.

@@ -49,8 +49,13 @@ impl LineRecord {
     #[inline]
     pub fn arrived(&mut self, dropped: u64) {
         self.arrivals += 1;
-        let queued = self.arrivals - self.departures - dropped;
-        self.longest = self.longest.max(queued as u32);
+        self.longest = self.longest.max(self.queued(dropped) as u32);
+    }
+
+    /// Packets in the discipline, which has dropped so many from the beginning.
+    #[inline]
+    pub fn queued(&self, dropped: u64) -> u64 {
+        self.arrivals - self.departures - dropped
     }
 
     /// A packet of traffic `group` left the discipline.

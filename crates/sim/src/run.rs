@@ -9,7 +9,7 @@ use simnel_core::random::Random;
 use simnel_core::{Span, Time};
 
 use crate::apps::{App, Context};
-use crate::capture::Capture;
+use crate::capture::{Capture, InOrder};
 use crate::draw::between;
 use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
@@ -81,7 +81,7 @@ impl Run {
 
     /// Gives every frame that leaves a line to `capture`.
     pub fn capture(&mut self, capture: Box<dyn Capture>) {
-        self.network.capture = Some(capture);
+        self.network.capture = Some(InOrder::new(capture));
     }
 
     /// Simulated time.
@@ -122,14 +122,26 @@ impl Run {
             match target {
                 Target::Pipe(pipe) => self.network.on_pipe(pipe, now),
                 Target::Line(line) => self.network.on_line(line, now),
-                Target::Endpoint(socket) => self.network.on_endpoint(socket, now),
-                Target::App(app) => self.apps[app as usize].on_timer(&mut self.network, now),
-                Target::Rate(line) => self.network.on_rate(line, now),
-                Target::Sample => self.on_sample(now),
+                other => self.on_rare(other, now),
             }
-            self.settle(now);
+            self.network.drain(now);
+            if !self.network.notices.is_empty() {
+                self.inform(now);
+            }
         }
         false
+    }
+
+    /// What comes seldom, kept out of the loop: that has to stay in the instruction cache.
+    #[inline(never)]
+    fn on_rare(&mut self, target: Target, now: Time) {
+        match target {
+            Target::Endpoint(socket) => self.network.on_endpoint(socket, now),
+            Target::App(app) => self.apps[app as usize].on_timer(&mut self.network, now),
+            Target::Rate(line) => self.network.on_rate(line, now),
+            Target::Sample => self.on_sample(now),
+            Target::Pipe(_) | Target::Line(_) => {}
+        }
     }
 
     /// Simulates what is left.
@@ -141,13 +153,15 @@ impl Run {
     /// What has been recorded until now. Complete if the run is over.
     pub fn results(mut self) -> Results {
         self.network.account_all();
+        if let Some(capture) = &mut self.network.capture {
+            capture.release(self.now);
+        }
         Results::new(self)
     }
 
-    /// Deliveries without delay and news for applications, until there are none.
-    #[inline]
-    fn settle(&mut self, now: Time) {
-        self.network.drain(now);
+    /// News for applications, and deliveries without delay that come of them, until there are none.
+    #[inline(never)]
+    fn inform(&mut self, now: Time) {
         let mut rounds = 0u64;
         while let Some((app, notice)) = self.network.notices.pop_front() {
             self.apps[app as usize].on_notice(notice, &mut self.network, now);

@@ -300,14 +300,22 @@ impl Endpoint {
     /// The next segment to send at `now`, or None.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
+        self.poll_transmit_into(&mut segment, now).then_some(segment)
+    }
+
+    /// As [`Endpoint::poll_transmit`], with the segment written where the caller wants it. False if
+    /// there is none; `out` then means nothing.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, out: &mut Segment, now: Time) -> bool {
         if self.work == 0 {
-            return None;
+            return false;
         }
         let now = Now::new(now);
-        if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0 {
-            if let Some(segment) = self.poll_unusual(&now) {
-                return Some(segment);
-            }
+        if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0
+            && self.poll_unusual(out, &now)
+        {
+            return true;
         }
         if self.work & work::SEND != 0 {
             let standing = !matches!(
@@ -315,7 +323,8 @@ impl Endpoint {
                 State::Closed | State::Listen | State::SynSent | State::SynReceived
             );
             if let Some(outgoing) = self.sender.poll(standing, &now) {
-                return Some(self.compose(&outgoing, &now));
+                self.compose(&outgoing, out, &now);
+                return true;
             }
             self.work &= !work::SEND;
         }
@@ -325,40 +334,41 @@ impl Endpoint {
             let receiver = &mut self.receiver;
             let out_of_order = !receiver.reassembly.is_empty();
             let (nxt, window) = (receiver.nxt, &receiver.window);
-            if receiver.acks.decide(nxt, out_of_order, window, &round, &now) {
-                let ack = self.compose_ack(&now);
-                self.receiver.window.auto_consume(self.receiver.nxt, &now);
-                return Some(ack);
+            let due = receiver.acks.decide(nxt, out_of_order, window, &round, &now);
+            if due {
+                self.compose_ack(out, &now);
             }
             self.receiver.window.auto_consume(self.receiver.nxt, &now);
+            return due;
         }
-        None
+        false
     }
 
     #[cold]
-    fn poll_unusual(&mut self, now: &Now) -> Option<Segment> {
+    fn poll_unusual(&mut self, out: &mut Segment, now: &Now) -> bool {
         if self.work & work::RESET != 0 {
             self.work = 0;
-            let mut segment = self.blank(TcpFlags::RST | TcpFlags::ACK, now);
-            segment.seq = self.sender.window.nxt;
-            segment.ack = self.receiver.nxt;
+            *out = self.blank(TcpFlags::RST | TcpFlags::ACK, now);
+            out.seq = self.sender.window.nxt;
+            out.ack = self.receiver.nxt;
             self.segments_sent += 1;
-            return Some(segment);
+            return true;
         }
         if self.work & work::HANDSHAKE != 0 {
             self.work &= !work::HANDSHAKE;
-            return Some(self.compose_ack(now));
+            self.compose_ack(out, now);
+            return true;
         }
         self.work &= !work::OWED;
-        let owed = self.receiver.owed.take()?;
-        let mut segment = self.compose_ack(now);
-        segment.ack = owed.ack;
-        segment.flags.0 &= !TcpFlags::ECE.0;
+        let Some(owed) = self.receiver.owed.take() else { return false };
+        self.compose_ack(out, now);
+        out.ack = owed.ack;
+        out.flags.0 &= !TcpFlags::ECE.0;
         if owed.echo {
-            segment.flags.set(TcpFlags::ECE);
+            out.flags.set(TcpFlags::ECE);
         }
         self.receiver.acks.now();
-        Some(segment)
+        true
     }
 
     /// A segment with these flags and the options of every segment.
@@ -374,51 +384,51 @@ impl Endpoint {
 
     /// A bare ACK.
     #[inline]
-    fn compose_ack(&mut self, now: &Now) -> Segment {
-        let mut segment = self.blank(TcpFlags::ACK, now);
-        segment.seq = self.sender.window.nxt;
-        self.receiver.fill(&mut segment);
+    fn compose_ack(&mut self, out: &mut Segment, now: &Now) {
+        *out = self.blank(TcpFlags::ACK, now);
+        out.seq = self.sender.window.nxt;
+        self.receiver.fill(out);
         if self.sender.ecn && self.sender.control.wants_ecn() {
-            segment.ecn = Ecn::Ect0;
+            out.ecn = Ecn::Ect0;
         }
         self.segments_sent += 1;
         self.acks_sent += 1;
-        segment
     }
 
     /// The segment of what the sending half wants to send.
     #[inline]
-    fn compose(&mut self, outgoing: &Outgoing, now: &Now) -> Segment {
+    fn compose(&mut self, outgoing: &Outgoing, out: &mut Segment, now: &Now) {
         self.segments_sent += 1;
         if outgoing.syn {
-            return self.compose_syn(now);
+            *out = self.compose_syn(now);
+            return;
         }
-        let mut segment = self.blank(TcpFlags::ACK, now);
-        segment.seq = outgoing.seq;
-        segment.len = outgoing.len;
+        *out = self.blank(TcpFlags::ACK, now);
+        out.seq = outgoing.seq;
+        out.len = outgoing.len;
         if outgoing.psh {
-            segment.flags.set(TcpFlags::PSH);
+            out.flags.set(TcpFlags::PSH);
         }
         if outgoing.fin {
-            segment.flags.set(TcpFlags::FIN);
+            out.flags.set(TcpFlags::FIN);
         }
         if self.sender.ecn {
             if outgoing.fresh && outgoing.len > 0 {
-                segment.ecn = Ecn::Ect0;
+                out.ecn = Ecn::Ect0;
                 if core::mem::take(&mut self.sender.queue_cwr) {
-                    segment.flags.set(TcpFlags::CWR);
+                    out.flags.set(TcpFlags::CWR);
                 }
             } else if self.sender.control.wants_ecn() {
-                segment.ecn = Ecn::Ect0;
+                out.ecn = Ecn::Ect0;
             }
         }
         if outgoing.len > 0 {
             self.receiver.acks.on_data_sent(now);
         }
-        self.receiver.fill(&mut segment);
-        segment
+        self.receiver.fill(out);
     }
 
+    #[cold]
     fn compose_syn(&mut self, now: &Now) -> Segment {
         let answer = self.state == State::SynReceived;
         let mut segment = self.blank(TcpFlags::SYN, now);

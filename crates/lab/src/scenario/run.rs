@@ -15,7 +15,7 @@ use super::capture::Pcapng;
 use super::{Scenario, ScenarioError};
 
 /// Steps of simulated time after which a run reports progress.
-pub const STEPS: u64 = 200;
+pub const STEPS: u64 = 1000;
 
 /// Events after which a run looks whether it should stop: milliseconds.
 const EVENTS: u64 = 50_000;

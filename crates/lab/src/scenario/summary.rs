@@ -65,6 +65,8 @@ pub struct LineSummary {
     pub utilisation: Option<f64>,
     /// Time in the discipline.
     pub sojourn_ms: Option<Times>,
+    /// Its cumulative distribution.
+    pub sojourn_cdf: Cdf,
     /// Longest queue in packets.
     pub longest_queue: u32,
     /// Packets dropped, filtered acknowledgements aside.
@@ -97,6 +99,10 @@ pub struct GroupSummary {
     pub windows: Vec<Windows>,
     /// Time in the discipline of its direction.
     pub sojourn_ms: Option<Times>,
+    /// Its cumulative distribution.
+    pub sojourn_cdf: Cdf,
+    /// The flows one by one, in the order of `flow_mbps`.
+    pub each: Vec<FlowSummary>,
     /// Packets dropped by disciplines, both ways, by reason.
     pub drops: Vec<(&'static str, u64)>,
     /// Packets marked, both ways.
@@ -110,6 +116,31 @@ pub struct GroupSummary {
     /// What the applications saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+}
+
+/// A cumulative distribution: points (milliseconds, share that is not above), both ascending; at
+/// most [`CDF_POINTS`] of them, and the last one.
+pub type Cdf = Vec<(f64, f64)>;
+
+/// Points of a cumulative distribution: half a percent apart where values are that dense.
+const CDF_POINTS: u64 = 200;
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSummary {
+    /// Payload delivered, Mbit/s.
+    pub mbps: f64,
+    /// The same interval by interval from the start of the run.
+    pub series_mbps: Vec<f64>,
+    /// Its packets dropped by disciplines, both ways, by reason: filtered acknowledgements too.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Packets marked, both ways.
+    pub marks: u64,
+    /// Packets lost on the line, both ways.
+    pub lost: u64,
+    /// Seconds from its start to its last byte, for a transfer of limited size that is complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_s: Option<f64>,
 }
 
 /// A sender's window over time, interval by interval from the start of the run.
@@ -142,6 +173,8 @@ pub enum Application {
         base_rtt_ms: f64,
         /// Beyond propagation.
         added_ms: Times,
+        /// Its cumulative distribution.
+        added_cdf: Cdf,
         /// The request's part.
         added_there_ms: Times,
         /// The answer's part.
@@ -157,6 +190,8 @@ pub enum Application {
         loss: f64,
         /// One-way delay beyond propagation.
         added_ms: Times,
+        /// Its cumulative distribution.
+        added_cdf: Cdf,
         /// Mean difference between neighbours' delays.
         jitter_ms: f64,
         /// Mean opinion score, for voice.
@@ -173,6 +208,8 @@ pub enum Application {
     },
     /// Video, means over the flows.
     Dash {
+        /// The rate of each chunk as chosen, Mbit/s, player by player.
+        rates_mbps: Vec<Vec<f64>>,
         /// Mean rate of the chunks, Mbit/s.
         chosen_mbps: f64,
         /// Mean throughput while fetching, Mbit/s.
@@ -227,6 +264,27 @@ impl Times {
     }
 }
 
+/// The points of a distribution, about evenly spaced in what they count.
+pub fn cdf(distribution: &Distribution) -> Cdf {
+    let total = distribution.count();
+    let step = total.div_ceil(CDF_POINTS).max(1);
+    let mut points: Cdf = Vec::new();
+    let mut next = 0;
+    for (value, seen) in distribution.cumulative() {
+        if seen >= next || seen == total {
+            points.push((millis(value), seen as f64 / total as f64));
+            next = seen + step;
+        }
+    }
+    points
+}
+
+/// Counts by reason, those that are not zero.
+fn by_reason(count: impl Fn(DropReason) -> u64) -> Vec<(&'static str, u64)> {
+    let counts = DropReason::ALL.into_iter().map(|reason| (reason.name(), count(reason)));
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
 /// Jain's fairness index: one if all are equal, 1/n if one has everything.
 pub fn jain(values: &[f64]) -> Option<f64> {
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -274,6 +332,7 @@ impl Summary {
                 mbps,
                 utilisation: (capacity > 0.0).then(|| line.bytes as f64 / capacity),
                 sojourn_ms: Times::of_some(&line.all_sojourn()),
+                sojourn_cdf: cdf(&line.all_sojourn()),
                 longest_queue: line.longest_queue,
                 drops: fates().map(|fates| fates.signals()).sum(),
                 marks: fates().map(|fates| fates.marked).sum(),
@@ -311,11 +370,22 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
         bytes as f64 * 8e-6 / interval
     });
     let fates = || flows.iter().flat_map(|flow| &flow.fates);
-    let drops = DropReason::ALL.into_iter().filter_map(|reason| {
-        let count: u64 = fates().map(|fates| fates.dropped[reason as usize]).sum();
-        (count > 0).then_some((reason.name(), count))
+    let drops =
+        by_reason(|reason| fates().map(|fates| fates.dropped[reason as usize]).sum::<u64>());
+    let each = flows.iter().zip(&flow_mbps).map(|(flow, mbps)| {
+        let fates = || flow.fates.iter();
+        FlowSummary {
+            mbps: *mbps,
+            series_mbps: flow.series.iter().map(|b| *b as f64 * 8e-6 / interval).collect(),
+            drops: by_reason(|reason| fates().map(|f| f.dropped[reason as usize]).sum()),
+            marks: fates().map(|fates| fates.marked).sum(),
+            lost: fates().map(|fates| fates.lost).sum(),
+            completion_s: flow.finished.map(|at| at.since(flow.started).0 as f64 / 1e9),
+        }
     });
+    let sojourn = &results.lines[direction as usize].sojourn[group];
     GroupSummary {
+        each: each.collect(),
         name: results.groups[group].clone(),
         direction: direction.name(),
         flows: flows.len(),
@@ -331,8 +401,9 @@ fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
                 srtt_ms: flow.windows.iter().map(|sample| millis(sample.srtt)).collect(),
             })
             .collect(),
-        sojourn_ms: Times::of_some(&results.lines[direction as usize].sojourn[group]),
-        drops: drops.collect(),
+        sojourn_ms: Times::of_some(sojourn),
+        sojourn_cdf: cdf(sojourn),
+        drops,
         marks: fates().map(|fates| fates.marked).sum(),
         lost: fates().map(|fates| fates.lost).sum(),
         retransmits: flows.iter().map(|flow| flow.tcp.retransmits).sum(),
@@ -351,7 +422,7 @@ fn application(
     let merged = |of: &dyn Fn(&Outcome) -> Option<&Distribution>| {
         let mut all = Distribution::default();
         flows.iter().filter_map(|flow| of(&flow.outcome)).for_each(|part| all.merge(part));
-        Times::of(&all)
+        all
     };
     match &flows.first()?.outcome {
         Outcome::Transfer => {
@@ -384,9 +455,10 @@ fn application(
                 sent: count(0),
                 received: count(1),
                 base_rtt_ms: millis(*base_rtt),
-                added_ms: times(0),
-                added_there_ms: times(1),
-                added_back_ms: times(2),
+                added_ms: Times::of(&times(0)),
+                added_cdf: cdf(&times(0)),
+                added_there_ms: Times::of(&times(1)),
+                added_back_ms: Times::of(&times(2)),
             })
         }
         Outcome::Datagrams { .. } => Some(datagrams(run, group, flows)),
@@ -401,6 +473,7 @@ fn application(
                 Outcome::Web { load_time, .. } => Some(load_time),
                 _ => None,
             });
+            let load_ms = Times::of(&load_ms);
             Some(Application::Web { connections: count(0), pages: count(1), load_ms })
         }
         Outcome::Dash(_) => dash(flows),
@@ -415,6 +488,7 @@ fn application(
                 Outcome::Messages { latency, .. } => Some(latency),
                 _ => None,
             });
+            let latency_ms = Times::of(&latency_ms);
             Some(Application::Messages { sent: count(0), received: count(1), latency_ms })
         }
         Outcome::Bursts { .. } => {
@@ -426,6 +500,7 @@ fn application(
                 Outcome::Bursts { completed, .. } => *completed,
                 _ => 0,
             });
+            let completion_ms = Times::of(&completion_ms);
             Some(Application::Bursts { completed, completion_ms })
         }
     }
@@ -468,15 +543,18 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
         _ => None,
     };
     let (sent, received) = (total_sent, total_received);
-    Application::Datagrams { sent, received, loss, added_ms, jitter_ms, mos }
+    let added_cdf = cdf(&delays);
+    Application::Datagrams { sent, received, loss, added_ms, added_cdf, jitter_ms, mos }
 }
 
 fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {
-    let mut chunks = Vec::new();
+    let (mut chunks, mut rates_mbps) = (Vec::new(), Vec::new());
     let (mut stalls, mut stalled, mut startups) = (0.0, 0.0, Vec::new());
     for flow in flows {
         if let Outcome::Dash(playback) = &flow.outcome {
             chunks.extend(playback.chunks.iter().copied());
+            let rates = playback.chunks.iter().map(|chunk| chunk.rate as f64 / 1e6);
+            rates_mbps.push(rates.collect());
             stalls += playback.stalls as f64;
             stalled += playback.stalled.0 as f64 / 1e9;
             startups.extend(playback.startup.map(|span| span.0 as f64 / 1e9));
@@ -485,6 +563,7 @@ fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {
     let (n, players) = ((chunks.len() as f64).max(1.0), flows.len() as f64);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     Some(Application::Dash {
+        rates_mbps,
         chosen_mbps: chunks.iter().map(|chunk| chunk.rate as f64).sum::<f64>() / n / 1e6,
         achieved_mbps: chunks.iter().map(|chunk| chunk.throughput as f64).sum::<f64>() / n / 1e6,
         stalls: stalls / players,

@@ -10,6 +10,7 @@ use simnel_tcp::{Endpoint, State};
 
 use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
 use crate::capture::{protocol, Headers};
+use crate::pool::Tag;
 
 /// The port that is asked.
 const SERVER_PORT: u16 = 443;
@@ -21,7 +22,7 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = opening.tcp;
         for socket in [client, server] {
-            config.seed = self.sockets[socket as usize].hash;
+            config.seed = self.sockets[socket as usize].tag.hash;
             self.endpoints[socket as usize] = Some(Endpoint::new(&config));
         }
         if let Some(endpoint) = &mut self.endpoints[server as usize] {
@@ -76,20 +77,22 @@ impl Network {
             let socket = connection.socket(side) as usize;
             let (hash, flags) = self.identify(&headers);
             self.headers[socket] = headers;
-            self.sockets[socket] = Socket {
-                armed: Time::MAX,
+            let tag = Tag {
                 hash: hash.flow,
                 hosts: (hash.src_host, hash.dst_host),
+                socket: socket as u32,
                 flow: opening.flow,
                 group: opening.group,
-                to_bottleneck: self.attachments[from].egress,
+                len: 0,
                 from_bottleneck: self.attachments[to].ingress,
-                generation: self.sockets[socket].generation,
+                generation: self.sockets[socket].tag.generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
-                watch: opening.watched,
             };
+            let to_bottleneck = self.attachments[from].egress;
+            self.sockets[socket] =
+                Socket { tag, armed: Time::MAX, to_bottleneck, watch: opening.watched };
         }
         connection
     }
@@ -145,8 +148,9 @@ impl Network {
             if let Some(endpoint) = self.endpoints[socket].take() {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            let generation = self.sockets[socket].generation.wrapping_add(1);
-            self.sockets[socket] = Socket { generation, ..Socket::UNUSED };
+            let generation = self.sockets[socket].tag.generation.wrapping_add(1);
+            self.sockets[socket] = Socket::UNUSED;
+            self.sockets[socket].tag.generation = generation;
         }
         self.free.push(connection.0);
     }

@@ -259,7 +259,8 @@ impl Controller {
     pub(crate) fn undo(&mut self, window: &Window) -> u32 {
         each!(self, control => control.undo(window))
     }
-    #[inline]
+    /// Only for what takes over: kept out of the path of every other acknowledgement.
+    #[inline(never)]
     pub(crate) fn control(&mut self, window: &mut Window, sample: &RateSample, now: &Now) {
         each!(self, control => control.control(window, sample, now))
     }

@@ -217,6 +217,7 @@ impl Sender {
     }
 
     /// Where segments leave in super-packets, a fraction of one may wait for more window.
+    #[inline(never)]
     fn tso_waits(&self, unsent: u64, in_flight: u32, now: &Now) -> bool {
         if self.burst > 0 || self.window.phase >= Phase::Recovery {
             return false;
@@ -351,6 +352,7 @@ impl Sender {
     }
 
     /// Half way from the window to what was used of it, once a timeout (RFC 2861).
+    #[cold]
     fn shrink_unused_window(&mut self, now: &Now) {
         if self.window.phase == Phase::Open {
             let used = self.used.max(self.window.initial);
@@ -370,6 +372,7 @@ impl Sender {
     }
 
     /// After an idle time the window halves for every timeout that has passed (RFC 5681, 4.1).
+    #[inline(never)]
     fn restart_after_idle(&mut self, now: &Now) {
         let rto_ms = (self.rto_us() / 1_000).max(1);
         let idle_ms = now.ms.wrapping_sub(self.window.last_sent_ms);

@@ -1,16 +1,22 @@
-//! `simnel bench sim`: how fast the simulator is, on four scenarios that others were timed on.
+//! `simnel bench sim`: how fast the simulator is, on four scenarios that others were timed on, and
+//! with `--scale` how its cost and memory grow from ten flows to ten thousand.
 //!
 //! One core, one run after the other, best of several: what the machine does besides only makes
 //! runs slower. Each line carries the hash of the whole trace, so that nothing can be optimised
 //! away and no change of behaviour goes unseen; all runs of a scenario must agree on it.
+//!
+//! Each scenario is measured in a process of its own, started for it alone: so its peak memory is
+//! its own, program included, and no scenario finds the caches or the allocator as another left
+//! them.
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use miette::{miette, IntoDiagnostic};
-use serde::Serialize;
+use rustix::time::{clock_gettime, ClockId};
+use serde::{Deserialize, Serialize};
 use simnel_lab::scenario::Scenario;
 use simnel_sim::{Results, Run, Setup};
 
@@ -24,87 +30,177 @@ const SCENARIOS: [(&str, &str); 4] = [
     ("eight", include_str!("sim/eight.toml")),
 ];
 
+/// The scenario of `--scale`, and the numbers of flows that it runs with.
+const SCALE: &str = include_str!("sim/scale.toml");
+const SCALE_FLOWS: [u32; 4] = [10, 100, 1_000, 10_000];
+
 /// Time the simulator.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     simnel bench sim\n  \
-    simnel bench sim --only rrul --runs 20 --json\n\n\
-Build with --release; figures of one machine compare with figures of the same machine only.")]
+    simnel bench sim --only rrul --runs 50 --json\n  \
+    simnel bench sim --scale\n\n\
+Build with --release; figures of one machine compare with figures of the same machine only.\n\
+`wall ms` and `cpu ms` are the least of all runs; on a busy machine `cpu ms` is the steadier one.\n\
+`peak MB` is the greatest resident set of a process that does nothing but this scenario.")]
 pub struct Args {
     /// Only these scenarios: rrul, 50up, drr, eight.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// Runs, of which the fastest counts.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
-    runs: u8,
+    /// 10 to 10,000 flows at 10 Gbit/s for 10 s instead: time for each packet, and memory.
+    #[arg(long, conflicts_with = "only")]
+    scale: bool,
+    /// Runs, of which the fastest counts [default: 15, with --scale 1].
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
+    runs: Option<u8>,
     /// One JSON object a line.
     #[arg(long)]
     json: bool,
+    /// Measure this in the present process.
+    #[arg(long, hide = true, value_name = "NAME")]
+    alone: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Figure<'a> {
-    bench: &'static str,
-    scenario: &'a str,
+#[derive(Serialize, Deserialize)]
+struct Figure {
+    bench: String,
+    scenario: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flows: Option<u32>,
     simulated_s: u64,
     wall_ms: f64,
+    cpu_ms: f64,
     bottleneck_packets: u64,
+    packets_per_s: u64,
     events: u64,
+    peak_mb: Option<f64>,
     hash: String,
 }
 
 /// Times the scenarios.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let runs = args.runs.unwrap_or(if args.scale { 1 } else { 15 });
+    if let Some(name) = &args.alone {
+        let figure = measure(name, runs)?;
+        serde_json::to_writer(&mut *out, &figure).into_diagnostic()?;
+        writeln!(out).map_err(output_failed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(unknown) = args.only.iter().find(|o| !SCENARIOS.iter().any(|(n, _)| n == o)) {
         let names = SCENARIOS.map(|(name, _)| name).join(", ");
         let help = format!("one of {names}");
         return Err(misuse_with_help(format!("no such scenario: `{unknown}`"), help));
     }
+    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    let names: Vec<String> = if args.scale {
+        SCALE_FLOWS.map(|flows| flows.to_string()).to_vec()
+    } else {
+        let names = SCENARIOS.iter().map(|(name, _)| *name);
+        names.filter(|name| wanted(name)).map(String::from).collect()
+    };
     if !args.json {
-        writeln!(out, "scenario  simulated    wall ms    packets     events  Mpackets/s  hash")
-            .map_err(output_failed)?;
+        let first = if args.scale { "flows" } else { "scenario" };
+        writeln!(
+            out,
+            "{first:<8}  simulated    wall ms     cpu ms     packets      events  Mpackets/s  \
+             ns/packet  peak MB  hash"
+        )
+        .map_err(output_failed)?;
     }
-    for (name, text) in SCENARIOS {
-        if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
-            continue;
-        }
-        let figure = measure(name, text, args.runs)?;
+    let mut costs = Vec::new();
+    for name in &names {
+        let figure = apart(name, runs)?;
+        costs.push(figure.nanos_per_packet());
         print(&figure, args.json, out).map_err(output_failed)?;
+    }
+    if let (true, false, [few, .., many]) = (args.scale, args.json, costs.as_slice()) {
+        writeln!(out, "a packet among 10000 flows costs {:.2} times one among 10", many / few)
+            .map_err(output_failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure<'a>(name: &'a str, text: &str, runs: u8) -> miette::Result<Figure<'a>> {
-    let scenario = Scenario::parse(text, name, Path::new("")).into_diagnostic()?;
-    let (setup, _) = scenario.setup(None).into_diagnostic()?;
-    let mut fastest: Option<(f64, Results)> = None;
-    for _ in 0..runs {
-        let (millis, results) = timed(&setup)?;
-        if let Some((_, earlier)) = &fastest {
-            if earlier.hash != results.hash {
-                return Err(miette!("`{name}` is not deterministic: two runs differ"));
-            }
-        }
-        if fastest.as_ref().is_none_or(|(best, _)| millis < *best) {
-            fastest = Some((millis, results));
-        }
+impl Figure {
+    /// CPU time for each packet through the bottleneck.
+    fn nanos_per_packet(&self) -> f64 {
+        self.cpu_ms * 1e6 / self.bottleneck_packets.max(1) as f64
     }
-    let (wall_ms, results) = fastest.ok_or_else(|| miette!("no runs"))?;
+}
+
+/// Has a process of its own measure a scenario.
+fn apart(name: &str, runs: u8) -> miette::Result<Figure> {
+    let program = std::env::current_exe().into_diagnostic()?;
+    let output = Command::new(program)
+        .args(["bench", "sim", "--alone", name, "--runs", &runs.to_string()])
+        .output()
+        .into_diagnostic()?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        return Err(miette!("measuring `{name}` failed: {reason}"));
+    }
+    serde_json::from_slice(&output.stdout).into_diagnostic()
+}
+
+/// Measures a scenario, or the one of `--scale` with `name` flows.
+fn measure(name: &str, runs: u8) -> miette::Result<Figure> {
+    let flows = name.parse::<u32>().ok().filter(|flows| *flows > 0);
+    let text = match (SCENARIOS.iter().find(|(known, _)| *known == name), flows) {
+        (Some((_, text)), _) => *text,
+        (None, Some(_)) => SCALE,
+        (None, None) => return Err(miette!("no such scenario: `{name}`")),
+    };
+    let scenario = Scenario::parse(text, name, Path::new("")).into_diagnostic()?;
+    let (mut setup, _) = scenario.setup(None).into_diagnostic()?;
+    let flows = flows.filter(|_| text == SCALE);
+    if let (Some(flows), [traffic]) = (flows, setup.traffic.as_mut_slice()) {
+        traffic.count = flows;
+    }
+    let (mut wall_ms, mut cpu_ms) = (f64::MAX, f64::MAX);
+    let mut last: Option<Results> = None;
+    for _ in 0..runs {
+        let earlier = last.take().map(|results| results.hash);
+        let (wall, cpu, results) = timed(&setup)?;
+        if earlier.is_some_and(|hash| hash != results.hash) {
+            return Err(miette!("`{name}` is not deterministic: two runs differ"));
+        }
+        (wall_ms, cpu_ms) = (wall_ms.min(wall), cpu_ms.min(cpu));
+        last = Some(results);
+    }
+    let results = last.ok_or_else(|| miette!("no runs"))?;
+    let hundredths = |value: f64| (value * 100.0).round() / 100.0;
     Ok(Figure {
-        bench: "sim",
-        scenario: name,
+        bench: "sim".into(),
+        scenario: if flows.is_some() { "scale".into() } else { name.into() },
+        flows,
         simulated_s: results.simulated.0 / 1_000_000_000,
-        wall_ms: (wall_ms * 100.0).round() / 100.0,
+        wall_ms: hundredths(wall_ms),
+        cpu_ms: hundredths(cpu_ms),
         bottleneck_packets: results.bottleneck_packets,
+        packets_per_s: (results.bottleneck_packets as f64 / wall_ms * 1e3) as u64,
         events: results.events,
+        peak_mb: peak_mb(),
         hash: format!("{:016x}", results.hash),
     })
 }
 
-fn timed(setup: &Setup) -> miette::Result<(f64, Results)> {
-    let begin = Instant::now();
+/// Wall-clock and CPU time in milliseconds.
+fn timed(setup: &Setup) -> miette::Result<(f64, f64, Results)> {
+    let cpu = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+    };
+    let (begin, cpu_before) = (Instant::now(), cpu());
     let results = Run::new(setup, 1).into_diagnostic()?.finish();
-    Ok((begin.elapsed().as_secs_f64() * 1e3, results))
+    Ok((begin.elapsed().as_secs_f64() * 1e3, cpu() - cpu_before, results))
+}
+
+/// The greatest resident set of this process since it was started, in 10^6 bytes; Linux says so in
+/// `VmHWM` of /proc/self/status (proc(5)), in units of 1024 bytes.
+fn peak_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some((kib * 1024.0 / 1e5).round() / 10.0)
 }
 
 fn print(figure: &Figure, json: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -112,13 +208,16 @@ fn print(figure: &Figure, json: bool, out: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, figure)?;
         writeln!(out)?;
     } else {
-        let Figure { scenario, simulated_s, wall_ms, bottleneck_packets, events, hash, .. } =
-            figure;
+        let Figure { scenario, flows, simulated_s, wall_ms, cpu_ms, .. } = figure;
+        let Figure { bottleneck_packets, events, hash, peak_mb, .. } = figure;
+        let first = flows.map_or(scenario.clone(), |flows| flows.to_string());
         let rate = *bottleneck_packets as f64 / wall_ms / 1e3;
+        let cost = figure.nanos_per_packet();
+        let peak = peak_mb.map_or("?".into(), |peak| format!("{peak:.1}"));
         writeln!(
             out,
-            "{scenario:<8}  {simulated_s:>7} s  {wall_ms:>9.2}  {bottleneck_packets:>9}  \
-             {events:>9}  {rate:>10.2}  {hash}"
+            "{first:<8}  {simulated_s:>7} s  {wall_ms:>9.2}  {cpu_ms:>9.2}  \
+             {bottleneck_packets:>10}  {events:>10}  {rate:>10.2}  {cost:>9.1}  {peak:>7}  {hash}"
         )?;
     }
     out.flush()
