@@ -80,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let stopped = stop.load(Ordering::Relaxed);
     if let Some(directory) = &args.report {
-        report::write(&outcomes, directory, stopped).map_err(|error| {
+        report::write(&outcomes, &readings, directory, stopped).map_err(|error| {
             miette!(
                 help = "say where it may go with --report DIR",
                 "cannot write the report to {}: {error}",
