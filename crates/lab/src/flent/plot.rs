@@ -1,4 +1,5 @@
-//! flent's usual plots of a data file: throughput and latency over time, latency's distribution.
+//! flent's usual plots of a data file: everything at a glance, throughput and latency over time,
+//! latency's distribution.
 
 use super::Data;
 use crate::paper::figure::{Axis, Boxes, Figure, Line, Plot};
@@ -19,31 +20,38 @@ pub fn plots(data: &Data) -> Vec<Figure> {
     }
     let totals = lines(data, |name| name.ends_with(" sum") || name == "TCP totals");
     let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
-    push(&mut figures, ("totals", "Totals"), axes, totals);
+    push(&mut figures, ("totals", "Totals"), axes, totals.clone());
     let pings = |name: &str| name.starts_with("Ping (ms)") && !name.contains("::");
+    let pings = lines(data, pings);
     let axes = (Axis::linear("time (s)"), Axis::linear("round-trip time (ms)"));
-    push(&mut figures, ("ping", "Latency"), axes, lines(data, pings));
-    let cdf: Vec<Line> = lines(data, pings).into_iter().map(cumulative).collect();
+    push(&mut figures, ("ping", "Latency"), axes, pings.clone());
+    let cdf: Vec<Line> = pings.iter().cloned().map(cumulative).collect();
     let axes = (Axis::log("round-trip time (ms)"), Axis::linear("share of samples"));
     push(&mut figures, ("ping_cdf", "Latency, distribution"), axes, cdf);
-    let named: Vec<(String, Option<[f64; 5]>)> = lines(data, pings)
-        .into_iter()
-        .map(|line| {
-            let values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
-            (line.name, five_numbers(&values))
-        })
-        .collect();
-    if !named.is_empty() {
-        let (names, values) = named.into_iter().unzip();
-        let plot = Plot::Boxes(names, vec![Boxes { name: "all samples".into(), values }]);
-        let axes = (Axis::linear(""), Axis::linear("round-trip time (ms)"));
-        figures.push(Figure::new(("box_ping", "Latency, quartiles"), axes, plot));
-    }
+    boxes(&mut figures, ("box_ping", "Latency, quartiles"), "round-trip time (ms)", pings);
+    boxes(&mut figures, ("box_totals", "Totals, quartiles"), "Mbit/s", totals);
     figures
 }
 
+/// A box for each of `lines`: quartiles over all its samples.
+fn boxes(figures: &mut Vec<Figure>, name: (&str, &str), unit: &str, lines: Vec<Line>) {
+    if lines.is_empty() {
+        return;
+    }
+    let five = |line: Line| {
+        let values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
+        (line.name, five_numbers(&values))
+    };
+    let (names, values) = lines.into_iter().map(five).unzip();
+    let plot = Plot::Boxes(names, vec![Boxes { name: "all samples".into(), values }]);
+    figures.push(Figure::new(name, (Axis::linear(""), Axis::linear(unit)), plot));
+}
+
+/// True for series that were made of others (sums, fairness), and for what was sampled beside a
+/// flow (`TCP upload BE::tcp_cwnd`); a flow's number after the colons is a flow (`TCP upload::7`).
 fn derived(name: &str) -> bool {
-    name.ends_with(" sum") || name.ends_with(" avg") || name.contains("::")
+    let beside = name.rsplit_once("::").is_some_and(|(_, what)| what.parse::<u32>().is_err());
+    beside || [" sum", " avg", " fairness"].iter().any(|end| name.ends_with(end))
 }
 
 fn lines(data: &Data, wanted: impl Fn(&str) -> bool) -> Vec<Line> {

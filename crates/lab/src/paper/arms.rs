@@ -93,6 +93,8 @@ pub struct Options {
     pub pace: PaceSender,
     /// Real time for each run; longer scenarios are measured for less than theirs.
     pub longest: Duration,
+    /// Only these contenders; none: all.
+    pub contenders: Vec<String>,
 }
 
 /// Who watches.
@@ -120,9 +122,17 @@ pub struct Reading {
     pub refused: Vec<(String, String)>,
     /// Seconds that were measured of each run.
     pub window_s: f64,
+    /// How late a thread of the generator was woken at worst: peaks of latency may be this machine's.
+    pub late: Duration,
 }
 
 impl Reading {
+    /// How the runs were made, and how far their times can be trusted, in words.
+    pub fn quality(&self) -> String {
+        let (seconds, late) = (self.window_s, self.late.as_secs_f64() * 1e3);
+        format!("one run of {seconds:.0} s measured; threads were woken up to {late:.1} ms late")
+    }
+
     /// Nothing yet.
     pub fn new(kind: Kind, id: &'static str) -> Reading {
         Reading {
@@ -133,6 +143,7 @@ impl Reading {
             flent: Vec::new(),
             refused: Vec::new(),
             window_s: 0.0,
+            late: Duration::ZERO,
         }
     }
 }
@@ -146,7 +157,8 @@ pub fn run(
 ) -> Result<Reading, ArmError> {
     let _priority = Priority::raised();
     let mut reading = Reading::new(options.kind, experiment.id);
-    for arm in (experiment.arms)() {
+    let wanted = |name: &String| options.contenders.is_empty() || options.contenders.contains(name);
+    for arm in (experiment.arms)().into_iter().filter(|arm| wanted(&arm.name)) {
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
@@ -168,22 +180,23 @@ pub fn run(
             (watch.step)(&title, at, plan.duration);
             !watch.stop.load(Ordering::Relaxed)
         };
-        let heard = match options.kind {
+        let recorded = match options.kind {
             Kind::Live => live::run(&plan, &options.simnel, options.pace, &mut step)?,
             Kind::Linux => linux::run(&plan, &options.simnel, &mut step)?,
         };
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        for (flow, heard) in plan.flows.iter().zip(&heard) {
+        for (flow, heard) in plan.flows.iter().zip(&recorded.flows) {
             if let Some(reason) = &heard.failure {
                 let name = setup.traffic[flow.group as usize].name.clone();
                 return Err(ArmError::Flow { name, reason: reason.clone() });
             }
         }
-        let run = heard::finished(&setup, &plan, SEED, &heard);
+        let run = heard::finished(&setup, &plan, SEED, &recorded.flows);
         let view = View { arm: &arm.name, run: &run };
         reading.window_s = view.window_s();
+        reading.late = reading.late.max(recorded.late);
         reading.measures.add(&arm.name, (experiment.measure)(&view));
         let flent = crate::flent::Data::of(&title, &run).write().unwrap_or_default();
         reading.flent.push((title, flent));
@@ -198,7 +211,7 @@ pub fn run(
 struct Priority;
 
 impl Priority {
-    const STEPS: i32 = 10;
+    const STEPS: i32 = 19;
 
     fn raised() -> Option<Priority> {
         rustix::process::nice(-Priority::STEPS).is_ok().then_some(Priority)

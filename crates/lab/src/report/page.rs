@@ -194,11 +194,10 @@ fn disagreement(readings: &[&Reading], differences: &[Difference], out: &mut Str
                 crate::paper::arms::Kind::Live => "the gateway itself with Linux's TCP",
                 crate::paper::arms::Kind::Linux => "Linux's own disciplines and TCP",
             };
-            let seconds = reading.window_s;
-            format!("<b>{}</b>: {what}, one run of {seconds:.0} s measured", reading.kind.name())
+            format!("<b>{}</b>: {what}; {}", reading.kind.name(), reading.quality())
         })
         .collect();
-    let _ = write!(out, "<p class=\"setup\">{}.</p>", about.join("; "));
+    let _ = write!(out, "<p class=\"setup\">{}.</p>", about.join(". "));
     for reading in readings {
         for (arm, reason) in &reading.refused {
             let (arm, reason) = (escape(arm), escape(reason));

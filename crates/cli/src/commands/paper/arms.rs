@@ -24,6 +24,9 @@ pub struct ArmArgs {
     #[arg(long, value_name = "N", default_value_t = 65,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Only these contenders on --live and --linux (cake; may be given several times).
+    #[arg(long = "contender", value_name = "NAME")]
+    contenders: Vec<String>,
 }
 
 impl ArmArgs {
@@ -42,6 +45,20 @@ impl ArmArgs {
             }
             arms::check(kind).map_err(explained)?;
         }
+        let known = |name: &String| {
+            let mut arms = experiments.iter().flat_map(|experiment| (experiment.arms)());
+            arms.any(|arm| arm.name == *name)
+        };
+        if let Some(name) = self.contenders.iter().find(|name| !known(name)) {
+            let mut names: Vec<String> = Vec::new();
+            for arm in experiments.iter().flat_map(|experiment| (experiment.arms)()) {
+                if !names.contains(&arm.name) {
+                    names.push(arm.name);
+                }
+            }
+            let help = format!("one of {}", names.join(", "));
+            return Err(misuse_with_help(format!("no such contender: `{name}`"), help));
+        }
         Ok(())
     }
 
@@ -58,6 +75,7 @@ impl ArmArgs {
                 simnel: std::env::current_exe().into_diagnostic()?,
                 pace: |stream| simnel_gateway::pace_sender(stream),
                 longest: Duration::from_secs(self.seconds),
+                contenders: self.contenders.clone(),
             };
             for experiment in experiments {
                 if !arms::EXPERIMENTS.contains(&experiment.id) {

@@ -78,8 +78,7 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
     writeln!(out, "  {held} of {} claims hold", outcome.verdicts.len())?;
     for reading in &readings {
         let held = reading.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
-        let (name, seconds) = (reading.kind.name(), reading.window_s);
-        writeln!(out, "  {name}: {held}, one run of {seconds:.0} s measured")?;
+        writeln!(out, "  {}: {held} hold; {}", reading.kind.name(), reading.quality())?;
     }
     for one in differences(outcome, &readings) {
         let values: Vec<String> = one

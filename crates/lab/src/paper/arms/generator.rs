@@ -50,6 +50,15 @@ pub struct Heard {
     pub failure: Option<String>,
 }
 
+/// What a run has shown.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Flow by flow, in the plan's order.
+    pub flows: Vec<Heard>,
+    /// How late a sleeping thread was woken at worst: delay that is not the line's.
+    pub late: Duration,
+}
+
 /// The idle line is measured so long before the clock starts.
 pub const IDLE: Duration = Duration::from_secs(2);
 /// Listeners and threads are ready within this time.
@@ -58,6 +67,8 @@ const READY: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_secs(1);
 /// How often blocked threads look whether they should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often a thread looks whether it is woken in time.
+const WATCH: Duration = Duration::from_millis(5);
 
 /// The clock and the end of a run, which all threads share.
 #[derive(Clone, Debug)]
@@ -117,7 +128,7 @@ pub fn run(
     plan: &Plan,
     sides: Sides<'_>,
     step: &mut dyn FnMut(Duration) -> bool,
-) -> Result<Vec<Heard>, TestbedError> {
+) -> Result<Recorded, TestbedError> {
     let course = Course {
         zero: Instant::now() + READY + IDLE,
         stop: Arc::new(AtomicBool::new(false)),
@@ -152,6 +163,8 @@ pub fn run(
             }
         }
     }
+    let watching = course.clone();
+    let watch = thread::spawn(move || lateness(&watching));
     let last = plan.duration + AFTER;
     while Instant::now() < course.zero + last {
         let left = (course.zero + last).saturating_duration_since(Instant::now());
@@ -161,7 +174,20 @@ pub fn run(
         }
     }
     end(&course);
-    Ok(flows.into_iter().map(|join| join()).collect())
+    let late = watch.join().unwrap_or_default();
+    Ok(Recorded { flows: flows.into_iter().map(|join| join()).collect(), late })
+}
+
+/// Sleeps for short times until the run's end; the greatest time by which a sleep was too long.
+fn lateness(course: &Course) -> Duration {
+    let mut greatest = Duration::ZERO;
+    course.wait(Duration::ZERO);
+    while course.now() < course.duration && !course.over() {
+        let due = Instant::now() + WATCH;
+        thread::sleep(WATCH);
+        greatest = greatest.max(due.elapsed());
+    }
+    greatest
 }
 
 /// What a started flow leaves: a function that waits for its threads and says what they heard.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::generator::{Heard, IDLE};
+use super::generator::{Recorded, IDLE};
 use super::guest::{HEARD, PLAN, REFUSED, STARTED};
 use super::plan::Plan;
 use super::ArmError;
@@ -42,7 +42,7 @@ pub fn run(
     plan: &Plan,
     simnel: &Path,
     step: &mut dyn FnMut(Duration) -> bool,
-) -> Result<Vec<Heard>, ArmError> {
+) -> Result<Recorded, ArmError> {
     let directory = tempfile::Builder::new()
         .prefix("simnel-linux-")
         .tempdir()
@@ -74,7 +74,7 @@ pub fn run(
         }
         let at = started.map_or(Duration::ZERO, |started| started.elapsed().saturating_sub(IDLE));
         if !step(at.min(plan.duration)) {
-            return Ok(Vec::new());
+            return Ok(Recorded::default());
         }
     }
 }

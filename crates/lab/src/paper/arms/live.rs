@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::generator::{self, Heard, PaceSender, Sides};
+use super::generator::{self, PaceSender, Recorded, Sides};
 use super::network::Network;
 use super::plan::Plan;
 use super::ArmError;
@@ -23,7 +23,7 @@ pub fn run(
     simnel: &Path,
     pace: PaceSender,
     step: &mut dyn FnMut(Duration) -> bool,
-) -> Result<Vec<Heard>, ArmError> {
+) -> Result<Recorded, ArmError> {
     let network = Network::new("simnel-live-", plan)?;
     let mut line = start_line(&network, plan, simnel)?;
     let mut gateway = start_gateway(&network, plan, simnel)?;
