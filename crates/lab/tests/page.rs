@@ -1,8 +1,7 @@
 //! The page in a real browser: headless Chromium, where there is one; says loudly if there is not.
 //!
 //! A copy of the page carries a script that does what a reader does (switches series and themes,
-//! points at a figure) and writes what it saw into the page; Chromium prints the page as it then
-//! is. Screenshots are decoded and looked at: colours of the series, light and dark, nothing blank.
+//! points at a figure) and tells the page around it what it saw, which Chromium prints. Screenshots are decoded and looked at: colours of the series, light and dark, nothing blank.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -128,13 +127,21 @@ addEventListener("load", () => {
   result.anchors = [...document.querySelectorAll("nav a")].every((link) =>
     document.querySelector(link.getAttribute("href")));
   result.errors = seen;
+  parent.postMessage(JSON.stringify(result), "*");
+});
+</script>"##;
+
+/// The page in a frame of the width of a phone, which no window of a desk's browser has. WIDTH and
+/// PAGE stand for the width and the file's name.
+const FRAME: &str = r#"<!doctype html><meta charset="utf-8"><body style="margin:0"><script>
+addEventListener("message", (event) => {
   const note = document.createElement("script");
   note.type = "application/json";
   note.id = "seen";
-  note.textContent = JSON.stringify(result);
+  note.textContent = event.data;
   document.body.append(note);
 });
-</script>"##;
+</script><iframe src="PAGE" style="width:WIDTHpx;height:3000px;border:0"></iframe></body>"#;
 
 /// What the script of the page's copy saw.
 fn seen(dom: &str) -> Value {
@@ -163,7 +170,10 @@ fn a_reader_can_use_the_page_on_a_phone_and_on_a_desk() {
     fs::write(&copy, watched.replacen("</body>", &format!("{READ}</body>"), 1)).expect("a copy");
     for width in WIDTHS {
         let more = ["--dump-dom", "--virtual-time-budget=4000"];
-        let [dom, log] = browse(&program, directory.path(), width, &copy, &more);
+        let frame = directory.path().join("frame.html");
+        let outer = FRAME.replace("WIDTH", &width.to_string()).replace("PAGE", "copy.html");
+        fs::write(&frame, outer).expect("a frame");
+        let [dom, log] = browse(&program, directory.path(), width, &frame, &more);
         let seen = seen(&dom);
         let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
         assert!(console.is_empty(), "{console:?}");

@@ -3,7 +3,7 @@
 
 use super::Data;
 use crate::paper::figure::{Axis, Boxes, Figure, Line, Plot};
-use crate::statistics::five_numbers;
+use crate::statistics::{five_numbers, quantile};
 
 /// The plots of `data`, in the order in which flent lists them. Series that are derived from
 /// others (sums, averages) have plots of their own.
@@ -15,7 +15,7 @@ pub fn plots(data: &Data) -> Vec<Figure> {
         ("UDP ", "udp", "Datagrams"),
     ] {
         let lines = lines(data, |name| name.starts_with(prefix) && !derived(name));
-        let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
+        let axes = (Axis::linear("time (s)"), scaled(Axis::linear("Mbit/s"), &lines));
         push(&mut figures, (id, title), axes, lines);
     }
     let totals = lines(data, |name| name.ends_with(" sum") || name == "TCP totals");
@@ -23,7 +23,7 @@ pub fn plots(data: &Data) -> Vec<Figure> {
     push(&mut figures, ("totals", "Totals"), axes, totals.clone());
     let pings = |name: &str| name.starts_with("Ping (ms)") && !name.contains("::");
     let pings = lines(data, pings);
-    let axes = (Axis::linear("time (s)"), Axis::linear("round-trip time (ms)"));
+    let axes = (Axis::linear("time (s)"), scaled(Axis::linear("round-trip time (ms)"), &pings));
     push(&mut figures, ("ping", "Latency"), axes, pings.clone());
     let cdf: Vec<Line> = pings.iter().cloned().map(cumulative).collect();
     let axes = (Axis::log("round-trip time (ms)"), Axis::linear("share of samples"));
@@ -52,6 +52,17 @@ fn boxes(figures: &mut Vec<Figure>, name: (&str, &str), unit: &str, lines: Vec<L
 fn derived(name: &str) -> bool {
     let beside = name.rsplit_once("::").is_some_and(|(_, what)| what.parse::<u32>().is_err());
     beside || [" sum", " avg", " fairness"].iter().any(|end| name.ends_with(end))
+}
+
+/// The axis of flent's `all_scaled`: it ends where nineteen of twenty values lie, so that a few
+/// outliers do not press everything else flat.
+fn scaled(axis: Axis, lines: &[Line]) -> Axis {
+    let values: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.iter().map(|point| point[1])).collect();
+    match (quantile(&values, 0.0), quantile(&values, 0.95)) {
+        (Some(least), Some(most)) if most > least => axis.within(least, 1.15 * most),
+        _ => axis,
+    }
 }
 
 fn lines(data: &Data, wanted: impl Fn(&str) -> bool) -> Vec<Line> {

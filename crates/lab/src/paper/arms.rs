@@ -72,14 +72,9 @@ pub enum ArmError {
     /// Linux's own disciplines could not be run.
     #[error("user-mode Linux: {0}")]
     Guest(String),
-    /// A flow did not do what it should.
-    #[error("{name}: {reason}")]
-    Flow {
-        /// Its traffic.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
+    /// User-mode Linux ended before its time.
+    #[error("user-mode Linux: {0}")]
+    GuestDied(String),
 }
 
 /// How to run.
@@ -150,11 +145,7 @@ impl Reading {
 
 /// Runs `experiment` on an arm, every contender once, one after the other: runs side by side would
 /// take processor time from each other.
-pub fn run(
-    experiment: &'static Experiment,
-    options: &Options,
-    watch: &mut Watch<'_>,
-) -> Result<Reading, ArmError> {
+pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch<'_>) -> Reading {
     let _priority = Priority::raised();
     let mut reading = Reading::new(options.kind, experiment.id);
     let wanted = |name: &String| options.contenders.is_empty() || options.contenders.contains(name);
@@ -181,18 +172,31 @@ pub fn run(
             !watch.stop.load(Ordering::Relaxed)
         };
         let recorded = match options.kind {
-            Kind::Live => live::run(&plan, &options.simnel, options.pace, &mut step)?,
-            Kind::Linux => linux::run(&plan, &options.simnel, &mut step)?,
+            Kind::Live => live::run(&plan, &options.simnel, options.pace, &mut step),
+            Kind::Linux => linux::run(&plan, &options.simnel, &mut step),
         };
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        for (flow, heard) in plan.flows.iter().zip(&recorded.flows) {
-            if let Some(reason) = &heard.failure {
-                let name = setup.traffic[flow.group as usize].name.clone();
-                return Err(ArmError::Flow { name, reason: reason.clone() });
+        let failure = |recorded: &generator::Recorded| {
+            let mut flows = plan.flows.iter().zip(&recorded.flows);
+            flows.find_map(|(flow, heard)| {
+                let name = &setup.traffic[flow.group as usize].name;
+                heard.failure.as_ref().map(|reason| format!("{name}: {reason}"))
+            })
+        };
+        // One run that fails takes nothing from the others.
+        let recorded = match recorded.map(|recorded| (failure(&recorded), recorded)) {
+            Ok((None, recorded)) => recorded,
+            Ok((Some(reason), _)) => {
+                reading.refused.push((arm.name, reason));
+                continue;
             }
-        }
+            Err(error) => {
+                reading.refused.push((arm.name, error.to_string()));
+                continue;
+            }
+        };
         let run = heard::finished(&setup, &plan, SEED, &recorded.flows);
         let view = View { arm: &arm.name, run: &run };
         reading.window_s = view.window_s();
@@ -203,7 +207,7 @@ pub fn run(
     }
     let claims = stated::claims(experiment.id);
     reading.verdicts = claims.into_iter().map(|claim| claim.judge(&reading.measures)).collect();
-    Ok(reading)
+    reading
 }
 
 /// More of the processor than others, for this thread and what it starts, where that is permitted:

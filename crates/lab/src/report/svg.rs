@@ -24,6 +24,8 @@ const BOTTOM: f64 = 40.0;
 const ASLANT: f64 = 44.0;
 /// Least width of a bar or box.
 const BAR: f64 = 7.0;
+/// A mark so close to the right edge is written to the left of it.
+const EDGE: f64 = 6.0;
 /// Points of a line in a drawing, at most (twice as many extremes).
 const POINTS: usize = 150;
 
@@ -72,6 +74,9 @@ impl Scale {
             (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
         if !low.is_finite() {
             return None;
+        }
+        if let Some(limits) = axis.limits {
+            (low, high) = limits;
         }
         if axis.log {
             low = usual_least(all().collect(), low);
@@ -336,10 +341,13 @@ fn x_marks(x: &Scale, floor: f64, out: &mut String) {
     let every = marks.len().div_ceil(8).max(1);
     for value in marks.iter().step_by(every) {
         let at = x.at(*value);
+        // The last one must not leave the drawing.
+        let anchor = if at > x.to - EDGE { "end" } else { "middle" };
         let _ = write!(
             out,
             "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            if anchor == "end" { x.to + RIGHT - 2.0 } else { at },
             floor + 15.0,
             mark(*value)
         );

@@ -93,7 +93,6 @@ impl ArmArgs {
                 if terminal {
                     eprint!("\r\x1b[K");
                 }
-                let reading = reading.map_err(explained)?;
                 for (arm, reason) in &reading.refused {
                     let (id, kind) = (experiment.id, kind.name());
                     eprintln!("{id} {arm}: not run on the {kind} arm: {reason}");
