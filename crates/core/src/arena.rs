@@ -106,33 +106,45 @@ impl Arena {
     /// written after it, they cost nothing.
     #[inline(always)]
     pub fn push_copy(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
-        let mut index = self.free.index();
-        if index as usize >= self.slots.len() {
-            index = self.open_slot()?;
+        if self.free.is_end() {
+            self.open_slot()?;
+        }
+        self.reuse_slot(list, packet)
+    }
+
+    /// As [`Arena::push_copy`], but into a slot that was used before; None if there is none. For
+    /// callers that have a slow path anyway.
+    #[inline(always)]
+    pub fn reuse_slot(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
+        let index = self.free.index();
+        let slots = &mut *self.slots;
+        if index as usize >= slots.len() {
+            return None;
         }
         if list.is_empty() {
             list.head = Link::to(index);
         } else {
-            self.slots[list.tail as usize].next = Link::to(index);
+            slots[list.tail as usize].next = Link::to(index);
         }
         list.tail = index;
         self.used += 1;
-        let slot = &mut self.slots[index as usize];
+        let slot = &mut slots[index as usize];
         self.free = slot.next;
         *slot = *packet;
         slot.next = Link::END;
         Some((index, slot))
     }
 
-    /// Makes a slot that was never used before the first free one.
+    /// Makes a slot that was never used before the only free one; None if all are used.
     #[cold]
-    fn open_slot(&mut self) -> Option<u32> {
+    fn open_slot(&mut self) -> Option<()> {
         let index = self.slots.len() as u32;
         if index == self.capacity {
             return None;
         }
         self.slots.push(Packet::new(0, 0));
-        Some(index)
+        self.free = Link::to(index);
+        Some(())
     }
 
     /// Takes the first packet of `list`.
@@ -184,6 +196,14 @@ impl Arena {
     #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> &mut Packet {
         &mut self.slots[index as usize]
+    }
+
+    /// Brings the first packet of `list` into the cache.
+    #[inline(always)]
+    pub fn warm(&self, list: &List) {
+        if let Some(index) = list.head() {
+            core::hint::black_box(self.slots[index as usize].len);
+        }
     }
 
     /// Slot of the packet that follows slot `index` in its list.

@@ -154,6 +154,7 @@ fn settings_print_as_words_that_make_them() {
         "tbf rate 4mbit burst 40kb linklayer atm codel limit 5 ecn",
         "tbf rate 4mbit burst 40kb tbf rate 2mbit burst 2kb cake nat",
         "htb",
+        "dualpi2 max_rtt 20",
         "htb rate 20mbit burst 15k codel",
         "htb default 30 r2q 5 direct_qlen 7 class 1:1 rate 10mbit class 8001:a parent 1:1 rate \
          2mbit ceil 9mbit burst 6k cburst 7k prio 3 quantum 1514 overhead 9 mpu 80 linklayer atm \

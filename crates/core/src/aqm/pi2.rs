@@ -43,8 +43,8 @@ impl Default for Params {
 
 impl Params {
     /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, by the rules of
-    /// RFC 9332, appendix A.1: alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. Unless
-    /// told, a typical round trip is 15 % of the longest, and at least 5 ms.
+    /// RFC 9332, appendix A.1: alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt, both
+    /// below 256 Hz. Unless told, a typical round trip is 15 % of the longest, and at least 5 ms.
     pub fn for_round_trips(max_rtt: Span, typical_rtt: Option<Span>) -> Params {
         let max = max_rtt.0.max(1_000_000);
         let target = typical_rtt.unwrap_or(Span((max / 20 * 3).max(5_000_000)));
@@ -52,7 +52,7 @@ impl Params {
         // In 1/256 Hz, rounded: nanoseconds over nanoseconds squared.
         let scaled = |times: u128, over: u128| {
             let wide = 256 * 1_000_000_000 * times;
-            ((wide + over / 2) / over.max(1)).min(u128::from(u32::MAX)) as u32
+            ((wide + over / 2) / over.max(1)).min(u128::from(u16::MAX)) as u32
         };
         let squared = u128::from(max) * u128::from(max);
         Params {

@@ -69,17 +69,21 @@ impl Child {
         }
     }
 
-    /// The next packet, left here.
+    /// What `look` finds in the next packet, which is left here.
     #[inline]
-    pub fn front(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&Packet> {
+    pub fn front<T>(
+        &mut self,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+        look: impl FnOnce(&Packet) -> T,
+    ) -> Option<T> {
         if self.held.is_none() {
-            // Asked twice, because the borrow of an answer would forbid the other way.
-            if self.qdisc.peek().is_some() {
-                return self.qdisc.peek();
+            if let Some(packet) = self.qdisc.peek() {
+                return Some(look(packet));
             }
             self.held = self.qdisc.dequeue(now, owner);
         }
-        self.held.as_ref()
+        self.held.as_ref().map(look)
     }
 
     /// The next packet, if it is known already.

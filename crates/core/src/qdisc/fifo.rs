@@ -115,12 +115,15 @@ impl Fifo {
         owner: &mut dyn PacketOwner,
     ) -> bool {
         self.totals.enqueued_packets += 1;
-        if self.arena.len() >= self.max_packets
-            || self.bytes + u64::from(packet.len) > self.max_bytes
-        {
-            return self.admit_when_full(packet, enqueued, owner);
+        let bytes = self.bytes + u64::from(packet.len);
+        if self.arena.len() < self.max_packets && bytes <= self.max_bytes {
+            if let Some((_, queued)) = self.arena.reuse_slot(&mut self.queue, packet) {
+                queued.enqueued = enqueued;
+                self.bytes = bytes;
+                return true;
+            }
         }
-        self.append(packet, enqueued, owner)
+        self.admit_slowly(packet, enqueued, owner)
     }
 
     /// Changes the settings; what no longer fits is dropped, the oldest first. None of `params`'
@@ -156,22 +159,22 @@ impl Fifo {
         };
     }
 
+    /// The queue is full, or longer than ever before.
     #[cold]
-    fn admit_when_full(
+    fn admit_slowly(
         &mut self,
         packet: &Packet,
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        if self.params.kind == Kind::PfifoHeadDrop && self.max_packets > 0 {
+        let is_full = self.arena.len() >= self.max_packets
+            || self.bytes + u64::from(packet.len) > self.max_bytes;
+        if is_full {
+            if self.params.kind != Kind::PfifoHeadDrop || self.max_packets == 0 {
+                return self.refuse(packet, owner);
+            }
             self.drop_oldest(DropReason::Overlimit, owner);
-            return self.append(packet, enqueued, owner);
         }
-        self.refuse(packet, owner)
-    }
-
-    #[inline(always)]
-    fn append(&mut self, packet: &Packet, enqueued: Time, owner: &mut dyn PacketOwner) -> bool {
         match self.arena.push_copy(&mut self.queue, packet) {
             Some((_, queued)) => {
                 queued.enqueued = enqueued;
@@ -210,11 +213,12 @@ impl Qdisc for Fifo {
 
     #[inline]
     fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
-        let packet = self.arena.pop(&mut self.queue)?;
-        self.bytes -= u64::from(packet.len);
+        let slot = self.arena.detach(&mut self.queue)?;
+        let len = u64::from(self.arena.get(slot).len);
+        self.bytes -= len;
         self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(packet.len);
-        Some(packet)
+        self.totals.sent_bytes += len;
+        Some(self.arena.take(slot))
     }
 
     #[inline]

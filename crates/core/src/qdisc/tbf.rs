@@ -118,7 +118,7 @@ impl Qdisc for Tbf {
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        let wire_len = self.framing.charge(self.child.front(now, &mut tally)?);
+        let wire_len = self.child.front(now, &mut tally, |packet| self.framing.charge(packet))?;
         let elapsed = now.since(self.filled);
         if elapsed < self.wait(wire_len) {
             self.totals.overlimits += 1;

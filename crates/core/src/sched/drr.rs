@@ -62,12 +62,11 @@ impl Drr {
             let quantum = quantum(flow).max(1);
             // A flow that is alone would come round until it can pay.
             let short = i64::from(needed) - i64::from(flow.account().deficit);
-            if self.active.is_only(first) && short > i64::from(quantum) {
-                let rounds = (short / i64::from(quantum)) as u32;
-                flow.account().credit(quantum.saturating_mul(rounds));
-                continue;
+            let mut rounds = 1;
+            if short > i64::from(quantum) && self.active.is_only(flows, first) {
+                rounds = (short / i64::from(quantum)) as u32;
             }
-            flow.account().credit(quantum);
+            flows[first as usize].account().credit(quantum.saturating_mul(rounds));
             self.active.rotate(flows);
         }
     }

@@ -1,16 +1,25 @@
-//! Rotations: lists of flows in the order in which they will be served.
+//! Rotations: circles of flows in the order in which they will be served.
 //!
 //! The links live in the flows, so moving a flow from one rotation to another costs no memory and
-//! touches only its neighbours. A flow is in at most one rotation; who keeps the flow knows which.
+//! touches only its neighbours. The circle is closed: the turn passes to the next flow by moving
+//! one index, and no flow. A flow is in at most one rotation; who keeps the flow knows which.
 
 /// No flow.
 const NIL: u32 = u32::MAX;
 
-/// A flow's neighbours in its rotation.
+/// A flow's neighbours in its rotation: itself, if it is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
     previous: u32,
     next: u32,
+}
+
+impl Links {
+    /// The flow that comes next; none of any slice if the flow stands nowhere.
+    #[inline(always)]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
 }
 
 /// A flow that can stand in a rotation.
@@ -19,11 +28,10 @@ pub trait Linked {
     fn links(&mut self) -> &mut Links;
 }
 
-/// A list of flows, by index into the slice that holds them.
+/// A circle of flows, by index into the slice that holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
     first: u32,
-    last: u32,
 }
 
 impl Default for Links {
@@ -34,26 +42,17 @@ impl Default for Links {
 
 impl Default for Rotation {
     fn default() -> Rotation {
-        Rotation { first: NIL, last: NIL }
+        Rotation { first: NIL }
     }
 }
 
 impl Rotation {
     /// The flow whose turn it is.
-    #[inline]
+    #[inline(always)]
     pub fn first(&self) -> Option<u32> {
         match self.first {
             NIL => None,
             first => Some(first),
-        }
-    }
-
-    /// The flow at the end.
-    #[inline]
-    pub fn last(&self) -> Option<u32> {
-        match self.last {
-            NIL => None,
-            last => Some(last),
         }
     }
 
@@ -63,41 +62,40 @@ impl Rotation {
         self.first == NIL
     }
 
-    /// True if `flow` is first and last.
+    /// True if `flow` stands here alone.
     #[inline]
-    pub fn is_only(&self, flow: u32) -> bool {
-        self.first == flow && self.last == flow
+    pub fn is_only<F: Linked>(&self, flows: &mut [F], flow: u32) -> bool {
+        self.first == flow && flows[flow as usize].links().next == flow
     }
 
     /// Puts `flow`, which must be in no rotation, at the end.
     #[inline]
     pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        *flows[flow as usize].links() = Links { previous: self.last, next: NIL };
-        match self.last {
-            NIL => self.first = flow,
-            last => flows[last as usize].links().next = flow,
+        match self.first {
+            NIL => {
+                *flows[flow as usize].links() = Links { previous: flow, next: flow };
+                self.first = flow;
+            }
+            first => {
+                let last = core::mem::replace(&mut flows[first as usize].links().previous, flow);
+                flows[last as usize].links().next = flow;
+                *flows[flow as usize].links() = Links { previous: last, next: first };
+            }
         }
-        self.last = flow;
     }
 
-    /// Puts the first flow at the end.
+    /// Puts `flow`, which must be in no rotation, before all others.
+    #[inline]
+    pub fn push_front<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        self.push(flows, flow);
+        self.first = flow;
+    }
+
+    /// Puts the first flow, if there is one, at the end.
     #[inline(always)]
     pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
-        let first = self.first;
-        if first != self.last {
-            self.remove_first(flows, first);
-            self.push(flows, first);
-        }
-    }
-
-    /// Takes `flow`, which must be the first, out of the rotation.
-    #[inline(always)]
-    pub fn remove_first<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        debug_assert_eq!(self.first, flow, "another flow comes first");
-        self.first = flows[flow as usize].links().next;
-        match self.first {
-            NIL => self.last = NIL,
-            first => flows[first as usize].links().previous = NIL,
+        if let Some(first) = self.first() {
+            self.first = flows[first as usize].links().next;
         }
     }
 
@@ -105,13 +103,10 @@ impl Rotation {
     #[inline]
     pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         let Links { previous, next } = *flows[flow as usize].links();
-        match previous {
-            NIL => self.first = next,
-            previous => flows[previous as usize].links().next = next,
-        }
-        match next {
-            NIL => self.last = previous,
-            next => flows[next as usize].links().previous = previous,
+        flows[previous as usize].links().next = next;
+        flows[next as usize].links().previous = previous;
+        if self.first == flow {
+            self.first = if next == flow { NIL } else { next };
         }
     }
 }
@@ -139,13 +134,14 @@ mod tests {
         rotation.remove(&mut flows, 2);
         rotation.remove(&mut flows, 4);
         rotation.remove(&mut flows, 0);
-        rotation.push(&mut flows, 2);
+        rotation.push_front(&mut flows, 2);
+        rotation.rotate(&mut flows);
         rotation.rotate(&mut flows);
         rotation.rotate(&mut flows);
         rotation.rotate(&mut flows);
         let mut order = Vec::new();
         while let Some(first) = rotation.first() {
-            rotation.remove_first(&mut flows, first);
+            rotation.remove(&mut flows, first);
             order.push(first);
         }
         assert_eq!(order, [1, 3, 2]);

@@ -37,8 +37,8 @@ const DISCIPLINES: [&str; 20] = [
     "blue limit 20000",
     "cobalt limit 20000",
     "sfb limit 20000 target 20000 max 20000",
-    "tbf rate 30gbit burst 1mb limit 400mb",
-    "htb rate 30gbit burst 1mb pfifo limit 20000",
+    "tbf rate 200gbit burst 1mb limit 400mb",
+    "htb rate 200gbit burst 1mb pfifo limit 20000",
     "dualpi2 limit 20000",
 ];
 

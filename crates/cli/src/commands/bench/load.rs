@@ -200,38 +200,46 @@ impl<'a> Workload<'a> {
 
     #[inline(always)]
     fn run_empty(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+        let Workload { qdisc, frames, owner, .. } = self;
+        let (mut now, mut hash, mut flow) = (self.now, self.hash, self.next_flow);
         for _ in 0..pairs {
-            self.now += STEP;
-            let flow = self.next_flow;
-            self.next_flow = if flow + 1 == self.frames.bytes.len() { 0 } else { flow + 1 };
-            self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
-            self.take();
+            now += STEP;
+            qdisc.enqueue(packet(frames, flow), now, owner);
+            flow = if flow + 1 == frames.bytes.len() { 0 } else { flow + 1 };
+            let handle = qdisc.dequeue(now, owner).map_or(NOTHING, |packet| packet.handle);
+            hash = mix(hash, handle, now);
         }
+        (self.now, self.hash, self.next_flow) = (now, hash, flow);
     }
 
     #[inline(always)]
     fn run_backlog(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+        let Workload { qdisc, frames, owner, .. } = self;
+        let (mut now, mut hash) = (self.now, self.hash);
         for _ in 0..pairs {
-            self.now += STEP;
-            if let Some(flow) = self.take() {
-                self.qdisc.enqueue(packet(self.frames, flow), self.now, &mut self.owner);
+            now += STEP;
+            let handle = qdisc.dequeue(now, owner).map_or(NOTHING, |packet| packet.handle);
+            hash = mix(hash, handle, now);
+            if handle != NOTHING {
+                qdisc.enqueue(packet(frames, handle as usize), now, owner);
             }
         }
+        (self.now, self.hash) = (now, hash);
     }
 
     /// What came out so far.
     pub fn result(&self) -> Result {
         Result { hash: self.hash, drops: self.owner.drops }
     }
+}
 
-    #[inline(always)]
-    fn take(&mut self) -> Option<usize> {
-        let packet = self.qdisc.dequeue(self.now, &mut self.owner);
-        // A pair that brings nothing (a slow shaper) leaves its trace, too.
-        let what = packet.map_or(u64::MAX, |packet| packet.handle) ^ self.now.0.rotate_left(20);
-        self.hash = (self.hash ^ what).wrapping_mul(0x0000_0100_0000_01b3);
-        packet.map(|packet| packet.handle as usize)
-    }
+/// In the place of a handle: the pair brought nothing (a slow shaper). It leaves its trace, too.
+const NOTHING: u64 = u64::MAX;
+
+/// One step of FNV-1a over what came out when.
+#[inline(always)]
+fn mix(hash: u64, handle: u64, now: Time) -> u64 {
+    (hash ^ handle ^ now.0.rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
 use crate::dscp::{self, Tiers};
+use crate::framing::Framing;
 use crate::packet::{Flags, Packet};
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
@@ -88,9 +89,14 @@ pub struct Cake {
     device: Device,
 }
 
-/// Extremes of packet sizes, as `tc -s` shows them.
+/// Packet sizes: what each costs on the line, and the extremes that `tc -s` shows.
+///
+/// Sizes come in runs. While packets are as long as the last one, which is remembered once the
+/// moving average stands still, nothing here changes.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
+    /// Length, network header's offset and cost of the last packet.
+    last: Option<(u32, u8, u32)>,
     network: (u32, u32),
     adjusted: (u32, u32),
     /// Moving average of the network header's offset, scaled by 2^16.
@@ -98,13 +104,35 @@ struct Sizes {
 }
 
 impl Sizes {
-    const NONE: Sizes = Sizes { network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
+    const NONE: Sizes =
+        Sizes { last: None, network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
 
-    #[inline]
-    fn record(&mut self, network: u32, adjusted: u32, offset: u8) {
+    /// Bytes of `packet` on the line.
+    #[inline(always)]
+    fn charge(&mut self, framing: &Framing, packet: &Packet) -> u32 {
+        match self.last {
+            Some((len, offset, adj_len))
+                if len == packet.len
+                    && offset == packet.network_offset
+                    && packet.segments() == 1 =>
+            {
+                adj_len
+            }
+            _ => self.charge_anew(framing, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn charge_anew(&mut self, framing: &Framing, packet: &Packet) -> u32 {
+        let adj_len = framing.charge(packet);
+        let network = framing.network_len(packet.len, packet.network_offset);
         self.network = (self.network.0.min(network), self.network.1.max(network));
-        self.adjusted = (self.adjusted.0.min(adjusted), self.adjusted.1.max(adjusted));
-        self.offset = ewma(self.offset, u64::from(offset) << 16, 8);
+        self.adjusted = (self.adjusted.0.min(adj_len), self.adjusted.1.max(adj_len));
+        let offset = ewma(self.offset, u64::from(packet.network_offset) << 16, 8);
+        let stands_still = core::mem::replace(&mut self.offset, offset) == offset;
+        let is_remembered = stands_still && packet.segments() == 1;
+        self.last = is_remembered.then_some((packet.len, packet.network_offset, adj_len));
+        adj_len
     }
 }
 
@@ -188,6 +216,7 @@ impl Cake {
     fn apply_params(&mut self) {
         let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
         self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
+        self.sizes.last = None;
         self.set_rate(self.params.bandwidth);
     }
 
@@ -207,7 +236,7 @@ impl Cake {
             flags if flags.has(Flags::ARP) => ARP_DSCP,
             _ => 0,
         };
-        let tins = self.tins.tins.len();
+        let tins = self.tins.count();
         if self.params.fwmark | packet.class != 0 {
             if let Some(tin) = self.overridden_tin(packet) {
                 return tin;
@@ -227,7 +256,7 @@ impl Cake {
     fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
         let order = self.tiers.order;
         let nth = |n: u32| order.get((n as usize).checked_sub(1)?).map(|&tin| usize::from(tin));
-        if self.tins.tins.len() == 1 {
+        if self.tins.count() == 1 {
             return Some(0);
         }
         let mask = self.params.fwmark;
@@ -247,9 +276,9 @@ impl Cake {
     /// slot: `enqueue` sees to it.
     #[inline(always)]
     fn append(&mut self, packet: &Packet, tin: usize, queue: u32) -> (u32, &mut Packet) {
-        let flow = &mut self.tins.flows.queues[queue as usize];
+        let (tier, flow) = self.tins.pair_mut(tin, queue);
         flow.backlog = flow.backlog.wrapping_add(packet.len);
-        self.tins.tins[tin].backlog += u64::from(packet.len);
+        tier.backlog += u64::from(packet.len);
         self.backlog.packets += 1;
         self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
@@ -259,8 +288,7 @@ impl Cake {
     /// The books for a packet that has been taken out of a queue.
     #[inline(always)]
     fn account_removal(&mut self, len: u32, truesize: u32, tin: usize, queue: u32) {
-        let tier = &mut self.tins.tins[tin];
-        let flow = &mut self.tins.flows.queues[queue as usize];
+        let (tier, flow) = self.tins.pair_mut(tin, queue);
         flow.backlog = flow.backlog.wrapping_sub(len);
         tier.backlog -= u64::from(len);
         self.backlog.packets -= 1;
@@ -321,9 +349,9 @@ impl Cake {
         let list = &mut self.tins.flows.queues[queue as usize].packets;
         let Some(ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
-        self.tins.tins[tin].counters.ack_drops += 1;
+        self.tins.tin_mut(tin).counters.ack_drops += 1;
         if self.params.ingress {
-            charge(&mut self.clock, &mut self.tins.tins[tin], ack.adj_len, now, false);
+            charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
         }
         self.give_up(ack, DropReason::AckFilter, owner);
     }
@@ -342,16 +370,82 @@ impl Cake {
                 self.heap.distrust();
                 continue;
             };
-            let tier = &mut self.tins.tins[tin];
-            let cobalt = &mut self.tins.flows.queues[queue as usize].cobalt;
-            tier.counters.unresponsive += u32::from(cobalt.queue_full(&tier.cobalt, now));
+            let (tier, flow) = self.tins.pair_mut(tin, queue);
+            tier.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tier.cobalt, now));
             tier.counters.drops += 1;
             self.account_removal(packet.len, packet.truesize, tin, queue);
             if self.params.ingress {
-                charge(&mut self.clock, &mut self.tins.tins[tin], packet.adj_len, now, false);
+                charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
             }
             self.heap.shrunk(queue, &self.tins.flows);
             self.give_up(packet, DropReason::Overlimit, owner);
+        }
+    }
+
+    /// The tier to serve, if one may be served now.
+    #[inline(always)]
+    fn choose_tin(&mut self, now: Time) -> Option<usize> {
+        if self.clock.is_unlimited() {
+            return self.tins.choose_by_deficit(self.current_tin);
+        }
+        if self.clock.is_blocked(now) {
+            self.totals.overlimits += 1;
+            return None;
+        }
+        self.tins.choose_by_schedule(now)
+    }
+
+    /// Takes the first packet that COBALT lets pass out of a queue.
+    #[inline(always)]
+    fn take_from(
+        &mut self,
+        tin: usize,
+        queue: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Taken {
+        loop {
+            let (tier, flow) = self.tins.pair_mut(tin, queue);
+            let Some(slot) = self.arena.detach(&mut flow.packets) else { return Taken::Nothing };
+            let packet = self.arena.get_mut(slot);
+            let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
+            let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
+            let verdict =
+                flow.cobalt.should_drop(&tier.cobalt, packet, now, bulk_flows, &mut self.random);
+            flow.backlog = flow.backlog.wrapping_sub(len);
+            tier.backlog -= u64::from(len);
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= u64::from(len);
+            self.memory -= u64::from(truesize);
+
+            if verdict != Verdict::Pass {
+                // The last packet of a queue may be marked but is never dropped.
+                if verdict.is_drop() && !flow.packets.is_empty() {
+                    self.heap.shrunk(queue, &self.tins.flows);
+                    let reason = match verdict {
+                        Verdict::Flood { .. } => DropReason::Flood,
+                        _ => DropReason::Congested,
+                    };
+                    self.discard(slot, tin, queue, reason, now, owner);
+                    if self.params.ingress {
+                        return Taken::Lost;
+                    }
+                    continue;
+                }
+                if verdict.is_marked() {
+                    tier.counters.marks += 1;
+                    self.totals.marked += 1;
+                }
+            }
+            tier.record_delay(now.since(enqueued));
+            flow.deficit -= adj_len as i32;
+            tier.deficit -= i64::from(adj_len);
+            charge(&mut self.clock, tier, adj_len, now, true);
+            self.totals.sent_packets += 1;
+            self.totals.sent_bytes += u64::from(len);
+            self.heap.shrunk(queue, &self.tins.flows);
+            self.heap.tick();
+            return Taken::Packet(slot);
         }
     }
 
@@ -367,12 +461,12 @@ impl Cake {
         owner: &mut dyn PacketOwner,
     ) {
         let packet = self.arena.take(slot);
-        let tier = &mut self.tins.tins[tin];
+        let (tier, flow) = self.tins.pair_mut(tin, queue);
         tier.counters.drops += 1;
         if self.params.ingress {
-            self.tins.flows.queues[queue as usize].deficit -= packet.adj_len as i32;
+            flow.deficit -= packet.adj_len as i32;
             tier.deficit -= i64::from(packet.adj_len);
-            charge(&mut self.clock, &mut self.tins.tins[tin], packet.adj_len, now, false);
+            charge(&mut self.clock, tier, packet.adj_len, now, false);
         }
         self.give_up(packet, reason, owner);
     }
@@ -394,7 +488,7 @@ impl Cake {
     fn rebuild_tins(&mut self, keep_counters: bool) {
         let mut fresh = Tins::new(&self.params);
         if keep_counters {
-            for (tin, old) in fresh.tins.iter_mut().zip(&self.tins.tins) {
+            for (tin, old) in fresh.iter_mut().zip(self.tins.iter_mut()) {
                 tin.counters = old.counters;
                 tin.counters.unresponsive = 0;
                 tin.time_next = old.time_next;
@@ -405,6 +499,16 @@ impl Cake {
         (self.current_tin, self.current_queue) = (0, 0);
         self.tiers = dscp::tiers(self.params.diffserv);
     }
+}
+
+/// What came of asking a queue for a packet.
+enum Taken {
+    /// The packet that was taken out of the queue and lies in this slot.
+    Packet(u32),
+    /// The queue was empty.
+    Nothing,
+    /// A packet was dropped and charged: it may be another flow's turn now.
+    Lost,
 }
 
 /// Charges a packet to the shaper and to its tier's clock.
@@ -422,20 +526,19 @@ impl Qdisc for Cake {
         if packet.len.wrapping_sub(1) >= MOST_BYTES {
             packet.len = packet.len.clamp(1, MOST_BYTES);
         }
-        let framing = &self.params.framing;
-        let adj_len = framing.charge(&packet);
-        let network_len = framing.network_len(packet.len, packet.network_offset);
-        self.sizes.record(network_len, adj_len, packet.network_offset);
+        let adj_len = self.sizes.charge(&self.params.framing, &packet);
 
         let tin = self.select_tin(&packet);
-        let tier = &mut self.tins.tins[tin];
+        let tier = self.tins.tin_mut(tin);
         if tier.backlog == 0 {
             tier.time_next = tier.time_next.max(now);
             if self.backlog.packets == 0 && self.clock.start(now) {
                 self.totals.overlimits += 1;
             }
         }
-        tier.counters.max_len = tier.counters.max_len.max(packet.len);
+        if packet.len > tier.counters.max_len {
+            tier.counters.max_len = packet.len;
+        }
         tier.counters.packets += 1;
         tier.counters.bytes += u64::from(packet.len);
 
@@ -447,85 +550,45 @@ impl Qdisc for Cake {
         }
         self.heap.grown(queue, &self.tins.flows);
         self.tins.activate(tin, queue, &mut self.random);
-        self.memory_used = self.memory_used.max(self.memory);
+        if self.memory > self.memory_used {
+            self.memory_used = self.memory;
+        }
         if self.memory > self.memory_limit || self.arena.is_full() {
             self.make_room(now, owner);
         }
     }
 
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
-        let mut prefer_decaying = true;
-        // Ends: each time round, a flow leaves the rotations, moves to the decaying one, or loses a
-        // packet.
+        let mut decayed = false;
+        // Ends: each time round, a flow leaves the rotations or loses a packet.
         'tier: while self.backlog.packets > 0 {
-            if self.clock.is_unlimited() {
-                self.current_tin = self.tins.choose_by_deficit(self.current_tin)?;
-            } else if self.clock.is_blocked(now) {
-                self.totals.overlimits += 1;
-                return None;
-            } else {
-                self.current_tin = self.tins.choose_by_schedule(now)?;
+            let tin = self.choose_tin(now)?;
+            self.current_tin = tin;
+            if !decayed {
+                self.tins.decay(tin, now);
+                decayed = true;
             }
-            let tin = self.current_tin;
-            'flow: loop {
-                let Some(queue) = self.tins.choose_flow(tin, prefer_decaying, &mut self.random)
-                else {
+            loop {
+                let Some(queue) = self.tins.choose_flow(tin, &mut self.random) else {
                     continue 'tier;
                 };
-                prefer_decaying = false;
-                self.current_queue = queue;
-                loop {
-                    let tier = &mut self.tins.tins[tin];
-                    let flow = &mut self.tins.flows.queues[queue as usize];
-                    let Some(slot) = self.arena.detach(&mut flow.packets) else {
+                match self.take_from(tin, queue, now, owner) {
+                    Taken::Packet(slot) => {
+                        self.current_queue = queue;
+                        // With many flows the next one's packet has long left the cache.
+                        if let Some(packets) = self.tins.upcoming(queue) {
+                            self.arena.warm(packets);
+                        }
+                        return Some(self.arena.take(slot));
+                    }
+                    Taken::Nothing => {
                         self.tins.retire(tin, queue, now);
                         // Nothing else than this could make another tier the next one.
                         if !self.tins.is_active(tin) {
                             continue 'tier;
                         }
-                        continue 'flow;
-                    };
-                    let packet = self.arena.get_mut(slot);
-                    let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
-                    let verdict = flow.cobalt.should_drop(
-                        &tier.cobalt,
-                        packet,
-                        now,
-                        bulk_flows,
-                        &mut self.random,
-                    );
-                    let (len, adj_len) = (packet.len, packet.adj_len);
-                    flow.backlog = flow.backlog.wrapping_sub(len);
-                    tier.backlog -= u64::from(len);
-                    self.backlog.packets -= 1;
-                    self.backlog.bytes -= u64::from(len);
-                    self.memory -= u64::from(packet.truesize);
-
-                    // The last packet of a queue may be marked but is never dropped.
-                    if !verdict.is_drop() || flow.packets.is_empty() {
-                        if verdict.is_marked() {
-                            tier.counters.marks += 1;
-                            self.totals.marked += 1;
-                        }
-                        tier.record_delay(now.since(packet.enqueued));
-                        flow.deficit -= adj_len as i32;
-                        tier.deficit -= i64::from(adj_len);
-                        charge(&mut self.clock, tier, adj_len, now, true);
-                        self.totals.sent_packets += 1;
-                        self.totals.sent_bytes += u64::from(len);
-                        self.heap.shrunk(queue, &self.tins.flows);
-                        self.heap.tick();
-                        return Some(self.arena.take(slot));
                     }
-                    self.heap.shrunk(queue, &self.tins.flows);
-                    let reason = match verdict {
-                        Verdict::Flood { .. } => DropReason::Flood,
-                        _ => DropReason::Congested,
-                    };
-                    self.discard(slot, tin, queue, reason, now, owner);
-                    if self.params.ingress {
-                        continue 'flow;
-                    }
+                    Taken::Lost => {}
                 }
             }
         }
@@ -549,7 +612,7 @@ impl Qdisc for Cake {
         let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
         let mut tins = [TinStats::default(); MAX_TINS];
         for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
-            *stats = self.tins.tins[usize::from(tin)].stats();
+            *stats = self.tins.tin(usize::from(tin)).stats();
         }
         Snapshot {
             totals: self.totals,
@@ -563,7 +626,7 @@ impl Qdisc for Cake {
                 min_adj_size: short(self.sizes.adjusted.0),
                 max_adj_size: short(self.sizes.adjusted.1),
                 avg_hdr_offset: ((self.sizes.offset + 0x8000) >> 16) as u16,
-                tin_count: self.tins.tins.len() as u8,
+                tin_count: self.tins.count() as u8,
                 tins,
             }),
         }

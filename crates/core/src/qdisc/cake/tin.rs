@@ -22,6 +22,8 @@ pub(super) struct Tin {
     pub(super) time_next: Time,
     remainder: u64,
     byte_time: ByteTime,
+    /// Number of its first queue.
+    pub(super) base: u32,
     /// Flows in each state.
     pub(super) population: [u32; State::COUNT],
     /// Bytes that the tier may still send in this round of DRR (unlimited mode).
@@ -66,9 +68,11 @@ pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
 }
 
 impl Tin {
-    /// An idle tier with `queues` flow queues; [`Tin::configure`] must follow.
-    pub(super) fn new(queues: u32) -> Tin {
+    /// An idle tier with `queues` flow queues from number `base` on; [`Tin::configure`] must
+    /// follow.
+    pub(super) fn new(base: u32, queues: u32) -> Tin {
         Tin {
+            base,
             time_next: Time::ZERO,
             remainder: 0,
             byte_time: ByteTime::default(),
@@ -125,7 +129,7 @@ impl Tin {
     /// True if there may be something to send.
     #[inline(always)]
     pub(super) fn is_active(&self) -> bool {
-        self.sparse_flows() + self.bulk_flows() > 0
+        !(self.new_flows.is_empty() && self.old_flows.is_empty())
     }
 
     #[inline(always)]

@@ -9,23 +9,24 @@
 //! Invariants: a flow is in a rotation exactly if its state is not `Idle`, and in the one that its
 //! state says; `active` has the bit of each tier with flows that may have something to send.
 
-use alloc::vec::Vec;
-
 use super::flows::{Flow, Flows, Found, State};
 use super::hosts::{End, Hosts};
 use super::params::{FlowMode, HostLoad, Params};
 use super::tin::{shares, Tin};
+use crate::arena::List;
 use crate::dscp;
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
+use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
 /// All tiers with their queues and hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Tins {
-    pub(super) tins: Vec<Tin>,
+    tins: [Tin; MAX_TINS],
+    count: usize,
     pub(super) flows: Flows,
     hosts: Hosts,
     rule: LoadRule,
@@ -38,7 +39,8 @@ impl Tins {
     pub(super) fn new(params: &Params) -> Tins {
         let count = dscp::tiers(params.diffserv).count();
         Tins {
-            tins: (0..count).map(|_| Tin::new(params.queues)).collect(),
+            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, params.queues)),
+            count,
             flows: Flows::new(count, params.queues),
             hosts: Hosts::new(count, params.queues),
             rule: LoadRule::new(params),
@@ -49,18 +51,47 @@ impl Tins {
     /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
     pub(super) fn set_rate(&mut self, rate: Rate, params: &Params, device: &Device) {
         let (shares, count) = shares(params.diffserv, rate);
-        debug_assert_eq!(count, self.tins.len());
-        for (tin, (rate, quantum)) in self.tins.iter_mut().zip(shares) {
+        debug_assert_eq!(count, self.count);
+        for (tin, (rate, quantum)) in self.iter_mut().zip(shares) {
             tin.configure(rate, quantum, params, device);
         }
     }
 
     /// Forgets all flows, whose queues must be empty, and hosts; keeps settings and counters.
     pub(super) fn forget(&mut self, queues: u32) {
-        self.tins.iter_mut().for_each(|tin| tin.forget(queues));
+        self.iter_mut().for_each(|tin| tin.forget(queues));
         self.flows.clear();
         self.hosts.clear();
         self.active = 0;
+    }
+
+    /// How many tiers there are.
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All tiers.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Tin> {
+        self.tins[..self.count].iter_mut()
+    }
+
+    /// A tier. (The remainder says to the compiler that there is one of that number.)
+    #[inline(always)]
+    pub(super) fn tin(&self, number: usize) -> &Tin {
+        &self.tins[number % MAX_TINS]
+    }
+
+    /// A tier, to be changed.
+    #[inline(always)]
+    pub(super) fn tin_mut(&mut self, number: usize) -> &mut Tin {
+        &mut self.tins[number % MAX_TINS]
+    }
+
+    /// A tier and one of its queues.
+    #[inline(always)]
+    pub(super) fn pair_mut(&mut self, tin: usize, queue: u32) -> (&mut Tin, &mut Flow) {
+        (&mut self.tins[tin % MAX_TINS], &mut self.flows.queues[queue as usize])
     }
 
     /// True if a tier has flows that may have something to send.
@@ -80,7 +111,7 @@ impl Tins {
         let (mut best, mut earliest) = (0, Time::MAX);
         while rest != 0 {
             let index = rest.trailing_zeros() as usize;
-            let due = self.tins[index].time_next;
+            let due = self.tin(index).time_next;
             if due <= now || due <= earliest {
                 (best, earliest) = (index, due);
             }
@@ -97,11 +128,11 @@ impl Tins {
             return None;
         }
         // Ends: each round pays every tier that is in debt its quantum.
-        while self.tins[current].deficit < 0 || !self.is_active(current) {
-            if self.tins[current].deficit <= 0 {
-                self.tins[current].refill();
+        while self.tin(current).deficit < 0 || !self.is_active(current) {
+            if self.tin(current).deficit <= 0 {
+                self.tin_mut(current).refill();
             }
-            current = if current + 1 == self.tins.len() { 0 } else { current + 1 };
+            current = if current + 1 == self.count { 0 } else { current + 1 };
         }
         Some(current)
     }
@@ -116,7 +147,7 @@ impl Tins {
         let hash = mode.queue_hash(packet);
         match self.flows.direct(tin, hash) {
             Some(queue) => {
-                self.tins[tin].counters.way_direct_hits += 1;
+                self.tin_mut(tin).counters.way_direct_hits += 1;
                 queue
             }
             None => self.search(tin, hash, packet),
@@ -126,7 +157,7 @@ impl Tins {
     #[inline(never)]
     fn search(&mut self, tin: usize, hash: u32, packet: &Packet) -> u32 {
         let (queue, found) = self.flows.search(tin, hash);
-        let counters = &mut self.tins[tin].counters;
+        let counters = &mut self.tins[tin % MAX_TINS].counters;
         match found {
             Found::Own { indirect } => {
                 counters.way_indirect_hits += u32::from(indirect);
@@ -177,13 +208,12 @@ impl Tins {
 
     #[inline(never)]
     fn wake(&mut self, number: usize, queue: u32, state: State, random: &mut Random) {
-        let Tins { tins, flows, hosts, rule, active } = self;
-        let tin = &mut tins[number];
-        let base = flows.base(number);
+        let Tins { tins, flows, hosts, rule, active, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
         if state == State::SparseWait {
             // Was empty, and waited in the bulk rotation for its deficit to be paid.
-            return set_state(tin, &mut queues[queue as usize], State::Bulk, base, *rule, hosts);
+            return set_state(tin, &mut queues[queue as usize], State::Bulk, *rule, hosts);
         }
         if state == State::Decaying {
             tin.decaying_flows.remove(queues, queue);
@@ -191,75 +221,86 @@ impl Tins {
         tin.new_flows.push(queues, queue);
         *active |= 1 << number;
         let flow = &mut queues[queue as usize];
-        set_state(tin, flow, State::Sparse, base, *rule, hosts);
-        flow.deficit = quantum(tin, flow, base, hosts, random);
+        set_state(tin, flow, State::Sparse, *rule, hosts);
+        flow.deficit = quantum(tin, flow, hosts, random);
     }
 
-    /// The flow of a tier whose turn it is. Old debts are paid on the way.
+    /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
     #[inline(always)]
-    pub(super) fn choose_flow(
-        &mut self,
-        number: usize,
-        mut prefer_decaying: bool,
-        random: &mut Random,
-    ) -> Option<u32> {
+    pub(super) fn decay(&mut self, number: usize, now: Time) {
+        let tin = &mut self.tins[number % MAX_TINS];
+        let Some(queue) = tin.decaying_flows.first() else { return };
+        let queues = &mut *self.flows.queues;
+        let flow = &mut queues[queue as usize];
+        if flow.cobalt.queue_empty(&tin.cobalt, now) {
+            tin.counters.unresponsive -= 1;
+        }
+        if !flow.cobalt.is_at_rest(now) {
+            return tin.decaying_flows.rotate(queues);
+        }
+        tin.decaying_flows.remove(queues, queue);
         let Tins { tins, flows, hosts, rule, .. } = self;
-        let tin = &mut tins[number];
-        let base = flows.base(number);
+        let flow = &mut flows.queues[queue as usize];
+        set_state(&mut tins[number % MAX_TINS], flow, State::Idle, *rule, hosts);
+    }
+
+    /// The flow of an active tier whose turn it is. Old debts are paid on the way.
+    #[inline(always)]
+    pub(super) fn choose_flow(&mut self, number: usize, random: &mut Random) -> Option<u32> {
+        let Tins { tins, flows, hosts, rule, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
         // Ends: each time round, one flow's deficit grows by at least one byte.
         loop {
-            let rotation = if prefer_decaying && !tin.decaying_flows.is_empty() {
-                &mut tin.decaying_flows
-            } else if !tin.new_flows.is_empty() {
-                &mut tin.new_flows
-            } else if !tin.old_flows.is_empty() {
-                &mut tin.old_flows
-            } else {
-                &mut tin.decaying_flows
-            };
-            prefer_decaying = false;
+            let is_new = !tin.new_flows.is_empty();
+            let rotation = if is_new { &tin.new_flows } else { &tin.old_flows };
             let queue = rotation.first()?;
             if queues[queue as usize].deficit > 0 {
                 return Some(queue);
             }
-            rotation.remove_first(queues, queue);
-            tin.old_flows.push(queues, queue);
-            let flow = &mut queues[queue as usize];
-            if flow.state == State::Sparse {
+            if is_new {
+                tin.new_flows.remove(queues, queue);
+                tin.old_flows.push(queues, queue);
+                let flow = &mut queues[queue as usize];
                 let state = if flow.packets.is_empty() { State::SparseWait } else { State::Bulk };
-                set_state(tin, flow, state, base, *rule, hosts);
+                set_state(tin, flow, state, *rule, hosts);
+            } else {
+                tin.old_flows.rotate(queues);
             }
-            flow.deficit += quantum(tin, flow, base, hosts, random);
+            let flow = &mut queues[queue as usize];
+            flow.deficit += quantum(tin, flow, hosts, random);
         }
+    }
+
+    /// The packets of the flow whose turn comes after `queue`'s.
+    #[inline(always)]
+    pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
+        let next = self.flows.queues[queue as usize].links.next();
+        self.flows.queues.get(next as usize).map(|flow| &flow.packets)
     }
 
     /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
     #[inline(always)]
     pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
-        let Tins { tins, flows, hosts, rule, active } = self;
-        let tin = &mut tins[number];
-        let base = flows.base(number);
+        let Tins { tins, flows, hosts, rule, active, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
         let flow = &mut queues[queue as usize];
         if flow.cobalt.queue_empty(&tin.cobalt, now) {
             tin.counters.unresponsive -= 1;
         }
         let at_rest = flow.cobalt.is_at_rest(now);
-        if !at_rest && flow.state == State::Decaying {
-            return tin.decaying_flows.rotate(queues);
-        }
         let from = match flow.state {
-            State::Decaying => &mut tin.decaying_flows,
             State::Sparse => &mut tin.new_flows,
-            State::SparseWait | State::Bulk | State::Idle => &mut tin.old_flows,
+            _ => &mut tin.old_flows,
         };
-        from.remove_first(queues, queue);
-        let state = if at_rest { State::Idle } else { State::Decaying };
+        from.remove(queues, queue);
+        let mut state = State::Idle;
         if !at_rest {
+            state = State::Decaying;
             tin.decaying_flows.push(queues, queue);
         }
-        set_state(tin, &mut queues[queue as usize], state, base, *rule, hosts);
+        set_state(tin, &mut queues[queue as usize], state, *rule, hosts);
         if !tin.is_active() {
             *active &= !(1 << number);
         }
@@ -272,13 +313,13 @@ fn set_state(
     tin: &mut Tin,
     flow: &mut Flow,
     state: State,
-    base: u32,
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
     let before = core::mem::replace(&mut flow.state, state);
     tin.population[before as usize] -= 1;
     tin.population[state as usize] += 1;
+    let base = tin.base;
     match (rule.counts(before), rule.counts(state)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),
@@ -290,12 +331,12 @@ fn set_state(
 /// rounded up or down at random so that no flow loses by rounding. (Ends that the mode does not
 /// isolate have no load.)
 #[inline(always)]
-fn quantum(tin: &Tin, flow: &Flow, base: u32, hosts: &Hosts, random: &mut Random) -> i32 {
+fn quantum(tin: &Tin, flow: &Flow, hosts: &Hosts, random: &mut Random) -> i32 {
     let [source, destination] = flow.hosts;
-    let source = hosts.load(base, End::Source, source);
-    let load = source.max(hosts.load(base, End::Destination, destination));
+    let source = hosts.load(tin.base, End::Source, source);
+    let load = source.max(hosts.load(tin.base, End::Destination, destination));
     // 65535 / load, as Linux's table of reciprocals has it.
-    let share = if load <= 1 { 65_535 } else { 65_535 / u32::from(load) };
+    let share = 65_535 / u32::from(load.max(1));
     ((tin.flow_quantum * share + u32::from(random.u16())) >> 16) as i32
 }
 

@@ -44,10 +44,8 @@ impl Class {
     /// Length of the next packet; zero if it has packets but cannot say, None if it has none.
     #[inline]
     fn head(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
-        match self.child.front(now, owner) {
-            Some(packet) => Some(packet.len),
-            None => (!self.child.is_empty()).then_some(0),
-        }
+        let len = self.child.front(now, owner, |packet| packet.len);
+        len.or_else(|| (!self.child.is_empty()).then_some(0))
     }
 
     /// As `head`, but the discipline is asked for its packet only if that must be.

@@ -1,7 +1,7 @@
 //! Slots by the number of their packets, so that the longest is at hand at any time.
 //!
-//! One list for each number; a slot that gains or loses a packet moves to the next list, and to its
-//! end. Of equally long slots the one that became so last counts as the longest, and of empty ones
+//! One list for each number; a slot that gains or loses a packet moves to the front of the next
+//! list. Of equally long slots the one that became so last counts as the longest, and of empty ones
 //! the one that became so last is used first.
 
 use alloc::boxed::Box;
@@ -42,7 +42,7 @@ impl Depths {
             deepest: 0,
         };
         for slot in 0..slots {
-            depths.lists[0].push(&mut depths.slots, slot);
+            depths.lists[0].push_front(&mut depths.slots, slot);
         }
         depths
     }
@@ -56,13 +56,13 @@ impl Depths {
     /// An empty slot, if there is one.
     #[inline]
     pub(super) fn free(&self) -> Option<u32> {
-        self.lists[0].last()
+        self.lists[0].first()
     }
 
     /// The longest slot and its packets, if any.
     #[inline]
     pub(super) fn longest(&self) -> Option<(u32, u32)> {
-        let slot = self.lists[self.deepest as usize].last()?;
+        let slot = self.lists[self.deepest as usize].first()?;
         (self.deepest > 0).then_some((slot, self.deepest))
     }
 
@@ -88,7 +88,7 @@ impl Depths {
     fn move_to(&mut self, slot: u32, packets: u32) {
         let before = core::mem::replace(&mut self.slots[slot as usize].packets, packets);
         self.lists[before as usize].remove(&mut self.slots, slot);
-        self.lists[packets as usize].push(&mut self.slots, slot);
+        self.lists[packets as usize].push_front(&mut self.slots, slot);
     }
 }
 
