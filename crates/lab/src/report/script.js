@@ -61,11 +61,15 @@ for (const svg of document.querySelectorAll("figure svg")) {
   const legend = svg.closest("figure").querySelectorAll(".legend button");
   svg.addEventListener("pointermove", (event) => {
     if (!numbers) {
-      const part = event.target.closest("rect, g:has(> title)");
-      const title = part && part.querySelector("title");
+      // A bar has its title itself, a box its group.
+      const part = event.target.closest("[data-tip], :has(> title)");
+      const title = part && part.querySelector(":scope > title");
       // The browser's own tip would stand beside ours.
-      if (title) part.dataset.tip = title.textContent, title.remove();
-      show(event, part && part.dataset.tip ? part.dataset.tip : "");
+      if (title) {
+        part.dataset.tip = title.textContent;
+        title.remove();
+      }
+      show(event, part ? part.dataset.tip : "");
       return;
     }
     const matrix = svg.getScreenCTM();
