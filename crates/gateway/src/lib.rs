@@ -36,3 +36,4 @@ pub use error::Error;
 pub use gateway::{check_name, Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
+pub use sys::pace_sender;

@@ -73,6 +73,23 @@ pub(crate) fn set_option(fd: &OwnedFd, level: i32, name: i32, value: i32) -> io:
     .map(drop)
 }
 
+/// Makes the kernel space out what a TCP sender sends (SO_MAX_PACING_RATE, whose limit is far
+/// beyond any line here): what the `fq` discipline does at hosts that have it.
+pub fn pace_sender(socket: &impl AsRawFd) -> io::Result<()> {
+    let most: u64 = 1 << 40;
+    // SAFETY: pointer and length describe `most`. setsockopt(2); no capability.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            ptr::from_ref(&most).cast(),
+            mem::size_of_val(&most) as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
 /// SO_RCVTIMEO: how long a blocking receive waits.
 pub(crate) fn set_receive_timeout(fd: &OwnedFd, timeout: Span) -> io::Result<()> {
     let value = libc::timeval {

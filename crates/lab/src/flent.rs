@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
-use simnel_sim::{Direction, Kind, Outcome};
+use simnel_sim::{Direction, FlowResult, Kind, Outcome};
 
+use self::test::{is_transfer, way, Test};
 use crate::scenario::summary::millis;
 use crate::scenario::Finished;
 
 pub mod plot;
+mod test;
 
 /// A data file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -41,66 +43,11 @@ impl Data {
         let results = &run.results;
         let step = results.interval.0 as f64 / 1e9;
         let points = (results.simulated.0 / results.interval.0.max(1)) as usize;
-        let mut series: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
-        let mut sums: [Vec<f64>; 2] = [vec![0.0; points], vec![0.0; points]];
-        let mut pings: Vec<Vec<Option<f64>>> = Vec::new();
-        let mut marked = BTreeMap::new();
-        for flow in &results.flows {
-            let traffic = &run.setup.traffic[flow.group as usize];
-            let class = class(traffic.dscp);
-            match &flow.outcome {
-                Outcome::Ping { over_time, base_rtt, .. } => {
-                    let kind = match traffic.kind {
-                        Kind::Ping { icmp: true, .. } => "Ping (ms) ICMP".to_string(),
-                        _ => format!("Ping (ms) UDP {class}"),
-                    };
-                    let at = |n: usize| {
-                        let mean = over_time.get(n).and_then(|moment| moment.mean());
-                        mean.map(|added| millis(added) + millis(*base_rtt))
-                    };
-                    let values: Vec<Option<f64>> = (0..points).map(at).collect();
-                    pings.push(values.clone());
-                    series.insert(unused(kind, &series), values);
-                }
-                _ => {
-                    let way = match flow.direction {
-                        Direction::Up => "upload",
-                        Direction::Down => "download",
-                    };
-                    let rate = |n: usize| flow.series.get(n).map(|b| *b as f64 * 8e-6 / step);
-                    let values: Vec<Option<f64>> = (0..points).map(rate).collect();
-                    let sum = &mut sums[flow.direction as usize];
-                    for (sum, value) in sum.iter_mut().zip(&values) {
-                        *sum += value.unwrap_or(0.0);
-                    }
-                    *marked.entry(flow.direction).or_insert(0u32) += 1;
-                    let name = match &flow.outcome {
-                        Outcome::Datagrams { .. } => format!("UDP {way} {}", traffic.name),
-                        _ => format!("TCP {way} {class}"),
-                    };
-                    series.insert(unused(name, &series), values);
-                }
-            }
-        }
-        let all = |values: &[f64]| values.iter().map(|value| Some(*value)).collect::<Vec<_>>();
-        let mut totals = vec![0.0; points];
-        for (direction, name) in [(Direction::Up, "upload"), (Direction::Down, "download")] {
-            let Some(flows) = marked.get(&direction) else { continue };
-            let sum = &sums[direction as usize];
-            totals.iter_mut().zip(sum).for_each(|(total, value)| *total += value);
-            let mean: Vec<f64> = sum.iter().map(|value| value / f64::from(*flows)).collect();
-            series.insert(format!("TCP {name} sum"), all(sum));
-            series.insert(format!("TCP {name} avg"), all(&mean));
-        }
-        series.insert("TCP totals".into(), all(&totals));
-        let average = |n: usize| {
-            let values: Vec<f64> = pings.iter().filter_map(|ping| ping[n]).collect();
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-        };
-        series.insert("Ping (ms) avg".into(), (0..points).map(average).collect());
+        let (test, series) = series(run, points, step);
         let length = results.simulated.0 as f64 / 1e9;
+        let transfers = run.results.flows.iter().filter(|f| is_transfer(f, &run.setup.traffic));
         let metadata = serde_json::json!({
-            "NAME": "rrul",
+            "NAME": test.name(),
             "TITLE": title,
             "TIME": "1970-01-01T00:00:00.000000Z",
             "T0": "1970-01-01T00:00:00.000000Z",
@@ -113,9 +60,9 @@ impl Data {
             "IP_VERSION": 4,
             "FLENT_VERSION": format!("simnel {}", env!("CARGO_PKG_VERSION")),
             "DATA_FILENAME": file_name(title),
-            "NOTE": format!("simulated; up: {}; down: {}", run.qdisc[0], run.qdisc[1]),
+            "NOTE": format!("up: {}; down: {}", run.qdisc[0], run.qdisc[1]),
             "FAILED_RUNNERS": 0,
-            "TEST_PARAMETERS": {},
+            "TEST_PARAMETERS": test.parameters(transfers.count()),
             "SERIES_META": {},
             "BATCH_NAME": null,
             "BATCH_TIME": null,
@@ -152,8 +99,27 @@ impl Data {
         } else {
             std::io::Read::read_to_string(&mut { bytes }, &mut text)
         };
-        read.map_err(|error| error.to_string())?;
-        serde_json::from_str(&text).map_err(|error| format!("not flent's format: {error}"))
+        read.map_err(|error| format!("the file is damaged, or no data file: {error}"))?;
+        let value: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| format!("this is no JSON, and so no data file: {error}"))?;
+        // Later formats may mean something else by the same keys.
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            None => return Err("there is no `version` in it: this is no data file of flent".into()),
+            Some(version @ 2..) if version <= u64::from(VERSION) => {}
+            Some(version) => {
+                return Err(format!("format {version}: only 2 to {VERSION} can be read"));
+            }
+        }
+        let data: Data = serde_json::from_value(value)
+            .map_err(|error| format!("not flent's format: {error}"))?;
+        let points = data.x_values.len();
+        match data.results.iter().find(|(_, values)| values.len() != points) {
+            Some((name, values)) => Err(format!(
+                "the series `{name}` has {} values for {points} points in time",
+                values.len()
+            )),
+            None => Ok(data),
+        }
     }
 
     /// The file's bytes, gzipped; the same for the same data.
@@ -193,10 +159,78 @@ fn class(dscp: u8) -> String {
     }
 }
 
-/// `name`, or with a number behind it if there is such a series already: flent's way.
-fn unused(name: String, series: &BTreeMap<String, Vec<Option<f64>>>) -> String {
-    if !series.contains_key(&name) {
-        return name;
+/// The run's series, by the names of the test that it is.
+fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, Vec<Option<f64>>>) {
+    let traffic = &run.setup.traffic;
+    let class_of = |flow: &FlowResult| class(traffic[flow.group as usize].dscp);
+    let transfers: Vec<(Direction, String)> = run
+        .results
+        .flows
+        .iter()
+        .filter(|flow| is_transfer(flow, traffic))
+        .map(|flow| (flow.direction, class_of(flow)))
+        .collect();
+    let test = Test::of(&transfers);
+    let mut series: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
+    let mut sums: [Vec<Vec<Option<f64>>>; 2] = Default::default();
+    let mut pings: Vec<Vec<Option<f64>>> = Vec::new();
+    for flow in &run.results.flows {
+        let (direction, class) = (flow.direction, class_of(flow));
+        let rate = |n: usize| flow.series.get(n).map(|bytes| *bytes as f64 * 8e-6 / step);
+        let name = |n: usize| match &flow.outcome {
+            Outcome::Ping { .. } => match traffic[flow.group as usize].kind {
+                Kind::Ping { icmp: true, .. } if n == 1 => "Ping (ms) ICMP".to_string(),
+                Kind::Ping { icmp: true, .. } => format!("Ping (ms) ICMP{n}"),
+                _ => test.probe(&class, n),
+            },
+            Outcome::Datagrams { .. } => {
+                format!("UDP {} {} {n}", way(direction), traffic[flow.group as usize].name)
+            }
+            _ => test.transfer(direction, &class, n),
+        };
+        let name = (1..).map(name).find(|name| !series.contains_key(name)).unwrap_or_default();
+        let values: Vec<Option<f64>> = match &flow.outcome {
+            Outcome::Ping { over_time, base_rtt, .. } => {
+                let at = |n: usize| {
+                    let mean = over_time.get(n).and_then(|moment| moment.mean());
+                    mean.map(|added| millis(added) + millis(*base_rtt))
+                };
+                (0..points).map(at).collect()
+            }
+            _ => (0..points).map(rate).collect(),
+        };
+        match &flow.outcome {
+            Outcome::Ping { .. } => pings.push(values.clone()),
+            Outcome::Datagrams { .. } => {}
+            _ => sums[direction as usize].push(values.clone()),
+        }
+        series.insert(name, values);
     }
-    (2..).map(|n| format!("{name}{n}")).find(|n| !series.contains_key(n)).unwrap_or(name)
+    let sum = |all: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
+        (0..points).map(|n| Some(all.iter().filter_map(|values| values[n]).sum())).collect()
+    };
+    let mean = |all: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
+        let at = |n: usize| {
+            let there: Vec<f64> = all.iter().filter_map(|values| values[n]).collect();
+            (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
+        };
+        (0..points).map(at).collect()
+    };
+    for direction in Direction::BOTH {
+        let (all, way) = (&sums[direction as usize], way(direction));
+        if !all.is_empty() {
+            series.insert(format!("TCP {way} sum"), sum(all));
+            series.insert(format!("TCP {way} avg"), mean(all));
+        }
+    }
+    if !transfers.is_empty() {
+        series.insert("TCP totals".into(), sum(&sums.concat()));
+    }
+    if !pings.is_empty() {
+        series.insert("Ping (ms) avg".into(), mean(&pings));
+    }
+    (test, series)
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ mod situation;
 mod tc_lines;
 
 pub use format::Recording;
+pub(crate) use ledger::fits;
 pub use ledger::{Entry, Ledger};
 pub use measure::{Line, Tolerance};
 pub use situation::Situation;

@@ -17,6 +17,7 @@ mod run;
 mod savings;
 mod stated;
 
+pub mod arms;
 pub mod cake;
 pub mod claim;
 pub mod figure;

@@ -27,7 +27,7 @@ pub mod traffic;
 pub mod wire;
 
 pub use home::{Home, HomeOptions};
-pub use process::Process;
+pub use process::{Group, Process};
 
 /// Why a testbed cannot do something.
 #[derive(Debug, thiserror::Error)]
@@ -246,6 +246,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), TestbedError> {
 struct Remains {
     namespaces: BTreeSet<String>,
     processes: BTreeSet<i32>,
+    groups: BTreeSet<i32>,
     directories: BTreeSet<PathBuf>,
 }
 
@@ -253,6 +254,7 @@ fn remains() -> MutexGuard<'static, Remains> {
     static REMAINS: Mutex<Remains> = Mutex::new(Remains {
         namespaces: BTreeSet::new(),
         processes: BTreeSet::new(),
+        groups: BTreeSet::new(),
         directories: BTreeSet::new(),
     });
     REMAINS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -273,6 +275,9 @@ fn clean_up_on_signals() {
                 let remains = remains();
                 for &process in &remains.processes {
                     process::terminate(process);
+                }
+                for &group in &remains.groups {
+                    process::kill_group(group);
                 }
                 for name in &remains.namespaces {
                     let _ = run("ip", &["netns", "del", name]);

@@ -18,6 +18,7 @@ mod conformance;
 mod daemon;
 mod demo;
 mod down;
+mod guest;
 mod link;
 mod man;
 mod paper;
@@ -41,6 +42,8 @@ pub enum Command {
     Demo(demo::Args),
     Sim(sim::Args),
     Paper(paper::Args),
+    #[command(hide = true)]
+    Guest(guest::Args),
     Replay(replay::Args),
     Compare(compare::Args),
     Sweep(sweep::Args),
@@ -57,6 +60,7 @@ impl Command {
         match self {
             Command::Sim(args) => sim::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
+            Command::Guest(args) => guest::run(&args, out),
             Command::Replay(args) => replay::run(&args, out),
             Command::Compare(args) => compare::run(&args, out),
             Command::Sweep(args) => sweep::run(&args, out),

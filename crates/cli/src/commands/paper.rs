@@ -1,7 +1,8 @@
 //! `simnel paper`: the published experiments, run again and judged.
 //!
 //! Without arguments the list; with identifiers the tables of claims. What does not hold is a
-//! finding and no failure: the exit status says only whether the runs worked.
+//! finding and no failure: the exit status says only whether the runs worked. `--live` and
+//! `--linux` run the same experiments in real time too, and add a column each.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,18 +11,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_lab::paper::{self, Options, Outcome, Watch};
+use simnel_lab::paper::{self, Options, Watch};
 use simnel_lab::report;
 
 use super::progress::Progress;
 use super::{misuse_with_help, output_failed};
+
+mod arms;
+mod table;
 
 /// Run published experiments again and judge what their papers state.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     simnel paper                     list the experiments\n  \
     simnel paper A3 B4               run some\n  \
-    simnel paper all --report out/   run all, with figures and data")]
+    simnel paper all --report out/   run all, with figures and data\n  \
+    simnel paper B4 --live --linux   run one also on the gateway and on Linux's own qdiscs\n\n\
+--live needs root; --linux needs Debian's package user-mode-linux and no root.")]
 pub struct Args {
     /// Experiments (A3), papers (A), or `all`.
     #[arg(value_name = "EXPERIMENT")]
@@ -35,6 +41,8 @@ pub struct Args {
     /// Write a page with figures, and all data, into this directory.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    arms: arms::ArmArgs,
 }
 
 /// Lists or runs.
@@ -48,6 +56,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let help = format!("expected all, A to E, or one of {}", known.join(", "));
         misuse_with_help(format!("no such experiment: `{word}`"), help)
     })?;
+    args.arms.check(&experiments)?;
     let options = Options { repetitions: args.repetitions, keep: args.report.is_some() };
     let stop = Arc::new(AtomicBool::new(false));
     let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
@@ -56,10 +65,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let watch = Watch { stop: &stop, step: &|| progress.advance(1) };
     let outcomes = paper::run(&experiments, &options, &watch);
     progress.done();
+    let readings = args.arms.run(&experiments, &stop)?;
     signal_hook::low_level::unregister(handler);
     for outcome in &outcomes {
-        let write = if args.json { json } else { table };
-        write(outcome, out).map_err(output_failed)?;
+        let write = if args.json { table::json } else { table::write };
+        write(outcome, &readings, out).map_err(output_failed)?;
     }
     for outcome in &outcomes {
         for arm in &outcome.arms {
@@ -70,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let stopped = stop.load(Ordering::Relaxed);
     if let Some(directory) = &args.report {
-        report::write(&outcomes, directory, stopped).map_err(|error| {
+        report::write(&outcomes, &readings, directory, stopped).map_err(|error| {
             miette!(
                 help = "say where it may go with --report DIR",
                 "cannot write the report to {}: {error}",
@@ -104,42 +114,4 @@ fn list(out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {:<4} {} ({claims} claims)", experiment.id, experiment.title)?;
     }
     Ok(())
-}
-
-fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    for verdict in &outcome.verdicts {
-        serde_json::to_writer(&mut *out, &verdict.json(outcome.experiment.paper))?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-fn table(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let experiment = outcome.experiment;
-    let runs: usize = outcome.arms.iter().map(|arm| arm.runs).sum();
-    writeln!(out, "{}  {}", experiment.id, experiment.title)?;
-    writeln!(out, "    {}", experiment.question)?;
-    writeln!(out, "    {runs} runs\n")?;
-    let width = |text: &dyn Fn(&paper::Verdict) -> usize| {
-        outcome.verdicts.iter().map(text).max().unwrap_or(0)
-    };
-    let claim = width(&|verdict| verdict.claim.text.chars().count());
-    let stated = width(&|verdict| verdict.claim.stated.chars().count());
-    let simulated = width(&|verdict| verdict.simulated_text().chars().count());
-    for verdict in &outcome.verdicts {
-        let holds = match verdict.holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "not judged",
-        };
-        writeln!(
-            out,
-            "  {:<claim$} | {:<stated$} | {:<simulated$} | {holds}",
-            verdict.claim.text,
-            verdict.claim.stated,
-            verdict.simulated_text(),
-        )?;
-    }
-    let held = outcome.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
-    writeln!(out, "  {held} of {} claims hold\n", outcome.verdicts.len())
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use miette::miette;
 use simnel_lab::flent::{plot, Data};
-use simnel_lab::report::{page, svg};
+use simnel_lab::report::{self, page, svg};
 
 use super::output_failed;
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         body += &format!("<p>{}</p>", svg::escape(data.title()));
         body += &page::figures(&figures, false);
     }
-    std::fs::write(&args.output, page::frame("Plots", &body)).map_err(|error| {
+    report::put(&args.output, page::frame("Plots", &body).as_bytes()).map_err(|error| {
         let help = "say where it may go with --output FILE";
         miette!(help = help, "cannot write {}: {error}", args.output.display())
     })?;

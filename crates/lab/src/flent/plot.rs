@@ -1,8 +1,9 @@
-//! flent's usual plots of a data file: throughput and latency over time, latency's distribution.
+//! flent's usual plots of a data file: everything at a glance, throughput and latency over time,
+//! latency's distribution.
 
 use super::Data;
 use crate::paper::figure::{Axis, Boxes, Figure, Line, Plot};
-use crate::statistics::five_numbers;
+use crate::statistics::{five_numbers, quantile};
 
 /// The plots of `data`, in the order in which flent lists them. Series that are derived from
 /// others (sums, averages) have plots of their own.
@@ -14,36 +15,54 @@ pub fn plots(data: &Data) -> Vec<Figure> {
         ("UDP ", "udp", "Datagrams"),
     ] {
         let lines = lines(data, |name| name.starts_with(prefix) && !derived(name));
-        let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
+        let axes = (Axis::linear("time (s)"), scaled(Axis::linear("Mbit/s"), &lines));
         push(&mut figures, (id, title), axes, lines);
     }
     let totals = lines(data, |name| name.ends_with(" sum") || name == "TCP totals");
     let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s"));
-    push(&mut figures, ("totals", "Totals"), axes, totals);
+    push(&mut figures, ("totals", "Totals"), axes, totals.clone());
     let pings = |name: &str| name.starts_with("Ping (ms)") && !name.contains("::");
-    let axes = (Axis::linear("time (s)"), Axis::linear("round-trip time (ms)"));
-    push(&mut figures, ("ping", "Latency"), axes, lines(data, pings));
-    let cdf: Vec<Line> = lines(data, pings).into_iter().map(cumulative).collect();
+    let pings = lines(data, pings);
+    let axes = (Axis::linear("time (s)"), scaled(Axis::linear("round-trip time (ms)"), &pings));
+    push(&mut figures, ("ping", "Latency"), axes, pings.clone());
+    let cdf: Vec<Line> = pings.iter().cloned().map(cumulative).collect();
     let axes = (Axis::log("round-trip time (ms)"), Axis::linear("share of samples"));
     push(&mut figures, ("ping_cdf", "Latency, distribution"), axes, cdf);
-    let named: Vec<(String, Option<[f64; 5]>)> = lines(data, pings)
-        .into_iter()
-        .map(|line| {
-            let values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
-            (line.name, five_numbers(&values))
-        })
-        .collect();
-    if !named.is_empty() {
-        let (names, values) = named.into_iter().unzip();
-        let plot = Plot::Boxes(names, vec![Boxes { name: "all samples".into(), values }]);
-        let axes = (Axis::linear(""), Axis::linear("round-trip time (ms)"));
-        figures.push(Figure::new(("box_ping", "Latency, quartiles"), axes, plot));
-    }
+    boxes(&mut figures, ("box_ping", "Latency, quartiles"), "round-trip time (ms)", pings);
+    boxes(&mut figures, ("box_totals", "Totals, quartiles"), "Mbit/s", totals);
     figures
 }
 
+/// A box for each of `lines`: quartiles over all its samples.
+fn boxes(figures: &mut Vec<Figure>, name: (&str, &str), unit: &str, lines: Vec<Line>) {
+    if lines.is_empty() {
+        return;
+    }
+    let five = |line: Line| {
+        let values: Vec<f64> = line.points.iter().map(|point| point[1]).collect();
+        (line.name, five_numbers(&values))
+    };
+    let (names, values) = lines.into_iter().map(five).unzip();
+    let plot = Plot::Boxes(names, vec![Boxes { name: "all samples".into(), values }]);
+    figures.push(Figure::new(name, (Axis::linear(""), Axis::linear(unit)), plot));
+}
+
+/// True for series that were made of others (sums, fairness), and for what was sampled beside a
+/// flow (`TCP upload BE::tcp_cwnd`); a flow's number after the colons is a flow (`TCP upload::7`).
 fn derived(name: &str) -> bool {
-    name.ends_with(" sum") || name.ends_with(" avg") || name.contains("::")
+    let beside = name.rsplit_once("::").is_some_and(|(_, what)| what.parse::<u32>().is_err());
+    beside || [" sum", " avg", " fairness"].iter().any(|end| name.ends_with(end))
+}
+
+/// The axis of flent's `all_scaled`: it ends where nineteen of twenty values lie, so that a few
+/// outliers do not press everything else flat.
+fn scaled(axis: Axis, lines: &[Line]) -> Axis {
+    let values: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.iter().map(|point| point[1])).collect();
+    match (quantile(&values, 0.0), quantile(&values, 0.95)) {
+        (Some(least), Some(most)) if most > least => axis.within(least, 1.15 * most),
+        _ => axis,
+    }
 }
 
 fn lines(data: &Data, wanted: impl Fn(&str) -> bool) -> Vec<Line> {

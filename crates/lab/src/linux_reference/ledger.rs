@@ -74,7 +74,7 @@ impl Entry {
 }
 
 /// True if `text` fits `pattern`, in which `*` stands for any characters.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {

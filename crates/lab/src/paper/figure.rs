@@ -47,17 +47,24 @@ pub struct Axis {
     pub label: String,
     /// Logarithmic.
     pub log: bool,
+    /// What it shows at least and at most, whatever lies beyond; None: everything.
+    pub limits: Option<(f64, f64)>,
 }
 
 impl Axis {
     /// A linear axis.
     pub fn linear(label: &str) -> Axis {
-        Axis { label: label.into(), log: false }
+        Axis { label: label.into(), log: false, limits: None }
+    }
+
+    /// As it is, but it ends at these values.
+    pub fn within(self, least: f64, most: f64) -> Axis {
+        Axis { limits: Some((least, most)), ..self }
     }
 
     /// A logarithmic axis.
     pub fn log(label: &str) -> Axis {
-        Axis { label: label.into(), log: true }
+        Axis { label: label.into(), log: true, limits: None }
     }
 }
 

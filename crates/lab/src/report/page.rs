@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::svg::{colour, draw, escape, series};
 use crate::flent::slug;
-use crate::paper::claim::Verdict;
+use crate::paper::arms::{Difference, Ledger, Reading};
+use crate::paper::claim::{number, Verdict};
 use crate::paper::figure::Figure;
-use crate::paper::Outcome;
+use crate::paper::{Outcome, Paper};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -23,8 +24,9 @@ pub fn frame(title: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><title>{title}</title><style>{STYLE}</style></head>\
-         <body><button id=\"theme\" type=\"button\">light / dark</button>\n<h1>{title}</h1>\n{body}\
-         <script>{SCRIPT}</script></body></html>\n"
+         <body><header class=\"top\"><h1>{title}</h1>\
+         <button id=\"theme\" type=\"button\" aria-label=\"light or dark\">◐</button></header>\n\
+         <main>{body}</main><script>{SCRIPT}</script></body></html>\n"
     )
 }
 
@@ -44,47 +46,52 @@ pub fn figures(figures: &[Figure], linked: bool) -> String {
                 out,
                 "<button type=\"button\" aria-pressed=\"true\" data-n=\"{n}\">\
                  <i style=\"background:{}\"></i>{}</button>",
-                colour(n),
+                colour(n, false),
                 escape(name)
             );
         }
+        out.push_str("</div>");
         if linked {
             let id = &figure.id;
             let _ = write!(
                 out,
-                "<span class=\"small\"><a href=\"figures/{id}.svg\">SVG</a> \
-                 <a href=\"figures/{id}.png\">PNG</a> <a href=\"figures/{id}.csv\">CSV</a></span>"
+                "<p class=\"files\"><a href=\"figures/{id}.svg\">SVG</a> \
+                 <a href=\"figures/{id}.png\">PNG</a> <a href=\"figures/{id}.csv\">CSV</a></p>"
             );
         }
-        out.push_str("</div></figure>\n");
+        out.push_str("</figure>\n");
     }
     out.push_str("</div>");
     out
 }
 
-/// The report of `outcomes`; `figures` are those of each.
-pub fn report(outcomes: &[Outcome], all_figures: &[Vec<Figure>], partial: bool) -> String {
+/// What another arm showed of an experiment, and its figures.
+pub type Other<'a> = (&'a Reading, Vec<Figure>);
+
+/// The report of `outcomes`; `figures` are those of each, `others` what other arms showed.
+pub fn report(
+    outcomes: &[Outcome],
+    all_figures: &[Vec<Figure>],
+    others: &[Other<'_>],
+    partial: bool,
+) -> String {
     let mut body = String::new();
     if partial {
-        body.push_str("<p class=\"partial\">Partial: the runs were stopped before their end.</p>");
+        body.push_str("<p class=\"note\">Partial: the runs were stopped before their end.</p>");
     }
     let verdicts = || outcomes.iter().flat_map(|outcome| &outcome.verdicts);
     let _ = write!(
         body,
-        "<p>{} experiments, {} claims: {}. What does not hold is a finding and stays here; what \
-         could not be measured is not judged. Intervals are 95 % confidence over repetitions.</p>",
+        "<p class=\"lead\">{} experiments, {} claims: {}. What does not hold is a finding and \
+         stays here; what could not be measured is not judged. Intervals are 95 % confidence over \
+         repetitions.</p>",
         outcomes.len(),
         verdicts().count(),
         counts(verdicts())
     );
-    body.push_str("<nav>");
-    for outcome in outcomes {
-        let fails = outcome.verdicts.iter().any(|verdict| verdict.holds == Some(false));
-        let id = outcome.experiment.id;
-        let class = if fails { " class=\"bad\"" } else { "" };
-        let _ = write!(body, "<a href=\"#{id}\"{class}>{id}</a>");
+    for paper in Paper::ALL {
+        contents(paper, outcomes, &mut body);
     }
-    body.push_str("</nav>");
     let mut paper = None;
     for (outcome, figures) in outcomes.iter().zip(all_figures) {
         if paper != Some(outcome.experiment.paper) {
@@ -92,9 +99,36 @@ pub fn report(outcomes: &[Outcome], all_figures: &[Vec<Figure>], partial: bool) 
             let kind = outcome.experiment.paper;
             let _ = write!(body, "<h2>{} · {}</h2>", kind.letter(), escape(kind.title()));
         }
-        section(outcome, figures, &mut body);
+        let id = outcome.experiment.id;
+        let others: Vec<&Other> = others.iter().filter(|(reading, _)| reading.id == id).collect();
+        section(outcome, figures, &others, &mut body);
     }
     frame("Published experiments, run again", &body)
+}
+
+/// A line of the contents: a paper, how much of it holds, and its experiments.
+fn contents(paper: Paper, outcomes: &[Outcome], out: &mut String) {
+    let of_paper = || outcomes.iter().filter(|outcome| outcome.experiment.paper == paper);
+    let verdicts = || of_paper().flat_map(|outcome| &outcome.verdicts);
+    let all = verdicts().count();
+    if all == 0 {
+        return;
+    }
+    let held = verdicts().filter(|verdict| verdict.holds == Some(true)).count();
+    let _ = write!(
+        out,
+        "<nav><span class=\"paper\">{}</span><span class=\"bar\" title=\"{held} of {all} claims \
+         hold\"><i style=\"width:{:.0}%\"></i></span><span class=\"count\">{held}/{all}</span> ",
+        escape(paper.title()),
+        100.0 * held as f64 / all as f64
+    );
+    for outcome in of_paper() {
+        let fails = outcome.verdicts.iter().any(|verdict| verdict.holds == Some(false));
+        let (id, class) = (outcome.experiment.id, if fails { "bad" } else { "good" });
+        let title = escape(outcome.experiment.title);
+        let _ = write!(out, "<a href=\"#{id}\" class=\"{class}\" title=\"{title}\">{id}</a>");
+    }
+    out.push_str("</nav>");
 }
 
 fn counts<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
@@ -113,12 +147,13 @@ fn counts<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
     text
 }
 
-fn section(outcome: &Outcome, all: &[Figure], out: &mut String) {
+fn section(outcome: &Outcome, all: &[Figure], others: &[&Other<'_>], out: &mut String) {
     let experiment = outcome.experiment;
     let runs: usize = outcome.arms.iter().map(|arm| arm.runs).sum();
     let _ = write!(
         out,
-        "<section id=\"{0}\"><h3>{0} · {1}</h3><p>{2}</p><p class=\"setup\">{3} {runs} runs.</p>",
+        "<section id=\"{0}\"><h3><span class=\"id\">{0}</span>{1}</h3>\
+         <p class=\"question\">{2}</p><p class=\"setup\">{3} {runs} runs.</p>",
         experiment.id,
         escape(experiment.title),
         escape(experiment.question),
@@ -127,43 +162,127 @@ fn section(outcome: &Outcome, all: &[Figure], out: &mut String) {
     for arm in &outcome.arms {
         if let Some(reason) = &arm.refused {
             let (name, reason) = (escape(&arm.name), escape(reason));
-            let _ = write!(out, "<p class=\"refused\">{name} was not run: {reason}</p>");
+            let _ = write!(out, "<p class=\"note\">{name} was not run: {reason}</p>");
         }
     }
     out.push_str(&figures(all, true));
+    let readings: Vec<&Reading> = others.iter().map(|(reading, _)| *reading).collect();
+    let ledger = Ledger::of_this_program();
+    let differences =
+        ledger.differences(experiment.id, &outcome.verdicts, &outcome.measures, &readings);
+    disagreement(&readings, &differences, out);
+    claims(outcome, &readings, out);
+    for (reading, figures_there) in others {
+        let name = reading.kind.name();
+        let _ = write!(out, "<details><summary>The figures of the {name} arm</summary>");
+        out.push_str(&figures(figures_there, true));
+        out.push_str("</details>");
+    }
+    scenarios(outcome, &readings, out);
+    out.push_str("</section>\n");
+}
+
+/// What the other arms are, and in what they differ from the simulator and from each other.
+fn disagreement(readings: &[&Reading], differences: &[Difference], out: &mut String) {
+    if readings.is_empty() {
+        return;
+    }
+    let about: Vec<String> = readings
+        .iter()
+        .map(|reading| {
+            let what = match reading.kind {
+                crate::paper::arms::Kind::Live => "the gateway itself with Linux's TCP",
+                crate::paper::arms::Kind::Linux => "Linux's own disciplines and TCP",
+            };
+            format!("<b>{}</b>: {what}; {}", reading.kind.name(), reading.quality())
+        })
+        .collect();
+    let _ = write!(out, "<p class=\"setup\">{}.</p>", about.join(". "));
+    for reading in readings {
+        for (arm, reason) in &reading.refused {
+            let (arm, reason) = (escape(arm), escape(reason));
+            let name = reading.kind.name();
+            let _ = write!(out, "<p class=\"note\">{arm} was not run {name}: {reason}</p>");
+        }
+    }
+    if differences.is_empty() {
+        out.push_str("<p class=\"setup\">The arms agree within the ledger's tolerances.</p>");
+        return;
+    }
+    out.push_str(
+        "<div class=\"note\"><b>The arms disagree</b> by more than the ledger allows:<ul>",
+    );
+    for one in differences {
+        let values: Vec<String> =
+            one.values.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
+        let reason = one.reason.as_ref().map(|reason| format!(" Known: {}", escape(reason)));
+        let _ = write!(
+            out,
+            "<li>{}: {} ({} allowed).{}</li>",
+            escape(&one.measure),
+            values.join(", "),
+            number(one.allowed),
+            reason.unwrap_or_default()
+        );
+    }
+    out.push_str("</ul></div>");
+}
+
+fn claims(outcome: &Outcome, readings: &[&Reading], out: &mut String) {
     let open = if outcome.verdicts.len() <= OPEN { " open" } else { "" };
     let _ = write!(
         out,
-        "<details{open}><summary>{} claims: {}</summary><table><tr><th>claim<th>stated\
-         <th>simulated<th>holds?</tr>",
+        "<details{open}><summary>{} claims: {}</summary><table><thead><tr><th>claim<th>stated\
+         <th>simulated",
         outcome.verdicts.len(),
         counts(outcome.verdicts.iter())
     );
-    for verdict in &outcome.verdicts {
-        let (class, word) = match verdict.holds {
-            Some(true) => ("good", "✓ holds"),
-            Some(false) => ("bad", "✗ does not"),
-            None => ("none", "not judged"),
-        };
+    for reading in readings {
+        let _ = write!(out, "<th>{}", reading.kind.name());
+    }
+    out.push_str("<th>holds?</thead><tbody>");
+    for (n, verdict) in outcome.verdicts.iter().enumerate() {
         let _ = write!(
             out,
-            "<tr><td>{}<td>{}<td title=\"{}\">{}<td class=\"{class}\">{word}</tr>",
+            "<tr><td class=\"claim\">{}<td data-h=\"stated\">{}<td data-h=\"simulated\" \
+             title=\"{}\">{}",
             escape(&verdict.claim.text),
             escape(&verdict.claim.stated),
             escape(&detail(verdict)),
             escape(&verdict.simulated_text()),
         );
+        for reading in readings {
+            let verdict = &reading.verdicts[n];
+            let (class, sign, word) = judged(verdict.holds);
+            let _ = write!(
+                out,
+                "<td data-h=\"{}\" title=\"{}\">{} <span class=\"{class}\" \
+                 title=\"{word}\">{sign}</span>",
+                reading.kind.name(),
+                escape(&detail(verdict)),
+                escape(&verdict.simulated_text()),
+            );
+        }
+        let (class, sign, word) = judged(verdict.holds);
+        let _ = write!(out, "<td class=\"{class}\">{sign} {word}</tr>");
     }
-    out.push_str("</table></details>");
-    scenarios(outcome, out);
-    out.push_str("</section>\n");
+    out.push_str("</tbody></table></details>");
+}
+
+/// Class, sign and words of a judgement.
+fn judged(holds: Option<bool>) -> (&'static str, &'static str, &'static str) {
+    match holds {
+        Some(true) => ("good", "✓", "holds"),
+        Some(false) => ("bad", "✗", "does not"),
+        None => ("none", "–", "not judged"),
+    }
 }
 
 /// All simulated values, for those who point at the cell.
 fn detail(verdict: &Verdict) -> String {
     const MOST: usize = 12;
     let one = |(name, estimate): &(String, crate::statistics::Estimate)| {
-        format!("{name}: {}", crate::paper::claim::number(estimate.mean))
+        format!("{name}: {}", number(estimate.mean))
     };
     let mut lines: Vec<String> = verdict.simulated.iter().take(MOST).map(one).collect();
     if verdict.simulated.len() > MOST {
@@ -172,7 +291,7 @@ fn detail(verdict: &Verdict) -> String {
     lines.join("\n")
 }
 
-fn scenarios(outcome: &Outcome, out: &mut String) {
+fn scenarios(outcome: &Outcome, readings: &[&Reading], out: &mut String) {
     let arms: Vec<_> = outcome.arms.iter().filter(|arm| !arm.scenario.is_empty()).collect();
     if arms.is_empty() {
         return;
@@ -185,12 +304,23 @@ fn scenarios(outcome: &Outcome, out: &mut String) {
         arms.len()
     );
     for arm in arms.iter().take(SHOWN) {
+        let title = format!("{} {}", outcome.experiment.id, arm.name);
+        let mut links = String::new();
+        if arm.flent.is_some() {
+            let _ = write!(links, "<a href=\"data/{}.flent.gz\">flent</a> ", slug(&title));
+        }
+        for reading in readings {
+            let name = reading.kind.name();
+            let title = format!("{title} {name}");
+            if reading.flent.iter().any(|(known, _)| *known == title) {
+                let file = slug(&title);
+                let _ = write!(links, "<a href=\"data/{file}.flent.gz\">flent, {name}</a> ");
+            }
+        }
         let _ = write!(
             out,
-            "<details><summary>{0}</summary><p class=\"small\"><a \
-             href=\"data/{1}.flent.gz\">flent</a></p><pre>{2}</pre></details>",
+            "<details><summary>{}</summary><p class=\"files\">{links}</p><pre>{}</pre></details>",
             escape(&arm.name),
-            slug(&format!("{} {}", outcome.experiment.id, arm.name)),
             escape(&arm.scenario)
         );
     }

@@ -24,15 +24,15 @@ impl Fonts {
         Fonts(Arc::new(fonts))
     }
 
-    /// The drawing as a PNG file; None if it cannot be drawn.
-    pub fn render(&self, svg: &str) -> Option<Vec<u8>> {
+    /// The drawing as a PNG file; the error says what is wrong with the drawing.
+    pub fn render(&self, svg: &str) -> Result<Vec<u8>, String> {
         let options = Options { fontdb: Arc::clone(&self.0), ..Options::default() };
-        let tree = Tree::from_str(svg, &options).ok()?;
+        let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
         let size = tree.size();
         let (width, height) = ((size.width() * SCALE) as u32, (size.height() * SCALE) as u32);
-        let mut pixels = Pixmap::new(width, height)?;
+        let mut pixels = Pixmap::new(width, height).ok_or("a drawing without size")?;
         resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-        pixels.encode_png().ok()
+        pixels.encode_png().map_err(|error| error.to_string())
     }
 }
 
@@ -48,6 +48,6 @@ mod tests {
         let pixels = Pixmap::decode_png(&png).expect("a PNG file");
         assert_eq!((pixels.width(), pixels.height()), (20, 10));
         assert_eq!(pixels.pixel(3, 3).map(|pixel| (pixel.red(), pixel.blue())), Some((255, 0)));
-        assert!(Fonts::new().render("no drawing").is_none());
+        assert!(Fonts::new().render("no drawing").is_err());
     }
 }

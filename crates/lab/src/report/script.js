@@ -1,5 +1,5 @@
 "use strict";
-// Light and dark: the system's choice until a button says otherwise.
+// Light and dark: the system's choice until the button says otherwise.
 const root = document.documentElement;
 document.getElementById("theme").addEventListener("click", () => {
   const dark = root.dataset.theme
@@ -7,14 +7,21 @@ document.getElementById("theme").addEventListener("click", () => {
     : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
 });
-// Legends switch their series.
+// Legends switch their series; under the pointer they make it stand out.
 for (const button of document.querySelectorAll(".legend button")) {
+  const figure = button.closest("figure");
+  const parts = figure.querySelectorAll(".s" + button.dataset.n);
   button.addEventListener("click", () => {
     const on = button.getAttribute("aria-pressed") === "true";
     button.setAttribute("aria-pressed", String(!on));
-    const figure = button.closest("figure");
-    for (const part of figure.querySelectorAll(".s" + button.dataset.n)) part.classList.toggle("off", on);
+    for (const part of parts) part.classList.toggle("off", on);
   });
+  const light = (on) => {
+    figure.classList.toggle("faint", on);
+    for (const part of parts) part.classList.toggle("lit", on);
+  };
+  button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && light(true));
+  button.addEventListener("pointerleave", () => light(false));
 }
 // Values under the pointer: of bars and boxes their title, of lines the nearest points.
 const tip = document.createElement("div");
@@ -24,7 +31,9 @@ document.body.append(tip);
 const show = (event, text) => {
   tip.textContent = text;
   tip.hidden = !text;
-  tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
+  const beside = event.clientX + 16;
+  const fits = beside + tip.offsetWidth + 8 < innerWidth;
+  tip.style.left = Math.max(4, fits ? beside : event.clientX - tip.offsetWidth - 16) + "px";
   tip.style.top = Math.max(4, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)) + "px";
 };
 const digits = (v) => (v === 0 ? "0" : Math.abs(v) >= 100 ? v.toFixed(0) : v.toPrecision(3));
@@ -32,14 +41,35 @@ const value = (pixel, [low, high, from, to, log]) => {
   const v = low + ((pixel - from) / (to - from)) * (high - low);
   return log ? 10 ** v : v;
 };
+// Points come in order of time, but distributions and sweeps may be short: look at all of them.
+const nearest = (points, x) => {
+  let best = null;
+  for (const point of points) if (!best || Math.abs(point.x - x) < Math.abs(best.x - x)) best = point;
+  return best;
+};
 for (const svg of document.querySelectorAll("figure svg")) {
   const scale = svg.querySelector("desc");
   const numbers = scale && scale.textContent.split(" ").map(Number);
+  let cursor = null;
+  if (numbers) {
+    cursor = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    cursor.setAttribute("class", "cursor off");
+    cursor.setAttribute("y1", numbers[7]);
+    cursor.setAttribute("y2", numbers[8]);
+    svg.append(cursor);
+  }
+  const legend = svg.closest("figure").querySelectorAll(".legend button");
   svg.addEventListener("pointermove", (event) => {
     if (!numbers) {
-      const part = event.target.closest("rect, g:has(> title)");
-      const title = part && part.querySelector("title");
-      show(event, title ? title.textContent : "");
+      // A bar has its title itself, a box its group.
+      const part = event.target.closest("[data-tip], :has(> title)");
+      const title = part && part.querySelector(":scope > title");
+      // The browser's own tip would stand beside ours.
+      if (title) {
+        part.dataset.tip = title.textContent;
+        title.remove();
+      }
+      show(event, part ? part.dataset.tip : "");
       return;
     }
     const matrix = svg.getScreenCTM();
@@ -47,16 +77,18 @@ for (const svg of document.querySelectorAll("figure svg")) {
     const rows = [];
     let at = null;
     svg.querySelectorAll("g.s:not(.off)").forEach((group) => {
-      const points = group.querySelector("polyline").points;
-      let best = null;
-      for (const point of points) if (!best || Math.abs(point.x - x) < Math.abs(best.x - x)) best = point;
+      const best = nearest(group.querySelector("polyline").points, x);
       if (!best) return;
       at = at === null || Math.abs(best.x - x) < Math.abs(at - x) ? best.x : at;
       const n = [...group.classList].find((name) => /^s\d/.test(name)).slice(1);
-      const name = svg.closest("figure").querySelector(`.legend [data-n="${n}"]`).textContent;
-      rows.push(`${name}: ${digits(value(best.y, numbers.slice(5)))}`);
+      rows.push(`${legend[n].textContent}: ${digits(value(best.y, numbers.slice(5)))}`);
     });
+    cursor.classList.toggle("off", at === null);
+    if (at !== null) for (const end of ["x1", "x2"]) cursor.setAttribute(end, at);
     show(event, at === null ? "" : [digits(value(at, numbers)), ...rows].join("\n"));
   });
-  svg.addEventListener("pointerleave", () => (tip.hidden = true));
+  svg.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+    if (cursor) cursor.classList.add("off");
+  });
 }

@@ -24,12 +24,27 @@ const BOTTOM: f64 = 40.0;
 const ASLANT: f64 = 44.0;
 /// Least width of a bar or box.
 const BAR: f64 = 7.0;
+/// A mark so close to the right edge is written to the left of it.
+const EDGE: f64 = 6.0;
 /// Points of a line in a drawing, at most (twice as many extremes).
 const POINTS: usize = 150;
 
-/// The colour of series `n`.
-pub fn colour(n: usize) -> &'static str {
-    COLOURS[n % COLOURS.len()]
+/// The colour of series `n`: in the page a variable of its style sheet, which knows light and dark.
+pub fn colour(n: usize, alone: bool) -> String {
+    let n = n % COLOURS.len();
+    if alone {
+        COLOURS[n].into()
+    } else {
+        format!("var(--c{n})")
+    }
+}
+
+/// The beginning of the group of series `n`. Beyond the colours there are, lines are dashed.
+fn group(n: usize, filled: bool, alone: bool) -> String {
+    let colour = colour(n, alone);
+    let fill = if filled { format!("fill:{colour};") } else { String::new() };
+    let dash = if n >= COLOURS.len() { "stroke-dasharray:4 2;" } else { "" };
+    format!("<g class=\"s s{n}\" style=\"{fill}stroke:{colour};{dash}\">")
 }
 
 /// The names of a figure's series.
@@ -60,7 +75,11 @@ impl Scale {
         if !low.is_finite() {
             return None;
         }
+        if let Some(limits) = axis.limits {
+            (low, high) = limits;
+        }
         if axis.log {
+            low = usual_least(all().collect(), low);
             (low, high) = (low.log10().floor(), high.log10().ceil());
             // Seven decades show everything that matters above.
             low = low.max(high - 7.0);
@@ -80,6 +99,19 @@ impl Scale {
         Some(Scale { low, high, log: axis.log, from, to })
     }
 
+    /// A scale for coordinates across: as `new`, but it ends where a linear one's values end.
+    fn across(values: &[f64], axis: &Axis, ends: (f64, f64)) -> Option<Scale> {
+        let mut scale = Scale::new(values, axis, false, ends)?;
+        if !axis.log {
+            let greatest =
+                values.iter().copied().filter(|x| x.is_finite()).fold(f64::MIN, f64::max);
+            if greatest > scale.low {
+                scale.high = greatest;
+            }
+        }
+        Some(scale)
+    }
+
     fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.max(1e-12).log10() } else { value };
         let share = ((value - self.low) / (self.high - self.low)).clamp(-0.02, 1.02);
@@ -92,9 +124,22 @@ impl Scale {
             return decades.map(|decade| 10f64.powi(decade)).collect();
         }
         let step = step(self.high - self.low);
-        let count = ((self.high - self.low) / step).round() as i32;
-        (0..=count).map(|n| self.low + f64::from(n) * step).collect()
+        // Multiples of the step, with room for rounding at both ends.
+        let first = (self.low / step - 1e-6).ceil() as i64;
+        let last = (self.high / step + 1e-6).floor() as i64;
+        (first..=last).map(|n| n as f64 * step).collect()
     }
+}
+
+/// The least value that a logarithmic axis must show: of many values the lowest fiftieth are left
+/// to its edge, or a distribution's few fastest packets would take half of it.
+fn usual_least(mut values: Vec<f64>, least: f64) -> f64 {
+    const MANY: usize = 100;
+    if values.len() < MANY {
+        return least;
+    }
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 50]
 }
 
 /// A round step that divides `span` into four to eight parts.
@@ -149,17 +194,17 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<String> {
         Plot::Lines(lines) => {
             let xs: Vec<f64> =
                 lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
-            let x = Scale::new(&xs, &figure.x, false, (LEFT, width - RIGHT))?;
+            let x = Scale::across(&xs, &figure.x, (LEFT, width - RIGHT))?;
             x_marks(&x, floor, &mut body);
             label(&figure.x.label, width, height, &mut body);
             for (n, line) in lines.iter().enumerate() {
-                let _ = write!(body, "<g class=\"s s{n}\" stroke=\"{}\">", colour(n));
+                body.push_str(&group(n, false, alone));
                 polyline(&line.points, &x, &y, &mut body);
                 body.push_str("</g>");
             }
             let _ = write!(
                 body,
-                "<desc class=scale>{} {} {} {} {} {} {} {} {} {}</desc>",
+                "<desc>{} {} {} {} {} {} {} {} {} {}</desc>",
                 x.low,
                 x.high,
                 x.from,
@@ -176,7 +221,7 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<String> {
             category_names(categories, room, aslant, floor, &mut body);
             let wide = (room - 8.0) / series.len().max(1) as f64;
             for (n, bars) in series.iter().enumerate() {
-                let _ = write!(body, "<g class=\"s s{n}\" fill=\"{0}\" stroke=\"{0}\">", colour(n));
+                body.push_str(&group(n, true, alone));
                 for (at, value) in bars.values.iter().enumerate() {
                     let Some((value, half)) = *value else { continue };
                     let left = LEFT + at as f64 * room + 4.0 + n as f64 * wide;
@@ -190,7 +235,7 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<String> {
             category_names(categories, room, aslant, floor, &mut body);
             let wide = (room - 8.0) / series.len().max(1) as f64;
             for (n, boxes) in series.iter().enumerate() {
-                let _ = write!(body, "<g class=\"s s{n}\" fill=\"{0}\" stroke=\"{0}\">", colour(n));
+                body.push_str(&group(n, true, alone));
                 for (at, five) in boxes.values.iter().enumerate() {
                     let Some(five) = five else { continue };
                     let left = LEFT + at as f64 * room + 4.0 + n as f64 * wide;
@@ -238,7 +283,7 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &str) -> String {
             "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
              <text x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
             y - 9.0,
-            colour(n),
+            colour(n, true),
             x + 14.0,
             escape(name)
         );
@@ -296,10 +341,13 @@ fn x_marks(x: &Scale, floor: f64, out: &mut String) {
     let every = marks.len().div_ceil(8).max(1);
     for value in marks.iter().step_by(every) {
         let at = x.at(*value);
+        // The last one must not leave the drawing.
+        let anchor = if at > x.to - EDGE { "end" } else { "middle" };
         let _ = write!(
             out,
             "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            if anchor == "end" { x.to + RIGHT - 2.0 } else { at },
             floor + 15.0,
             mark(*value)
         );

@@ -1,13 +1,15 @@
 //! A program that runs in a namespace until it is stopped, by its process id.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{kill_process, Pid, Signal};
+use rustix::process::{kill_process, kill_process_group, Pid, Signal};
 
-use super::{remains, Namespace, TestbedError};
+use super::{clean_up_on_signals, remains, Namespace, TestbedError};
 
 /// A running program; ended when dropped.
 #[derive(Debug)]
@@ -96,6 +98,53 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// A program with all its children, and the directory that it works in. Both are gone when this is
+/// dropped, and when a signal ends us.
+#[derive(Debug)]
+pub struct Group {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Group {
+    /// Starts `command` as the leader of a process group.
+    pub fn start(command: &mut Command, directory: &Path) -> Result<Group, TestbedError> {
+        clean_up_on_signals();
+        let program = command.get_program().to_string_lossy().into_owned();
+        remains().directories.insert(directory.to_owned());
+        let child = command
+            .process_group(0)
+            .spawn()
+            .map_err(|source| TestbedError::NoProgram { program, source })?;
+        remains().groups.insert(child.id() as i32);
+        Ok(Group { child, directory: directory.to_owned() })
+    }
+
+    /// True if the leader has ended.
+    pub fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let group = self.child.id() as i32;
+        kill_group(group);
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+        let mut remains = remains();
+        remains.groups.remove(&group);
+        remains.directories.remove(&self.directory);
+    }
+}
+
+/// Kills a process group that this program started.
+pub(super) fn kill_group(group: i32) {
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -1,0 +1,106 @@
+//! What `simnel paper` prints: a table of claims for people, a line a claim for programs.
+
+use std::io::{self, Write};
+
+use simnel_lab::paper::arms::{Difference, Ledger, Reading};
+use simnel_lab::paper::claim::number;
+use simnel_lab::paper::{Outcome, Verdict};
+
+/// The readings of an experiment, in the order of the arms.
+fn of<'a>(outcome: &Outcome, readings: &'a [Reading]) -> Vec<&'a Reading> {
+    readings.iter().filter(|reading| reading.id == outcome.experiment.id).collect()
+}
+
+fn differences(outcome: &Outcome, readings: &[&Reading]) -> Vec<Difference> {
+    let ledger = Ledger::of_this_program();
+    ledger.differences(outcome.experiment.id, &outcome.verdicts, &outcome.measures, readings)
+}
+
+/// One JSON object a claim: that of the simulator, and for each arm `live` or `linux`, its
+/// `live_holds`, and `differ`, the measures of the claim in which the arms are too far apart.
+pub fn json(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io::Result<()> {
+    let readings = of(outcome, readings);
+    let differences = differences(outcome, &readings);
+    let paper = outcome.experiment.paper;
+    for (n, verdict) in outcome.verdicts.iter().enumerate() {
+        let mut line = serde_json::to_value(verdict.json(paper))?;
+        for reading in &readings {
+            let name = reading.kind.name();
+            let arm = serde_json::to_value(reading.verdicts[n].json(paper))?;
+            line[name] = arm["simulated"].clone();
+            line[format!("{name}_holds")] = arm["holds"].clone();
+        }
+        if !readings.is_empty() {
+            let measures = verdict.claim.judge.measures();
+            let differ = differences.iter().map(|one| one.measure.as_str());
+            line["differ"] = differ.filter(|name| measures.contains(name)).collect();
+        }
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// The table.
+pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io::Result<()> {
+    let experiment = outcome.experiment;
+    let readings = of(outcome, readings);
+    let runs: usize = outcome.arms.iter().map(|arm| arm.runs).sum();
+    writeln!(out, "{}  {}", experiment.id, experiment.title)?;
+    writeln!(out, "    {}", experiment.question)?;
+    writeln!(out, "    {runs} runs\n")?;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    if !readings.is_empty() {
+        let names = readings.iter().map(|reading| reading.kind.name().to_string());
+        let head = ["claim", "stated", "simulated"].map(String::from);
+        rows.push(head.into_iter().chain(names).chain(["simulated holds?".into()]).collect());
+    }
+    for (n, verdict) in outcome.verdicts.iter().enumerate() {
+        let mut row = vec![verdict.claim.text.clone(), verdict.claim.stated.clone()];
+        row.push(verdict.simulated_text());
+        row.extend(readings.iter().map(|reading| cell(&reading.verdicts[n])));
+        row.push(match verdict.holds {
+            Some(true) => "holds".into(),
+            Some(false) => "DOES NOT HOLD".into(),
+            None => "not judged".into(),
+        });
+        rows.push(row);
+    }
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        writeln!(out, "  {}", cells.join(" | ").trim_end())?;
+    }
+    let held = outcome.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
+    writeln!(out, "  {held} of {} claims hold", outcome.verdicts.len())?;
+    for reading in &readings {
+        let held = reading.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
+        writeln!(out, "  {}: {held} hold; {}", reading.kind.name(), reading.quality())?;
+    }
+    for one in differences(outcome, &readings) {
+        let values: Vec<String> = one
+            .values
+            .iter()
+            .map(|(column, value)| format!("{column} {}", number(*value)))
+            .collect();
+        let (name, allowed) = (&one.measure, number(one.allowed));
+        writeln!(out, "  THE ARMS DIFFER: {name}: {} (by {allowed} allowed)", values.join(", "))?;
+        if let Some(reason) = one.reason {
+            writeln!(out, "    known: {reason}")?;
+        }
+    }
+    writeln!(out)
+}
+
+/// What an arm shows of a claim.
+fn cell(verdict: &Verdict) -> String {
+    let text = verdict.simulated_text();
+    match verdict.holds {
+        Some(true) => format!("{text} ✓"),
+        Some(false) => format!("{text} ✗"),
+        None => text,
+    }
+}

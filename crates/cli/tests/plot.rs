@@ -1,0 +1,64 @@
+//! `simnel plot`: pages from data files, ours and in flent's own older form; errors for all else.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn simnel(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simnel"));
+    command.args(words).output().expect("the program starts")
+}
+
+/// As flent 1 wrote it: format 3, other keys, samples beside the flows.
+const OLDER: &str = r#"{
+  "version": 3,
+  "x_values": [0.0, 0.2, 0.4],
+  "results": {
+    "TCP upload": [1.0, 2.0, 3.0],
+    "TCP upload::tcp_cwnd": [10, 20, 30],
+    "TCP download": [9.0, null, 7.0],
+    "Ping (ms) ICMP": [10.5, 11.5, null],
+    "qdisc_stats_router::dropped": [0, 1, 1]
+  },
+  "metadata": {"NAME": "tcp_bidirectional", "TITLE": "before & after", "LENGTH": 140},
+  "raw_values": {"Ping (ms) ICMP": [{"seq": 1.0, "t": 1496158967.1, "val": 10.5}]}
+}"#;
+
+#[test]
+fn a_file_of_flent_becomes_a_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, page) = (directory.path().join("a.flent"), directory.path().join("page.html"));
+    std::fs::write(&file, OLDER).expect("a file");
+    let words = ["plot", &file.to_string_lossy(), "-o", &page.to_string_lossy()];
+    let output = simnel(&words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("before &amp; after"));
+    for title in ["Upload", "Download", "Latency", "Latency, distribution", "Latency, quartiles"] {
+        assert!(page.contains(&format!("<figcaption>{title}</figcaption>")), "{title}");
+    }
+    assert!(!page.contains("tcp_cwnd") && !page.contains("qdisc_stats"));
+    assert_eq!(std::fs::read_dir(directory.path()).expect("the directory").count(), 2);
+}
+
+#[test]
+fn other_files_are_refused_by_name_and_leave_no_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("page.html");
+    let refused = |name: &str, content: &[u8]| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, content).expect("a file");
+        let output = simnel(&["plot", &file.to_string_lossy(), "-o", &page.to_string_lossy()]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let error = String::from_utf8_lossy(&output.stderr).replace(['\n', '│', ' '], "");
+        assert!(error.contains(name), "{error}");
+        error
+    };
+    assert!(refused("empty", b"").contains("noJSON"));
+    assert!(refused("broken.gz", b"\x1f\x8b\x08\x00rest").contains("damaged"));
+    assert!(refused("newer", b"{\"version\": 5}").contains("format5"));
+    let silent = "{\"version\":4,\"x_values\":[],\"results\":{},\"metadata\":{}}";
+    assert!(refused("silent", silent.as_bytes()).contains("nothingtoplot"));
+    assert!(!Path::new(&page).exists());
+    let missing = simnel(&["plot", "/nowhere/at/all", "-o", &page.to_string_lossy()]);
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("/nowhere"));
+}
