@@ -141,5 +141,10 @@ fn table(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     let held = outcome.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
-    writeln!(out, "  {held} of {} claims hold\n", outcome.verdicts.len())
+    writeln!(out, "  {held} of {} claims hold", outcome.verdicts.len())?;
+    for (claims, finding) in outcome.reasons() {
+        let reason = finding.map_or("not known", |finding| finding.reason.trim());
+        writeln!(out, "  why {} not: {reason}", claims.join(", "))?;
+    }
+    writeln!(out)
 }

@@ -9,7 +9,7 @@ use simnel_sim::Direction;
 use super::direct;
 use super::figure::{Axis, Figure, Plot};
 use super::measure::{greatest, mean, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper, Work};
+use super::{Arm, Experiment, Paper};
 use crate::statistics::quantile;
 
 /// The experiments.
@@ -45,7 +45,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "Host isolation: six flows between two and four hosts",
         question: "Who gets how much when hosts open different numbers of flows?",
         setup: "Six uploads over 10 Mbit/s, 50 ms: A to A', A to B', A to C' twice, B to C', \
-                B to D'. Two hosts at home, four on the Internet.",
+                B to D'. Two hosts at home, four on the Internet. A host's load is the number of \
+                its active flows, as in the paper's algorithm 2; beside it the rule of today's \
+                Linux, which counts those with a standing queue.",
         repetitions: 10,
         arms: a3_arms,
         measure: a3_measure,
@@ -103,11 +105,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// The numbers of active flows at which collisions are counted.
 fn a1_arms() -> Vec<Arm> {
-    let arm = |name: &str, table: fn(u64) -> Sample| Arm {
-        name: name.into(),
-        work: Work::Direct(Box::new(table)),
-    };
-    vec![arm("plain", direct::plain_table), arm("8-way", direct::set_associative_table)]
+    vec![
+        Arm::direct("plain", direct::plain_table),
+        Arm::direct("8-way", direct::set_associative_table),
+    ]
 }
 
 fn a1_figures(measures: &Measures) -> Vec<Figure> {
@@ -230,13 +231,17 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
     figures
 }
 
-/// The modes of host isolation, by the paper's words.
-const ISOLATION: [(&str, &str); 5] = [
+/// The modes of host isolation, by the paper's words. Its algorithm 2 counts every active flow as
+/// load of a host; Linux since 2019 only those that have a standing queue, which is the default.
+const ISOLATION: [(&str, &str); 8] = [
     ("fq_codel", "fq_codel"),
     ("flows", "cake bandwidth {rate} besteffort flows"),
-    ("dst hosts", "cake bandwidth {rate} besteffort dual-dsthost"),
-    ("src hosts", "cake bandwidth {rate} besteffort dual-srchost"),
-    ("triple", "cake bandwidth {rate} besteffort triple-isolate"),
+    ("dst hosts", "cake bandwidth {rate} besteffort dual-dsthost host-load active"),
+    ("src hosts", "cake bandwidth {rate} besteffort dual-srchost host-load active"),
+    ("triple", "cake bandwidth {rate} besteffort triple-isolate host-load active"),
+    ("dst hosts, Linux", "cake bandwidth {rate} besteffort dual-dsthost"),
+    ("src hosts, Linux", "cake bandwidth {rate} besteffort dual-srchost"),
+    ("triple, Linux", "cake bandwidth {rate} besteffort triple-isolate"),
 ];
 
 fn a3_arms() -> Vec<Arm> {

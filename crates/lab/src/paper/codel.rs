@@ -6,13 +6,18 @@
 //! RED as ns-2 configures itself from the link's rate and delay; tail drop with one product. Grids
 //! of loads are runs of one arm: a measure has a value for each of them.
 
+use std::path::Path;
+
 use simnel_core::qdisc::DropReason;
-use simnel_sim::{Direction, Kind};
+use simnel_core::tc::stats::Detail;
+use simnel_core::{Span, Time};
+use simnel_sim::{Direction, Kind, Run};
 
 use super::figure::{Axis, Boxes, Figure, Plot};
 use super::measure::{greatest, within, Measures, Sample, View};
 use super::{Arm, Experiment, Paper};
 use crate::scenario::summary::{jain, Times};
+use crate::scenario::Scenario;
 use crate::statistics::five_numbers;
 
 /// How an experiment is run and what is taken from a run.
@@ -294,58 +299,94 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
 const SCHEDULE: [(u32, u32); 6] = [(0, 100), (50, 10), (100, 1), (150, 50), (200, 1), (250, 100)];
 pub(super) const BUFFERS: [u32; 2] = [830, 10];
 
+/// When the rate falls, in seconds.
+pub(super) const FALLS: [u32; 3] = [50, 100, 200];
+
+fn dynamic(words: &str) -> String {
+    let mut text = format!(
+        "duration = \"300s\"\ninterval = \"100ms\"\n\
+         qdisc = {{ down = \"{words}\", up = \"pfifo limit 10000\" }}\n\n[line]\n\
+         down = \"100mbit\"\nup = \"1gbit\"\nrtt = \"100ms\"\n"
+    );
+    for (at, mbit) in &SCHEDULE[1..] {
+        text += &format!("\n[[line.change]]\nat = \"{at}s\"\ndown = \"{mbit}mbit\"\n");
+    }
+    text + "\n[[traffic]]\nkind = \"bulk\"\nname = \"ftp\"\ncount = 4\nstagger = \"1s\"\n\
+            ecn = false\n\n[[traffic]]\nkind = \"web\"\nrate = 5\ncc = \"reno\"\necn = false\n\n\
+            [[traffic]]\nkind = \"ping\"\nname = \"probe\"\ndirection = \"down\"\n\
+            interval = \"20ms\"\nsize = 8\n"
+}
+
 fn dynamic_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
     for buffer in BUFFERS {
         for aqm in AQMS {
             let words = match aqm {
-                "codel" => format!("codel limit {buffer} noecn"),
+                "codel" => dynamic_codel(buffer),
                 "red" => {
                     format!("red ns bandwidth 100mbit delay 100ms avpkt 1500 limit {buffer}")
                 }
                 _ => format!("pfifo limit {buffer}"),
             };
-            let mut text = format!(
-                "duration = \"300s\"\ninterval = \"100ms\"\n\
-                 qdisc = {{ down = \"{words}\", up = \"pfifo limit 10000\" }}\n\n[line]\n\
-                 down = \"100mbit\"\nup = \"1gbit\"\nrtt = \"100ms\"\n"
-            );
-            for (at, mbit) in &SCHEDULE[1..] {
-                text += &format!("\n[[line.change]]\nat = \"{at}s\"\ndown = \"{mbit}mbit\"\n");
-            }
-            text += "\n[[traffic]]\nkind = \"bulk\"\nname = \"ftp\"\ncount = 4\n\
-                     stagger = \"1s\"\necn = false\n\n[[traffic]]\nkind = \"web\"\nrate = 5\n\
-                     cc = \"reno\"\necn = false\n\n[[traffic]]\nkind = \"ping\"\nname = \"probe\"\n\
-                     direction = \"down\"\ninterval = \"20ms\"\nsize = 8\n";
-            arms.push(Arm::scenario(format!("{aqm} {buffer}"), text));
+            arms.push(Arm::scenario(format!("{aqm} {buffer}"), dynamic(&words)));
         }
     }
+    arms.push(Arm::direct("control", control_points));
     arms
 }
 
-/// Delay as a small probe sees it, every 20 ms; peaks in the five seconds before and after the
-/// rate's falls; payload moved.
+fn dynamic_codel(buffer: u32) -> String {
+    format!("codel limit {buffer} noecn")
+}
+
+/// How long CoDel takes to a new control point: from when the delay passes the target after the
+/// rate has fallen, for good, to the first drop. Looked at every millisecond.
+fn control_points(seed: u64) -> Sample {
+    const TARGET: Span = Span::from_millis(5);
+    const STEP: Span = Span::from_millis(1);
+    let mut sample = Sample::default();
+    let text = dynamic(&dynamic_codel(BUFFERS[0]));
+    let Ok(scenario) = Scenario::parse(&text, "C3 control", Path::new("")) else { return sample };
+    let Ok((setup, _)) = scenario.setup(None) else { return sample };
+    let Ok(mut run) = Run::new(&setup, seed) else { return sample };
+    for fall in FALLS {
+        run.advance(Time::ZERO + Span::from_secs(u64::from(fall)));
+        let drops = run.snapshot(Direction::Down).totals.drops();
+        let mut above = run.now();
+        let end = run.now() + Span::from_secs(10);
+        while run.now() < end {
+            run.advance(run.now() + STEP);
+            let snapshot = run.snapshot(Direction::Down);
+            if snapshot.totals.drops() > drops {
+                let time = run.now().since(above);
+                sample.value(format!("time {fall}"), time.0 as f64 / 1e6);
+                break;
+            }
+            let Detail::Codel(codel) = snapshot.detail else { break };
+            if codel.last_delay < TARGET {
+                above = run.now();
+            }
+        }
+    }
+    sample
+}
+
+/// Delay over time as a small probe sees it, every 20 ms: quantiles are shares of time, as the
+/// paper gives them; peaks in the five seconds before and after the rate's falls; payload moved.
 fn dynamic_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let delay = view.delay("probe");
-    let sojourn = view.sojourn(Direction::Down);
-    let times = Times::of(&sojourn);
-    let quartile = sojourn.quantile(750).map_or(0.0, crate::scenario::summary::millis);
-    sample.value("median", times.p50);
-    sample.value("p75", quartile);
-    sample.value("p95", times.p95);
-    sample.value("max", times.max);
-    for at in [50.0, 100.0, 200.0] {
-        let before = greatest(&within(&delay, at - 5.0, at));
-        let after = greatest(&within(&delay, at, at + 5.0));
-        sample.value(format!("before {at}"), before);
-        sample.value(format!("after {at}"), after);
-        // From the fall until the delay is below half its peak for good.
-        let half = delay
-            .iter()
-            .rev()
-            .find(|point| (at..at + 40.0).contains(&point[0]) && point[1] > after / 2.0);
-        sample.value(format!("settled {at}"), half.map_or(0.0, |point| point[0] - at));
+    let probe = view.sojourn_of("probe", Direction::Down);
+    let at = |per_mille| probe.quantile(per_mille).map_or(0.0, crate::scenario::summary::millis);
+    sample.value("median", at(500));
+    sample.value("p75", at(750));
+    sample.value("p95", at(950));
+    sample.value("packets median", Times::of(&view.sojourn(Direction::Down)).p50);
+    sample.value("max", Times::of(&view.sojourn(Direction::Down)).max);
+    for fall in FALLS {
+        let at = f64::from(fall);
+        sample.value(format!("before {fall}"), greatest(&within(&delay, at - 5.0, at)));
+        sample.value(format!("after {fall}"), greatest(&within(&delay, at, at + 5.0)));
     }
     let bytes: u64 = view.results().flows.iter().map(|flow| flow.goodput_bytes()).sum();
     sample.value("megabytes", bytes as f64 * 1e-6);
@@ -521,7 +562,11 @@ fn sweep_arms() -> Vec<Arm> {
                             let load = (transfers, web, stream);
                             let (aqm, mtu, seconds) = ("codel", 1500, 30);
                             let point = Point { aqm, kbit, rtt, load, mtu, cc, seconds };
-                            let size = if transfers > 4 && rtt <= 200 { " many" } else { "" };
+                            let size = match (transfers, web, stream) {
+                                (1.., 0, false) if rtt <= 200 => " transfers",
+                                (5.., ..) if rtt <= 200 => " many",
+                                _ => "",
+                            };
                             let name = format!("{cc} {}{size}", rate_name(kbit));
                             arms.push(Arm::scenario(name, point.scenario()));
                         }
@@ -538,7 +583,8 @@ fn sweep_figures(measures: &Measures) -> Vec<Figure> {
     [("delay", "Median queueing delay", true), ("utilisation", "Utilisation", false)]
         .map(|(what, title, log)| {
             let names = |rate: &str, cc: &str| {
-                ["", " many"].map(|size| format!("{cc} {rate}{size}/{what}")).into()
+                let sizes = ["", " many", " transfers"];
+                sizes.map(|size| format!("{cc} {rate}{size}/{what}")).into()
             };
             let plot = boxes(measures, &categories, &["reno", "cubic"], &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };

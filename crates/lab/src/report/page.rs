@@ -147,7 +147,9 @@ fn section(outcome: &Outcome, all: &[Figure], out: &mut String) {
         };
         let _ = write!(
             out,
-            "<tr><td>{}<td>{}<td title=\"{}\">{}<td class=\"{class}\">{word}</tr>",
+            "<tr><td><span class=\"small\">{}</span> {}<td>{}<td title=\"{}\">{}\
+             <td class=\"{class}\">{word}</tr>",
+            escape(&verdict.claim.id),
             escape(&verdict.claim.text),
             escape(&verdict.claim.stated),
             escape(&detail(verdict)),
@@ -155,8 +157,24 @@ fn section(outcome: &Outcome, all: &[Figure], out: &mut String) {
         );
     }
     out.push_str("</table></details>");
+    reasons(outcome, out);
     scenarios(outcome, out);
     out.push_str("</section>\n");
+}
+
+/// Why claims do not hold.
+fn reasons(outcome: &Outcome, out: &mut String) {
+    let reasons = outcome.reasons();
+    if reasons.is_empty() {
+        return;
+    }
+    out.push_str("<p>Why some do not hold:</p><ul>");
+    for (claims, finding) in reasons {
+        let reason = finding.map_or("not known", |finding| finding.reason.trim());
+        let (claims, reason) = (escape(&claims.join(", ")), escape(reason));
+        let _ = write!(out, "<li>{reason} <span class=\"small\">{claims}</span></li>");
+    }
+    out.push_str("</ul>");
 }
 
 /// All simulated values, for those who point at the cell.
