@@ -306,6 +306,13 @@ fn read(path: &Path) -> Result<(Head, Vec<Record>), SweepError> {
     parse(&text, path)
 }
 
+/// Runs that a journal has, and those of its sweep.
+pub fn progress(journal: &Path) -> Result<(usize, usize), SweepError> {
+    let (head, records) = read(journal)?;
+    let runs: BTreeSet<usize> = records.iter().map(|record| record.run).collect();
+    Ok((runs.len(), head.runs))
+}
+
 /// Means and intervals of a journal, in the order of its settings.
 pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
     let (_, mut records) = read(journal)?;
