@@ -19,6 +19,7 @@ mod stated;
 
 pub mod cake;
 pub mod claim;
+pub mod contenders;
 pub mod figure;
 pub mod findings;
 

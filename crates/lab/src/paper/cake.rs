@@ -9,7 +9,7 @@ use simnel_sim::Direction;
 use super::direct;
 use super::figure::{Axis, Figure, Plot};
 use super::measure::{greatest, mean, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::statistics::quantile;
 
 /// The experiments.
@@ -125,7 +125,8 @@ fn a1_figures(measures: &Measures) -> Vec<Figure> {
 
 /// The lines of a scenario that all of the paper's tests begin with.
 fn head(qdisc: &str, (down, up): (&str, &str), (duration, warmup): (&str, &str)) -> String {
-    let shaper = if qdisc.starts_with("cake") { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
+    let shapes = qdisc.contains("{rate}");
+    let shaper = if shapes { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
     format!(
         "duration = \"{duration}\"\nwarmup = \"{warmup}\"\ninterval = \"200ms\"\n\
          qdisc = \"{qdisc}\"\n\n[line]\nup = \"{up}\"\ndown = \"{down}\"\nrtt = \"50ms\"\n{shaper}"
@@ -165,10 +166,11 @@ fn a2_arms() -> Vec<Arm> {
         ("fq_codel", "fq_codel"),
     ];
     let lines = [("10/10", ("10mbit", "10mbit")), ("1/10", ("10mbit", "1mbit"))];
-    let arm = |(label, rates): (&str, (&str, &str)), (name, words): (&str, &str)| {
+    let arm = |(label, rates): (&str, (&str, &str)), (name, words): &(&str, &str)| {
         Arm::scenario(format!("{name} {label}"), head(words, rates, LASTING) + RRUL)
     };
-    lines.iter().flat_map(|line| disciplines.map(|discipline| arm(*line, discipline))).collect()
+    let disciplines = contenders::all(&disciplines);
+    lines.iter().flat_map(|line| disciplines.iter().map(|one| arm(*line, one))).collect()
 }
 
 /// Classes as the paper's data names them, and as scenarios do.
@@ -211,7 +213,7 @@ pub(super) fn rrul_measure(view: &View<'_>) -> Sample {
 fn a2_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (label, file) in [("10/10", "10-10"), ("1/10", "1-10")] {
-        let arms = ["cake", "cake_diff3", "cake_diff4", "fq_codel"];
+        let arms = contenders::names(&["cake", "cake_diff3", "cake_diff4", "fq_codel"]);
         let names: Vec<(String, String)> =
             arms.iter().map(|arm| (format!("{arm} {label}/ping ICMP"), arm.to_string())).collect();
         let title = format!("Added latency of the ICMP ping, {label} Mbit/s (up/down)");
@@ -260,9 +262,10 @@ fn a3_arms() -> Vec<Arm> {
         );
     }
     let rates = ("10mbit", "10mbit");
-    ISOLATION
+    contenders::all(&ISOLATION)
+        .into_iter()
         .map(|(name, words)| Arm::scenario(name, head(words, rates, LASTING) + &traffic))
-        .into()
+        .collect()
 }
 
 fn a3_measure(view: &View<'_>) -> Sample {
@@ -280,7 +283,7 @@ fn a3_measure(view: &View<'_>) -> Sample {
 }
 
 fn a3_figures(measures: &Measures) -> Vec<Figure> {
-    let arms: Vec<&str> = ISOLATION.iter().map(|(name, _)| *name).collect();
+    let arms: Vec<&str> = contenders::all(&ISOLATION).into_iter().map(|(name, _)| name).collect();
     vec![Figure::bars(
         ("A3", "Goodput of six flows: A to A', B', C', C'; B to C', D'"),
         Axis::linear("Mbit/s"),
@@ -335,13 +338,14 @@ start = "5s"
 stagger = "200ms"
 "#;
     let rates = ("10mbit", "10mbit");
-    [
+    contenders::all(&[
         ("fq_codel", "fq_codel"),
         ("besteffort", "cake bandwidth {rate} besteffort"),
         ("diffserv", "cake bandwidth {rate} diffserv4"),
-    ]
+    ])
+    .into_iter()
     .map(|(name, words)| Arm::scenario(name, head(words, rates, ("60s", "0s")) + traffic))
-    .into()
+    .collect()
 }
 
 /// The transfers begin at 5 s; the first seconds of that are the spike, the last forty the steady
@@ -362,12 +366,17 @@ fn a5_measure(view: &View<'_>) -> Sample {
 }
 
 fn a5_figures(measures: &Measures) -> Vec<Figure> {
-    let names = [
+    let paper = [
         ("fq_codel", "fq_codel"),
         ("besteffort", "cake besteffort"),
         ("diffserv", "cake diffserv4"),
-    ]
-    .map(|(arm, name)| (format!("{arm}/delay"), name.to_string()));
+    ];
+    let newcomers = contenders::MORE.iter().map(|(name, _)| (*name, *name));
+    let names: Vec<(String, String)> = paper
+        .into_iter()
+        .chain(newcomers)
+        .map(|(arm, name)| (format!("{arm}/delay"), name.to_string()))
+        .collect();
     let axes = (Axis::linear("time (s)"), Axis::linear("added latency (ms)"));
     vec![Figure::curves(("A5", "Latency of the 2 Mbit/s stream"), axes, measures, &names)]
 }

@@ -15,7 +15,7 @@ use simnel_sim::{Direction, Kind, Run};
 
 use super::figure::{Axis, Boxes, Figure, Plot};
 use super::measure::{greatest, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::scenario::summary::{jain, Times};
 use crate::scenario::Scenario;
 use crate::statistics::five_numbers;
@@ -161,7 +161,8 @@ impl Point {
                     self.mtu
                 )
             }
-            _ => format!("pfifo limit {}", self.product()),
+            "tail" => format!("pfifo limit {}", self.product()),
+            newcomer => contenders::words(newcomer).unwrap_or_default().into(),
         }
     }
 
@@ -205,7 +206,7 @@ pub(super) fn rate_name(kbit: u32) -> String {
 /// All points, named by discipline, rate, packet size and kind of load.
 fn grid(rates: &[u32], rtts: &[u32], loads: &[Load], mtus: &[u32]) -> Vec<Arm> {
     let mut arms = Vec::new();
-    for aqm in AQMS {
+    for aqm in contenders::names(&AQMS) {
         for kbit in rates {
             for mtu in mtus {
                 for rtt in rtts {
@@ -288,7 +289,7 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
                 }
                 names
             };
-            let plot = boxes(measures, &categories, &AQMS, &names);
+            let plot = boxes(measures, &categories, &contenders::names(&AQMS), &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };
             Figure::new((&format!("{id}-{what}"), title), (Axis::linear(""), y), plot)
         })
@@ -320,13 +321,14 @@ fn dynamic(words: &str) -> String {
 fn dynamic_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
     for buffer in BUFFERS {
-        for aqm in AQMS {
+        for aqm in contenders::names(&AQMS) {
             let words = match aqm {
                 "codel" => dynamic_codel(buffer),
                 "red" => {
                     format!("red ns bandwidth 100mbit delay 100ms avpkt 1500 limit {buffer}")
                 }
-                _ => format!("pfifo limit {buffer}"),
+                "tail" => format!("pfifo limit {buffer}"),
+                newcomer => contenders::words(newcomer).unwrap_or_default().into(),
             };
             arms.push(Arm::scenario(format!("{aqm} {buffer}"), dynamic(&words)));
         }
@@ -406,7 +408,8 @@ fn dynamic_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for buffer in BUFFERS {
         let names = |what: &str| -> Vec<(String, String)> {
-            AQMS.map(|aqm| (format!("{aqm} {buffer}/{what}"), aqm.to_string())).into()
+            let name = |aqm| (format!("{aqm} {buffer}/{what}"), String::from(aqm));
+            contenders::names(&AQMS).into_iter().map(name).collect()
         };
         for (what, title, y) in [
             ("delay", "Delay of a probe", Axis::log("ms")),
@@ -424,7 +427,7 @@ fn dynamic_figures(measures: &Measures) -> Vec<Figure> {
 /// The loads of C1 at two rates, named by round-trip time.
 fn rtt_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
-    for aqm in AQMS {
+    for aqm in contenders::names(&AQMS) {
         for rtt in LONG_RTTS {
             for kbit in [10_000, 45_000] {
                 for load in LOADS {
@@ -446,7 +449,7 @@ fn rtt_figures(measures: &Measures) -> Vec<Figure> {
     [("delay", "Median queueing delay", true), ("utilisation", "Utilisation", false)]
         .map(|(what, title, log)| {
             let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/{what}")];
-            let plot = boxes(measures, &rtt_categories(), &AQMS, &names);
+            let plot = boxes(measures, &rtt_categories(), &contenders::names(&AQMS), &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };
             Figure::new((&format!("C4-{what}"), title), (Axis::linear("RTT"), y), plot)
         })
@@ -455,7 +458,8 @@ fn rtt_figures(measures: &Measures) -> Vec<Figure> {
 
 fn jain_figures(measures: &Measures) -> Vec<Figure> {
     let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/jain")];
-    let plot = boxes(measures, &rtt_categories(), &["codel", "red"], &names);
+    let aqms = contenders::names(&["codel", "red"]);
+    let plot = boxes(measures, &rtt_categories(), &aqms, &names);
     let axes = (Axis::linear("RTT"), Axis::linear("Jain's index of drop shares"));
     vec![Figure::new(("C5", "How evenly drops are shared"), axes, plot)]
 }
@@ -464,7 +468,7 @@ fn jain_figures(measures: &Measures) -> Vec<Figure> {
 fn edge_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
     for kbit in [512, 1_500] {
-        for aqm in ["codel", "tail"] {
+        for aqm in contenders::names(&["codel", "tail"]) {
             let point = Point {
                 aqm,
                 kbit,
@@ -533,7 +537,7 @@ fn edge_figures(measures: &Measures) -> Vec<Figure> {
                 Axis::linear("ms"),
                 measures,
                 &["down", "up"],
-                &["codel", "tail"],
+                &contenders::names(&["codel", "tail"]),
                 &|way, aqm| format!("{aqm} {rate}/{way} delay"),
             )
         })

@@ -64,6 +64,17 @@ impl Outcome {
 mod tests {
     use super::*;
 
+    /// Reports and the documentation say the same.
+    #[test]
+    fn every_finding_stands_in_the_documentation() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/LAB.md");
+        let text = std::fs::read_to_string(path).expect("docs/LAB.md");
+        for finding in all() {
+            let row = format!("| {} | {} |", finding.claims.join(", "), finding.reason);
+            assert!(text.contains(&row.replace('*', "\\*")), "docs/LAB.md lacks: {row}");
+        }
+    }
+
     #[test]
     fn every_finding_is_about_claims_that_there_are() {
         let file: File = toml::from_str(include_str!("findings.toml")).expect("a file of findings");

@@ -8,7 +8,10 @@ const ABOUT: Tolerance = Tolerance::share(0.25);
 pub(super) fn state(list: &mut List<'_>) {
     match list.id {
         "D1" => plain_enqueue(list),
-        "D2" => plain_dequeue(list),
+        "D2" => {
+            plain_dequeue(list);
+            linear_dequeue(list);
+        }
         "D3" => savings_enqueue(list),
         "D4" => savings_dequeue(list),
         "D5" => transfers(list),
@@ -106,6 +109,16 @@ fn plain_dequeue(list: &mut List<'_>) {
             ),
         );
     }
+}
+
+/// Drop-on-dequeue, as [`plain_enqueue`]'s last claim.
+fn linear_dequeue(list: &mut List<'_>) {
+    list.named(
+        "linear",
+        "delay rises about linearly with the threshold: T_D = 120 ms against 60",
+        "twice (± 25 %)",
+        Judge::Ratio("dequeue 120/delay".into(), "dequeue 60/delay".into(), 1.5, 2.5),
+    );
 }
 
 fn savings_enqueue(list: &mut List<'_>) {
