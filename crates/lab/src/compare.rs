@@ -265,6 +265,9 @@ fn is_worse(row: &Row, one: Estimate, best: Estimate) -> bool {
 
 /// The last sentence.
 fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: usize) -> String {
+    if judged == 0 {
+        return "Verdict: none; nothing was run for every contender.".into();
+    }
     if told_apart == 0 {
         return "Verdict: no difference that anybody would notice.".into();
     }
