@@ -19,7 +19,15 @@ pub fn main() {
     for (n, (w, b)) in f.windows.iter().zip(&f.series).enumerate() {
         sum += b;
         let t = (n as u64 + 1) as f64 * ms as f64 / 1e3;
-        if t > until { break; }
-        println!("{t:8.2} cwnd {:5} srtt {:8.2} bytes {:7} total {}", w.cwnd, w.srtt.0 as f64 / 1e6, b, sum);
+        if t > until {
+            break;
+        }
+        println!(
+            "{t:8.2} cwnd {:5} srtt {:8.2} bytes {:7} total {}",
+            w.cwnd,
+            w.srtt.0 as f64 / 1e6,
+            b,
+            sum
+        );
     }
 }

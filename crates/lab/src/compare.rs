@@ -70,10 +70,14 @@ const WORKLOADS: [Workload; 4] = [
     },
     Workload {
         name: "one flow against eight",
+        // Everyone has servers of their own: isolation by server must not hide that by home host.
         traffic: "\n[[host]]\nname = \"one\"\nside = \"home\"\n\n[[host]]\nname = \"eight\"\n\
-                  side = \"home\"\n\n[[traffic]]\nkind = \"bulk\"\nname = \"one\"\nhome = \"one\"\n\
+                  side = \"home\"\n\n[[host]]\nname = \"server\"\nside = \"internet\"\n\n[[host]]\n\
+                  name = \"servers\"\nside = \"internet\"\ncount = 4\n\n[[traffic]]\n\
+                  kind = \"bulk\"\nname = \"one\"\nhome = \"one\"\ninternet = \"server\"\n\
                   direction = \"down\"\n\n[[traffic]]\nkind = \"bulk\"\nname = \"eight\"\n\
-                  home = \"eight\"\ndirection = \"down\"\ncount = 8\nstagger = \"200ms\"\n",
+                  home = \"eight\"\ninternet = \"servers\"\ndirection = \"down\"\ncount = 8\n\
+                  stagger = \"200ms\"\n",
         measure: sharing,
     },
 ];
@@ -212,47 +216,80 @@ pub fn compare(
 const NOTICEABLE: f64 = 0.05;
 
 /// The verdict: for each measure who is better, if it is more than chance and can be noticed; then
-/// who is better more often. `names` are the contenders'.
+/// who is among the best most often. `names` are the contenders'.
 pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
     let mut sentences = Vec::new();
-    let mut better = vec![0usize; names.len()];
+    let (mut judged, mut told_apart) = (0usize, 0usize);
+    let mut among_best = vec![0usize; names.len()];
     for row in rows {
         let values: Option<Vec<Estimate>> = row.values.iter().copied().collect();
         let Some(values) = values else { continue };
         let order = |a: &usize, b: &usize| values[*a].mean.total_cmp(&values[*b].mean);
-        let (Some(least), Some(most)) =
-            ((0..values.len()).min_by(order), (0..values.len()).max_by(order))
-        else {
-            continue;
-        };
-        let (low, high) = (values[least], values[most]);
-        let gap = high.mean - low.mean;
-        let chance = low.half_width.unwrap_or(0.0) + high.half_width.unwrap_or(0.0);
-        let (best, worst) = if row.less { (least, most) } else { (most, least) };
-        if gap <= chance || gap < NOTICEABLE * high.mean.abs() || is_small(row, gap) {
+        let all = || 0..values.len();
+        let best = if row.less { all().min_by(order) } else { all().max_by(order) };
+        let Some(best) = best else { continue };
+        judged += 1;
+        let (worse, equal): (Vec<usize>, Vec<usize>) =
+            all().partition(|one| is_worse(row, values[*one], values[best]));
+        equal.iter().for_each(|one| among_best[*one] += 1);
+        if worse.is_empty() {
             continue;
         }
-        better[best] += 1;
+        told_apart += 1;
+        let told = |of: &[usize]| {
+            let each = of.iter().map(|one| {
+                let value = crate::paper::claim::number(values[*one].mean);
+                format!("`{}` {value}", names[*one])
+            });
+            each.collect::<Vec<_>>().join(", ")
+        };
         sentences.push(format!(
-            "{}: `{}` has the better {}, {} against {}.",
+            "{}, {}: {} better than {}.",
             row.workload,
-            names[best],
             row.measure,
-            crate::paper::claim::number(values[best].mean),
-            crate::paper::claim::number(values[worst].mean)
+            told(&equal),
+            told(&worse)
         ));
     }
-    let most = better.iter().copied().max().unwrap_or(0);
-    let winners: Vec<&String> =
-        names.iter().zip(&better).filter(|(_, n)| **n == most).map(|(name, _)| name).collect();
-    sentences.push(match winners.as_slice() {
-        _ if most == 0 => "Verdict: no difference that anybody would notice.".into(),
-        [one] => {
-            format!("Verdict: `{one}` on this line: better in {most} of {} measures.", rows.len())
-        }
-        _ => format!("Verdict: a draw; each is better in {most} of {} measures.", rows.len()),
-    });
+    sentences.push(summary(names, &among_best, judged, told_apart));
     sentences
+}
+
+/// True if `one` is worse than the best by more than chance and by an amount that is worth a word.
+fn is_worse(row: &Row, one: Estimate, best: Estimate) -> bool {
+    let gap = (one.mean - best.mean).abs();
+    let chance = one.half_width.unwrap_or(0.0) + best.half_width.unwrap_or(0.0);
+    let larger = one.mean.abs().max(best.mean.abs());
+    gap > chance && gap >= NOTICEABLE * larger && !is_small(row, gap)
+}
+
+/// The last sentence.
+fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: usize) -> String {
+    if judged == 0 {
+        return "Verdict: none; nothing was run for every contender.".into();
+    }
+    if told_apart == 0 {
+        return "Verdict: no difference that anybody would notice.".into();
+    }
+    let most = among_best.iter().copied().max().unwrap_or(0);
+    let with = |wanted: bool| {
+        let of = names.iter().zip(among_best).filter(move |(_, n)| (**n == most) == wanted);
+        of.map(|(name, n)| format!("`{name}` in {n}")).collect::<Vec<_>>().join(", ")
+    };
+    let first: Vec<&String> =
+        names.iter().zip(among_best).filter(|(_, n)| **n == most).map(|(name, _)| name).collect();
+    let rest = with(false);
+    match (first.as_slice(), rest.as_str()) {
+        ([one], rest) => format!(
+            "Verdict: `{one}` on this line: with the best or as good in {most} of {judged} measures; \
+             {rest}."
+        ),
+        (_, "") => format!("Verdict: a draw: each is better in some of {judged} measures."),
+        (_, rest) => format!(
+            "Verdict: a draw of the first: with the best or as good in {judged} measures {}; {rest}.",
+            with(true)
+        ),
+    }
 }
 
 /// Differences of a millisecond, a tenth of a percent of loss or a tenth of a point are not felt.
@@ -303,7 +340,7 @@ mod tests {
         };
         let said = go(&question(["pfifo limit 1000", "cake bandwidth {rate}"]));
         let last = said.last().expect("a verdict");
-        assert!(last.starts_with("Verdict: `cake bandwidth {rate}`"), "{said:?}");
+        assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
         let said = go(&question(["fq_codel", "fq_codel"]));
         assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
     }

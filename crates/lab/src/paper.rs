@@ -20,7 +20,9 @@ mod stated;
 pub mod arms;
 pub mod cake;
 pub mod claim;
+pub mod contenders;
 pub mod figure;
+pub mod findings;
 
 pub use claim::{Claim, Verdict};
 pub use measure::{Measures, Sample, View};
@@ -88,12 +90,22 @@ pub struct Arm {
     pub name: String,
     /// What to do.
     pub work: Work,
+    /// End when every transfer of limited size is complete: nothing else is measured.
+    pub until_done: bool,
 }
 
 impl Arm {
     /// An arm that runs a scenario.
     pub fn scenario(name: impl Into<String>, text: String) -> Arm {
-        Arm { name: name.into(), work: Work::Scenario(text) }
+        Arm { name: name.into(), work: Work::Scenario(text), until_done: false }
+    }
+
+    /// An arm that drives a discipline itself, from a seed.
+    pub fn direct(
+        name: impl Into<String>,
+        work: impl Fn(u64) -> Sample + Send + Sync + 'static,
+    ) -> Arm {
+        Arm { name: name.into(), work: Work::Direct(Box::new(work)), until_done: false }
     }
 }
 

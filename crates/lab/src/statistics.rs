@@ -86,12 +86,18 @@ mod tests {
     fn the_quantiles_of_student_are_those_of_the_tables() {
         let tables = [
             (1, 12.706),
+            (2, 4.303),
+            (3, 3.182),
             (4, 2.776),
             (5, 2.571),
+            (6, 2.447),
             (9, 2.262),
+            (14, 2.145),
             (19, 2.093),
             (30, 2.042),
+            (60, 2.000),
             (99, 1.984),
+            (120, 1.980),
         ];
         for (freedom, value) in tables {
             let ours = student_975(freedom);

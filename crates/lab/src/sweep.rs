@@ -39,6 +39,14 @@ fn wrong(what: impl Into<String>, fix: impl Into<String>) -> SweepError {
     SweepError { what: what.into(), fix: fix.into() }
 }
 
+/// A setting that is refused, and where.
+fn at(what: &str, expected: &str, point: &[(String, String)]) -> SweepError {
+    let words: Vec<String> = point.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let place =
+        if words.is_empty() { String::new() } else { format!(" (at {})", words.join(", ")) };
+    wrong(format!("{what}{place}"), format!("expected {expected}"))
+}
+
 /// Most runs of a sweep.
 pub const MAX_RUNS: usize = 10_000_000;
 
@@ -106,11 +114,30 @@ impl Sweep {
         if sweep.runs() > MAX_RUNS {
             return Err(wrong(format!("{} runs", sweep.runs()), "at most ten million"));
         }
-        // The first and the last setting show whether keys and values make sense.
-        for run in [0, sweep.runs().saturating_sub(1)] {
-            sweep.scenario(&sweep.point(run))?;
-        }
+        sweep.try_values()?;
         Ok(sweep)
+    }
+
+    /// Most values that are tried before a sweep begins.
+    const TRIED: usize = 1000;
+
+    /// Refuses keys and values that make no sense before anything is run: each value of an axis is
+    /// tried once, with the first values of the others.
+    fn try_values(&self) -> Result<(), SweepError> {
+        let first = self.point(0);
+        let try_one = |point: &[(String, String)]| -> Result<(), SweepError> {
+            let scenario = self.scenario(point)?;
+            scenario.setup(None).map(drop).map_err(|error| at(&error.what, &error.expected, point))
+        };
+        try_one(&first)?;
+        for (n, axis) in self.axes.iter().enumerate() {
+            for value in axis.values.iter().skip(1).take(Sweep::TRIED) {
+                let mut point = first.clone();
+                point[n].1.clone_from(value);
+                try_one(&point)?;
+            }
+        }
+        Ok(())
     }
 
     /// Number of runs.
@@ -142,13 +169,8 @@ impl Sweep {
             axis::set(&mut table, key, value)?;
         }
         let text = table.to_string();
-        Scenario::parse(&text, &self.name, &self.directory).map_err(|error| {
-            let words: Vec<String> = point.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            wrong(
-                format!("{} (at {})", error.what, words.join(", ")),
-                format!("expected {}", error.expected),
-            )
-        })
+        Scenario::parse(&text, &self.name, &self.directory)
+            .map_err(|error| at(&error.what, &error.expected, point))
     }
 
     /// Does the runs of shard `index` (from 0) of `shards` that `journal` does not have. `step` is
@@ -282,6 +304,13 @@ fn read(path: &Path) -> Result<(Head, Vec<Record>), SweepError> {
         text.push('\n');
     }
     parse(&text, path)
+}
+
+/// Runs that a journal has, and those of its sweep.
+pub fn progress(journal: &Path) -> Result<(usize, usize), SweepError> {
+    let (head, records) = read(journal)?;
+    let runs: BTreeSet<usize> = records.iter().map(|record| record.run).collect();
+    Ok((runs.len(), head.runs))
 }
 
 /// Means and intervals of a journal, in the order of its settings.

@@ -6,6 +6,7 @@
 
 use simnel_core::qdisc::{self, Device};
 use simnel_core::random::Random;
+use simnel_core::tc::stats::Snapshot;
 use simnel_core::{Span, Time};
 
 use crate::apps::{App, Context};
@@ -87,6 +88,11 @@ impl Run {
     /// Simulated time.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// The counters of the discipline of `direction` as they are now, from the beginning on.
+    pub fn snapshot(&self, direction: Direction) -> Snapshot {
+        self.network.lines[direction as usize].qdisc.snapshot()
     }
 
     /// True when the whole duration is simulated.

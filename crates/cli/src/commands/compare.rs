@@ -10,6 +10,8 @@ use miette::{miette, IntoDiagnostic};
 use simnel_lab::compare::{self, Question, Row};
 use simnel_lab::paper::claim::number;
 use simnel_lab::report::page;
+use simnel_lab::report::svg::escape;
+use simnel_lab::statistics::Estimate;
 
 use super::progress::Progress;
 use super::{misuse_with_help, output_failed, sim};
@@ -19,7 +21,8 @@ use super::{misuse_with_help, output_failed, sim};
 #[command(after_help = "Example:\n  \
     simnel compare 'cake bandwidth {rate}' fq_codel --line 20mbit/3mbit --rtt 90ms\n\n\
 `{rate}` stands for the line's rate. A discipline that shapes itself runs without a line behind\n\
-it, every other one on the line.")]
+it, every other one on the line. The page with the figures is compare.html unless --report says\n\
+otherwise.")]
 pub struct Args {
     /// Disciplines in tc's words, two or more.
     #[arg(required = true, num_args = 2.., value_name = "WORDS")]
@@ -33,7 +36,7 @@ pub struct Args {
     /// Runs of each workload.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Write a page with figures.
+    /// Where the page with figures goes [default: compare.html; with --json none].
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// The rows as JSON, one a line.
@@ -67,17 +70,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else {
         table(&rows, &question.contenders, &sentences, out).map_err(output_failed)?;
     }
-    if let Some(path) = &args.report {
-        let mut body = String::new();
-        for sentence in &sentences {
-            body += &format!("<p>{}</p>", simnel_lab::report::svg::escape(sentence));
-        }
-        body += &page::figures(&compare::figures(&rows, &question.contenders), false);
-        let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
-        std::fs::write(path, page::frame(&title, &body)).map_err(|error| {
+    let usual = (!args.json).then(|| PathBuf::from("compare.html"));
+    if let Some(path) = args.report.clone().or(usual) {
+        let stopped = stop.load(Ordering::Relaxed);
+        let page = whole_page(args, &rows, &sentences, stopped);
+        std::fs::write(&path, page).map_err(|error| {
             let help = "say where it may go with --report FILE";
             miette!(help = help, "cannot write {}: {error}", path.display())
         })?;
+        if !args.json {
+            writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
+        }
     }
     if stop.load(Ordering::Relaxed) {
         eprintln!("stopped: these are the runs until then");
@@ -88,6 +91,36 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 /// What a shell reports for a command that SIGINT ended.
 const INTERRUPTED: u8 = 130;
+
+fn whole_page(args: &Args, rows: &[Row], sentences: &[String], stopped: bool) -> String {
+    let mut body = String::new();
+    if stopped {
+        body += "<p class=\"partial\">Partial: the runs were stopped before their end.</p>";
+    }
+    for sentence in sentences {
+        body += &format!("<p>{}</p>", escape(sentence));
+    }
+    let mut head = String::from("<tr><th>workload<th>measure");
+    args.contenders.iter().for_each(|name| head += &format!("<th>{}", escape(name)));
+    body += &format!("<table>{head}</tr>");
+    for row in rows {
+        body += &format!("<tr><td>{}<td>{}", escape(row.workload), escape(&row.measure));
+        row.values.iter().for_each(|value| body += &format!("<td>{}", escape(&cell(value))));
+        body += "</tr>";
+    }
+    body += "</table>";
+    body += &page::figures(&compare::figures(rows, &args.contenders), false);
+    let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
+    page::frame(&title, &body)
+}
+
+/// A value with its interval.
+fn cell(value: &Option<Estimate>) -> String {
+    value.map_or("-".into(), |one| match one.half_width {
+        Some(half) => format!("{} ± {}", number(one.mean), number(half)),
+        None => number(one.mean),
+    })
+}
 
 fn table(
     rows: &[Row],
@@ -104,11 +137,7 @@ fn table(
     for row in rows {
         write!(out, "{:<24} {:<34}", row.workload, row.measure)?;
         for value in &row.values {
-            let text = value.map_or("-".into(), |one| match one.half_width {
-                Some(half) => format!("{} ± {}", number(one.mean), number(half)),
-                None => number(one.mean),
-            });
-            write!(out, " {text:>wide$}")?;
+            write!(out, " {:>wide$}", cell(value))?;
         }
         writeln!(out)?;
     }

@@ -119,7 +119,10 @@ fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()>
         return Ok(());
     }
     table(args, &results, out).map_err(output_failed)?;
-    writeln!(out, "journal: {}", journal.display()).map_err(output_failed)
+    let (done, all) = sweep::progress(journal).map_err(report)?;
+    let state = if done < all { " (partial)" } else { "" };
+    writeln!(out, "journal: {}, {done} of {all} runs{state}", journal.display())
+        .map_err(output_failed)
 }
 
 fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {
@@ -136,7 +139,12 @@ fn table(args: &Args, results: &[PointResult], out: &mut dyn Write) -> io::Resul
         true => USUAL.iter().any(|part| name.ends_with(part)),
         false => args.show.iter().any(|part| name.contains(part.as_str())),
     };
-    let names: Vec<&String> = first.values.keys().filter(shown).collect();
+    // What is nothing everywhere, such as the payload of probes, is no result.
+    let something = |name: &&String| {
+        let value = |point: &PointResult| point.values.get(*name).map_or(0.0, |one| one.mean);
+        !args.show.is_empty() || results.iter().any(|point| value(point) != 0.0)
+    };
+    let names: Vec<&String> = first.values.keys().filter(shown).filter(something).collect();
     let setting = |point: &BTreeMap<String, String>| {
         point.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     };

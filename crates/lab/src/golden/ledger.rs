@@ -114,7 +114,7 @@ impl Ledger {
 }
 
 /// True if `name` fits `pattern`, in which `*` stands for any characters.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {

@@ -21,7 +21,7 @@ use simnel_core::tick::Tick;
 mod compare;
 mod device;
 mod format;
-mod ledger;
+pub(crate) mod ledger;
 mod linux_hash;
 mod owner;
 mod row;

@@ -9,7 +9,7 @@ use simnel_sim::Direction;
 use super::direct;
 use super::figure::{Axis, Figure, Plot};
 use super::measure::{greatest, mean, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper, Work};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::statistics::quantile;
 
 /// The experiments.
@@ -45,7 +45,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "Host isolation: six flows between two and four hosts",
         question: "Who gets how much when hosts open different numbers of flows?",
         setup: "Six uploads over 10 Mbit/s, 50 ms: A to A', A to B', A to C' twice, B to C', \
-                B to D'. Two hosts at home, four on the Internet.",
+                B to D'. Two hosts at home, four on the Internet. A host's load is the number of \
+                its active flows, as in the paper's algorithm 2; beside it the rule of today's \
+                Linux, which counts those with a standing queue.",
         repetitions: 10,
         arms: a3_arms,
         measure: a3_measure,
@@ -103,11 +105,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// The numbers of active flows at which collisions are counted.
 fn a1_arms() -> Vec<Arm> {
-    let arm = |name: &str, table: fn(u64) -> Sample| Arm {
-        name: name.into(),
-        work: Work::Direct(Box::new(table)),
-    };
-    vec![arm("plain", direct::plain_table), arm("8-way", direct::set_associative_table)]
+    vec![
+        Arm::direct("plain", direct::plain_table),
+        Arm::direct("8-way", direct::set_associative_table),
+    ]
 }
 
 fn a1_figures(measures: &Measures) -> Vec<Figure> {
@@ -124,7 +125,8 @@ fn a1_figures(measures: &Measures) -> Vec<Figure> {
 
 /// The lines of a scenario that all of the paper's tests begin with.
 fn head(qdisc: &str, (down, up): (&str, &str), (duration, warmup): (&str, &str)) -> String {
-    let shaper = if qdisc.starts_with("cake") { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
+    let shapes = qdisc.contains("{rate}");
+    let shaper = if shapes { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
     format!(
         "duration = \"{duration}\"\nwarmup = \"{warmup}\"\ninterval = \"200ms\"\n\
          qdisc = \"{qdisc}\"\n\n[line]\nup = \"{up}\"\ndown = \"{down}\"\nrtt = \"50ms\"\n{shaper}"
@@ -164,10 +166,11 @@ fn a2_arms() -> Vec<Arm> {
         ("fq_codel", "fq_codel"),
     ];
     let lines = [("10/10", ("10mbit", "10mbit")), ("1/10", ("10mbit", "1mbit"))];
-    let arm = |(label, rates): (&str, (&str, &str)), (name, words): (&str, &str)| {
+    let arm = |(label, rates): (&str, (&str, &str)), (name, words): &(&str, &str)| {
         Arm::scenario(format!("{name} {label}"), head(words, rates, LASTING) + RRUL)
     };
-    lines.iter().flat_map(|line| disciplines.map(|discipline| arm(*line, discipline))).collect()
+    let disciplines = contenders::all(&disciplines);
+    lines.iter().flat_map(|line| disciplines.iter().map(|one| arm(*line, one))).collect()
 }
 
 /// Classes as the paper's data names them, and as scenarios do.
@@ -210,7 +213,7 @@ pub(super) fn rrul_measure(view: &View<'_>) -> Sample {
 fn a2_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (label, file) in [("10/10", "10-10"), ("1/10", "1-10")] {
-        let arms = ["cake", "cake_diff3", "cake_diff4", "fq_codel"];
+        let arms = contenders::names(&["cake", "cake_diff3", "cake_diff4", "fq_codel"]);
         let names: Vec<(String, String)> =
             arms.iter().map(|arm| (format!("{arm} {label}/ping ICMP"), arm.to_string())).collect();
         let title = format!("Added latency of the ICMP ping, {label} Mbit/s (up/down)");
@@ -230,13 +233,17 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
     figures
 }
 
-/// The modes of host isolation, by the paper's words.
-const ISOLATION: [(&str, &str); 5] = [
+/// The modes of host isolation, by the paper's words. Its algorithm 2 counts every active flow as
+/// load of a host; Linux since 2019 only those that have a standing queue, which is the default.
+const ISOLATION: [(&str, &str); 8] = [
     ("fq_codel", "fq_codel"),
     ("flows", "cake bandwidth {rate} besteffort flows"),
-    ("dst hosts", "cake bandwidth {rate} besteffort dual-dsthost"),
-    ("src hosts", "cake bandwidth {rate} besteffort dual-srchost"),
-    ("triple", "cake bandwidth {rate} besteffort triple-isolate"),
+    ("dst hosts", "cake bandwidth {rate} besteffort dual-dsthost host-load active"),
+    ("src hosts", "cake bandwidth {rate} besteffort dual-srchost host-load active"),
+    ("triple", "cake bandwidth {rate} besteffort triple-isolate host-load active"),
+    ("dst hosts, Linux", "cake bandwidth {rate} besteffort dual-dsthost"),
+    ("src hosts, Linux", "cake bandwidth {rate} besteffort dual-srchost"),
+    ("triple, Linux", "cake bandwidth {rate} besteffort triple-isolate"),
 ];
 
 fn a3_arms() -> Vec<Arm> {
@@ -255,9 +262,10 @@ fn a3_arms() -> Vec<Arm> {
         );
     }
     let rates = ("10mbit", "10mbit");
-    ISOLATION
+    contenders::all(&ISOLATION)
+        .into_iter()
         .map(|(name, words)| Arm::scenario(name, head(words, rates, LASTING) + &traffic))
-        .into()
+        .collect()
 }
 
 fn a3_measure(view: &View<'_>) -> Sample {
@@ -275,7 +283,7 @@ fn a3_measure(view: &View<'_>) -> Sample {
 }
 
 fn a3_figures(measures: &Measures) -> Vec<Figure> {
-    let arms: Vec<&str> = ISOLATION.iter().map(|(name, _)| *name).collect();
+    let arms: Vec<&str> = contenders::all(&ISOLATION).into_iter().map(|(name, _)| name).collect();
     vec![Figure::bars(
         ("A3", "Goodput of six flows: A to A', B', C', C'; B to C', D'"),
         Axis::linear("Mbit/s"),
@@ -330,13 +338,14 @@ start = "5s"
 stagger = "200ms"
 "#;
     let rates = ("10mbit", "10mbit");
-    [
+    contenders::all(&[
         ("fq_codel", "fq_codel"),
         ("besteffort", "cake bandwidth {rate} besteffort"),
         ("diffserv", "cake bandwidth {rate} diffserv4"),
-    ]
+    ])
+    .into_iter()
     .map(|(name, words)| Arm::scenario(name, head(words, rates, ("60s", "0s")) + traffic))
-    .into()
+    .collect()
 }
 
 /// The transfers begin at 5 s; the first seconds of that are the spike, the last forty the steady
@@ -357,12 +366,17 @@ fn a5_measure(view: &View<'_>) -> Sample {
 }
 
 fn a5_figures(measures: &Measures) -> Vec<Figure> {
-    let names = [
+    let paper = [
         ("fq_codel", "fq_codel"),
         ("besteffort", "cake besteffort"),
         ("diffserv", "cake diffserv4"),
-    ]
-    .map(|(arm, name)| (format!("{arm}/delay"), name.to_string()));
+    ];
+    let newcomers = contenders::MORE.iter().map(|(name, _)| (*name, *name));
+    let names: Vec<(String, String)> = paper
+        .into_iter()
+        .chain(newcomers)
+        .map(|(arm, name)| (format!("{arm}/delay"), name.to_string()))
+        .collect();
     let axes = (Axis::linear("time (s)"), Axis::linear("added latency (ms)"));
     vec![Figure::curves(("A5", "Latency of the 2 Mbit/s stream"), axes, measures, &names)]
 }

@@ -6,13 +6,18 @@
 //! RED as ns-2 configures itself from the link's rate and delay; tail drop with one product. Grids
 //! of loads are runs of one arm: a measure has a value for each of them.
 
+use std::path::Path;
+
 use simnel_core::qdisc::DropReason;
-use simnel_sim::{Direction, Kind};
+use simnel_core::tc::stats::Detail;
+use simnel_core::{Span, Time};
+use simnel_sim::{Direction, Kind, Run};
 
 use super::figure::{Axis, Boxes, Figure, Plot};
 use super::measure::{greatest, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::scenario::summary::{jain, Times};
+use crate::scenario::Scenario;
 use crate::statistics::five_numbers;
 
 /// How an experiment is run and what is taken from a run.
@@ -156,7 +161,8 @@ impl Point {
                     self.mtu
                 )
             }
-            _ => format!("pfifo limit {}", self.product()),
+            "tail" => format!("pfifo limit {}", self.product()),
+            newcomer => contenders::words(newcomer).unwrap_or_default().into(),
         }
     }
 
@@ -200,7 +206,7 @@ pub(super) fn rate_name(kbit: u32) -> String {
 /// All points, named by discipline, rate, packet size and kind of load.
 fn grid(rates: &[u32], rtts: &[u32], loads: &[Load], mtus: &[u32]) -> Vec<Arm> {
     let mut arms = Vec::new();
-    for aqm in AQMS {
+    for aqm in contenders::names(&AQMS) {
         for kbit in rates {
             for mtu in mtus {
                 for rtt in rtts {
@@ -283,7 +289,7 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
                 }
                 names
             };
-            let plot = boxes(measures, &categories, &AQMS, &names);
+            let plot = boxes(measures, &categories, &contenders::names(&AQMS), &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };
             Figure::new((&format!("{id}-{what}"), title), (Axis::linear(""), y), plot)
         })
@@ -294,58 +300,95 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
 const SCHEDULE: [(u32, u32); 6] = [(0, 100), (50, 10), (100, 1), (150, 50), (200, 1), (250, 100)];
 pub(super) const BUFFERS: [u32; 2] = [830, 10];
 
+/// When the rate falls, in seconds.
+pub(super) const FALLS: [u32; 3] = [50, 100, 200];
+
+fn dynamic(words: &str) -> String {
+    let mut text = format!(
+        "duration = \"300s\"\ninterval = \"100ms\"\n\
+         qdisc = {{ down = \"{words}\", up = \"pfifo limit 10000\" }}\n\n[line]\n\
+         down = \"100mbit\"\nup = \"1gbit\"\nrtt = \"100ms\"\n"
+    );
+    for (at, mbit) in &SCHEDULE[1..] {
+        text += &format!("\n[[line.change]]\nat = \"{at}s\"\ndown = \"{mbit}mbit\"\n");
+    }
+    text + "\n[[traffic]]\nkind = \"bulk\"\nname = \"ftp\"\ncount = 4\nstagger = \"1s\"\n\
+            ecn = false\n\n[[traffic]]\nkind = \"web\"\nrate = 5\ncc = \"reno\"\necn = false\n\n\
+            [[traffic]]\nkind = \"ping\"\nname = \"probe\"\ndirection = \"down\"\n\
+            interval = \"20ms\"\nsize = 8\n"
+}
+
 fn dynamic_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
     for buffer in BUFFERS {
-        for aqm in AQMS {
+        for aqm in contenders::names(&AQMS) {
             let words = match aqm {
-                "codel" => format!("codel limit {buffer} noecn"),
+                "codel" => dynamic_codel(buffer),
                 "red" => {
                     format!("red ns bandwidth 100mbit delay 100ms avpkt 1500 limit {buffer}")
                 }
-                _ => format!("pfifo limit {buffer}"),
+                "tail" => format!("pfifo limit {buffer}"),
+                newcomer => contenders::words(newcomer).unwrap_or_default().into(),
             };
-            let mut text = format!(
-                "duration = \"300s\"\ninterval = \"100ms\"\n\
-                 qdisc = {{ down = \"{words}\", up = \"pfifo limit 10000\" }}\n\n[line]\n\
-                 down = \"100mbit\"\nup = \"1gbit\"\nrtt = \"100ms\"\n"
-            );
-            for (at, mbit) in &SCHEDULE[1..] {
-                text += &format!("\n[[line.change]]\nat = \"{at}s\"\ndown = \"{mbit}mbit\"\n");
-            }
-            text += "\n[[traffic]]\nkind = \"bulk\"\nname = \"ftp\"\ncount = 4\n\
-                     stagger = \"1s\"\necn = false\n\n[[traffic]]\nkind = \"web\"\nrate = 5\n\
-                     cc = \"reno\"\necn = false\n\n[[traffic]]\nkind = \"ping\"\nname = \"probe\"\n\
-                     direction = \"down\"\ninterval = \"20ms\"\nsize = 8\n";
-            arms.push(Arm::scenario(format!("{aqm} {buffer}"), text));
+            arms.push(Arm::scenario(format!("{aqm} {buffer}"), dynamic(&words)));
         }
     }
+    arms.push(Arm::direct("control", control_points));
     arms
 }
 
-/// Delay as a small probe sees it, every 20 ms; peaks in the five seconds before and after the
-/// rate's falls; payload moved.
+fn dynamic_codel(buffer: u32) -> String {
+    format!("codel limit {buffer} noecn")
+}
+
+/// How long CoDel takes to a new control point: from when the delay passes the target after the
+/// rate has fallen, for good, to the first drop. Looked at every millisecond.
+fn control_points(seed: u64) -> Sample {
+    const TARGET: Span = Span::from_millis(5);
+    const STEP: Span = Span::from_millis(1);
+    let mut sample = Sample::default();
+    let text = dynamic(&dynamic_codel(BUFFERS[0]));
+    let Ok(scenario) = Scenario::parse(&text, "C3 control", Path::new("")) else { return sample };
+    let Ok((setup, _)) = scenario.setup(None) else { return sample };
+    let Ok(mut run) = Run::new(&setup, seed) else { return sample };
+    for fall in FALLS {
+        run.advance(Time::ZERO + Span::from_secs(u64::from(fall)));
+        let drops = run.snapshot(Direction::Down).totals.drops();
+        let mut above = run.now();
+        let end = run.now() + Span::from_secs(10);
+        while run.now() < end {
+            run.advance(run.now() + STEP);
+            let snapshot = run.snapshot(Direction::Down);
+            if snapshot.totals.drops() > drops {
+                let time = run.now().since(above);
+                sample.value(format!("time {fall}"), time.0 as f64 / 1e6);
+                break;
+            }
+            let Detail::Codel(codel) = snapshot.detail else { break };
+            if codel.last_delay < TARGET {
+                above = run.now();
+            }
+        }
+    }
+    sample
+}
+
+/// Delay over time as a small probe sees it, every 20 ms: quantiles are shares of time, as the
+/// paper gives them; peaks in the five seconds before and after the rate's falls; payload moved.
 fn dynamic_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let delay = view.delay("probe");
-    let sojourn = view.sojourn(Direction::Down);
-    let times = Times::of(&sojourn);
-    let quartile = sojourn.quantile(750).map_or(0.0, crate::scenario::summary::millis);
-    sample.value("median", times.p50);
-    sample.value("p75", quartile);
-    sample.value("p95", times.p95);
-    sample.value("max", times.max);
-    for at in [50.0, 100.0, 200.0] {
-        let before = greatest(&within(&delay, at - 5.0, at));
-        let after = greatest(&within(&delay, at, at + 5.0));
-        sample.value(format!("before {at}"), before);
-        sample.value(format!("after {at}"), after);
-        // From the fall until the delay is below half its peak for good.
-        let half = delay
-            .iter()
-            .rev()
-            .find(|point| (at..at + 40.0).contains(&point[0]) && point[1] > after / 2.0);
-        sample.value(format!("settled {at}"), half.map_or(0.0, |point| point[0] - at));
+    let probe = view.sojourn_of("probe", Direction::Down);
+    let at = |per_mille| probe.quantile(per_mille).map_or(0.0, crate::scenario::summary::millis);
+    sample.value("median", at(500));
+    sample.value("p75", at(750));
+    sample.value("p95", at(950));
+    sample.value("packets median", Times::of(&view.sojourn(Direction::Down)).p50);
+    sample.value("max", Times::of(&view.sojourn(Direction::Down)).max);
+    for fall in FALLS {
+        let at = f64::from(fall);
+        sample.value(format!("before {fall}"), greatest(&within(&delay, at - 5.0, at)));
+        sample.value(format!("after {fall}"), greatest(&within(&delay, at, at + 5.0)));
     }
     let bytes: u64 = view.results().flows.iter().map(|flow| flow.goodput_bytes()).sum();
     sample.value("megabytes", bytes as f64 * 1e-6);
@@ -365,7 +408,8 @@ fn dynamic_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for buffer in BUFFERS {
         let names = |what: &str| -> Vec<(String, String)> {
-            AQMS.map(|aqm| (format!("{aqm} {buffer}/{what}"), aqm.to_string())).into()
+            let name = |aqm| (format!("{aqm} {buffer}/{what}"), String::from(aqm));
+            contenders::names(&AQMS).into_iter().map(name).collect()
         };
         for (what, title, y) in [
             ("delay", "Delay of a probe", Axis::log("ms")),
@@ -383,7 +427,7 @@ fn dynamic_figures(measures: &Measures) -> Vec<Figure> {
 /// The loads of C1 at two rates, named by round-trip time.
 fn rtt_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
-    for aqm in AQMS {
+    for aqm in contenders::names(&AQMS) {
         for rtt in LONG_RTTS {
             for kbit in [10_000, 45_000] {
                 for load in LOADS {
@@ -405,7 +449,7 @@ fn rtt_figures(measures: &Measures) -> Vec<Figure> {
     [("delay", "Median queueing delay", true), ("utilisation", "Utilisation", false)]
         .map(|(what, title, log)| {
             let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/{what}")];
-            let plot = boxes(measures, &rtt_categories(), &AQMS, &names);
+            let plot = boxes(measures, &rtt_categories(), &contenders::names(&AQMS), &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };
             Figure::new((&format!("C4-{what}"), title), (Axis::linear("RTT"), y), plot)
         })
@@ -414,7 +458,8 @@ fn rtt_figures(measures: &Measures) -> Vec<Figure> {
 
 fn jain_figures(measures: &Measures) -> Vec<Figure> {
     let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/jain")];
-    let plot = boxes(measures, &rtt_categories(), &["codel", "red"], &names);
+    let aqms = contenders::names(&["codel", "red"]);
+    let plot = boxes(measures, &rtt_categories(), &aqms, &names);
     let axes = (Axis::linear("RTT"), Axis::linear("Jain's index of drop shares"));
     vec![Figure::new(("C5", "How evenly drops are shared"), axes, plot)]
 }
@@ -423,7 +468,7 @@ fn jain_figures(measures: &Measures) -> Vec<Figure> {
 fn edge_arms() -> Vec<Arm> {
     let mut arms = Vec::new();
     for kbit in [512, 1_500] {
-        for aqm in ["codel", "tail"] {
+        for aqm in contenders::names(&["codel", "tail"]) {
             let point = Point {
                 aqm,
                 kbit,
@@ -492,7 +537,7 @@ fn edge_figures(measures: &Measures) -> Vec<Figure> {
                 Axis::linear("ms"),
                 measures,
                 &["down", "up"],
-                &["codel", "tail"],
+                &contenders::names(&["codel", "tail"]),
                 &|way, aqm| format!("{aqm} {rate}/{way} delay"),
             )
         })
@@ -521,7 +566,11 @@ fn sweep_arms() -> Vec<Arm> {
                             let load = (transfers, web, stream);
                             let (aqm, mtu, seconds) = ("codel", 1500, 30);
                             let point = Point { aqm, kbit, rtt, load, mtu, cc, seconds };
-                            let size = if transfers > 4 && rtt <= 200 { " many" } else { "" };
+                            let size = match (transfers, web, stream) {
+                                (1.., 0, false) if rtt <= 200 => " transfers",
+                                (5.., ..) if rtt <= 200 => " many",
+                                _ => "",
+                            };
                             let name = format!("{cc} {}{size}", rate_name(kbit));
                             arms.push(Arm::scenario(name, point.scenario()));
                         }
@@ -538,7 +587,8 @@ fn sweep_figures(measures: &Measures) -> Vec<Figure> {
     [("delay", "Median queueing delay", true), ("utilisation", "Utilisation", false)]
         .map(|(what, title, log)| {
             let names = |rate: &str, cc: &str| {
-                ["", " many"].map(|size| format!("{cc} {rate}{size}/{what}")).into()
+                let sizes = ["", " many", " transfers"];
+                sizes.map(|size| format!("{cc} {rate}{size}/{what}")).into()
             };
             let plot = boxes(measures, &categories, &["reno", "cubic"], &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };

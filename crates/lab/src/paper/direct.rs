@@ -10,7 +10,7 @@ use simnel_core::{Packet, Span, Time};
 
 use super::figure::{sweep, Axis, Figure};
 use super::measure::{Measures, Sample};
-use super::{Arm, Work};
+use super::Arm;
 
 /// Queues of both tables.
 const QUEUES: u32 = 1024;
@@ -145,13 +145,10 @@ const RATES: [(f64, &str); 6] = [
 
 /// One arm for each rate, and the bursts after an idle time.
 pub(super) fn shaper_arms() -> Vec<Arm> {
-    let rates = RATES.map(|(rate, words)| Arm {
-        name: words.into(),
-        work: Work::Direct(Box::new(move |seed| shaper(rate, words, seed))),
-    });
-    let burst = |name: &str, words: &'static str| Arm {
-        name: name.into(),
-        work: Work::Direct(Box::new(move |seed| burst_after_idle(words, seed))),
+    let rates =
+        RATES.map(|(rate, words)| Arm::direct(words, move |seed| shaper(rate, words, seed)));
+    let burst = |name: &str, words: &'static str| {
+        Arm::direct(name, move |seed| burst_after_idle(words, seed))
     };
     let mut arms = Vec::from(rates);
     arms.push(burst("cake", "cake bandwidth 10mbit besteffort"));

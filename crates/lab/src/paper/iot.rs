@@ -11,7 +11,7 @@ use simnel_sim::{Direction, Distribution, Outcome};
 
 use super::figure::{Axis, Boxes, Figure, Plot};
 use super::measure::{greatest, mean, Measures, Sample, View};
-use super::{Arm, Experiment, Paper};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::scenario::summary::millis;
 use crate::statistics::{five_numbers, quantile};
 
@@ -114,14 +114,15 @@ fn words(discipline: &str) -> &'static str {
         "pie" => "pie freebsd limit 1000",
         "fq_codel" => "fq_codel limit 1000 noecn",
         "fq_pie" => "fq_pie freebsd no_dq_rate_estimator limit 1000",
-        _ => "pfifo limit 490",
+        "fifo" => "pfifo limit 490",
+        newcomer => contenders::words(newcomer).unwrap_or_default(),
     }
 }
 
 fn arms(lines: &[&str], disciplines: &[&str]) -> Vec<Arm> {
     let mut arms = Vec::new();
     for line in lines {
-        for discipline in disciplines {
+        for discipline in contenders::names(disciplines) {
             for rtt in RTTS {
                 let name = format!("{line} {discipline} {rtt}");
                 arms.push(Arm::scenario(name, scenario(line, words(discipline), rtt)));
@@ -275,6 +276,7 @@ fn box_figures(id: &str, line: &str, disciplines: &[&str], measures: &Measures) 
                     .collect();
                 five_numbers(&all)
             };
+            let disciplines = contenders::names(disciplines);
             let series = disciplines.iter().map(|discipline| Boxes {
                 name: discipline.to_string(),
                 values: APPLICATIONS.iter().map(|app| value(app, discipline)).collect(),
@@ -300,7 +302,7 @@ fn dash_figures(measures: &Measures) -> Vec<Figure> {
                 Axis::linear("Mbit/s"),
                 measures,
                 &names,
-                &ALL,
+                &contenders::names(&ALL),
                 &|category, discipline| {
                     let (line, rtt) = category.split_once(' ').unwrap_or((category, ""));
                     format!("{line} {discipline} {rtt}/dash {what}")

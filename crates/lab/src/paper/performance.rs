@@ -9,7 +9,7 @@ use simnel_sim::{Direction, Distribution, Outcome};
 use super::cake::{rrul_measure, CLASSES};
 use super::figure::{Axis, Figure};
 use super::measure::{greatest, mean, within, Measures, Sample, View};
-use super::{Arm, Experiment, Paper};
+use super::{contenders, Arm, Experiment, Paper};
 use crate::scenario::summary::Times;
 
 /// The contenders and their words. Plain FIFO is not the paper's; it shows what all are against.
@@ -131,6 +131,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
+/// The paper's contenders and newcomers, behind htb if they do not shape themselves.
+fn contenders() -> Vec<(&'static str, String)> {
+    let shaped = |(name, words): (&'static str, &'static str)| match words.contains("{rate}") {
+        true => (name, words.to_string()),
+        false => (name, format!("htb rate {{rate}} burst 15k {words}")),
+    };
+    contenders::all(&CONTENDERS).into_iter().map(shaped).collect()
+}
+
 /// The scenario of `traffic` under one contender.
 fn scenario(words: &str, (duration, warmup, interval): (u32, u32, &str), traffic: &str) -> String {
     format!(
@@ -142,11 +151,12 @@ fn scenario(words: &str, (duration, warmup, interval): (u32, u32, &str), traffic
 
 /// Every contender with every test; the tests' names come after the contenders'.
 fn arms(tests: &[(&str, &str)]) -> Vec<Arm> {
-    let arm = |(test, traffic): &(&str, &str), (name, words): (&str, &str)| {
+    let arm = |(test, traffic): &(&str, &str), (name, words): &(&str, String)| {
         let name = format!("{name}{test}");
         Arm::scenario(name, scenario(words, (65, 5, "200ms"), traffic))
     };
-    tests.iter().flat_map(|test| CONTENDERS.map(|contender| arm(test, contender))).collect()
+    let contenders = contenders();
+    tests.iter().flat_map(|test| contenders.iter().map(|one| arm(test, one))).collect()
 }
 
 fn one(direction: &str) -> String {
@@ -254,7 +264,7 @@ fn longest_gap(values: &[f64]) -> f64 {
 }
 
 fn names() -> Vec<&'static str> {
-    CONTENDERS.iter().map(|(name, _)| *name).collect()
+    contenders::all(&CONTENDERS).into_iter().map(|(name, _)| name).collect()
 }
 
 fn all(measure: &str) -> Vec<(String, String)> {
@@ -417,8 +427,10 @@ fn b10_arms() -> Vec<Arm> {
     add("third", "bulk", 1, (250, 430), "");
     add("nine", "bulk", 7, (310, 430), "");
     add("ef", "bulk", 1, (370, 550), "dscp = \"EF\"\n");
-    let arm = |(name, words)| Arm::scenario(name, scenario(words, (610, 10, "1s"), &traffic));
-    CONTENDERS.map(arm).into()
+    let arm = |(name, words): &(&str, String)| {
+        Arm::scenario(*name, scenario(words, (610, 10, "1s"), &traffic))
+    };
+    contenders().iter().map(arm).collect()
 }
 
 fn b10_measure(view: &View<'_>) -> Sample {
@@ -438,6 +450,12 @@ fn b10_measure(view: &View<'_>) -> Sample {
         sample.value(format!("swarm share {way}"), greatest(&shares));
         sample.value(format!("least swarm share {way}"), shares.into_iter().fold(1.0, f64::min));
         sample.value(format!("swarm alone {way}"), phase(&swarm, ALONE));
+        // What is on the wire, acknowledgements included.
+        let step = view.interval_s();
+        let line = view.results().lines[direction as usize].series.iter().enumerate();
+        let line: Vec<[f64; 2]> =
+            line.map(|(n, bytes)| [(n + 1) as f64 * step, *bytes as f64 * 8e-6 / step]).collect();
+        sample.value(format!("line alone {way}"), phase(&line, ALONE));
         sample.curve(format!("swarm {way}"), swarm);
         sample.curve(format!("others {way}"), others);
         let name = format!("voip {way}");

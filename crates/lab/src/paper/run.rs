@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use simnel_core::{Span, Time};
 use simnel_sim::Run;
 
 use super::claim::Verdict;
@@ -17,6 +18,9 @@ use super::measure::{Measures, Sample, View};
 use super::{stated, Arm, Experiment, Work};
 use crate::flent;
 use crate::scenario::{Finished, Scenario};
+
+/// How often a run is looked at that ends when its transfers are complete.
+const LOOK: Span = Span::from_millis(100);
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -168,8 +172,15 @@ fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Result<Done
     let scenario = Scenario::parse(text, &name, Path::new(""))
         .map_err(|error| format!("{}; expected {}", error.what, error.expected))?;
     let (setup, qdisc) = scenario.setup(None).map_err(|error| error.what)?;
-    let run = Run::new(&setup, seed).map_err(|error| error.to_string())?;
-    let finished = Finished { qdisc, setup, results: run.finish() };
+    let mut run = Run::new(&setup, seed).map_err(|error| error.to_string())?;
+    if arm.until_done {
+        while !run.is_over() && !run.all_finished() {
+            run.advance(run.now() + LOOK);
+        }
+    } else {
+        run.advance(Time::MAX);
+    }
+    let finished = Finished { qdisc, setup, results: run.results() };
     let view = View { arm: &arm.name, run: &finished };
     let mut sample = (experiment.measure)(&view);
     if seed != 1 {

@@ -1,9 +1,11 @@
 //! Deficit Round Robin with Limited Deficit Savings (Menth, Mehl, Veith 2018): D1 to D6.
 //!
 //! Section 4.1: users on access lines of 1 Gbit/s and 1 µs, a bottleneck of 10 Mbit/s with 5 ms
-//! (or 50 ms) of one-way delay, DRR with a queue for each user and a quantum of 1500 bytes; the
-//! link counts IP packets, so that 1500 bytes take 1.2 ms. New Reno, flows start within the first
-//! second, statistics from 5 s on. The length of a run is not given: 30 s are measured.
+//! (or 50 ms) of one-way delay, DRR with a queue for each user and a quantum of 1500 bytes, which is
+//! one packet. The link counts IP packets, so that 1500 bytes take 1.2 ms; the scheduler counts
+//! frames, so that quantum and savings are in frames of a full packet: a quantum that is a few bytes
+//! short of one would make every newcomer wait for two rounds. New Reno, flows start within the
+//! first second, statistics from 5 s on. The length of a run is not given: 30 s are measured.
 
 use simnel_sim::Direction;
 
@@ -99,11 +101,14 @@ const SAVINGS: [u32; 9] = [0, 1, 2, 4, 6, 8, 10, 15, 20];
 type Path = (u32, &'static str);
 const USUAL: Path = (5, "reno");
 
-/// The discipline's words: a queue for each sending host. A table much larger than the number of
-/// users, because the paper's queues are the users'.
+/// A packet of the paper, 1500 bytes of IP, as the scheduler counts it: an Ethernet frame.
+const FRAME: u32 = 1514;
+
+/// The discipline's words: a queue for each sending host. The table is set-associative, and its 128
+/// sets of 8 are more than enough for every user to have a queue of its own, as in the paper.
 fn words(strategy: &str, savings: Option<u32>) -> String {
-    let savings = savings.map_or(String::new(), |packets| format!(" savings {}", packets * 1500));
-    format!("drr srchost queues 8192 quantum 1500 {strategy}{savings}")
+    let savings = savings.map_or(String::new(), |packets| format!(" savings {}", packets * FRAME));
+    format!("drr srchost queues 1024 quantum {FRAME} {strategy}{savings}")
 }
 
 fn line(words: &str, delay: u32, duration: u32) -> String {
@@ -220,7 +225,9 @@ fn users_figures(
 
 /// Flows of each of the twenty busy users.
 const LOADS: [u32; 3] = [5, 10, 20];
-const D5_SAVINGS: [u32; 6] = [0, 1, 2, 5, 10, 20];
+/// Up to more than the transfer's 70 packets: with 20 saved up, the other 49 at a user's share of 40
+/// a second alone take 1.2 s.
+const D5_SAVINGS: [u32; 8] = [0, 1, 2, 5, 10, 20, 50, 100];
 
 /// The infrequent user; thirty seconds are enough for the slowest transfer.
 fn transfer(strategy: &str, load: u32, savings: u32, (delay, cc): Path) -> String {
@@ -236,7 +243,8 @@ fn d5_arms() -> Vec<Arm> {
         for load in LOADS {
             for savings in D5_SAVINGS {
                 let text = transfer(&strategy, load, savings, USUAL);
-                arms.push(Arm::scenario(format!("{name} {load} flows savings {savings}"), text));
+                let name = format!("{name} {load} flows savings {savings}");
+                arms.push(Arm { until_done: true, ..Arm::scenario(name, text) });
             }
         }
     }
@@ -277,9 +285,10 @@ fn d6_arms() -> Vec<Arm> {
         arms.extend([0, 10].map(|savings| enqueue(20, Some(savings), path)));
         arms.extend([0, 6].map(|savings| dequeue(24, Some(savings), path)));
         for (strategy, words) in [("enqueue", on_enqueue(20)), ("dequeue", on_dequeue(24))] {
-            for savings in [0, 20] {
+            for savings in [0, 100] {
                 let name = name(&format!("transfer {strategy}"), 10, Some(savings), path);
-                arms.push(Arm::scenario(name, transfer(&words, 10, savings, path)));
+                let text = transfer(&words, 10, savings, path);
+                arms.push(Arm { until_done: true, ..Arm::scenario(name, text) });
             }
         }
     }

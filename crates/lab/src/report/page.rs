@@ -172,6 +172,7 @@ fn section(outcome: &Outcome, all: &[Figure], others: &[&Other<'_>], out: &mut S
         ledger.differences(experiment.id, &outcome.verdicts, &outcome.measures, &readings);
     disagreement(&readings, &differences, out);
     claims(outcome, &readings, out);
+    reasons(outcome, out);
     for (reading, figures_there) in others {
         let name = reading.kind.name();
         let _ = write!(out, "<details><summary>The figures of the {name} arm</summary>");
@@ -244,8 +245,9 @@ fn claims(outcome: &Outcome, readings: &[&Reading], out: &mut String) {
     for (n, verdict) in outcome.verdicts.iter().enumerate() {
         let _ = write!(
             out,
-            "<tr><td class=\"claim\">{}<td data-h=\"stated\">{}<td data-h=\"simulated\" \
-             title=\"{}\">{}",
+            "<tr><td class=\"claim\"><span class=\"small\">{}</span> {}<td data-h=\"stated\">{}\
+             <td data-h=\"simulated\" title=\"{}\">{}",
+            escape(&verdict.claim.id),
             escape(&verdict.claim.text),
             escape(&verdict.claim.stated),
             escape(&detail(verdict)),
@@ -276,6 +278,21 @@ fn judged(holds: Option<bool>) -> (&'static str, &'static str, &'static str) {
         Some(false) => ("bad", "✗", "does not"),
         None => ("none", "–", "not judged"),
     }
+}
+
+/// Why claims do not hold.
+fn reasons(outcome: &Outcome, out: &mut String) {
+    let reasons = outcome.reasons();
+    if reasons.is_empty() {
+        return;
+    }
+    out.push_str("<p>Why some do not hold:</p><ul>");
+    for (claims, finding) in reasons {
+        let reason = finding.map_or("not known", |finding| finding.reason.trim());
+        let (claims, reason) = (escape(&claims.join(", ")), escape(reason));
+        let _ = write!(out, "<li>{reason} <span class=\"small\">{claims}</span></li>");
+    }
+    out.push_str("</ul>");
 }
 
 /// All simulated values, for those who point at the cell.

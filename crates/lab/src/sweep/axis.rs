@@ -12,19 +12,24 @@ const POINTS: usize = 5;
 /// Most points of a range.
 const MAX_POINTS: usize = 100_000;
 
-/// Units of ranges and how many of their base they are.
-const UNITS: [(&str, &str, f64); 11] = [
-    ("bit", "bit", 1.0),
-    ("kbit", "bit", 1e3),
-    ("mbit", "bit", 1e6),
+/// Units of ranges and how many of their base they are; `tc`'s kilobytes are of 1024.
+const UNITS: [(&str, &str, f64); 16] = [
     ("gbit", "bit", 1e9),
-    ("ns", "ns", 1.0),
-    ("us", "ns", 1e3),
-    ("ms", "ns", 1e6),
+    ("mbit", "bit", 1e6),
+    ("kbit", "bit", 1e3),
+    ("bit", "bit", 1.0),
     ("s", "ns", 1e9),
+    ("ms", "ns", 1e6),
+    ("us", "ns", 1e3),
+    ("ns", "ns", 1.0),
+    ("mb", "b", 1_048_576.0),
+    ("m", "b", 1_048_576.0),
+    ("kb", "b", 1024.0),
+    ("k", "b", 1024.0),
+    ("b", "b", 1.0),
+    ("/s", "/s", 1.0),
     ("%", "%", 1.0),
     ("", "", 1.0),
-    ("b", "b", 1.0),
 ];
 
 /// A key and its values.
@@ -74,13 +79,28 @@ fn range(from: &str, rest: &str) -> Option<Vec<String>> {
             let share = n as f64 / (points - 1).max(1) as f64;
             let value = low * (high / low).powf(share);
             match (unit, whole) {
-                ("", false) | ("%", _) => format!("{}{unit}", (value * 1e6).round() / 1e6),
-                _ => format!("{}{unit}", value.round()),
+                ("", true) => format!("{}", value.round()),
+                ("" | "%" | "/s", _) => format!("{}{unit}", (value * 1e6).round() / 1e6),
+                _ => written(value, unit),
             }
         })
         .collect();
     values.dedup();
     Some(values)
+}
+
+/// A quantity of base unit `base` with four digits, as a whole number of the largest unit in which
+/// it is one: `3162kbit`.
+fn written(value: f64, base: &str) -> String {
+    let digits = 10f64.powf(value.abs().log10().floor() - 3.0).max(1.0);
+    let value = if base == "b" { value.round() } else { (value / digits).round() * digits };
+    let whole = |(_, of, factor): &&(&str, &str, f64)| {
+        *of == base && value >= *factor && (value / factor).fract() == 0.0
+    };
+    match UNITS.iter().find(whole) {
+        Some((name, _, factor)) => format!("{}{name}", value / factor),
+        None => format!("{value}{base}"),
+    }
 }
 
 /// A number in its base unit, and that unit.
@@ -103,50 +123,46 @@ pub(super) fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(),
     }
 }
 
+/// Sets what `key`, a path, leads to.
 fn set_path(table: &mut toml::Table, key: &str, value: &str) -> Result<(), SweepError> {
-    let missing = |part: &str| {
-        let what = format!("the scenario has no `{part}` (of `{key}`)");
-        wrong(what, "a path such as line.rtt or traffic.bulk.count")
-    };
-    let mut parts: Vec<&str> = key.split('.').collect();
-    let last = parts.pop().unwrap_or(key);
-    let mut place = table;
-    for part in parts {
-        // `traffic.bulk`: entries of a list go on in the next part, by number or name.
-        if place.get(part).is_some_and(toml::Value::is_array) {
-            return set_entry(place, key, value);
-        }
-        let next = place.get_mut(part).and_then(toml::Value::as_table_mut);
-        place = next.ok_or_else(|| missing(part))?;
-    }
-    place.insert(last.into(), typed(value));
-    Ok(())
+    let parts: Vec<&str> = key.split('.').collect();
+    walk(table, &parts, value).map_err(|missing| {
+        wrong(
+            format!("the scenario has no {missing} (of `{key}`)"),
+            "a path such as line.rtt, traffic.bulk.count, traffic.0.cc or line.change.0.up",
+        )
+    })
 }
 
-/// `LIST.ENTRY.KEY`: the entry by number, or all of that name or kind.
-fn set_entry(table: &mut toml::Table, key: &str, value: &str) -> Result<(), SweepError> {
-    let bad = || {
-        wrong(format!("`{key}` names no entry of the scenario"), "LIST.ENTRY.KEY: traffic.bulk.cc")
-    };
-    let mut parts = key.splitn(3, '.');
-    let (Some(list), Some(entry), Some(last)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(bad());
-    };
-    let Some(toml::Value::Array(entries)) = table.get_mut(list) else { return Err(bad()) };
-    let number = entry.parse::<usize>().ok();
-    let mut found = false;
-    for (n, one) in entries.iter_mut().enumerate() {
-        let Some(one) = one.as_table_mut() else { continue };
-        let name = one.get("name").or(one.get("kind")).and_then(toml::Value::as_str);
-        if number == Some(n) || name == Some(entry) {
-            one.insert(last.into(), typed(value));
-            found = true;
+/// Goes along `parts`: keys of tables, numbers or names of entries of lists. The error is what was
+/// not there.
+fn walk(table: &mut toml::Table, parts: &[&str], value: &str) -> Result<(), String> {
+    let (first, rest) = match parts {
+        [] => return Err("empty key".into()),
+        [last] => {
+            table.insert((*last).into(), typed(value));
+            return Ok(());
         }
-    }
-    if found {
-        Ok(())
-    } else {
-        Err(bad())
+        [first, rest @ ..] => (*first, rest),
+    };
+    match table.get_mut(first) {
+        Some(toml::Value::Table(inner)) => walk(inner, rest, value),
+        Some(toml::Value::Array(entries)) => {
+            let (entry, rest) = (rest[0], &rest[1..]);
+            let number = entry.parse::<usize>().ok();
+            let mut found = false;
+            for (n, one) in entries.iter_mut().enumerate() {
+                let Some(one) = one.as_table_mut() else { continue };
+                // By its name; what has none goes by its kind.
+                let name = one.get("name").or(one.get("kind")).and_then(toml::Value::as_str);
+                if number == Some(n) || name == Some(entry) {
+                    walk(one, rest, value)?;
+                    found = true;
+                }
+            }
+            found.then_some(()).ok_or_else(|| format!("`{entry}` among its `{first}`"))
+        }
+        _ => Err(format!("`{first}`")),
     }
 }
 

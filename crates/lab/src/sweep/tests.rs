@@ -21,9 +21,13 @@ fn go(sweep: &Sweep, journal: &Path, shard: (usize, usize)) {
 #[test]
 fn axes_are_lists_and_geometric_ranges() {
     let all = axes("rate=1mbit..100mbit:3, qdisc=fq_codel|cake bandwidth {rate}");
-    assert_eq!(all[0].values, ["1000000bit", "10000000bit", "100000000bit"]);
+    assert_eq!(all[0].values, ["1mbit", "10mbit", "100mbit"]);
     assert_eq!(all[1].values, ["fq_codel", "cake bandwidth {rate}"]);
     assert_eq!(axes("traffic.bulk.count=1..16:5")[0].values, ["1", "2", "4", "8", "16"]);
+    assert_eq!(axes("rtt=10ms..40ms:3")[0].values, ["10ms", "20ms", "40ms"]);
+    assert_eq!(axes("rate=1mbit..10mbit:3")[0].values, ["1mbit", "3162kbit", "10mbit"]);
+    assert_eq!(axes("traffic.bulk.size=64kb..1mb:3")[0].values, ["64kb", "256kb", "1mb"]);
+    assert_eq!(axes("line.loss=0.1%..10%:3")[0].values, ["0.1%", "1%", "10%"]);
     for bad in ["rate", "rate=", "rtt=1ms..5mbit", "rtt=5ms..1ms", "rtt=1ms..2ms:0"] {
         assert!(Axis::parse_all(bad).is_err(), "{bad}");
     }
@@ -31,9 +35,30 @@ fn axes_are_lists_and_geometric_ranges() {
 
 #[test]
 fn keys_that_are_not_there_and_values_that_make_no_sense_are_refused_at_once() {
-    for over in ["lines.rtt=1ms", "traffic.web.count=2", "rtt=fast|slow", "qdisc=caek"] {
+    let bad = [
+        "lines.rtt=1ms",
+        "traffic.web.count=2",
+        "rtt=fast|slow",
+        "qdisc=caek",
+        "qdisc=fq_codel|caek|sfq",
+        "traffic.bulk=1",
+        "line.change.1.down=1mbit",
+    ];
+    for over in bad {
         let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), 1);
         assert!(made.is_err(), "{over}");
+    }
+}
+
+#[test]
+fn paths_lead_into_lists_within_tables() {
+    let text = format!(
+        "{SCENARIO}[[line.change]]\nat = \"1s\"\ndown = \"1mbit\"\n[[traffic]]\nname = \"x\"\n\
+         kind = \"ping\"\n"
+    );
+    for over in ["line.change.0.down=2mbit", "traffic.x.interval=1s", "traffic.0.cc=reno"] {
+        let made = Sweep::new("test", &text, Path::new(""), axes(over), 1);
+        assert!(made.is_ok(), "{over}: {:?}", made.err());
     }
 }
 

@@ -76,6 +76,10 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
     }
     let held = outcome.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
     writeln!(out, "  {held} of {} claims hold", outcome.verdicts.len())?;
+    for (claims, finding) in outcome.reasons() {
+        let reason = finding.map_or("not known", |finding| finding.reason.trim());
+        writeln!(out, "  why {} not: {reason}", claims.join(", "))?;
+    }
     for reading in &readings {
         let held = reading.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
         writeln!(out, "  {}: {held} hold; {}", reading.kind.name(), reading.quality())?;

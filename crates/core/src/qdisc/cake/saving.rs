@@ -75,10 +75,8 @@ impl Tins {
         let Some(savings) = &mut tin.savings else { return };
         let flow = &mut self.flows.queues[queue as usize];
         let first = head(flow, arena);
-        if first.is_none() {
-            if flow.cobalt.queue_empty(&tin.cobalt, now) {
-                tin.counters.unresponsive -= 1;
-            }
+        if first.is_none() && flow.cobalt.queue_empty(&tin.cobalt, now) {
+            tin.counters.unresponsive -= 1;
         }
         match is_sent {
             true => savings.end_turn(&mut self.flows.queues, queue, first),

@@ -8,7 +8,7 @@ use super::{Params, User};
 use crate::aqm::age_limit::AgeLimit;
 use crate::packet::Packet;
 use crate::qdisc::child::Tally;
-use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
+use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, Device, DropReason};
 use crate::sched::sharing::Sharing;
 use crate::sched::ways::Ways;
@@ -26,6 +26,8 @@ pub(super) struct Users {
     quantum: u32,
     buffer: u32,
     max_age: Option<AgeLimit>,
+    /// Where the search for the longest queue begins: behind the last that was robbed.
+    victim: u32,
 }
 
 /// A user's queue.
@@ -61,6 +63,7 @@ impl Users {
             quantum: params.quantum.unwrap_or(device.mtu),
             buffer: params.buffer.min(MAX_PACKETS),
             max_age: params.max_age.map(AgeLimit),
+            victim: 0,
         }
     }
 
@@ -106,13 +109,33 @@ impl Users {
     /// Takes the oldest packet of the longest queue.
     #[cold]
     fn steal(&mut self, owner: &mut Tally<'_>) {
-        let Some(index) = longest(self.queues.iter().map(|user| &user.queue)) else { return };
+        let Some(index) = self.longest() else { return };
         let queue = &mut self.queues[index as usize].queue;
         if let Some(packet) = self.store.take(queue) {
             self.store.give_up(packet, DropReason::Overlimit, owner);
         }
         let head = self.store.head_len(queue);
         self.sharing.dropped(&mut self.queues, index, head);
+    }
+
+    /// The queue with most bytes; of several the next in turn after the last victim. In a short
+    /// buffer most queues are equally long, and the paper says nothing about that: to take the
+    /// first by number would rob the same users again and again.
+    fn longest(&mut self) -> Option<u32> {
+        let (before, after) = self.queues.split_at(self.victim as usize);
+        let (mut most, mut found) = (0, None);
+        for (n, user) in (0..).zip(after.iter().chain(before)) {
+            let queue = &user.queue;
+            // A packet may have no bytes, but not be overlooked for that.
+            let weight = if queue.is_empty() { 0 } else { queue.bytes + 1 };
+            if weight > most {
+                (most, found) = (weight, Some(n));
+            }
+        }
+        let queues = self.queues.len() as u32;
+        let index = (self.victim + found?) % queues;
+        self.victim = (index + 1) % queues;
+        Some(index)
     }
 
     #[inline]

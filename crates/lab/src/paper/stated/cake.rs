@@ -156,6 +156,23 @@ fn isolation(list: &mut List<'_>) {
             );
         }
     }
+    // Linux 6.1, measured: Mbit/s of six flows.
+    let linux = [
+        ("src hosts, Linux", [1.23, 1.23, 1.23, 1.23, 2.27, 2.32]),
+        ("dst hosts, Linux", [2.25, 2.27, 0.905, 0.905, 0.905, 2.24]),
+        ("triple, Linux", [1.33, 1.33, 1.33, 1.33, 1.73, 2.44]),
+    ];
+    for (arm, rates) in linux {
+        let judges = (1..)
+            .zip(rates)
+            .map(|(n, mbps)| near(&format!("{arm}/goodput {n}"), mbps, Tolerance::share(0.05)));
+        list.named(
+            &arm.replace(", ", "-").replace(' ', "-"),
+            &format!("{arm}: what Linux 6.1 gives the six flows, where only bulk flows count"),
+            &format!("{} Mbit/s, each ± 5 %", rates.map(|rate| rate.to_string()).join(" / ")),
+            Judge::All(judges.collect()),
+        );
+    }
     let flows = (1..=6).map(|n| {
         let of = |arm: &str| format!("{arm}/goodput {n}");
         (of("flows"), of("fq_codel"))

@@ -1,0 +1,127 @@
+//! `simnel sweep` and `simnel compare` from outside: resumption after a kill, shards, refusals.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SCENARIO: &str = "duration = \"60s\"
+qdisc = \"cake bandwidth {rate}\"
+[line]
+up = \"2mbit\"
+down = \"10mbit\"
+[[traffic]]
+kind = \"bulk\"
+[[traffic]]
+kind = \"ping\"
+";
+const AXES: &str = "rtt=10ms..160ms:3,qdisc=fq_codel|cake bandwidth {rate}";
+
+fn command(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_simnel"));
+    command.args(args).current_dir(directory);
+    command
+}
+
+fn simnel(directory: &Path, args: &[&str]) -> Output {
+    command(directory, args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("line.toml"), SCENARIO).expect("a scenario");
+    directory
+}
+
+fn sweep<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["sweep", "line.toml", "--over", AXES, "--repetitions", "5"], more].concat()
+}
+
+/// The lines of a journal in order of their runs.
+fn journal(path: PathBuf) -> Vec<String> {
+    let text = std::fs::read_to_string(path).expect("a journal");
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not() {
+    let directory = directory();
+    let directory = directory.path();
+    let whole = simnel(directory, &sweep(&["--out", "whole.jsonl"]));
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+
+    let args = sweep(&["--out", "killed.jsonl"]);
+    let mut child =
+        command(directory, &args).stdout(Stdio::null()).spawn().expect("the binary runs");
+    let path = directory.join("killed.jsonl");
+    let lines = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+    let began = Instant::now();
+    while lines() < 4 && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    let before = lines();
+    assert!(before >= 4, "nothing was done in a minute");
+    assert!(before < 31, "too fast to be killed in the middle");
+
+    let resumed = simnel(directory, &args);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert_eq!(journal(path), journal(directory.join("whole.jsonl")));
+    let table = |output: &Output| text(&output.stdout).replace("killed", "whole");
+    assert_eq!(table(&resumed), table(&whole));
+}
+
+#[test]
+fn shards_merge_to_the_whole() {
+    let directory = directory();
+    let directory = directory.path();
+    simnel(directory, &sweep(&["--out", "whole.jsonl"]));
+    for shard in ["1/3", "2/3", "3/3"] {
+        let output = simnel(directory, &sweep(&["--shard", shard]));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let part = |n: u32| format!("line.sweep.{n}-of-3.jsonl");
+    let (one, two, three) = (part(1), part(2), part(3));
+    let some = simnel(directory, &["sweep", "--merge", &one, &two, "--out", "some.jsonl"]);
+    assert!(text(&some.stderr).contains("10 runs are still missing"), "{}", text(&some.stderr));
+    let all = simnel(directory, &["sweep", "--merge", &one, &two, &three, "--out", "all.jsonl"]);
+    assert!(all.status.success(), "{}", text(&all.stderr));
+    assert_eq!(journal(directory.join("all.jsonl")), journal(directory.join("whole.jsonl")));
+}
+
+#[test]
+fn refusals_name_the_thing_and_the_fix() {
+    let directory = directory();
+    let cases = [
+        ("qdisc=fq_codel|caek|sfq", "did you mean `cake`"),
+        ("rtt=10ms..5mbit", "is no axis"),
+        ("traffic.web.count=2", "no `web` among its `traffic`"),
+        ("line.foo=1", "unknown field `foo`"),
+    ];
+    for (over, expected) in cases {
+        let output = simnel(directory.path(), &["sweep", "line.toml", "--over", over]);
+        assert!(!output.status.success());
+        let said = text(&output.stderr).replace("\n  │ ", " ");
+        assert!(said.contains(expected) && said.contains("help:"), "{over}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 1);
+}
+
+#[test]
+fn a_comparison_ends_with_a_verdict_and_a_page() {
+    let directory = directory();
+    let words = ["pfifo limit 1000", "cake bandwidth {rate}"];
+    let line = ["--line", "20mbit/3mbit", "--rtt", "90ms", "--repetitions", "2"];
+    let output = simnel(directory.path(), &[&["compare"], &words[..], &line].concat());
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(said.contains("Verdict: `cake bandwidth {rate}` on this line"), "{said}");
+    let page = std::fs::read_to_string(directory.path().join("compare.html")).expect("the page");
+    assert!(page.contains("<svg") && page.contains("Verdict") && !page.contains("NaN"));
+}
