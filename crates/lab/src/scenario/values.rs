@@ -140,12 +140,14 @@ pub(super) fn discipline(
             },
             Err(error) => {
                 // Narrow the place down to the word, where the text is as it was written: inside
-                // the quotes.
-                let span =
-                    span.map(|span| match filled == words && span.len() == words.len() + 2 {
+                // the quotes, before a rate that was put in.
+                let as_written = words.find("{rate}").unwrap_or(words.len());
+                let span = span.map(|span| {
+                    match error.end <= as_written && span.len() == words.len() + 2 {
                         true => span.start + 1 + error.start..span.start + 1 + error.end,
                         false => span,
-                    });
+                    }
+                });
                 let what = error.to_string();
                 return Err(ScenarioError { what, expected: error.expected().into(), span });
             }
