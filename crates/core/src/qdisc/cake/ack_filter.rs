@@ -20,7 +20,8 @@ const ECN_ECHO: u16 = AckView::ECE | AckView::CWR;
 /// All flags but the ECN echo: three reserved bits and AE, URG, PSH, RST, SYN, FIN, ACK.
 const OTHER_FLAGS: u16 = 0xfff & !ECN_ECHO;
 
-/// The TCP headers of queued packets, by arena slot.
+/// The TCP headers of queued packets, by arena slot. As in the arena, room is reserved for all and
+/// touched as it is first used.
 #[derive(Clone, Debug)]
 pub(super) struct AckStore {
     views: Vec<Option<AckView>>,
@@ -29,12 +30,15 @@ pub(super) struct AckStore {
 impl AckStore {
     /// Room for the headers of `capacity` packets.
     pub(super) fn new(capacity: u32) -> AckStore {
-        AckStore { views: alloc::vec![None; capacity as usize] }
+        AckStore { views: Vec::with_capacity(capacity as usize) }
     }
 
     /// Notes the header of the packet in `slot`: None if it has none that matters.
     #[inline]
     pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
+        if slot as usize >= self.views.len() {
+            self.views.resize(slot as usize + 1, None);
+        }
         self.views[slot as usize] = view;
     }
 
