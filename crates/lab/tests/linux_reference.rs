@@ -73,10 +73,18 @@ fn files_of_any_kind_give_lines_that_name_them_and_do_not_stop_the_others() {
         ("rate", tc("tbf rate fast burst 2k"), Some("`fast`")),
         ("loss", tc("netem loss 300%"), Some("`300%`")),
         ("model", tc("netem loss gemodel 1% 10%"), Some("`gemodel`")),
-        ("window", small(|r| r["runs"][0]["window_s"] = serde_json::json!([2, 1])), Some("warm-up")),
+        (
+            "window",
+            small(|r| r["runs"][0]["window_s"] = serde_json::json!([2, 1])),
+            Some("warm-up"),
+        ),
         ("never", small(|r| r["base_rtt_ms"] = (-5).into()), Some("round-trip time")),
         ("forever", small(|r| r["base_rtt_ms"] = 1e300.into()), Some("60 s")),
-        ("no_flows", small(|r| r["runs"][0]["flows"] = serde_json::json!([])), Some("at least one flow")),
+        (
+            "no_flows",
+            small(|r| r["runs"][0]["flows"] = serde_json::json!([])),
+            Some("at least one flow"),
+        ),
         ("no_tc", small(|r| r["tc"] = serde_json::json!([])), None),
     ];
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd recordings");

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn scatter_excuses_only_what_scatters() {
-        let text = "[[difference]]\nname = \"*\"\nmetric = \"*\"\nscatter = true\nreason = \"few\"\n";
+        let text =
+            "[[difference]]\nname = \"*\"\nmetric = \"*\"\nscatter = true\nreason = \"few\"\n";
         let ledger: Ledger = toml::from_str(text).expect("a ledger");
         let line = |scatter| Line {
             scatter,

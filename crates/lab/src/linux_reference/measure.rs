@@ -295,10 +295,8 @@ mod tests {
 
     #[test]
     fn scatter_is_what_chance_can_do_and_no_more() {
-        let sample = |values: &[f64]| Sample {
-            tolerance: Tolerance::Goodput,
-            values: values.to_vec(),
-        };
+        let sample =
+            |values: &[f64]| Sample { tolerance: Tolerance::Goodput, values: values.to_vec() };
         let apart = sample(&[0.4, 0.8]);
         assert!(apart.scatters_with(&sample(&[0.9, 0.4, 0.9, 1.2])));
         // Far off, or off with runs that all agree, is no chance.
