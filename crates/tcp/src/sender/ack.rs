@@ -5,7 +5,7 @@
 
 use super::scoreboard::{flag, Id, Record};
 use super::{Resend, Sender};
-use crate::clock::{before, Now};
+use crate::clock::Now;
 use crate::congestion::{AckSample, Event, Phase};
 use crate::segment::{Segment, TcpFlags};
 
@@ -317,9 +317,7 @@ impl Sender {
         if record.has(flag::SACKED) {
             return;
         }
-        if !self.resend_was_needless(&record, ack) {
-            self.rack.advance(&record, self.rtt.min_us(), now);
-        }
+        self.rack.advance(&record, self.rtt.min_us(), now);
         self.sampler.on_delivered(&record, self.board.departure(id));
         let mut flags = record.flags;
         if flags & flag::RESENT != 0 {
@@ -349,14 +347,6 @@ impl Sender {
         self.board.sacked_out += 1;
         self.window.delivered = self.window.delivered.wrapping_add(1);
         ack.facts |= fact::SACKED;
-    }
-
-    /// The echoed timestamp shows that the original has arrived, not its retransmission.
-    #[inline]
-    fn resend_was_needless(&self, record: &Record, ack: &Ack) -> bool {
-        record.has(flag::RESENT | flag::EVER_RESENT)
-            && ack.echo != 0
-            && before(ack.echo, (record.sent_us / 1_000).wrapping_add(1))
     }
 
     /// Takes all that is acknowledged off the scoreboard.
@@ -397,9 +387,7 @@ impl Sender {
             }
             if !record.has(flag::SACKED) {
                 self.window.delivered = self.window.delivered.wrapping_add(1);
-                if !self.resend_was_needless(&record, ack) {
-                    self.rack.advance(&record, self.rtt.min_us(), now);
-                }
+                self.rack.advance(&record, self.rtt.min_us(), now);
                 let departure = self.board.departure(self.board.head());
                 self.sampler.on_delivered(&record, departure);
             }

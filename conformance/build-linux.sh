@@ -1,0 +1,34 @@
+#!/bin/sh
+# Builds the Linux that conformance/record-linux.py runs: Debian's 6.1 as a user-mode kernel with a
+# virtual clock, HZ=1000, and every discipline built in. Needs Debian 12's package sources, and
+# flex, bison, bc, gcc, make, xz-utils. Takes some ten minutes of one core and 2 GB in DIRECTORY.
+#
+#     conformance/build-linux.sh DIRECTORY        # leaves the kernel as DIRECTORY/linux
+#
+# One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
+# would on a wire, so that the router's disciplines hash the headers.
+set -eu
+directory=${1:?usage: build-linux.sh DIRECTORY}
+mkdir -p "$directory/src"
+cd "$directory"
+apt-get download linux-source-6.1
+dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar x --wildcards '*/linux-source-6.1.tar.xz'
+tar xJf usr/src/linux-source-6.1.tar.xz -C src --strip-components=1
+cd src
+sed -i '/^config HZ$/,/default/s/default 100/default 1000/' arch/um/Kconfig
+sed -i 's/^\tskb_tx_timestamp(skb);$/&\n\tskb_clear_hash(skb);/' drivers/net/veth.c
+for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDERR_CONSOLE \
+    STDIO_CONSOLE NULL_CHAN PRINTK BUG MULTIUSER FUTEX EPOLL SIGNALFD TIMERFD EVENTFD SHMEM AIO \
+    ADVISE_SYSCALLS POSIX_TIMERS FILE_LOCKING SYSVIPC BINFMT_ELF BINFMT_SCRIPT NAMESPACES NET_NS \
+    UTS_NS PROC_FS PROC_SYSCTL SYSFS TMPFS HOSTFS DEVTMPFS NET UNIX PACKET INET INET_DIAG \
+    INET_TCP_DIAG IP_ADVANCED_ROUTER IP_MULTIPLE_TABLES TCP_CONG_ADVANCED TCP_CONG_CUBIC \
+    TCP_CONG_BBR TCP_CONG_DCTCP DEFAULT_CUBIC NETDEVICES NET_CORE VETH TUN DUMMY NET_SCHED \
+    NET_SCH_HTB NET_SCH_PRIO NET_SCH_RED NET_SCH_SFB NET_SCH_SFQ NET_SCH_TBF NET_SCH_NETEM \
+    NET_SCH_DRR NET_SCH_CODEL NET_SCH_FQ_CODEL NET_SCH_CAKE NET_SCH_FQ NET_SCH_PIE \
+    NET_SCH_FQ_PIE NET_SCH_FIFO NET_CLS
+do
+    echo "CONFIG_$option=y"
+done > ../fragment
+make ARCH=um KCONFIG_ALLCONFIG=../fragment allnoconfig
+make ARCH=um -j"$(nproc)" linux
+cp linux ../linux
