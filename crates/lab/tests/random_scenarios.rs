@@ -13,8 +13,8 @@ use simnel_core::{tc, Span, Time};
 use simnel_lab::scenario::Scenario;
 use simnel_sim::{Kind, Run};
 
-/// Scenarios in an ordinary test run: about ten seconds.
-const COUNT: u64 = 120;
+/// Scenarios in an ordinary test run: a few seconds.
+const COUNT: u64 = 1000;
 /// Simulated seconds after which a transfer that has not finished never will.
 const PATIENCE: u64 = 3_000;
 /// Every kind of traffic that a file can name.

@@ -13,7 +13,8 @@ const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 48.0;
 const BOTTOM: f64 = 36.0;
 const TOP: f64 = 10.0;
-const RIGHT: f64 = 12.0;
+/// Room for half of the last number of the x axis.
+const RIGHT: f64 = 20.0;
 /// Colours that are told apart also by those who see few (Okabe and Ito 2008).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8a800", "#777777"];
@@ -84,7 +85,12 @@ pub fn chart(series: &[Series], x_axis: &str, y_axis: &str, logarithmic: bool) -
     );
     for (n, series) in series.iter().enumerate() {
         let colour = COLOURS[n % COLOURS.len()];
-        let _ = write!(out, "<polyline fill='none' stroke='{colour}' points='");
+        // Beyond the last colour, the same ones again, dashed.
+        let dashes = if n < COLOURS.len() { "none" } else { "5 3" };
+        let _ = write!(
+            out,
+            "<polyline fill='none' stroke='{colour}' stroke-dasharray='{dashes}' points='"
+        );
         for (x, y) in &series.points {
             let _ = write!(out, "{:.1},{:.1} ", x_of(*x), y_of(*y));
         }
@@ -94,7 +100,11 @@ pub fn chart(series: &[Series], x_axis: &str, y_axis: &str, logarithmic: bool) -
     for (n, series) in series.iter().enumerate() {
         let colour = COLOURS[n % COLOURS.len()];
         let name = escape(&series.name);
-        let _ = write!(out, "<span><i style='background:{colour}'></i>{name}</span> ");
+        let sample = match n < COLOURS.len() {
+            true => colour.to_string(),
+            false => format!("repeating-linear-gradient(90deg,{colour} 0 3px,#fff 3px 5px)"),
+        };
+        let _ = write!(out, "<span><i style='background:{sample}'></i>{name}</span> ");
     }
     out.push_str("</p>");
     out
