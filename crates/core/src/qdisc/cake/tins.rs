@@ -309,13 +309,7 @@ impl Tins {
 
 /// The one place where a flow changes its state: keeps the tier's counts and the hosts' loads.
 #[inline(always)]
-fn set_state(
-    tin: &mut Tin,
-    flow: &mut Flow,
-    state: State,
-    rule: LoadRule,
-    hosts: &mut Hosts,
-) {
+fn set_state(tin: &mut Tin, flow: &mut Flow, state: State, rule: LoadRule, hosts: &mut Hosts) {
     let before = core::mem::replace(&mut flow.state, state);
     tin.population[before as usize] -= 1;
     tin.population[state as usize] += 1;
