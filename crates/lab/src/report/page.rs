@@ -82,10 +82,11 @@ pub fn report(
     let verdicts = || outcomes.iter().flat_map(|outcome| &outcome.verdicts);
     let _ = write!(
         body,
-        "<p class=\"lead\">{} experiments, {} claims: {}. What does not hold is a finding and \
+        "<p class=\"lead\">{} experiment{}, {} claims: {}. What does not hold is a finding and \
          stays here; what could not be measured is not judged. Intervals are 95 % confidence over \
          repetitions.</p>",
         outcomes.len(),
+        if outcomes.len() == 1 { "" } else { "s" },
         verdicts().count(),
         counts(verdicts())
     );

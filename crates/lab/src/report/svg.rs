@@ -79,7 +79,8 @@ impl Scale {
             (low, high) = limits;
         }
         if axis.log {
-            low = usual_least(all().collect(), low);
+            // The shortest bar must still be seen: half a decade at least.
+            low = if on_zero { low / 3.0 } else { usual_least(all().collect(), low) };
             (low, high) = (low.log10().floor(), high.log10().ceil());
             // Seven decades show everything that matters above.
             low = low.max(high - 7.0);

@@ -25,7 +25,7 @@ const INIT: &str = "init";
 /// Memory of the guest.
 const MEMORY: &str = "mem=512M";
 /// The kernel has booted, and the generator is about to begin, within this time.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = Duration::from_secs(120);
 /// Results are written within this time after the end.
 const ENDING: Duration = Duration::from_secs(30);
 /// Times that a kernel is started for one run.
@@ -88,10 +88,10 @@ fn once(
             Some(started) => started.elapsed() > IDLE + plan.duration + ENDING,
         };
         if guest.is_over() && !there(HEARD) {
-            return Err(ArmError::GuestDied(last_words(&directory)));
+            return Err(ArmError::GuestDied(last_words("it ended early", &directory)));
         }
         if late {
-            return Err(ArmError::Guest(last_words(&directory)));
+            return Err(ArmError::Guest(last_words("it was not done in time", &directory)));
         }
         let at = started.map_or(Duration::ZERO, |started| started.elapsed().saturating_sub(IDLE));
         if !step(at.min(plan.duration)) {
@@ -151,14 +151,14 @@ fn read(path: &Path) -> Result<String, ArmError> {
     std::fs::read_to_string(path).map_err(|source| ArmError::File { path: path.to_owned(), source })
 }
 
-/// The end of what the kernel said.
-fn last_words(directory: &Path) -> String {
-    const LINES: usize = 4;
+/// What happened, and the end of what the kernel said.
+fn last_words(what: &str, directory: &Path) -> String {
+    const LINES: usize = 2;
     let text = std::fs::read(directory.join(CONSOLE)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     // The trace of a panic says less than what comes before it.
     let lines: Vec<&str> =
         text.lines().take_while(|line| !line.starts_with("Call Trace")).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-    format!("it did not finish; its last words:\n{last}")
+    format!("{what}; its last words:\n{last}")
 }
