@@ -425,7 +425,7 @@ impl Cake {
             self.backlog.bytes -= u64::from(len);
             self.memory -= u64::from(truesize);
 
-            if verdict != Verdict::Pass {
+            if !matches!(verdict, Verdict::Pass) {
                 // The last packet of a queue may be marked but is never dropped.
                 if verdict.is_drop() && !flow.packets.is_empty() {
                     self.heap.shrunk(queue, &self.tins.flows);

@@ -165,8 +165,15 @@ impl Tin {
         let Counters { avg_delay, peak_delay, base_delay, .. } = &mut self.counters;
         let sojourn = sojourn.0;
         *avg_delay = ewma(*avg_delay, sojourn, 8);
-        *peak_delay = ewma(*peak_delay, sojourn, if sojourn > *peak_delay { 2 } else { 8 });
-        *base_delay = ewma(*base_delay, sojourn, if sojourn < *base_delay { 2 } else { 8 });
+        // Constant shifts, and a branch that is nearly always foreseen.
+        *peak_delay = match sojourn > *peak_delay {
+            true => ewma(*peak_delay, sojourn, 2),
+            false => ewma(*peak_delay, sojourn, 8),
+        };
+        *base_delay = match sojourn < *base_delay {
+            true => ewma(*base_delay, sojourn, 2),
+            false => ewma(*base_delay, sojourn, 8),
+        };
     }
 
     /// The tier's counters as `tc -s` shows them.
