@@ -5,19 +5,19 @@
 
 KERNEL is a Linux built by conformance/build-linux.sh: it runs as a user process whose clock is
 virtual, so that work on the CPU takes no time and neighbours on the machine do not matter.
-SITUATIONS.json is an object of situations by name (conformance/situations.json is one); OUT/NAME.json
-is written for each, in the format of the recordings that are in conformance/linux.
+SITUATIONS.json is an object of situations by name (conformance/situations.json is one);
+OUT/NAME.json is written for each, in the format of the recordings that are in conformance/linux.
 
 The topology is client - router - server over veth in namespaces, the discipline under test on both
 of the router's ports, half of the base round-trip time by netem on each end host. One packet is one
 segment (gso_max_segs 1). No root, network or setting of the host is used.
 
 A situation:
-    up, down, qdisc  rates and a discipline for both ports: cake shapes itself, others stand under htb
-    tc               or the lines themselves: r1 is the port towards the server, r0 towards the client
+    up, down, qdisc  rates and a discipline for both ports: cake shapes itself, others are under htb
+    tc               or the lines themselves: r1 is the port to the server, r0 that to the client
     base_rtt_ms, ecn, duration_s, warm_s, seeds, description
-    flows            objects of {n, t, dir, cc, mark, start, stop, srcip, dstip, rate, size}: t is tcp
-                     (default), probe or cbr; without start, flows start within the first tenth of a
+    flows            objects of {n, t, dir, cc, mark, start, stop, srcip, dstip, rate, size}: t is
+                     tcp (default), probe or cbr; without start, flows start within the first tenth of a
                      second, at times drawn from the seed
     host             more words for the end hosts' netem, such as "rate 1gbit"
     rmem, wmem       largest socket buffers in bytes
@@ -463,7 +463,8 @@ def record(kernel, name, situation, directory):
             json.dump(job, file)
         init = os.path.join(directory, "init")
         with open(init, "w") as file:
-            file.write(f"#!/bin/sh\nexec {sys.executable} {os.path.abspath(__file__)} --inside $JOB\n")
+            command = f"{sys.executable} {os.path.abspath(__file__)} --inside $JOB"
+            file.write(f"#!/bin/sh\nexec {command}\n")
         os.chmod(init, 0o755)
         began = time.monotonic()
         run = boot(kernel, init, path, job["result"])

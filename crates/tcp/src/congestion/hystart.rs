@@ -103,7 +103,8 @@ impl HyStart {
         if self.found || self.kind == SlowStartExit::LossOnly {
             return;
         }
-        // Rounds are counted from the first one, so that one never begins in the middle of a flight.
+        // Rounds are counted from the first one, so that one never begins in the middle of a
+        // flight.
         let new_round = window.una > self.round_end;
         if new_round {
             self.start_round(window, now);

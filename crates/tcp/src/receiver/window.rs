@@ -168,8 +168,9 @@ impl ReceiveWindow {
         self.rtt8_us >> 3
     }
 
-    /// An RTT from the timestamp that a full segment echoes. A lower one counts at once, a higher one
-    /// by an eighth: the buffer is sized by what comes in one, and queues are not to enlarge it.
+    /// An RTT from the timestamp that a full segment echoes. A lower one counts at once, a higher
+    /// one by an eighth: the buffer is sized by what comes in one, and queues are not to enlarge
+    /// it.
     #[inline]
     pub(crate) fn measure_rtt(&mut self, segment: &Segment, now: &Now) {
         if segment.ts_echo == self.last_echo {
