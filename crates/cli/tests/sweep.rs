@@ -99,7 +99,7 @@ fn shards_merge_to_the_whole() {
 fn refusals_name_the_thing_and_the_fix() {
     let directory = directory();
     let cases = [
-        ("qdisc=fq_codel|caek|sfq", "did you mean `cake`"),
+        ("qdisc=fq_codel|caek|sfq", "`caek` (word 1) is not a queue discipline"),
         ("rtt=10ms..5mbit", "is no axis"),
         ("traffic.web.count=2", "no `web` among its `traffic`"),
         ("line.foo=1", "unknown field `foo`"),
