@@ -281,12 +281,13 @@ fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: us
     let rest = with(false);
     match (first.as_slice(), rest.as_str()) {
         ([one], rest) => format!(
-            "Verdict: `{one}` on this line: with the best or as good in {most} of {judged} measures; \
-             {rest}."
+            "Verdict: `{one}` on this line: with the best or as good in {most} of {judged} \
+             measures; {rest}."
         ),
         (_, "") => format!("Verdict: a draw: each is better in some of {judged} measures."),
         (_, rest) => format!(
-            "Verdict: a draw of the first: with the best or as good in {judged} measures {}; {rest}.",
+            "Verdict: a draw of the first: with the best or as good in {judged} measures {}; \
+             {rest}.",
             with(true)
         ),
     }

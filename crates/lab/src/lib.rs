@@ -4,8 +4,10 @@
 //! * [`replay`]: traces of any length through any discipline: what would have happened.
 //! * [`testbed`]: network namespaces with real Linux TCP, probes and counters.
 //! * [`demo`]: one home line under load, without and with the gateway.
-//! * [`scenario`]: what is simulated, as a file that a person writes; [`sweep`]: over many settings.
-//! * [`paper`]: the published experiments, run again and judged; [`compare`]: disciplines on a line.
+//! * [`scenario`]: what is simulated, as a file that a person writes; [`sweep`]: over many
+//!   settings.
+//! * [`paper`]: the published experiments, run again and judged; [`compare`]: disciplines on a
+//!   line.
 //!
 //! A simulation from a program: parse, choose a discipline and a seed, run, look.
 //!

@@ -1,4 +1,5 @@
-//! Traces through disciplines: a capture of a real line goes in, what would have happened comes out.
+//! Traces through disciplines: a capture of a real line goes in, what would have happened comes
+//! out.
 //!
 //! [`open`] reads arrivals as CSV, captures and our own binary traces ([`records`]), a packet at a
 //! time. [`drive`] sends them through a discipline in front of a virtual device (the one of the

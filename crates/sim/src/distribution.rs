@@ -1,8 +1,8 @@
 //! Distributions of durations in bounded memory.
 //!
-//! A histogram in the manner of HDR (Tene): 256 buckets of 512 ns, then 128 for each further power of
-//! two, so that a bucket is narrower than 1 % of what is in it, up to an hour, in 14 kB. Beside it the
-//! exact count, sum, least and greatest: means are exact, quantiles are the histogram's.
+//! A histogram in the manner of HDR (Tene): 256 buckets of 512 ns, then 128 for each further power
+//! of two, so that a bucket is narrower than 1 % of what is in it, up to an hour, in 14 kB. Beside
+//! it the exact count, sum, least and greatest: means are exact, quantiles are the histogram's.
 //!
 //! Counting happens for every packet that leaves a discipline, so it is a shift, an index and an
 //! addition here, in line; `hdrhistogram` itself, which has the same buckets, is the oracle of the

@@ -34,7 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "50ms")]
     rtt: String,
     /// Runs of each workload.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// Where the page with figures goes [default: compare.html; with --json none].
     #[arg(long, value_name = "FILE")]

@@ -32,7 +32,7 @@ mod table;
     simnel replay X.csv.gz --golden X.json\n\n\
 A trace is arrivals as CSV, a capture (pcap, pcapng), or what --to-binary wrote; each also\n\
 compressed with gzip. One event a line: time in ns, what (deq, drop, drop-enq, ackfilt), and the\n\
-packet's number in the trace, from 0. Of a recording, diff compares the packets' events; its lines\n\
+packet's number in the trace, from 0. Of a recording, diff compares the packets' events; lines\n\
 about the kernel's inside (#, timer, state, enq-ret) are not printed:\n  \
     diff <(simnel replay X.csv.gz --golden X.json) \\\n       \
     <(zcat X.out.gz | grep -vE '^#| (timer|state|enq-ret) ')")]

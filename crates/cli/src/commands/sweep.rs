@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(long, value_name = "AXES")]
     over: Vec<String>,
     /// Runs at each setting, with seeds from 1 on.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// Journal of the runs [default: the scenario's name with .sweep.jsonl].
     #[arg(long, value_name = "FILE")]
@@ -40,7 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(usize, usize)>,
     /// Put the journals of shards together instead.
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["file", "over", "shard"])]
+    #[arg(long, value_name = "FILE", num_args = 1..,
+        conflicts_with_all = ["file", "over", "shard"])]
     merge: Vec<PathBuf>,
     /// Measures to print: those whose name contains this; may be repeated.
     #[arg(long, value_name = "PART")]

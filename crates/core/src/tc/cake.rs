@@ -2,8 +2,8 @@
 //!
 //! All that `tc` accepts means the same here; recordings of the real program are the test
 //! (tests/data/tc). Two things are added: `bandwidth unlimited`, which `tc` prints but does not
-//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`), printed after everything
-//! else and only when they differ from what Linux has.
+//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`), printed after
+//! everything else and only when they differ from what Linux has.
 
 use core::fmt::{self, Write};
 

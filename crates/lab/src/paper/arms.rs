@@ -117,7 +117,8 @@ pub struct Reading {
     pub refused: Vec<(String, String)>,
     /// Seconds that were measured of each run.
     pub window_s: f64,
-    /// How late a thread of the generator was woken at worst: peaks of latency may be this machine's.
+    /// How late a thread of the generator was woken at worst: peaks of latency may be this
+    /// machine's.
     pub late: Duration,
 }
 

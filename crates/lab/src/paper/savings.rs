@@ -1,11 +1,11 @@
 //! Deficit Round Robin with Limited Deficit Savings (Menth, Mehl, Veith 2018): D1 to D6.
 //!
 //! Section 4.1: users on access lines of 1 Gbit/s and 1 µs, a bottleneck of 10 Mbit/s with 5 ms
-//! (or 50 ms) of one-way delay, DRR with a queue for each user and a quantum of 1500 bytes, which is
-//! one packet. The link counts IP packets, so that 1500 bytes take 1.2 ms; the scheduler counts
-//! frames, so that quantum and savings are in frames of a full packet: a quantum that is a few bytes
-//! short of one would make every newcomer wait for two rounds. New Reno, flows start within the
-//! first second, statistics from 5 s on. The length of a run is not given: 30 s are measured.
+//! (or 50 ms) of one-way delay, DRR with a queue for each user and a quantum of 1500 bytes, which
+//! is one packet. The link counts IP packets, so that 1500 bytes take 1.2 ms; the scheduler counts
+//! frames, so that quantum and savings are in frames of a full packet: a quantum that is a few
+//! bytes short of one would make every newcomer wait for two rounds. New Reno, flows start within
+//! the first second, statistics from 5 s on. The length of a run is not given: 30 s are measured.
 
 use simnel_sim::Direction;
 
@@ -225,8 +225,8 @@ fn users_figures(
 
 /// Flows of each of the twenty busy users.
 const LOADS: [u32; 3] = [5, 10, 20];
-/// Up to more than the transfer's 70 packets: with 20 saved up, the other 49 at a user's share of 40
-/// a second alone take 1.2 s.
+/// Up to more than the transfer's 70 packets: with 20 saved up, the other 49 at a user's share of
+/// 40 a second alone take 1.2 s.
 const D5_SAVINGS: [u32; 8] = [0, 1, 2, 5, 10, 20, 50, 100];
 
 /// The infrequent user; thirty seconds are enough for the slowest transfer.
