@@ -89,9 +89,19 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
 }
 
 impl Said {
+    /// Reads the limit that stands after `keyword`.
+    pub fn take_limit(
+        &mut self,
+        keyword: &'static str,
+        words: &mut Words<'_>,
+    ) -> Result<(), ParseError> {
+        self.limit = self.amount(keyword, words)?;
+        Ok(())
+    }
+
     pub fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
         match word {
-            "limit" => self.limit = self.amount("limit", words)?,
+            "limit" => self.take_limit("limit", words)?,
             "min" => self.min = self.amount("min", words)?,
             "max" => self.max = self.amount("max", words)?,
             "avpkt" => self.avpkt = words.value("avpkt", SIZE, SIZE_RANGE, units::size)?,

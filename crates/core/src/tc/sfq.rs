@@ -88,10 +88,13 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
                 early_said = true;
                 ewma = Some(words.number("ewma", EWMA, EWMA_RANGE)? as u32);
             }
-            "redflowlimit" | "min" | "max" | "avpkt" | "burst" | "probability" | "ecn"
-            | "harddrop" => {
+            "redflowlimit" => {
                 early_said = true;
-                early.take(if word == "redflowlimit" { "limit" } else { word }, words)?;
+                early.take_limit("redflowlimit", words)?;
+            }
+            "min" | "max" | "avpkt" | "burst" | "probability" | "ecn" | "harddrop" => {
+                early_said = true;
+                early.take(word, words)?;
             }
             _ => return Err(words.unknown()),
         }

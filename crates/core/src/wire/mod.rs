@@ -129,8 +129,10 @@ impl Classifier {
         // At most 14 + 4 tags + PPPoE = 38 bytes, or `link_header`.
         let offset = unseen.saturating_add(located.offset as u8);
         let summary = match network(&located, bytes) {
+            // Whatever its protocol is.
             Some(Walk { keys, headers, tos, flags }) => {
-                Summary { hash: self.hash(&keys), headers, tos, flags }
+                let hash = self.hasher.hash(&keys.addresses, keys.protocol, keys.ports);
+                Summary { hash, headers, tos, flags }
             }
             None => Summary {
                 hash: self.hash(&keys_of_link(link, bytes, located.ethertype)),
@@ -142,7 +144,8 @@ impl Classifier {
         summary.describe(handle, len, offset)
     }
 
-    /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet.
+    /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet (except
+    /// that the reserved protocol [`NOT_IP`] is no IP here).
     #[inline]
     pub fn hash(&self, keys: &FlowKeys) -> FlowHash {
         let hash = self.hasher.hash(&keys.addresses, keys.protocol, keys.ports);

@@ -204,7 +204,7 @@ impl Run {
         let packet = self.ledger.admit(packet, frame);
         self.qdisc.enqueue(packet, self.now, &mut self.ledger);
         let snapshot = self.qdisc.snapshot();
-        self.collided |= collisions(&snapshot) > 0;
+        self.collided |= collided(self.qdisc.as_ref());
         self.check_memory(&snapshot);
     }
 
@@ -252,7 +252,7 @@ impl Run {
         if self.qdisc.configure(&config, self.now, &mut self.ledger).is_ok() {
             assert_eq!(self.qdisc.config(), config);
             self.ledger.epoch += 1;
-            self.collided |= collisions(&self.qdisc.snapshot()) > 0;
+            self.collided |= collided(self.qdisc.as_ref());
             for reason in DropReason::ALL {
                 let lost = self.ledger.dropped[reason as usize] - dropped[reason as usize];
                 // A limit was lowered, or a class was taken away.
@@ -317,10 +317,11 @@ impl Run {
     }
 }
 
-/// Packets that had to share another flow's queue.
-fn collisions(snapshot: &Snapshot) -> u32 {
-    match &snapshot.detail {
-        Detail::Cake(cake) => cake.tins.iter().map(|tin| tin.way_collisions).sum(),
-        _ => 0,
-    }
+/// True if a packet had to share another flow's queue, here or in a discipline below.
+fn collided(qdisc: &dyn Qdisc) -> bool {
+    let here = match qdisc.snapshot().detail {
+        Detail::Cake(cake) => cake.tins.iter().any(|tin| tin.way_collisions > 0),
+        _ => false,
+    };
+    here || (0..).map_while(|n| qdisc.below(n)).any(|(_, child)| collided(child))
 }

@@ -54,7 +54,7 @@ impl Situation {
         Ok(Situation { setup })
     }
 
-    /// The same with flows that start up to [`STAGGER`] later, at times that the seed draws: what
+    /// The same with flows that start up to `STAGGER` later, at times that the seed draws: what
     /// depends on how flows and timers fall together shows as scatter.
     pub fn staggered(&self) -> Setup {
         let mut setup = self.setup.clone();

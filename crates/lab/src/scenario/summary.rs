@@ -119,7 +119,7 @@ pub struct GroupSummary {
 }
 
 /// A cumulative distribution: points (milliseconds, share that is not above), both ascending; at
-/// most [`CDF_POINTS`] of them, and the last one.
+/// most `CDF_POINTS` of them, and the last one.
 pub type Cdf = Vec<(f64, f64)>;
 
 /// Points of a cumulative distribution: half a percent apart where values are that dense.
