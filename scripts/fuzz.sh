@@ -7,7 +7,8 @@
 # has little to find where there is no unsafe code). --target is given so that build scripts and the
 # libFuzzer runtime itself stay uninstrumented. Corpora start from what fuzz/src/seeds.rs makes and
 # are kept in fuzz/corpus, findings in fuzz/artifacts. The target `canary` must be found: if it is
-# not, nothing else was tested either.
+# not, nothing else was tested either. With FUZZ_SEED=N the same inputs come in the same order each
+# time, as far as the time allows.
 # Exit status: 0 if all is well, 1 for a finding or a canary that was missed, 2 for wrong usage.
 
 set -euo pipefail
@@ -58,7 +59,9 @@ for target in "${targets[@]}"; do
     mkdir -p "$corpus" "$artifacts"
     rm -f "$corpus"/seed-*
     status=0
+    # Seed 0 is one drawn by libFuzzer.
     SEEDS=$corpus "$CARGO_TARGET_DIR/$triple/release/$target" -max_total_time="$seconds" -timeout=5 \
+        -seed="${FUZZ_SEED:-0}" \
         -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
         -artifact_prefix="$artifacts/" "$corpus" >"$log" 2>&1 || status=$?
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

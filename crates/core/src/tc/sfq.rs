@@ -119,6 +119,9 @@ fn take_red(
     said.avpkt = if said.avpkt == 0 { AVPKT } else { said.avpkt };
     match (limit, ewma) {
         (0, None) => return Err(words.lacks("RED for sfq", "redflowlimit BYTES")),
+        (0, Some(_)) if said.max == 0 => {
+            return Err(words.lacks("RED for sfq", "redflowlimit BYTES, or max BYTES"));
+        }
         // Stands for a limit where min and max are said.
         (0, Some(_)) => said.limit = said.max.saturating_mul(4),
         _ => {}
