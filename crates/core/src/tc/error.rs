@@ -98,7 +98,9 @@ impl fmt::Display for ParseError {
                 write!(f, "`{word}` (word {place}) is not a keyword of {discipline}")?;
             }
             Problem::Missing { keyword, expected } => {
-                write!(f, "`{keyword}` (word {place}) must be followed by {expected}")?;
+                // Under the name that was used, where there are several.
+                let said = if keyword.contains(word.as_str()) { keyword } else { word };
+                write!(f, "`{said}` (word {place}) must be followed by {expected}")?;
             }
             Problem::Invalid { keyword, expected } => {
                 write!(f, "`{word}` (word {place}) cannot be used: `{keyword}` takes {expected}")?;
