@@ -6,13 +6,14 @@
 //! to. The same code runs in the live arm's namespaces and inside user-mode Linux.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use socket2::SockRef;
 
 use super::plan::{Plan, Work};
 use crate::testbed::{Namespace, TestbedError};
@@ -67,6 +68,18 @@ const READY: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_secs(1);
 /// How often blocked threads look whether they should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// Bytes of a datagram's number.
+const NUMBER: usize = 4;
+/// Room for any datagram.
+const ROOM: usize = 2048;
+
+/// A UDP socket at `address` whose datagrams carry `dscp`.
+fn open_udp(address: Ipv4Addr, dscp: u8) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddrV4::new(address, 0))?;
+    SockRef::from(&socket).set_tos_v4(u32::from(dscp) << 2)?;
+    socket.set_read_timeout(Some(STOP_CHECK))?;
+    Ok(socket)
+}
 /// How often a thread looks whether it is woken in time.
 const WATCH: Duration = Duration::from_millis(5);
 
@@ -197,7 +210,7 @@ fn end(course: &Course) {
     course.stop.store(true, Ordering::Relaxed);
     for stream in course.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         // Unsent data would keep the line busy into the next run.
-        let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
 }

@@ -2,20 +2,13 @@
 //!
 //! Both ends share the machine's clock, so that the way of each is measured by itself.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::SockRef;
-
-use super::{failed, Course, Heard, Join, Sides, IDLE, STOP_CHECK};
+use super::{failed, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM};
 use crate::paper::arms::plan::Flow;
 use crate::testbed::TestbedError;
 
-/// Bytes of a datagram's number.
-const NUMBER: usize = 4;
-const ROOM: usize = 2048;
 /// Datagrams on the idle line, this far apart, tell how long the way is.
 const IDLE_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -28,12 +21,7 @@ pub(super) fn start(
     course: &Course,
 ) -> Result<Join, TestbedError> {
     let error = |error| failed(flow, "send datagrams", error);
-    let open = |address: Ipv4Addr| {
-        let socket = UdpSocket::bind(SocketAddrV4::new(address, 0))?;
-        SockRef::from(&socket).set_tos_v4(u32::from(flow.dscp) << 2)?;
-        socket.set_read_timeout(Some(STOP_CHECK))?;
-        io::Result::Ok(socket)
-    };
+    let open = |address| open_udp(address, flow.dscp);
     let home = sides.home.enter(|| open(flow.home))?.map_err(error)?;
     let internet = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
     let (from, to) = if flow.up { (home, internet) } else { (internet, home) };

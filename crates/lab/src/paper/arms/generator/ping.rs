@@ -4,20 +4,15 @@
 //! thread may be woken late, which then shows as delay.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{failed, Course, Heard, Join, Sides, IDLE, STOP_CHECK};
+use super::{failed, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM, STOP_CHECK};
 use crate::paper::arms::plan::Flow;
 use crate::testbed::TestbedError;
-
-/// Bytes of a datagram's number.
-const NUMBER: usize = 4;
-/// Room for any datagram.
-const ROOM: usize = 2048;
 
 /// A UDP probe from home.
 pub(super) fn udp(
@@ -28,12 +23,7 @@ pub(super) fn udp(
     course: &Course,
 ) -> Result<Join, TestbedError> {
     let error = |error| failed(flow, "send UDP probes", error);
-    let open = |address: Ipv4Addr| {
-        let socket = UdpSocket::bind(SocketAddrV4::new(address, 0))?;
-        SockRef::from(&socket).set_tos_v4(u32::from(flow.dscp) << 2)?;
-        socket.set_read_timeout(Some(STOP_CHECK))?;
-        io::Result::Ok(socket)
-    };
+    let open = |address| open_udp(address, flow.dscp);
     let far = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
     let near = sides.home.enter(|| open(flow.home))?.map_err(error)?;
     near.connect(far.local_addr().map_err(error)?).map_err(error)?;
