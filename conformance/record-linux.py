@@ -21,6 +21,7 @@ A situation:
                      second, at times drawn from the seed
     host             more words for the end hosts' netem, such as "rate 1gbit"
     rmem, wmem       largest socket buffers in bytes
+    pacing           true: senders of TCP are paced by the kernel
     sniff            true: also keep the headers of all packets, to compare packet by packet
 """
 
@@ -43,6 +44,8 @@ DSCP = {"BE": 0, "LE": 1, "CS0": 0, "CS1": 8, "CS2": 16, "CS3": 24, "CS4": 32, "
 CLONE_NEWNET = 0x40000000
 POWER_OFF = 0x4321FEDC
 SO_RCVBUFFORCE = 33
+SO_MAX_PACING_RATE = 47
+FASTEST_PACING = 0xFFFFFFFE
 PR_SET_TIMERSLACK = 29
 ATTEMPTS = 3
 CHUNK = bytes(65536)
@@ -176,6 +179,9 @@ class Run:
             sock = self.make_socket(sender, socket.SOCK_STREAM, flow)
             cc = flow.get("cc", "cubic").encode()
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc)
+            if self.job.get("pacing"):
+                sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE,
+                                struct.pack("I", FASTEST_PACING))
             sock.bind((flow["srcip"], 0))
             flow["sock"] = sock
             sock.setblocking(False)

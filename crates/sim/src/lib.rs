@@ -33,5 +33,5 @@ pub use distribution::Distribution;
 pub use flow::{TcpTotals, WindowSample};
 pub use pool::Fates;
 pub use results::{Conservation, FlowResult, LineResult, Results};
-pub use run::Run;
+pub use run::{start_time, Run};
 pub use setup::{Direction, Kind, Setup, SetupError, Traffic};

@@ -211,9 +211,7 @@ impl Run {
 
     fn add_flow(&mut self, group: u32, traffic: &Traffic, index: u32) {
         let flow = self.network.flows.len() as u32;
-        let mut random = Random::derive(self.seed, FIRST_APP_STREAM + u64::from(flow));
-        let late = Span(between(&mut random, (0, traffic.stagger.0)));
-        let start = Time::ZERO + traffic.start + late;
+        let (start, random) = start(self.seed, flow, traffic);
         let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
         // Who opens the connection: the sender, except where a client asks for what it gets.
         let asks = matches!(traffic.kind, Kind::Web(_) | Kind::Dash(_));
@@ -250,6 +248,19 @@ impl Run {
         self.apps.push(App::new(traffic, context));
         self.network.wake(flow, start);
     }
+}
+
+/// When flow number `flow` of a run starts, and the random numbers that its application draws then.
+fn start(seed: u64, flow: u32, traffic: &Traffic) -> (Time, Random) {
+    let mut random = Random::derive(seed, FIRST_APP_STREAM + u64::from(flow));
+    let late = Span(between(&mut random, (0, traffic.stagger.0)));
+    (Time::ZERO + traffic.start + late, random)
+}
+
+/// When flow number `flow` of the run with `seed` starts, counted over all traffic: for whoever runs
+/// the same flows elsewhere.
+pub fn start_time(seed: u64, flow: u32, traffic: &Traffic) -> Time {
+    start(seed, flow, traffic).0
 }
 
 fn line(

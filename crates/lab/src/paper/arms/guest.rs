@@ -84,7 +84,7 @@ fn run_tc(namespace: &Namespace, words: &[&str]) -> Result<(), TestbedError> {
 
 /// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one.
 fn commands(port: &str, words: &str) -> Vec<String> {
-    let words: Vec<&str> = words.split_whitespace().collect();
+    let words = linux_words(words);
     let is_discipline = |word: &&str| tc::disciplines().iter().any(|known| known.name == *word);
     let below = words.iter().skip(1).position(is_discipline).map(|at| at + 1);
     match (words.first(), below) {
@@ -111,6 +111,16 @@ fn commands(port: &str, words: &str) -> Vec<String> {
         }
         _ => vec![format!("qdisc add dev {port} root handle 1: {}", words.join(" "))],
     }
+}
+
+/// `words` without `host-load WHICH`: what divides a host's share is a choice of ours, Linux has one
+/// way. Any other word that Linux does not know stays, and is refused by `tc`.
+fn linux_words(words: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    if let Some(at) = words.iter().position(|word| *word == "host-load") {
+        words.drain(at..words.len().min(at + 2));
+    }
+    words
 }
 
 /// Loads the modules that `plan` needs, with what they need.
@@ -183,6 +193,7 @@ mod tests {
         );
         let cake = "qdisc add dev lan root handle 1: cake bandwidth 3mbit flows";
         assert_eq!(commands("lan", "cake bandwidth 3mbit flows"), [cake]);
+        assert_eq!(commands("lan", "cake bandwidth 3mbit host-load active flows"), [cake]);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use simnel_core::random::Random;
 use simnel_core::{tc, Span, Time};
 use simnel_sim::setup::{shapes_itself, Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
@@ -18,8 +17,6 @@ use simnel_tcp::{EcnMode, Pacing};
 
 /// Bucket of a line that passes one packet after the other: the least that carries any frame.
 const WIRE_BURST: u32 = 1600;
-/// Stream of the random numbers that spread the starts of flows.
-const STAGGER_STREAM: u64 = 3;
 
 /// Orders for one run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -94,18 +91,18 @@ pub enum Work {
 }
 
 impl Plan {
-    /// Orders for `setup`, whose disciplines' words are `qdisc`, with starts drawn from `seed`.
+    /// Orders for `setup`, whose disciplines' words are `qdisc`, with the simulator's starts for `seed`.
     /// The error names what a real network here cannot do.
     pub fn new(setup: &Setup, qdisc: &[String; 2], seed: u64) -> Result<Plan, String> {
         let addresses = |home: bool| {
             let side = setup.hosts.iter().filter(move |host| host.home == home);
             side.map(|host| host.address.into()).collect::<Vec<Ipv4Addr>>()
         };
-        let mut random = Random::derive(seed, STAGGER_STREAM);
         let mut flows = Vec::new();
         for (group, traffic) in setup.traffic.iter().enumerate() {
             for index in 0..traffic.count {
-                flows.push(flow(setup, traffic, (group as u32, index), &mut random)?);
+                let start = simnel_sim::start_time(seed, flows.len() as u32, traffic);
+                flows.push(flow(setup, traffic, (group as u32, index), start)?);
             }
         }
         Ok(Plan {
@@ -198,12 +195,9 @@ fn flow(
     setup: &Setup,
     traffic: &Traffic,
     (group, index): (u32, u32),
-    random: &mut Random,
+    start: Time,
 ) -> Result<Flow, String> {
     let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
-    // In microseconds, which hold an hour.
-    let most = u32::try_from(traffic.stagger.0 / 1_000).unwrap_or(u32::MAX);
-    let stagger = Span::from_micros(random.below(most.max(1)).into());
     let work = match &traffic.kind {
         Kind::Bulk { size: None } => Work::Bulk {
             congestion: traffic.tcp.congestion.name().into(),
@@ -224,7 +218,7 @@ fn flow(
         home: setup.hosts[home].address.into(),
         internet: setup.hosts[internet].address.into(),
         dscp: traffic.dscp,
-        start: real(traffic.start + stagger),
+        start: real(start.since(Time::ZERO)),
         stop: traffic.stop.map(real),
         work,
     })
