@@ -14,10 +14,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
-use simnel_tcp::{Endpoint, Segment, TcpFlags};
+use simnel_tcp::{Segment, TcpFlags};
 
 use crate::capture::{write_frame, Headers, InOrder};
 use crate::event::{Events, Target};
@@ -28,6 +29,9 @@ use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
 
 mod connections;
+mod seat;
+
+use seat::Seat;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
@@ -37,6 +41,10 @@ const IPV4: u32 = 20;
 const UDP: u32 = 8;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
+/// Endpoints that stay in the cache by themselves.
+const CACHED_SEATS: usize = 256;
+/// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
+const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.
 const FIRST_PIPE_STREAM: u64 = 1 << 32;
 
@@ -105,8 +113,6 @@ pub(crate) struct Opening {
 struct Socket {
     /// What all its packets have in common.
     tag: Tag,
-    /// When its endpoint's event fires; `Time::MAX` if none is planned.
-    armed: Time,
     to_bottleneck: u32,
     watch: Watch,
 }
@@ -115,8 +121,7 @@ const _: () = assert!(size_of::<Socket>() == 128);
 
 impl Socket {
     /// A socket that belongs to nobody yet.
-    const UNUSED: Socket =
-        Socket { tag: Tag::NONE, armed: Time::MAX, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
+    const UNUSED: Socket = Socket { tag: Tag::NONE, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
 }
 
 /// What both sockets of a connection share.
@@ -155,7 +160,7 @@ pub(crate) struct Network {
     pipes: Vec<Pipe>,
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
-    endpoints: Vec<Option<Endpoint>>,
+    seats: Vec<Seat>,
     sockets: Vec<Socket>,
     headers: Vec<Headers>,
     shared: Vec<Shared>,
@@ -189,7 +194,7 @@ impl Network {
             pipes: Vec::new(),
             hosts: hosts.to_vec(),
             attachments: Vec::new(),
-            endpoints: Vec::new(),
+            seats: Vec::new(),
             sockets: Vec::new(),
             headers: Vec::new(),
             shared: Vec::new(),
@@ -281,6 +286,9 @@ impl Network {
         let pipe = &mut self.pipes[index as usize];
         let to_bottleneck = pipe.to_bottleneck;
         let mut next = pipe.pop();
+        if self.seats.len() > CACHED_SEATS {
+            self.prefetch_upcoming(index);
+        }
         while let Some((handle, following)) = next {
             next = match following {
                 Some(due) if due <= now => self.pipes[index as usize].pop(),
@@ -298,6 +306,22 @@ impl Network {
         }
     }
 
+    /// Fetches what packets will meet that arrive soon, see `seat`.
+    #[inline]
+    fn prefetch_upcoming(&self, pipe: u32) {
+        let pipe = &self.pipes[pipe as usize];
+        if let Some(handle) = pipe.upcoming(2 * AHEAD) {
+            self.pool.prefetch(handle);
+        }
+        let Some(handle) = pipe.upcoming(AHEAD) else { return };
+        let tag = self.pool.tag(handle);
+        // What has yet to queue arrives nobody knows when.
+        if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
+            prefetch_index(&self.sockets, (tag.socket ^ 1) as usize);
+            self.seats[(tag.socket ^ 1) as usize].prefetch();
+        }
+    }
+
     /// A line may send, and what it has kept until now is delivered.
     #[inline]
     pub fn on_line(&mut self, line: u32, now: Time) {
@@ -311,12 +335,12 @@ impl Network {
     /// An endpoint's timer may be due.
     #[inline]
     pub fn on_endpoint(&mut self, socket: u32, now: Time) {
-        let armed = &mut self.sockets[socket as usize].armed;
+        let armed = &mut self.seats[socket as usize].armed;
         if *armed != now {
             return;
         }
         *armed = Time::MAX;
-        let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+        let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
         match endpoint.next_timer() {
             Some(at) if at <= now => {
                 endpoint.on_timer(now);
@@ -355,7 +379,10 @@ impl Network {
     pub fn tcp_totals(&self) -> Vec<TcpTotals> {
         let mut totals: Vec<TcpTotals> = self.flows.iter().map(|flow| flow.closed).collect();
         for (index, shared) in self.shared.iter().enumerate().filter(|(_, shared)| shared.open) {
-            for endpoint in self.endpoints[2 * index..2 * index + 2].iter().flatten() {
+            for endpoint in self.seats[2 * index..2 * index + 2]
+                .iter()
+                .filter_map(|seat| seat.endpoint.as_ref())
+            {
                 totals[shared.flow as usize].add(&endpoint.stats());
             }
         }
@@ -371,7 +398,7 @@ impl Network {
                 continue;
             }
             let sender = usize::from(shared.directions[0] == flow.direction);
-            if let Some(endpoint) = &self.endpoints[2 * index + sender] {
+            if let Some(endpoint) = &self.seats[2 * index + sender].endpoint {
                 let stats = endpoint.stats();
                 flow.windows.resize(flow.series.len(), WindowSample::default());
                 flow.windows.push(WindowSample { cwnd: stats.cwnd, srtt: stats.srtt });
@@ -398,7 +425,7 @@ impl Network {
             return;
         }
         for side in [Side::Client, Side::Server] {
-            let Some(endpoint) = &self.endpoints[connection.socket(side) as usize] else {
+            let Some(endpoint) = &self.seats[connection.socket(side) as usize].endpoint else {
                 continue;
             };
             let received = endpoint.received();
@@ -415,7 +442,7 @@ impl Network {
     fn attend(&mut self, socket: u32, now: Time) {
         let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
         loop {
-            let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+            let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
             if !endpoint.poll_transmit_into(&mut segment, now) {
                 break;
             }
@@ -430,9 +457,9 @@ impl Network {
 
     #[inline]
     fn arm(&mut self, socket: u32, now: Time) {
-        let Some(endpoint) = &self.endpoints[socket as usize] else { return };
+        let Some(endpoint) = &self.seats[socket as usize].endpoint else { return };
         if let Some(at) = endpoint.next_timer() {
-            let armed = &mut self.sockets[socket as usize].armed;
+            let armed = &mut self.seats[socket as usize].armed;
             if at < *armed {
                 *armed = at.max(now);
                 self.events.push(*armed, Target::Endpoint(socket));
@@ -566,7 +593,7 @@ impl Network {
         }
         match self.pool.arrive(handle) {
             Payload::Tcp(segment) => {
-                if let Some(endpoint) = &mut self.endpoints[socket as usize] {
+                if let Some(endpoint) = &mut self.seats[socket as usize].endpoint {
                     endpoint.on_segment(segment, now);
                 }
                 self.pool.delivered(handle);
@@ -595,7 +622,7 @@ impl Network {
 
     #[inline(never)]
     fn tell(&mut self, socket: u32, watch: Watch) {
-        let Some(endpoint) = &mut self.endpoints[socket as usize] else { return };
+        let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
         let mut events = endpoint.take_events();
         events.acked = false;
         if watch == Watch::Ends {

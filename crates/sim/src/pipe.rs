@@ -80,6 +80,12 @@ impl Pipe {
         Some((handle, self.ring.front().map(|(due, _)| *due)))
     }
 
+    /// The packet that arrives after `n` others.
+    #[inline]
+    pub fn upcoming(&self, n: usize) -> Option<u32> {
+        self.ring.get(n).map(|(_, handle)| *handle)
+    }
+
     /// Packets under way.
     pub fn len(&self) -> usize {
         self.ring.len()

@@ -7,6 +7,9 @@
 //!
 //! Invariant: slots in use = packets sent - packets delivered - packets lost.
 
+use std::slice;
+
+use prefetch_index::prefetch_index;
 use simnel_core::packet::{Ecn, Flags};
 use simnel_core::qdisc::{DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
@@ -182,6 +185,13 @@ impl Pool {
     #[inline]
     pub fn payload(&self, handle: u32) -> &Payload {
         &self.slots[handle as usize].payload
+    }
+
+    /// Has the processor fetch a packet, and does not wait.
+    #[inline]
+    pub fn prefetch(&self, handle: u32) {
+        prefetch_index(&self.slots, handle as usize);
+        prefetch_index(slice::from_ref(&self.slots[handle as usize].payload), 0);
     }
 
     /// What a packet carries, as it arrives: with the mark that it was given on its way.

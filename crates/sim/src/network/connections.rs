@@ -8,6 +8,7 @@ use simnel_core::packet::Flags;
 use simnel_core::Time;
 use simnel_tcp::{Endpoint, State};
 
+use super::seat::Seat;
 use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
 use crate::capture::{protocol, Headers};
 use crate::pool::Tag;
@@ -23,12 +24,12 @@ impl Network {
         let mut config = opening.tcp;
         for socket in [client, server] {
             config.seed = self.sockets[socket as usize].tag.hash;
-            self.endpoints[socket as usize] = Some(Endpoint::new(&config));
+            self.seats[socket as usize].endpoint = Some(Endpoint::new(&config));
         }
-        if let Some(endpoint) = &mut self.endpoints[server as usize] {
+        if let Some(endpoint) = &mut self.seats[server as usize].endpoint {
             endpoint.listen();
         }
-        if let Some(endpoint) = &mut self.endpoints[client as usize] {
+        if let Some(endpoint) = &mut self.seats[client as usize].endpoint {
             endpoint.connect(now);
         }
         self.attend(client, now);
@@ -48,7 +49,7 @@ impl Network {
             for _ in [Side::Client, Side::Server] {
                 self.sockets.push(Socket::UNUSED);
                 self.headers.push(Headers::default());
-                self.endpoints.push(None);
+                self.seats.push(Seat::EMPTY);
             }
             index
         }));
@@ -91,8 +92,7 @@ impl Network {
                 flags,
             };
             let to_bottleneck = self.attachments[from].egress;
-            self.sockets[socket] =
-                Socket { tag, armed: Time::MAX, to_bottleneck, watch: opening.watched };
+            self.sockets[socket] = Socket { tag, to_bottleneck, watch: opening.watched };
         }
         connection
     }
@@ -123,14 +123,14 @@ impl Network {
         act: impl FnOnce(&mut Endpoint) -> T,
     ) -> Option<T> {
         let socket = connection.socket(side);
-        let result = act(self.endpoints[socket as usize].as_mut()?);
+        let result = act(self.seats[socket as usize].endpoint.as_mut()?);
         self.attend(socket, now);
         Some(result)
     }
 
     /// Payload bytes that `side` has received in order.
     pub fn received(&self, connection: Connection, side: Side) -> u64 {
-        let endpoint = &self.endpoints[connection.socket(side) as usize];
+        let endpoint = &self.seats[connection.socket(side) as usize].endpoint;
         endpoint.as_ref().map_or(0, Endpoint::received)
     }
 
@@ -145,9 +145,10 @@ impl Network {
         let flow = self.shared[index].flow as usize;
         for side in [Side::Client, Side::Server] {
             let socket = connection.socket(side) as usize;
-            if let Some(endpoint) = self.endpoints[socket].take() {
+            if let Some(endpoint) = self.seats[socket].endpoint.take() {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
+            self.seats[socket].armed = Time::MAX;
             let generation = self.sockets[socket].tag.generation.wrapping_add(1);
             self.sockets[socket] = Socket::UNUSED;
             self.sockets[socket].tag.generation = generation;
@@ -158,7 +159,7 @@ impl Network {
     /// Releases a connection both of whose ends are done.
     pub fn release_if_over(&mut self, connection: Connection) -> bool {
         let over = [Side::Client, Side::Server].iter().all(|side| {
-            let endpoint = &self.endpoints[connection.socket(*side) as usize];
+            let endpoint = &self.seats[connection.socket(*side) as usize].endpoint;
             let state = endpoint.as_ref().map_or(State::Closed, Endpoint::state);
             matches!(state, State::Finished | State::Closed)
         });

@@ -113,8 +113,8 @@ fn commands(port: &str, words: &str) -> Vec<String> {
     }
 }
 
-/// `words` without `host-load WHICH`: what divides a host's share is a choice of ours, Linux has one
-/// way. Any other word that Linux does not know stays, and is refused by `tc`.
+/// `words` without `host-load WHICH`: what divides a host's share is a choice of ours, Linux has
+/// one way. Any other word that Linux does not know stays, and is refused by `tc`.
 fn linux_words(words: &str) -> Vec<&str> {
     let mut words: Vec<&str> = words.split_whitespace().collect();
     if let Some(at) = words.iter().position(|word| *word == "host-load") {

@@ -91,8 +91,8 @@ pub enum Work {
 }
 
 impl Plan {
-    /// Orders for `setup`, whose disciplines' words are `qdisc`, with the simulator's starts for `seed`.
-    /// The error names what a real network here cannot do.
+    /// Orders for `setup`, whose disciplines' words are `qdisc`, with the starts that the simulator
+    /// draws from `seed`. The error names what a real network here cannot do.
     pub fn new(setup: &Setup, qdisc: &[String; 2], seed: u64) -> Result<Plan, String> {
         let addresses = |home: bool| {
             let side = setup.hosts.iter().filter(move |host| host.home == home);
