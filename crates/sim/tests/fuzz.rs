@@ -190,9 +190,8 @@ fn scenario(number: u64) -> Setup {
     }
 }
 
-fn check(number: u64) -> Result<(), String> {
-    let setup = scenario(number);
-    let mut run = Run::new(&setup, number).map_err(|error| error.to_string())?;
+fn check(setup: &Setup, seed: u64) -> Result<(), String> {
+    let mut run = Run::new(setup, seed).map_err(|error| error.to_string())?;
     // Most are done after a few seconds; only the slow ones need patience.
     for seconds in [15, 60, 300, PATIENCE.0 / 1_000_000_000] {
         run.advance(Time(seconds * 1_000_000_000));
@@ -229,7 +228,7 @@ fn random_scenarios_keep_every_promise() {
     let (from, count) = (number("SIMNEL_FUZZ_FROM", 0), number("SIMNEL_FUZZ_COUNT", COUNT));
     let mut failures = Vec::new();
     for number in from..from + count {
-        let outcome = std::panic::catch_unwind(|| check(number));
+        let outcome = std::panic::catch_unwind(|| check(&scenario(number), number));
         let problem = match outcome {
             Ok(Ok(())) => continue,
             Ok(Err(problem)) => problem,
@@ -238,6 +237,18 @@ fn random_scenarios_keep_every_promise() {
         failures.push(format!("scenario {number}: {problem}"));
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+/// What the test above looks for is found: a transfer over a line that goes down for good.
+#[test]
+fn a_transfer_that_stands_still_is_found() {
+    let bulk = |n: &u64| matches!(scenario(*n).traffic[0].kind, Kind::Bulk { size: Some(_) });
+    let number = (0..COUNT).find(bulk).expect("a scenario that begins with a transfer");
+    let mut setup = scenario(number);
+    assert_eq!(check(&setup, number), Ok(()));
+    setup.lines[0].steps = vec![Step { at: Time(1), rate: Rate(0) }];
+    let problem = check(&setup, number).expect_err("nothing can arrive");
+    assert!(problem.starts_with("never finished"), "{problem}");
 }
 
 #[test]
