@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
-//! `overflow` (longest queue), `ack_filter`, `autorate`, `saving`; the shaper is
-//! `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers `sched::sparse` and
-//! `sched::savings`.
+//! `overflow` (longest queue), `ack_filter`, `autorate`, `saving`, `sizes`, `reconfigure` (changes
+//! at run time); the shaper is `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers
+//! `sched::sparse` and `sched::savings`.
 //!
 //! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
 //! memory in use is within the limit whenever a call returns.
@@ -25,23 +25,23 @@ mod flows;
 mod hosts;
 mod overflow;
 mod params;
+mod reconfigure;
 mod saving;
+mod sizes;
 mod tin;
 mod tins;
-
-use alloc::vec::Vec;
 
 pub use params::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
-use self::tin::{ewma, Tin};
+use self::sizes::Sizes;
+use self::tin::Tin;
 use self::tins::Tins;
 use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
 use crate::dscp::{self, Tiers};
-use crate::framing::Framing;
 use crate::packet::{Flags, Packet};
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
@@ -50,14 +50,6 @@ use crate::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
 use crate::tc::Config;
 use crate::time::Time;
 
-/// Full-sized packets that may wait when nothing else limits memory.
-const PACKET_LIMIT: u64 = 10_240;
-/// Memory that a shaped line may always use: 4 MiB.
-const LEAST_MEMORY: u64 = 4 << 20;
-/// Least memory that a packet takes: more packets than the limit divided by this never fit.
-const LEAST_TRUESIZE: u64 = Packet::typical_truesize(0) as u64;
-/// Most packets held, whatever `memlimit` says: 1 GiB of descriptors.
-const MOST_PACKETS: u64 = 1 << 24;
 /// ARP is served like network control: CS7.
 const ARP_DSCP: u8 = 56;
 /// Longest packet: the 512 KiB of Linux's largest super-packets.
@@ -89,93 +81,6 @@ pub struct Cake {
     memory_used: u64,
     totals: Totals,
     device: Device,
-}
-
-/// Packet sizes: what each costs on the line, and the extremes that `tc -s` shows.
-///
-/// Sizes come in runs. While packets are as long as the last one, which is remembered once the
-/// moving average stands still, nothing here changes.
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    /// Length, network header's offset and cost of the last packet.
-    last: Option<(u32, u8, u32)>,
-    network: (u32, u32),
-    adjusted: (u32, u32),
-    /// Moving average of the network header's offset, scaled by 2^16.
-    offset: u64,
-}
-
-impl Sizes {
-    const NONE: Sizes =
-        Sizes { last: None, network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
-
-    /// Bytes of `packet` on the line.
-    #[inline(always)]
-    fn charge(&mut self, framing: &Framing, packet: &Packet) -> u32 {
-        match self.last {
-            Some((len, offset, adj_len))
-                if len == packet.len
-                    && offset == packet.network_offset
-                    && packet.segments() == 1 =>
-            {
-                adj_len
-            }
-            _ => self.charge_anew(framing, packet),
-        }
-    }
-
-    #[inline(never)]
-    fn charge_anew(&mut self, framing: &Framing, packet: &Packet) -> u32 {
-        let adj_len = framing.charge(packet);
-        let network = framing.network_len(packet.len, packet.network_offset);
-        self.network = (self.network.0.min(network), self.network.1.max(network));
-        self.adjusted = (self.adjusted.0.min(adj_len), self.adjusted.1.max(adj_len));
-        let offset = ewma(self.offset, u64::from(packet.network_offset) << 16, 8);
-        let stands_still = core::mem::replace(&mut self.offset, offset) == offset;
-        let is_remembered = stands_still && packet.segments() == 1;
-        self.last = is_remembered.then_some((packet.len, packet.network_offset, adj_len));
-        adj_len
-    }
-}
-
-impl Params {
-    /// Checks what the grammar cannot know to be wrong.
-    fn validate(&self) -> Result<(), ConfigError> {
-        let check = |ok: bool, option, expected| {
-            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
-        };
-        check(
-            self.queues.is_power_of_two() && (8..=32_768).contains(&self.queues),
-            "queues",
-            "a power of two from 8 to 32768",
-        )?;
-        check((1..=128).contains(&self.host_prefix), "host-prefix", "1 to 128 bits")?;
-        check((-64..=256).contains(&self.framing.overhead), "overhead", "-64 to 256 bytes")?;
-        check(self.framing.mpu <= 256, "mpu", "0 to 256 bytes")?;
-        check(self.rtt.0 > 0 && self.target.0 > 0, "rtt", "at least 1us")
-    }
-
-    /// Memory limit for a rate (facts A.9).
-    fn memory_limit(&self, rate: Rate, mtu: u32) -> u64 {
-        let configured = u64::from(self.memlimit);
-        let limit = if configured != 0 {
-            configured
-        } else if rate.is_unlimited() {
-            u64::MAX
-        } else {
-            // Four bandwidth-delay products.
-            let bytes = u128::from(rate.0) * u128::from(self.rtt.as_micros()) / 250_000;
-            (bytes.min(u128::from(u32::MAX)) as u64).max(LEAST_MEMORY)
-        };
-        limit.min((PACKET_LIMIT * u64::from(mtu)).max(configured))
-    }
-
-    /// Packets to reserve room for: what the limit can ever become while these settings hold.
-    fn capacity(&self, mtu: u32) -> u32 {
-        let rate = if self.autorate_ingress { Rate(0) } else { self.bandwidth };
-        let limit = self.memory_limit(rate, mtu);
-        (limit / LEAST_TRUESIZE + 2).min(MOST_PACKETS) as u32
-    }
 }
 
 impl Cake {
@@ -218,7 +123,7 @@ impl Cake {
     fn apply_params(&mut self) {
         let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
         self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
-        self.sizes.last = None;
+        self.sizes.forget();
         self.set_rate(self.params.bandwidth);
     }
 
@@ -477,35 +382,6 @@ impl Cake {
         }
         self.give_up(packet, reason, owner);
     }
-
-    /// Every queued packet in order of arrival; the queues are empty afterwards.
-    fn drain(&mut self) -> Vec<Packet> {
-        let mut packets = Vec::with_capacity(self.backlog.packets as usize);
-        for flow in &mut self.tins.flows.queues {
-            packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets)));
-        }
-        // Stable: packets of one flow keep their order within the same instant.
-        packets.sort_by_key(|packet| packet.enqueued);
-        self.backlog = Backlog::default();
-        self.memory = 0;
-        packets
-    }
-
-    /// Empty queues in new tiers; counters of the tiers are kept where the tiers are.
-    fn rebuild_tins(&mut self, keep_counters: bool) {
-        let mut fresh = Tins::new(&self.params);
-        if keep_counters {
-            for (tin, old) in fresh.iter_mut().zip(self.tins.iter_mut()) {
-                tin.counters = old.counters;
-                tin.counters.unresponsive = 0;
-                tin.time_next = old.time_next;
-            }
-        }
-        self.tins = fresh;
-        self.heap = overflow::Heap::new(self.params.queues);
-        (self.current_tin, self.current_queue) = (0, 0);
-        self.tiers = dscp::tiers(self.params.diffserv);
-    }
 }
 
 /// What came of asking a queue for a packet.
@@ -655,46 +531,7 @@ impl Qdisc for Cake {
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        params.validate()?;
-        let old = core::mem::replace(&mut self.params, *params);
-        if params.bandwidth != old.bandwidth || !old.autorate_ingress {
-            self.autorate = Autorate::new(params.bandwidth);
-        }
-
-        let grows = params.capacity(self.device.mtu) > self.arena.capacity();
-        let resorts = params.diffserv != old.diffserv
-            || params.flow_mode != old.flow_mode
-            || params.host_load != old.host_load
-            || params.savings != old.savings
-            || params.queues != old.queues;
-        let refilters = params.ack_filter != old.ack_filter;
-        if grows || resorts || refilters {
-            let packets = self.drain();
-            if grows {
-                self.arena = Arena::new(params.capacity(self.device.mtu));
-            }
-            self.reserve_ack_store();
-            self.rebuild_tins(params.diffserv == old.diffserv);
-            for packet in packets {
-                let tin = self.select_tin(&packet);
-                let queue = self.tins.queue_of(tin, &packet);
-                let (slot, was_empty, _) = self.append(&packet, tin, queue);
-                if was_empty {
-                    self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
-                }
-                if let Some(store) = &mut self.acks {
-                    store.set(slot, owner.ack_view(&packet));
-                }
-            }
-        }
-        self.apply_params();
-        if self.backlog.packets == 0 {
-            self.clock.start(now);
-        }
-        if self.memory > self.memory_limit {
-            self.make_room(now, owner);
-        }
-        Ok(())
+        self.reconfigure(params, now, owner)
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {

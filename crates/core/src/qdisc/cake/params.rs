@@ -2,8 +2,18 @@
 
 use crate::framing::Framing;
 use crate::packet::Packet;
+use crate::qdisc::ConfigError;
 use crate::rate::Rate;
 use crate::time::Span;
+
+/// Full-sized packets that may wait when nothing else limits memory.
+const PACKET_LIMIT: u64 = 10_240;
+/// Memory that a shaped line may always use: 4 MiB.
+const LEAST_MEMORY: u64 = 4 << 20;
+/// Least memory that a packet takes: more packets than the limit divided by this never fit.
+const LEAST_TRUESIZE: u64 = Packet::typical_truesize(0) as u64;
+/// Most packets held, whatever `memlimit` says: 1 GiB of descriptors.
+const MOST_PACKETS: u64 = 1 << 24;
 
 /// Everything that `tc qdisc change ... cake` can set, and three settings of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +153,44 @@ impl Params {
     pub fn set_rtt(&mut self, rtt: Span) {
         self.rtt = Span::from_micros(rtt.as_micros().max(1));
         self.target = Span::from_micros((self.rtt.as_micros() / 20).max(1));
+    }
+
+    /// Checks what the grammar cannot know to be wrong.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        check(
+            self.queues.is_power_of_two() && (8..=32_768).contains(&self.queues),
+            "queues",
+            "a power of two from 8 to 32768",
+        )?;
+        check((1..=128).contains(&self.host_prefix), "host-prefix", "1 to 128 bits")?;
+        check((-64..=256).contains(&self.framing.overhead), "overhead", "-64 to 256 bytes")?;
+        check(self.framing.mpu <= 256, "mpu", "0 to 256 bytes")?;
+        check(self.rtt.0 > 0 && self.target.0 > 0, "rtt", "at least 1us")
+    }
+
+    /// Memory limit for a rate (facts A.9).
+    pub(super) fn memory_limit(&self, rate: Rate, mtu: u32) -> u64 {
+        let configured = u64::from(self.memlimit);
+        let limit = if configured != 0 {
+            configured
+        } else if rate.is_unlimited() {
+            u64::MAX
+        } else {
+            // Four bandwidth-delay products.
+            let bytes = u128::from(rate.0) * u128::from(self.rtt.as_micros()) / 250_000;
+            (bytes.min(u128::from(u32::MAX)) as u64).max(LEAST_MEMORY)
+        };
+        limit.min((PACKET_LIMIT * u64::from(mtu)).max(configured))
+    }
+
+    /// Packets to reserve room for: what the limit can ever become while these settings hold.
+    pub(super) fn capacity(&self, mtu: u32) -> u32 {
+        let rate = if self.autorate_ingress { Rate(0) } else { self.bandwidth };
+        let limit = self.memory_limit(rate, mtu);
+        (limit / LEAST_TRUESIZE + 2).min(MOST_PACKETS) as u32
     }
 }
 
