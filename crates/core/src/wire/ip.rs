@@ -65,13 +65,25 @@ pub(super) struct Header<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     /// Addresses, protocol and ports as far in as was understood.
-    pub(super) keys: FlowKeys,
+    pub(super) addresses: Addresses,
+    /// See `addresses`.
+    pub(super) protocol: u8,
+    /// See `addresses`; zeros where there are none.
+    pub(super) ports: [u8; 4],
     /// Bytes from the network header to the first byte not understood as a header.
     pub(super) headers: usize,
     /// TOS or traffic class of the outermost header.
     pub(super) tos: u8,
     /// Network layer of the outermost header, and whether TCP was found.
     pub(super) flags: Flags,
+}
+
+impl Walk {
+    /// What the packet's flow is told by.
+    pub(super) fn keys(&self) -> FlowKeys {
+        let Walk { addresses, protocol, ports, .. } = *self;
+        FlowKeys { addresses, protocol: Some(protocol), ports }
+    }
 }
 
 /// The IP header at the start of `bytes`; None if it is incomplete or no IP header.
@@ -124,7 +136,9 @@ pub(super) fn header(bytes: &[u8]) -> Option<Header<'_>> {
 pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
     let outer = header(bytes)?;
     let mut walk = Walk {
-        keys: FlowKeys { addresses: outer.addresses, protocol: outer.protocol, ports: [0; 4] },
+        addresses: outer.addresses,
+        protocol: outer.protocol,
+        ports: [0; 4],
         headers: outer.length,
         tos: outer.tos,
         flags: match outer.addresses {
@@ -138,8 +152,8 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
         if fragment {
             break;
         }
-        let ipv6 = matches!(walk.keys.addresses, Addresses::V6(..));
-        let extension = match walk.keys.protocol {
+        let ipv6 = matches!(walk.addresses, Addresses::V6(..));
+        let extension = match walk.protocol {
             protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION if ipv6 => {
                 body.first_chunk().map(|[next, len]| (*next, (usize::from(*len) + 1) * 8))
             }
@@ -156,9 +170,9 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
             },
             protocol::IPV4 | protocol::IPV6 => match header(body) {
                 Some(inner) => {
-                    walk.keys.addresses = inner.addresses;
+                    walk.addresses = inner.addresses;
                     walk.headers += inner.length;
-                    walk.keys.protocol = inner.protocol;
+                    walk.protocol = inner.protocol;
                     fragment = inner.fragment;
                     body = inner.body;
                     continue;
@@ -172,7 +186,7 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
         };
         let Some((next, length)) = extension else { break };
         let Some(rest) = body.get(length..) else { break };
-        walk.keys.protocol = next;
+        walk.protocol = next;
         walk.headers += length;
         body = rest;
     }
@@ -181,13 +195,13 @@ pub(super) fn walk(bytes: &[u8]) -> Option<Walk> {
 
 /// Ports, and the length of the transport header where one is known.
 fn transport(walk: &mut Walk, body: &[u8]) {
-    match walk.keys.protocol {
+    match walk.protocol {
         protocol::TCP | protocol::UDP | protocol::UDP_LITE | protocol::SCTP | protocol::DCCP => {}
         _ => return,
     }
     let Some(ports) = body.first_chunk() else { return };
-    walk.keys.ports = *ports;
-    match walk.keys.protocol {
+    walk.ports = *ports;
+    match walk.protocol {
         protocol::TCP => {
             let Some(fixed) = body.first_chunk::<TCP_HEADER>() else { return };
             let length = usize::from(fixed[12] >> 4) * 4;

@@ -28,9 +28,9 @@ use crate::packet::{Flags, Packet};
 use ip::{protocol, Walk, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
 use link::{Network, ETHERNET_HEADER, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 
-/// Protocol number under which frames without IP are hashed: reserved by IANA, so no IP flow has
-/// it.
-pub const NOT_IP: u8 = 255;
+/// Protocol number under which frames without IP are hashed: reserved by IANA, so that hardly any
+/// IP flow has it.
+const NOT_IP: u8 = 255;
 
 /// Turns bytes into descriptors.
 #[derive(Clone, Copy, Debug)]
@@ -129,10 +129,9 @@ impl Classifier {
         // At most 14 + 4 tags + PPPoE = 38 bytes, or `link_header`.
         let offset = unseen.saturating_add(located.offset as u8);
         let summary = match network(&located, bytes) {
-            // Whatever its protocol is.
-            Some(Walk { keys, headers, tos, flags }) => {
-                let hash = self.hasher.hash(&keys.addresses, keys.protocol, keys.ports);
-                Summary { hash, headers, tos, flags }
+            Some(walk) => {
+                let Walk { headers, tos, flags, .. } = walk;
+                Summary { hash: self.hash(&walk.keys()), headers, tos, flags }
             }
             None => Summary {
                 hash: self.hash(&keys_of_link(link, bytes, located.ethertype)),
@@ -144,14 +143,13 @@ impl Classifier {
         summary.describe(handle, len, offset)
     }
 
-    /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet (except
-    /// that the reserved protocol [`NOT_IP`] is no IP here).
+    /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet.
     #[inline]
     pub fn hash(&self, keys: &FlowKeys) -> FlowHash {
-        let hash = self.hasher.hash(&keys.addresses, keys.protocol, keys.ports);
+        let hash = |protocol| self.hasher.hash(&keys.addresses, protocol, keys.ports);
         match keys.protocol {
-            NOT_IP => FlowHash { src_host: 0, dst_host: 0, ..hash },
-            _ => hash,
+            Some(protocol) => hash(protocol),
+            None => FlowHash { src_host: 0, dst_host: 0, ..hash(NOT_IP) },
         }
     }
 }
@@ -162,8 +160,8 @@ pub struct FlowKeys {
     /// The innermost IP addresses; of a frame without IP, its link addresses in the first six
     /// bytes.
     pub addresses: Addresses,
-    /// The IP protocol, or [`NOT_IP`].
-    pub protocol: u8,
+    /// The IP protocol; None without IP.
+    pub protocol: Option<u8>,
     /// Source and destination port as in the header, zeros where there are none; of a frame
     /// without IP, its EtherType in the first two bytes.
     pub ports: [u8; 4],
@@ -174,7 +172,7 @@ pub struct FlowKeys {
 pub fn flow_keys(link: LinkLayer, bytes: &[u8]) -> FlowKeys {
     let located = link::locate(link, bytes);
     match network(&located, bytes) {
-        Some(walk) => walk.keys,
+        Some(walk) => walk.keys(),
         None => keys_of_link(link, bytes, located.ethertype),
     }
 }
@@ -199,7 +197,7 @@ fn keys_of_link(link: LinkLayer, bytes: &[u8], [high, low]: [u8; 2]) -> FlowKeys
             }
         }
     }
-    FlowKeys { addresses: Addresses::V6(src, dst), protocol: NOT_IP, ports: [high, low, 0, 0] }
+    FlowKeys { addresses: Addresses::V6(src, dst), protocol: None, ports: [high, low, 0, 0] }
 }
 
 /// What the headers say.

@@ -21,7 +21,7 @@
 //! | 12 | 4 | class (`major << 16 \| minor`), 0 if none |
 //! | 16 | 1 | outermost network layer: 4, 6, 1 (ARP), 0 (other); 255: SACK blocks, see below |
 //! | 17 | 1 | family of the addresses at 32: 4 or 6 |
-//! | 18 | 1 | protocol of the flow; 255 without IP |
+//! | 18 | 1 | protocol of the flow; zero without IP |
 //! | 19 | 1 | TOS or traffic class |
 //! | 20 | 1 | bytes before the network header |
 //! | 21 | 1 | bytes of all headers |
@@ -196,7 +196,7 @@ impl Source for Records {
                 4 => Addresses::V4(array_at(record, 32), array_at(record, 48)),
                 _ => Addresses::V6(array_at(record, 32), array_at(record, 48)),
             },
-            protocol: record[18],
+            protocol: matches!(record[16], 4 | 6).then_some(record[18]),
             ports: array_at(record, 24),
         }
     }
@@ -281,7 +281,7 @@ fn encode(time: Time, packet: &Packet, keys: &FlowKeys, view: Option<&AckView>) 
             6
         }
     };
-    record[18] = keys.protocol;
+    record[18] = keys.protocol.unwrap_or(0);
     record[19] = packet.tos;
     record[20] = packet.network_offset;
     record[21] = packet.header_len;

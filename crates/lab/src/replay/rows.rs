@@ -46,7 +46,11 @@ impl Rows {
             packets: 0,
             clock: Time::ZERO,
             end: None,
-            keys: FlowKeys { addresses: Addresses::V4([0; 4], [0; 4]), protocol: 0, ports: [0; 4] },
+            keys: FlowKeys {
+                addresses: Addresses::V4([0; 4], [0; 4]),
+                protocol: None,
+                ports: [0; 4],
+            },
             present: None,
         }
     }
@@ -130,7 +134,7 @@ pub(super) fn keys(tuple: &str, protocol: u8) -> Result<FlowKeys, String> {
             (IpAddr::V6(src), IpAddr::V6(dst)) => Addresses::V6(src.octets(), dst.octets()),
             _ => return Err(format!("{src} and {dst} are not of one family")),
         },
-        protocol,
+        protocol: Some(protocol),
         ports: [a, b, c, d],
     })
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use simnel_core::flow::Addresses;
-use simnel_core::wire::{FlowKeys, NOT_IP};
+use simnel_core::wire::FlowKeys;
 use simnel_core::{Packet, Span, Time};
 
 use super::drive::{Sink, Waiting};
@@ -17,6 +17,8 @@ use crate::golden::Fate;
 const LONGEST: Span = Span::from_secs(3600);
 /// Digits to which times in the queue are kept.
 const DIGITS: u8 = 3;
+/// EtherType of ARP.
+const ARP: u16 = 0x0806;
 
 /// A flow, for its name and its hosts.
 #[derive(Clone, Copy, Debug)]
@@ -167,13 +169,10 @@ impl Sink for Tally {
 /// Credits what a flow got to its two hosts.
 fn host_shares(hosts: &mut [Table<IpAddr>; 2], flow: &Entry<Flow>) {
     let FlowKeys { addresses, protocol, .. } = flow.label.keys;
-    if protocol == NOT_IP {
+    if protocol.is_none() {
         return;
     }
-    let addresses: [IpAddr; 2] = match addresses {
-        Addresses::V4(src, dst) => [Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()],
-        Addresses::V6(src, dst) => [Ipv6Addr::from(src).into(), Ipv6Addr::from(dst).into()],
-    };
+    let addresses = ends(addresses);
     for (side, table) in hosts.iter_mut().enumerate() {
         let found = table.find(flow.label.hosts[side].into(), || addresses[side], |_| {});
         table.counts(found).add(&flow.counts);
@@ -284,18 +283,24 @@ fn host_line(address: &IpAddr) -> String {
     address.to_string()
 }
 
+/// Source and destination.
+fn ends(addresses: Addresses) -> [IpAddr; 2] {
+    match addresses {
+        Addresses::V4(src, dst) => [Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()],
+        Addresses::V6(src, dst) => [Ipv6Addr::from(src).into(), Ipv6Addr::from(dst).into()],
+    }
+}
+
 /// `src,dst,sport,dport,proto`, as the recordings write flows; without IP the EtherType.
 fn flow_line(flow: &Flow) -> String {
     let FlowKeys { addresses, protocol, ports: [a, b, c, d] } = flow.keys;
     let (sport, dport) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-    match addresses {
-        _ if protocol == NOT_IP && sport == 0x0806 => "ARP".into(),
-        _ if protocol == NOT_IP => format!("EtherType 0x{sport:04x}"),
-        Addresses::V4(src, dst) => {
-            format!("{},{},{sport},{dport},{protocol}", Ipv4Addr::from(src), Ipv4Addr::from(dst))
-        }
-        Addresses::V6(src, dst) => {
-            format!("{},{},{sport},{dport},{protocol}", Ipv6Addr::from(src), Ipv6Addr::from(dst))
-        }
-    }
+    let Some(protocol) = protocol else {
+        return match sport {
+            ARP => "ARP".into(),
+            other => format!("EtherType 0x{other:04x}"),
+        };
+    };
+    let [src, dst] = ends(addresses);
+    format!("{src},{dst},{sport},{dport},{protocol}")
 }
