@@ -147,61 +147,22 @@ impl Reader {
     }
 }
 
-/// A capture in the older format.
-pub(super) struct Pcap {
+/// How a file says what its packets are.
+trait Format {
+    /// Goes to the next packet: places it in the reader.
+    fn advance(&mut self, reader: &mut Reader) -> Result<Option<Time>, TraceError>;
+}
+
+/// A capture in one of the formats.
+struct Capture<F> {
     reader: Reader,
-    link: LinkType,
-    /// Nanoseconds of the fraction's unit.
-    unit: u64,
+    format: F,
 }
 
-impl Pcap {
-    pub(super) fn new(
-        path: &Path,
-        reader: Box<dyn Read>,
-        classifier: Classifier,
-    ) -> Result<Pcap, TraceError> {
-        let mut reader = Reader::new(path, reader, classifier);
-        let header = reader.window.take(24);
-        let header = header.map_err(|error| TraceError::io(path, Place::File, &error))?;
-        if header.len() < 24 {
-            return Err(TraceError::cut_off(path, Place::File));
-        }
-        let header: [u8; 24] =
-            reader.window.bytes(header).first_chunk().copied().unwrap_or([0; 24]);
-        let (big_endian, unit) = match header[..4] {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
-            _ => return Err(TraceError::new(path, Place::File, "not a pcap file after all")),
-        };
-        reader.big_endian = big_endian;
-        // The upper bits tell of a frame check sequence.
-        let number = reader.u32(&header[20..]) & 0x03ff_ffff;
-        let link = LinkType::new(number)
-            .map_err(|problem| TraceError::new(path, Place::File, problem).help(LinkType::HELP))?;
-        Ok(Pcap { reader, link, unit })
-    }
-}
-
-impl Source for Pcap {
+impl<F: Format> Source for Capture<F> {
+    #[inline]
     fn advance(&mut self) -> Result<Option<Time>, TraceError> {
-        let reader = &mut self.reader;
-        let Some(header) = reader.take(16)? else { return Ok(None) };
-        let header = reader.window.bytes(header);
-        let (seconds, fraction) = (reader.u32(header), reader.u32(&header[4..]));
-        let (captured, wire_len) = (reader.u32(&header[8..]), reader.u32(&header[12..]));
-        if captured > LONGEST {
-            return Err(reader.error(format!("{captured} bytes of one packet: damaged")));
-        }
-        let nanos = u64::from(fraction) * self.unit;
-        if nanos >= NANOS {
-            return Err(reader.error("its time has more than a second of fraction: damaged"));
-        }
-        let captured = reader.rest(captured as usize)?;
-        let time = u64::from(seconds) * NANOS + nanos;
-        Ok(Some(reader.place(time, self.link, captured, wire_len)))
+        self.format.advance(&mut self.reader)
     }
 
     fn describe(&self) -> Packet {
@@ -221,6 +182,81 @@ impl Source for Pcap {
     }
 }
 
+/// Reads a file in the older format.
+pub(super) fn pcap(
+    path: &Path,
+    reader: Box<dyn Read>,
+    classifier: Classifier,
+) -> Result<Box<dyn Source>, TraceError> {
+    let mut reader = Reader::new(path, reader, classifier);
+    let format = Pcap::begin(&mut reader)?;
+    Ok(Box::new(Capture { reader, format }))
+}
+
+/// Reads a file in the newer format.
+pub(super) fn pcapng(
+    path: &Path,
+    reader: Box<dyn Read>,
+    classifier: Classifier,
+) -> Box<dyn Source> {
+    let reader = Reader::new(path, reader, classifier);
+    Box::new(Capture { reader, format: Pcapng::default() })
+}
+
+/// The older format.
+struct Pcap {
+    link: LinkType,
+    /// Nanoseconds of the fraction's unit.
+    unit: u64,
+}
+
+impl Pcap {
+    /// Reads the file's header.
+    fn begin(reader: &mut Reader) -> Result<Pcap, TraceError> {
+        let header = reader.window.take(24);
+        let path = &reader.path;
+        let header = header.map_err(|error| TraceError::io(path, Place::File, &error))?;
+        if header.len() < 24 {
+            return Err(TraceError::cut_off(path, Place::File));
+        }
+        let header: [u8; 24] =
+            reader.window.bytes(header).first_chunk().copied().unwrap_or([0; 24]);
+        let (big_endian, unit) = match header[..4] {
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
+            _ => return Err(TraceError::new(path, Place::File, "not a pcap file after all")),
+        };
+        reader.big_endian = big_endian;
+        // The upper bits tell of a frame check sequence.
+        let number = reader.u32(&header[20..]) & 0x03ff_ffff;
+        let path = &reader.path;
+        let link = LinkType::new(number)
+            .map_err(|problem| TraceError::new(path, Place::File, problem).help(LinkType::HELP))?;
+        Ok(Pcap { link, unit })
+    }
+}
+
+impl Format for Pcap {
+    fn advance(&mut self, reader: &mut Reader) -> Result<Option<Time>, TraceError> {
+        let Some(header) = reader.take(16)? else { return Ok(None) };
+        let header = reader.window.bytes(header);
+        let (seconds, fraction) = (reader.u32(header), reader.u32(&header[4..]));
+        let (captured, wire_len) = (reader.u32(&header[8..]), reader.u32(&header[12..]));
+        if captured > LONGEST {
+            return Err(reader.error(format!("{captured} bytes of one packet: damaged")));
+        }
+        let nanos = u64::from(fraction) * self.unit;
+        if nanos >= NANOS {
+            return Err(reader.error("its time has more than a second of fraction: damaged"));
+        }
+        let captured = reader.rest(captured as usize)?;
+        let time = u64::from(seconds) * NANOS + nanos;
+        Ok(Some(reader.place(time, self.link, captured, wire_len)))
+    }
+}
+
 /// One interface of a section.
 #[derive(Clone, Copy)]
 struct Interface {
@@ -231,21 +267,16 @@ struct Interface {
     offset: i64,
 }
 
-/// A capture in the newer format.
-pub(super) struct Pcapng {
-    reader: Reader,
+/// The newer format.
+#[derive(Default)]
+struct Pcapng {
     interfaces: Vec<Interface>,
 }
 
 impl Pcapng {
-    pub(super) fn new(path: &Path, reader: Box<dyn Read>, classifier: Classifier) -> Pcapng {
-        Pcapng { reader: Reader::new(path, reader, classifier), interfaces: Vec::new() }
-    }
-
     /// The next block: its kind and where its body lies. None at the end.
     #[inline]
-    fn block(&mut self) -> Result<Option<(u32, Range<usize>)>, TraceError> {
-        let reader = &mut self.reader;
+    fn block(reader: &mut Reader) -> Result<Option<(u32, Range<usize>)>, TraceError> {
         let Some(start) = reader.take(8)? else { return Ok(None) };
         let bytes = reader.window.bytes(start);
         let (mut kind, length) = (reader.u32(bytes), [bytes[4], bytes[5], bytes[6], bytes[7]]);
@@ -278,8 +309,7 @@ impl Pcapng {
     }
 
     /// Link type, and the two options that make times of ticks.
-    fn interface(&mut self, body: Range<usize>) -> Result<(), TraceError> {
-        let reader = &self.reader;
+    fn interface(&mut self, reader: &Reader, body: Range<usize>) -> Result<(), TraceError> {
         let bytes = reader.window.bytes(body);
         if bytes.len() < 8 || self.interfaces.len() >= INTERFACES {
             return Err(reader.error("an interface is described that cannot be: damaged"));
@@ -319,9 +349,13 @@ impl Pcapng {
 
     /// A block that holds a packet.
     #[inline]
-    fn packet(&mut self, kind: u32, body: Range<usize>) -> Result<Time, TraceError> {
+    fn packet(
+        &self,
+        reader: &mut Reader,
+        kind: u32,
+        body: Range<usize>,
+    ) -> Result<Time, TraceError> {
         const FIXED: usize = 20;
-        let reader = &mut self.reader;
         let bytes = reader.window.bytes(body.clone());
         if bytes.len() < FIXED {
             return Err(reader.error("its block is too short: damaged"));
@@ -367,37 +401,21 @@ fn nanos(ticks: u64, per_second: u64, offset: i64) -> Option<u64> {
     }
 }
 
-impl Source for Pcapng {
-    fn advance(&mut self) -> Result<Option<Time>, TraceError> {
-        while let Some((kind, body)) = self.block()? {
+impl Format for Pcapng {
+    fn advance(&mut self, reader: &mut Reader) -> Result<Option<Time>, TraceError> {
+        while let Some((kind, body)) = Pcapng::block(reader)? {
             match kind {
                 ENHANCED_PACKET | OBSOLETE_PACKET => {
-                    return self.packet(kind, body).map(Some);
+                    return self.packet(reader, kind, body).map(Some);
                 }
-                INTERFACE_DESCRIPTION => self.interface(body)?,
+                INTERFACE_DESCRIPTION => self.interface(reader, body)?,
                 SECTION_HEADER => self.interfaces.clear(),
                 SIMPLE_PACKET => {
-                    return Err(self.reader.error("it is a simple packet block, without a time"));
+                    return Err(reader.error("it is a simple packet block, without a time"));
                 }
                 _ => {}
             }
         }
         Ok(None)
-    }
-
-    fn describe(&self) -> Packet {
-        self.reader.describe()
-    }
-
-    fn keys(&self) -> FlowKeys {
-        flow_keys(self.reader.link, self.reader.bytes())
-    }
-
-    fn ack_view(&self) -> Option<AckView> {
-        tcp::ack_view(self.reader.link, self.reader.bytes())
-    }
-
-    fn out_of_order(&self) -> u64 {
-        self.reader.out_of_order
     }
 }

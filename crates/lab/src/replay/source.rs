@@ -14,7 +14,7 @@ use simnel_core::wire::tcp::AckView;
 use simnel_core::wire::{Classifier, FlowKeys};
 use simnel_core::{Packet, Time};
 
-use super::capture::{Pcap, Pcapng};
+use super::capture::{pcap, pcapng};
 use super::error::{Place, TraceError};
 use super::records::{self, Records};
 use super::rows::Rows;
@@ -80,10 +80,8 @@ pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
         _ if head == records::MAGIC => Box::new(Records::new(path, reader, classifier)?),
         [0xd4, 0xc3, 0xb2 | 0x3c, 0xa1 | 0xb2, ..]
         | [0x4d, 0x3c, 0xb2, 0xa1, ..]
-        | [0xa1, 0xb2, 0xc3 | 0x3c, 0xd4 | 0x4d, ..] => {
-            Box::new(Pcap::new(path, reader, classifier)?)
-        }
-        [0x0a, 0x0d, 0x0d, 0x0a, ..] => Box::new(Pcapng::new(path, reader, classifier)),
+        | [0xa1, 0xb2, 0xc3 | 0x3c, 0xd4 | 0x4d, ..] => pcap(path, reader, classifier)?,
+        [0x0a, 0x0d, 0x0d, 0x0a, ..] => pcapng(path, reader, classifier),
         [b'0'..=b'9', ..] => {
             Box::new(Rows::new(path, BufReader::with_capacity(BUFFER, reader), classifier))
         }
