@@ -63,6 +63,15 @@ pub fn felt(group: &GroupSummary) -> Option<Times> {
     }
 }
 
+/// A number of things: whole, as in a single run, or a mean.
+fn count(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
 /// What a group's application has to say, in one line.
 fn remark(contender: &Contender<'_>, group: usize) -> String {
     let first = contender.runs.first().and_then(|run| run.groups.get(group));
@@ -82,7 +91,7 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 Application::Transfers { completion_ms, .. } => Some(completion_ms.mean / 1e3),
                 _ => None,
             });
-            format!("{finished:.0} done in {time:.2} s")
+            format!("{} done in {time:.2} s", count(finished))
         }
         Application::Ping { .. } => {
             let lost = mean(&|a| match a {
@@ -91,7 +100,7 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 }
                 _ => None,
             });
-            format!("{lost:.1} unanswered")
+            format!("{} unanswered", count(lost))
         }
         Application::Datagrams { mos, .. } => {
             let loss = mean(&|a| match a {
@@ -137,7 +146,7 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 Application::Dash { stalled_s, .. } => Some(*stalled_s),
                 _ => None,
             });
-            format!("{chosen:.2} Mbit/s chosen, {stalls:.1} stalls ({stalled:.1} s)")
+            format!("{chosen:.2} Mbit/s chosen, {} stalls ({stalled:.1} s)", count(stalls))
         }
         Application::Messages { .. } => {
             let latency = mean(&|a| match a {
@@ -159,7 +168,7 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
                 Application::Bursts { completion_ms, .. } => Some(completion_ms.mean / 1e3),
                 _ => None,
             });
-            format!("{completed:.1} transfers, {time:.2} s each")
+            format!("{} transfers, {time:.2} s each", count(completed))
         }
     }
 }
