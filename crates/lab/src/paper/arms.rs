@@ -180,6 +180,9 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
             break;
         }
         let failure = |recorded: &generator::Recorded| {
+            if recorded.carried_nothing(&plan) {
+                return Some("not one transfer was connected".into());
+            }
             let mut flows = plan.flows.iter().zip(&recorded.flows);
             flows.find_map(|(flow, heard)| {
                 let name = &setup.traffic[flow.group as usize].name;

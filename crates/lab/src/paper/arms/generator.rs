@@ -60,6 +60,15 @@ pub struct Recorded {
     pub late: Duration,
 }
 
+impl Recorded {
+    /// True if there were TCP transfers, and not one of them delivered anything.
+    pub fn carried_nothing(&self, plan: &Plan) -> bool {
+        let flows = plan.flows.iter().zip(&self.flows);
+        let mut bulk = flows.filter(|(flow, _)| matches!(flow.work, Work::Bulk { .. })).peekable();
+        bulk.peek().is_some() && bulk.all(|(_, heard)| heard.bytes.iter().sum::<u64>() == 0)
+    }
+}
+
 /// The idle line is measured so long before the clock starts.
 pub const IDLE: Duration = Duration::from_secs(2);
 /// Listeners and threads are ready within this time.
