@@ -166,5 +166,6 @@ impl Users {
             self.store.clear(&mut self.queues[index as usize].queue, owner);
             self.sharing.dropped(&mut self.queues, index, None);
         }
+        self.victim = 0;
     }
 }
