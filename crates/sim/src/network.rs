@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
-use simnel_core::{Packet, Span, Time};
+use simnel_core::{Span, Time};
 use simnel_tcp::{Segment, TcpFlags};
 
 use crate::capture::{write_frame, Headers, InOrder};
@@ -25,7 +25,7 @@ use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
 use crate::line::{Line, Served};
 use crate::pipe::Pipe;
-use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
+use crate::pool::{Datagram, Passed, Payload, Pool, Route, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
 
 mod connections;
@@ -42,7 +42,7 @@ const UDP: u32 = 8;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
-const CACHED_SEATS: usize = 256;
+const CACHED_SEATS: usize = 32;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.
@@ -108,22 +108,6 @@ pub(crate) struct Opening {
     pub watched: Watch,
 }
 
-/// One end of a connection, as far as it is needed for every packet: two cache lines.
-#[derive(Clone, Copy, Debug)]
-struct Socket {
-    /// What all its packets have in common.
-    tag: Tag,
-    to_bottleneck: u32,
-    watch: Watch,
-}
-
-const _: () = assert!(size_of::<Socket>() == 128);
-
-impl Socket {
-    /// A socket that belongs to nobody yet.
-    const UNUSED: Socket = Socket { tag: Tag::NONE, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
-}
-
 /// What both sockets of a connection share.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -161,7 +145,8 @@ pub(crate) struct Network {
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     seats: Vec<Seat>,
-    sockets: Vec<Socket>,
+    /// What all packets of a socket have in common.
+    tags: Vec<Tag>,
     headers: Vec<Headers>,
     shared: Vec<Shared>,
     free: Vec<u32>,
@@ -195,7 +180,7 @@ impl Network {
             hosts: hosts.to_vec(),
             attachments: Vec::new(),
             seats: Vec::new(),
-            sockets: Vec::new(),
+            tags: Vec::new(),
             headers: Vec::new(),
             shared: Vec::new(),
             free: Vec::new(),
@@ -268,10 +253,10 @@ impl Network {
         now: Time,
     ) {
         let len = ETHERNET + IPV4 + UDP + datagram.size;
-        let from = &self.sockets[connection.socket(side) as usize];
-        let (handle, place) = self.pool.insert(&from.tag, len, 0);
+        let socket = connection.socket(side) as usize;
+        let (handle, place) = self.pool.insert(&self.tags[socket], len, 0);
         *place = Payload::Datagram(datagram);
-        self.send(handle, from.to_bottleneck, len, now);
+        self.send(handle, self.seats[socket].to_bottleneck, len, now);
     }
 
     /// Wakes an application.
@@ -314,11 +299,11 @@ impl Network {
             self.pool.prefetch(handle);
         }
         let Some(handle) = pipe.upcoming(AHEAD) else { return };
-        let tag = self.pool.tag(handle);
         // What has yet to queue arrives nobody knows when.
-        if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
-            prefetch_index(&self.sockets, (tag.socket ^ 1) as usize);
-            self.seats[(tag.socket ^ 1) as usize].prefetch();
+        if !pipe.to_bottleneck || self.pool.pipe(handle) == NO_PIPE {
+            let socket = (self.pool.tag(handle).socket ^ 1) as usize;
+            prefetch_index(&self.tags, socket);
+            self.seats[socket].prefetch();
         }
     }
 
@@ -447,10 +432,10 @@ impl Network {
                 break;
             }
             let len = ETHERNET + IPV4 + segment.wire_len();
-            let from = &self.sockets[socket as usize];
-            let (handle, place) = self.pool.insert(&from.tag, len, segment.ecn as u8);
+            let tag = &self.tags[socket as usize];
+            let (handle, place) = self.pool.insert(tag, len, segment.ecn as u8);
             *place = Payload::Tcp(segment);
-            self.send(handle, from.to_bottleneck, len, now);
+            self.send(handle, self.seats[socket as usize].to_bottleneck, len, now);
         }
         self.arm(socket, now);
     }
@@ -479,13 +464,8 @@ impl Network {
 
     #[inline]
     fn enter_bottleneck(&mut self, handle: u32, now: Time) {
-        let tag = self.pool.tag(handle);
-        let line = usize::from(tag.direction & 1);
-        let mut packet = Packet::new(u64::from(handle), tag.len);
-        packet.flow = tag.hash;
-        (packet.src_host, packet.dst_host) = tag.hosts;
-        packet.tos = tag.tos;
-        packet.flags = tag.flags;
+        let line = usize::from(self.pool.tag(handle).direction & 1);
+        let packet = self.pool.describe(handle);
         if self.loss[line] != Loss::None && self.is_lost(handle, line) {
             self.pool.lost(handle);
             return;
@@ -524,17 +504,17 @@ impl Network {
     fn serve_now(&mut self, line: usize, now: Time) {
         loop {
             let served = match self.lines[line].serve(now, &mut self.pool) {
-                Served::Through(handle) => {
-                    self.leave(handle, now, now);
+                Served::Through(packet) => {
+                    self.leave(packet, now, now);
                     continue;
                 }
                 Served::Kept(handle) => {
                     self.arrived.push_back(handle);
                     continue;
                 }
-                Served::Started(handle, end) => {
-                    if !self.leave(handle, end, now) {
-                        self.lines[line].keep(handle);
+                Served::Started(packet, end) => {
+                    if !self.leave(packet, end, now) {
+                        self.lines[line].keep(packet);
                     }
                     self.lines[line].started(&self.pool)
                 }
@@ -550,11 +530,11 @@ impl Network {
     /// A packet leaves its line at `at`: now, or at the end that is already known. False if it has
     /// yet to be delivered then, because there is no pipe behind the line.
     #[inline(always)]
-    fn leave(&mut self, handle: u32, at: Time, now: Time) -> bool {
+    fn leave(&mut self, packet: Passed, at: Time, now: Time) -> bool {
+        let Passed { handle, route: Route { pipe, .. }, len } = packet;
         if self.capture.is_some() {
             self.capture(handle, at, now);
         }
-        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
         if pipe == NO_PIPE {
             if at <= now {
                 self.arrived.push_back(handle);
@@ -570,7 +550,7 @@ impl Network {
     #[cold]
     fn capture(&mut self, handle: u32, at: Time, now: Time) {
         let tag = self.pool.tag(handle);
-        let isn = |socket: u32| self.sockets[socket as usize].tag.hash as u32;
+        let isn = |socket: u32| self.tags[socket as usize].hash as u32;
         let headers = &self.headers[tag.socket as usize];
         let isns = (isn(tag.socket), isn(tag.socket ^ 1));
         write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
@@ -587,7 +567,7 @@ impl Network {
         let tag = self.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.sockets[socket as usize].tag.generation {
+        if generation != self.tags[socket as usize].generation {
             self.pool.late(handle);
             return;
         }
@@ -614,7 +594,7 @@ impl Network {
     /// Tells a watching application what its endpoint has seen.
     #[inline]
     fn notify(&mut self, socket: u32) {
-        let watch = self.sockets[socket as usize].watch;
+        let watch = self.seats[socket as usize].watch;
         if watch != Watch::Nothing {
             self.tell(socket, watch);
         }

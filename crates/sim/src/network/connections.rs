@@ -9,9 +9,9 @@ use simnel_core::Time;
 use simnel_tcp::{Endpoint, State};
 
 use super::seat::Seat;
-use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
+use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
 use crate::capture::{protocol, Headers};
-use crate::pool::Tag;
+use crate::pool::{Route, Tag};
 
 /// The port that is asked.
 const SERVER_PORT: u16 = 443;
@@ -23,7 +23,7 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = opening.tcp;
         for socket in [client, server] {
-            config.seed = self.sockets[socket as usize].tag.hash;
+            config.seed = self.tags[socket as usize].hash;
             self.seats[socket as usize].endpoint = Some(Endpoint::new(&config));
         }
         if let Some(endpoint) = &mut self.seats[server as usize].endpoint {
@@ -47,7 +47,7 @@ impl Network {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
-                self.sockets.push(Socket::UNUSED);
+                self.tags.push(Tag::NONE);
                 self.headers.push(Headers::default());
                 self.seats.push(Seat::EMPTY);
             }
@@ -78,21 +78,22 @@ impl Network {
             let socket = connection.socket(side) as usize;
             let (hash, flags) = self.identify(&headers);
             self.headers[socket] = headers;
+            let route = Route { group: opening.group, pipe: self.attachments[to].ingress };
             let tag = Tag {
                 hash: hash.flow,
                 hosts: (hash.src_host, hash.dst_host),
                 socket: socket as u32,
                 flow: opening.flow,
-                group: opening.group,
+                route: self.pool.number(route),
                 len: 0,
-                from_bottleneck: self.attachments[to].ingress,
-                generation: self.sockets[socket].tag.generation,
+                generation: self.tags[socket].generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
             };
-            let to_bottleneck = self.attachments[from].egress;
-            self.sockets[socket] = Socket { tag, to_bottleneck, watch: opening.watched };
+            self.tags[socket] = tag;
+            self.seats[socket].to_bottleneck = self.attachments[from].egress;
+            self.seats[socket].watch = opening.watched;
         }
         connection
     }
@@ -148,10 +149,9 @@ impl Network {
             if let Some(endpoint) = self.seats[socket].endpoint.take() {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            self.seats[socket].armed = Time::MAX;
-            let generation = self.sockets[socket].tag.generation.wrapping_add(1);
-            self.sockets[socket] = Socket::UNUSED;
-            self.sockets[socket].tag.generation = generation;
+            self.seats[socket] = Seat::EMPTY;
+            let generation = self.tags[socket].generation.wrapping_add(1);
+            self.tags[socket] = Tag { generation, ..Tag::NONE };
         }
         self.free.push(connection.0);
     }
