@@ -18,7 +18,7 @@ use simnel_core::qdisc::Qdisc;
 use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::{Packet, Rate, Span, Time};
 
-use crate::pool::{Passed, Pool};
+use crate::pool::Pool;
 use crate::record::LineRecord;
 use crate::schedule::{Step, Trace, OPPORTUNITY_BYTES};
 
@@ -41,13 +41,13 @@ pub(crate) enum Medium {
 /// What came of asking a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Served {
-    /// This packet is through; ask again.
-    Through(Passed),
+    /// The packet with this handle is through; ask again.
+    Through(u32),
     /// The packet with this handle, which was kept, is through; ask again.
     Kept(u32),
-    /// This packet has started on a wire and is through at that time. The caller either passes it
-    /// on or has the line keep it, and then calls [`Line::started`].
-    Started(Passed, Time),
+    /// The packet with this handle has started on a wire and is through at that time. The caller
+    /// either passes it on or has the line keep it, and then calls [`Line::started`].
+    Started(u32, Time),
     /// Nothing now: plan an event.
     Plan(Time),
     /// Nothing now, and no event but those that are planned.
@@ -70,7 +70,7 @@ pub(crate) struct Line {
     free: Time,
     /// Wire: the packet to be handed over at its end. Trace: the packet being sent, how many of its
     /// bytes are not sent, and what is left of the present opportunity.
-    sending: Option<Passed>,
+    sending: Option<u32>,
     unsent: u32,
     budget: u32,
     /// Trace: number of the next opportunity that was not used.
@@ -136,7 +136,7 @@ impl Line {
         if self.free > now || !matches!(self.medium, Medium::Wire) {
             return None;
         }
-        self.sending.take().map(|packet| packet.handle)
+        self.sending.take()
     }
 
     /// The next packet that is through at `now`, or what to do when there is none. To be called
@@ -155,25 +155,25 @@ impl Line {
             let waiting = self.sending.is_some() || self.record.queued(self.dropped(pool)) > 0;
             return if waiting { self.plan(self.free) } else { Served::Idle };
         }
-        if let Some(packet) = self.sending.take() {
-            return Served::Kept(packet.handle);
+        if let Some(handle) = self.sending.take() {
+            return Served::Kept(handle);
         }
         if self.is_down() {
             return Served::Idle;
         }
-        let Some((packet, length)) = self.take(now, pool) else { return self.ask_later(now) };
+        let Some((handle, length)) = self.take(now, pool) else { return self.ask_later(now) };
         // A line that was idle starts now, and the fraction of a nanosecond is not carried over.
         if self.free < now {
             self.remainder = 0;
         }
         self.free = now + self.byte_time.charge(length, &mut self.remainder);
-        Served::Started(packet, self.free)
+        Served::Started(handle, self.free)
     }
 
     /// Keeps the packet that has started until its end.
     #[inline]
-    pub fn keep(&mut self, packet: Passed) {
-        self.sending = Some(packet);
+    pub fn keep(&mut self, handle: u32) {
+        self.sending = Some(handle);
     }
 
     /// The packet that has started is taken care of. What is to be done now: an event for its end,
@@ -193,7 +193,7 @@ impl Line {
         match self.medium {
             Medium::Wire => self.serve_wire(now, pool),
             Medium::Unlimited => match self.take(now, pool) {
-                Some((packet, _)) => Served::Through(packet),
+                Some((handle, _)) => Served::Through(handle),
                 None => self.ask_later(now),
             },
             Medium::Bucket(burst) => self.serve_bucket(burst, now, pool),
@@ -211,13 +211,13 @@ impl Line {
                 _ => self.plan(self.free),
             };
         }
-        let Some((packet, length)) = self.take(now, pool) else { return self.ask_later(now) };
+        let Some((handle, length)) = self.take(now, pool) else { return self.ask_later(now) };
         let full = now - self.byte_time.of(burst);
         if self.free < full {
             (self.free, self.remainder) = (full, 0);
         }
         self.free += self.byte_time.charge(length, &mut self.remainder);
-        Served::Through(packet)
+        Served::Through(handle)
     }
 
     /// Spends the bytes of every opportunity up to `now`.
@@ -239,12 +239,12 @@ impl Line {
                 self.opportunity += 1;
                 self.budget = OPPORTUNITY_BYTES;
             }
-            let packet = match self.sending {
-                Some(packet) => packet,
+            let handle = match self.sending {
+                Some(handle) => handle,
                 None => match self.take(now, pool) {
-                    Some((packet, length)) => {
+                    Some((handle, length)) => {
                         self.unsent = length;
-                        *self.sending.insert(packet)
+                        *self.sending.insert(handle)
                     }
                     None => {
                         self.budget = 0;
@@ -257,18 +257,18 @@ impl Line {
             self.unsent -= part;
             if self.unsent == 0 {
                 self.sending = None;
-                return Served::Through(packet);
+                return Served::Through(handle);
             }
         }
     }
 
-    /// The discipline's next packet, recorded, and its bytes on the line.
+    /// The discipline's next packet, recorded: its handle, and its bytes on the line.
     #[inline]
-    fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(Passed, u32)> {
+    fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(u32, u32)> {
         let packet = self.qdisc.dequeue(now, pool)?;
-        let passed = pool.taken(&packet, now);
-        self.record.taken(&packet, passed.route.group, now);
-        Some((passed, self.framing.charge(&packet)))
+        let group = pool.taken(&packet, now);
+        self.record.taken(&packet, group, now);
+        Some((packet.handle as u32, self.framing.charge(&packet)))
     }
 
     /// Packets that the discipline has dropped from the beginning.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
-use simnel_core::{Span, Time};
+use simnel_core::{Packet, Span, Time};
 use simnel_tcp::{Segment, TcpFlags};
 
 use crate::capture::{write_frame, Headers, InOrder};
@@ -25,7 +25,7 @@ use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
 use crate::line::{Line, Served};
 use crate::pipe::Pipe;
-use crate::pool::{Datagram, Passed, Payload, Pool, Route, Tag, NO_PIPE};
+use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
 
 mod connections;
@@ -42,7 +42,7 @@ const UDP: u32 = 8;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
-const CACHED_SEATS: usize = 32;
+const CACHED_SEATS: usize = 256;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.
@@ -108,6 +108,22 @@ pub(crate) struct Opening {
     pub watched: Watch,
 }
 
+/// One end of a connection, as far as it is needed for every packet: two cache lines.
+#[derive(Clone, Copy, Debug)]
+struct Socket {
+    /// What all its packets have in common.
+    tag: Tag,
+    to_bottleneck: u32,
+    watch: Watch,
+}
+
+const _: () = assert!(size_of::<Socket>() == 128);
+
+impl Socket {
+    /// A socket that belongs to nobody yet.
+    const UNUSED: Socket = Socket { tag: Tag::NONE, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
+}
+
 /// What both sockets of a connection share.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -145,8 +161,7 @@ pub(crate) struct Network {
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     seats: Vec<Seat>,
-    /// What all packets of a socket have in common.
-    tags: Vec<Tag>,
+    sockets: Vec<Socket>,
     headers: Vec<Headers>,
     shared: Vec<Shared>,
     free: Vec<u32>,
@@ -180,7 +195,7 @@ impl Network {
             hosts: hosts.to_vec(),
             attachments: Vec::new(),
             seats: Vec::new(),
-            tags: Vec::new(),
+            sockets: Vec::new(),
             headers: Vec::new(),
             shared: Vec::new(),
             free: Vec::new(),
@@ -253,10 +268,10 @@ impl Network {
         now: Time,
     ) {
         let len = ETHERNET + IPV4 + UDP + datagram.size;
-        let socket = connection.socket(side) as usize;
-        let (handle, place) = self.pool.insert(&self.tags[socket], len, 0);
+        let from = &self.sockets[connection.socket(side) as usize];
+        let (handle, place) = self.pool.insert(&from.tag, len, 0);
         *place = Payload::Datagram(datagram);
-        self.send(handle, self.seats[socket].to_bottleneck, len, now);
+        self.send(handle, from.to_bottleneck, len, now);
     }
 
     /// Wakes an application.
@@ -299,11 +314,11 @@ impl Network {
             self.pool.prefetch(handle);
         }
         let Some(handle) = pipe.upcoming(AHEAD) else { return };
+        let tag = self.pool.tag(handle);
         // What has yet to queue arrives nobody knows when.
-        if !pipe.to_bottleneck || self.pool.pipe(handle) == NO_PIPE {
-            let socket = (self.pool.tag(handle).socket ^ 1) as usize;
-            prefetch_index(&self.tags, socket);
-            self.seats[socket].prefetch();
+        if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
+            prefetch_index(&self.sockets, (tag.socket ^ 1) as usize);
+            self.seats[(tag.socket ^ 1) as usize].prefetch();
         }
     }
 
@@ -432,10 +447,10 @@ impl Network {
                 break;
             }
             let len = ETHERNET + IPV4 + segment.wire_len();
-            let tag = &self.tags[socket as usize];
-            let (handle, place) = self.pool.insert(tag, len, segment.ecn as u8);
+            let from = &self.sockets[socket as usize];
+            let (handle, place) = self.pool.insert(&from.tag, len, segment.ecn as u8);
             *place = Payload::Tcp(segment);
-            self.send(handle, self.seats[socket as usize].to_bottleneck, len, now);
+            self.send(handle, from.to_bottleneck, len, now);
         }
         self.arm(socket, now);
     }
@@ -464,8 +479,13 @@ impl Network {
 
     #[inline]
     fn enter_bottleneck(&mut self, handle: u32, now: Time) {
-        let line = usize::from(self.pool.tag(handle).direction & 1);
-        let packet = self.pool.describe(handle);
+        let tag = self.pool.tag(handle);
+        let line = usize::from(tag.direction & 1);
+        let mut packet = Packet::new(u64::from(handle), tag.len);
+        packet.flow = tag.hash;
+        (packet.src_host, packet.dst_host) = tag.hosts;
+        packet.tos = tag.tos;
+        packet.flags = tag.flags;
         if self.loss[line] != Loss::None && self.is_lost(handle, line) {
             self.pool.lost(handle);
             return;
@@ -504,17 +524,17 @@ impl Network {
     fn serve_now(&mut self, line: usize, now: Time) {
         loop {
             let served = match self.lines[line].serve(now, &mut self.pool) {
-                Served::Through(packet) => {
-                    self.leave(packet, now, now);
+                Served::Through(handle) => {
+                    self.leave(handle, now, now);
                     continue;
                 }
                 Served::Kept(handle) => {
                     self.arrived.push_back(handle);
                     continue;
                 }
-                Served::Started(packet, end) => {
-                    if !self.leave(packet, end, now) {
-                        self.lines[line].keep(packet);
+                Served::Started(handle, end) => {
+                    if !self.leave(handle, end, now) {
+                        self.lines[line].keep(handle);
                     }
                     self.lines[line].started(&self.pool)
                 }
@@ -530,11 +550,11 @@ impl Network {
     /// A packet leaves its line at `at`: now, or at the end that is already known. False if it has
     /// yet to be delivered then, because there is no pipe behind the line.
     #[inline(always)]
-    fn leave(&mut self, packet: Passed, at: Time, now: Time) -> bool {
-        let Passed { handle, route: Route { pipe, .. }, len } = packet;
+    fn leave(&mut self, handle: u32, at: Time, now: Time) -> bool {
         if self.capture.is_some() {
             self.capture(handle, at, now);
         }
+        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
         if pipe == NO_PIPE {
             if at <= now {
                 self.arrived.push_back(handle);
@@ -550,7 +570,7 @@ impl Network {
     #[cold]
     fn capture(&mut self, handle: u32, at: Time, now: Time) {
         let tag = self.pool.tag(handle);
-        let isn = |socket: u32| self.tags[socket as usize].hash as u32;
+        let isn = |socket: u32| self.sockets[socket as usize].tag.hash as u32;
         let headers = &self.headers[tag.socket as usize];
         let isns = (isn(tag.socket), isn(tag.socket ^ 1));
         write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
@@ -567,7 +587,7 @@ impl Network {
         let tag = self.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.tags[socket as usize].generation {
+        if generation != self.sockets[socket as usize].tag.generation {
             self.pool.late(handle);
             return;
         }
@@ -594,7 +614,7 @@ impl Network {
     /// Tells a watching application what its endpoint has seen.
     #[inline]
     fn notify(&mut self, socket: u32) {
-        let watch = self.seats[socket as usize].watch;
+        let watch = self.sockets[socket as usize].watch;
         if watch != Watch::Nothing {
             self.tell(socket, watch);
         }

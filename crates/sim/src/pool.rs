@@ -7,7 +7,6 @@
 //!
 //! Invariant: slots in use = packets sent - packets delivered - packets lost.
 
-use std::collections::BTreeMap;
 use std::slice;
 
 use prefetch_index::prefetch_index;
@@ -56,10 +55,12 @@ pub(crate) struct Tag {
     pub socket: u32,
     /// The flow on whose account it goes.
     pub flow: u32,
-    /// Number of its [`Route`].
-    pub route: u32,
+    /// The traffic that the flow belongs to.
+    pub group: u32,
     /// Bytes of the Ethernet frame.
     pub len: u32,
+    /// The pipe behind the bottleneck.
+    pub from_bottleneck: u32,
     /// Which of the connections that have used the socket it belongs to.
     pub generation: u16,
     /// TOS octet, as the discipline left it.
@@ -79,32 +80,14 @@ impl Tag {
         hosts: (0, 0),
         socket: 0,
         flow: 0,
-        route: 0,
+        group: 0,
         len: 0,
+        from_bottleneck: NO_PIPE,
         generation: 0,
         tos: 0,
         direction: 0,
         flags: Flags(0),
     };
-}
-
-/// What is the same for many packets that leave the bottleneck: found by a number that goes with
-/// the descriptor, so that a packet whose slot has left the cache need not be looked at there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Route {
-    /// The traffic that the packets belong to.
-    pub group: u32,
-    /// The pipe behind the bottleneck.
-    pub pipe: u32,
-}
-
-/// A packet that has left the discipline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Passed {
-    pub handle: u32,
-    pub route: Route,
-    /// Bytes of the Ethernet frame.
-    pub len: u32,
 }
 
 /// A packet in the network: a cache line for the way, and one for what it carries.
@@ -155,8 +138,6 @@ impl Fates {
 pub(crate) struct Pool {
     slots: Vec<InFlight>,
     free: Vec<u32>,
-    routes: Vec<Route>,
-    route_numbers: BTreeMap<Route, u32>,
     /// What happened to each flow's packets, by direction.
     pub accounts: Vec<[Fates; 2]>,
     hash: u64,
@@ -246,45 +227,20 @@ impl Pool {
         self.delivered(handle);
     }
 
-    /// The number of `route`.
-    pub fn number(&mut self, route: Route) -> u32 {
-        *self.route_numbers.entry(route).or_insert_with(|| {
-            self.routes.push(route);
-            (self.routes.len() - 1) as u32
-        })
-    }
-
-    /// The descriptor of a packet. Its handle also carries the route.
+    /// A discipline gave `packet` for sending at `now`. Returns the traffic that it belongs to.
     #[inline]
-    pub fn describe(&self, handle: u32) -> Packet {
-        let tag = self.tag(handle);
-        let mut packet = Packet::new(u64::from(tag.route) << 32 | u64::from(handle), tag.len);
-        packet.flow = tag.hash;
-        (packet.src_host, packet.dst_host) = tag.hosts;
-        packet.tos = tag.tos;
-        packet.flags = tag.flags;
-        packet
-    }
-
-    /// A discipline gave `packet` for sending at `now`.
-    #[inline]
-    pub fn taken(&mut self, packet: &Packet, now: Time) -> Passed {
+    pub fn taken(&mut self, packet: &Packet, now: Time) -> u32 {
         self.passed += 1;
         let handle = packet.handle as u32;
-        if packet.flags.any(Flags::MARKED | Flags::WASHED) {
-            self.slots[handle as usize].tag.tos = packet.tos;
-            self.fates_mut(handle).marked += u64::from(packet.flags.has(Flags::MARKED));
+        let tag = &mut self.slots[handle as usize].tag;
+        tag.tos = packet.tos;
+        let (group, socket) = (tag.group, tag.socket);
+        if packet.flags.has(Flags::MARKED) {
+            self.fates_mut(handle).marked += 1;
         }
         self.mix(now.0);
-        self.mix(packet.flow ^ u64::from(packet.len) << 8 ^ u64::from(packet.tos));
-        let route = self.routes[(packet.handle >> 32) as usize];
-        Passed { handle, route, len: packet.len }
-    }
-
-    /// Where a packet goes behind the bottleneck.
-    #[inline]
-    pub fn pipe(&self, handle: u32) -> u32 {
-        self.routes[self.tag(handle).route as usize].pipe
+        self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
+        group
     }
 
     /// Packets in the network.

@@ -9,9 +9,9 @@ use simnel_core::Time;
 use simnel_tcp::{Endpoint, State};
 
 use super::seat::Seat;
-use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
+use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
 use crate::capture::{protocol, Headers};
-use crate::pool::{Route, Tag};
+use crate::pool::Tag;
 
 /// The port that is asked.
 const SERVER_PORT: u16 = 443;
@@ -23,7 +23,7 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = opening.tcp;
         for socket in [client, server] {
-            config.seed = self.tags[socket as usize].hash;
+            config.seed = self.sockets[socket as usize].tag.hash;
             self.seats[socket as usize].endpoint = Some(Endpoint::new(&config));
         }
         if let Some(endpoint) = &mut self.seats[server as usize].endpoint {
@@ -47,7 +47,7 @@ impl Network {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
-                self.tags.push(Tag::NONE);
+                self.sockets.push(Socket::UNUSED);
                 self.headers.push(Headers::default());
                 self.seats.push(Seat::EMPTY);
             }
@@ -78,22 +78,21 @@ impl Network {
             let socket = connection.socket(side) as usize;
             let (hash, flags) = self.identify(&headers);
             self.headers[socket] = headers;
-            let route = Route { group: opening.group, pipe: self.attachments[to].ingress };
             let tag = Tag {
                 hash: hash.flow,
                 hosts: (hash.src_host, hash.dst_host),
                 socket: socket as u32,
                 flow: opening.flow,
-                route: self.pool.number(route),
+                group: opening.group,
                 len: 0,
-                generation: self.tags[socket].generation,
+                from_bottleneck: self.attachments[to].ingress,
+                generation: self.sockets[socket].tag.generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
             };
-            self.tags[socket] = tag;
-            self.seats[socket].to_bottleneck = self.attachments[from].egress;
-            self.seats[socket].watch = opening.watched;
+            let to_bottleneck = self.attachments[from].egress;
+            self.sockets[socket] = Socket { tag, to_bottleneck, watch: opening.watched };
         }
         connection
     }
@@ -149,9 +148,10 @@ impl Network {
             if let Some(endpoint) = self.seats[socket].endpoint.take() {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            self.seats[socket] = Seat::EMPTY;
-            let generation = self.tags[socket].generation.wrapping_add(1);
-            self.tags[socket] = Tag { generation, ..Tag::NONE };
+            self.seats[socket].armed = Time::MAX;
+            let generation = self.sockets[socket].tag.generation.wrapping_add(1);
+            self.sockets[socket] = Socket::UNUSED;
+            self.sockets[socket].tag.generation = generation;
         }
         self.free.push(connection.0);
     }

@@ -10,9 +10,6 @@ use prefetch_index::prefetch_index;
 use simnel_core::Time;
 use simnel_tcp::Endpoint;
 
-use super::Watch;
-use crate::pool::NO_PIPE;
-
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -22,18 +19,13 @@ const LINE: usize = 64;
 pub(super) struct Seat {
     /// When the endpoint's event fires; `Time::MAX` if none is planned.
     pub armed: Time,
-    /// The pipe to the bottleneck.
-    pub to_bottleneck: u32,
-    /// What the application wants to know.
-    pub watch: Watch,
     /// None for datagrams, and while nobody uses the socket.
     pub endpoint: Option<Endpoint>,
 }
 
 impl Seat {
     /// Nobody sits here.
-    pub const EMPTY: Seat =
-        Seat { armed: Time::MAX, to_bottleneck: NO_PIPE, watch: Watch::Nothing, endpoint: None };
+    pub const EMPTY: Seat = Seat { armed: Time::MAX, endpoint: None };
 
     /// Has the processor fetch all of it, and does not wait.
     #[inline]
