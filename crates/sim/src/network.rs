@@ -42,7 +42,7 @@ const UDP: u32 = 8;
 /// First port of connections' clients.
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
-const CACHED_SEATS: usize = 256;
+const CACHED_SEATS: usize = 32;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.

@@ -120,6 +120,12 @@ impl Store {
         Some(slot)
     }
 
+    /// Brings the first packet of `queue` into the cache.
+    #[inline]
+    pub fn warm(&self, queue: &Queue) {
+        self.arena.warm(&queue.packets);
+    }
+
     /// The packet in `slot`.
     #[inline]
     pub fn packet_mut(&mut self, slot: u32) -> &mut Packet {
