@@ -481,6 +481,7 @@ def record(kernel, name, situation, directory):
     half = int(situation["base_rtt_ms"] * 500)
     env = {"RTT_MS": situation["base_rtt_ms"], "ECN": situation.get("ecn", 0), "GSOSEGS": 1}
     env.update({k.upper(): situation[k] for k in ("rmem", "wmem") if k in situation})
+    env["PACING"] = int(bool(situation.get("pacing")))
     version = subprocess.check_output([kernel, "--version"], text=True).strip()
     return {"scenario": name, "description": situation.get("description", ""),
             "kernel": f"Linux {version} UML, time-travel=inf-cpu",

@@ -152,7 +152,7 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
         1 => EcnMode::On,
         _ => EcnMode::Passive,
     };
-    if access.pacing {
+    if access.pacing || recording.environment("PACING").is_some_and(|paced| paced > 0) {
         config.pacing = Pacing::On;
     }
     if let Some(limit) = recording.environment("RMEM") {
