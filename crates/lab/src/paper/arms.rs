@@ -180,14 +180,13 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
             break;
         }
         let failure = |recorded: &generator::Recorded| {
-            if recorded.carried_nothing(&plan) {
-                return Some("not one transfer was connected".into());
-            }
             let mut flows = plan.flows.iter().zip(&recorded.flows);
-            flows.find_map(|(flow, heard)| {
+            let of_one = flows.find_map(|(flow, heard)| {
                 let name = &setup.traffic[flow.group as usize].name;
                 heard.failure.as_ref().map(|reason| format!("{name}: {reason}"))
-            })
+            });
+            let nothing = || "not one transfer delivered anything".to_string();
+            of_one.or_else(|| recorded.carried_nothing(&plan).then(nothing))
         };
         // One run that fails takes nothing from the others.
         let recorded = match recorded.map(|recorded| (failure(&recorded), recorded)) {

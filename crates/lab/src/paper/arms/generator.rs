@@ -77,6 +77,8 @@ const READY: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_secs(1);
 /// How often blocked threads look whether they should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often a thread looks whether it is woken in time.
+const WATCH: Duration = Duration::from_millis(5);
 /// Bytes of a datagram's number.
 const NUMBER: usize = 4;
 /// Room for any datagram.
@@ -89,8 +91,6 @@ fn open_udp(address: Ipv4Addr, dscp: u8) -> io::Result<UdpSocket> {
     socket.set_read_timeout(Some(STOP_CHECK))?;
     Ok(socket)
 }
-/// How often a thread looks whether it is woken in time.
-const WATCH: Duration = Duration::from_millis(5);
 
 /// The clock and the end of a run, which all threads share.
 #[derive(Clone, Debug)]
