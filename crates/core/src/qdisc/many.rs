@@ -339,8 +339,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
                 }
                 sharing.sent(flows, index, len, |f| store.head_len(&f.queue));
                 // With many flows the next one's packet has long left the cache.
-                let next = flows[index as usize].account.links().next();
-                if let Some(upcoming) = flows.get(next as usize) {
+                if let Some(upcoming) = flows[index as usize].account.upcoming(flows) {
                     store.warm(&upcoming.queue);
                 }
                 return Some(store.send(slot));

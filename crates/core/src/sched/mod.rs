@@ -81,6 +81,12 @@ impl<F: Scheduled> Linked for F {
 }
 
 impl Account {
+    /// The flow of `flows` whose turn comes after this one's.
+    #[inline(always)]
+    pub fn upcoming<'a, F>(&self, flows: &'a [F]) -> Option<&'a F> {
+        flows.get(self.links.next() as usize)
+    }
+
     /// Its neighbours in the list where it stands.
     #[inline(always)]
     pub fn links(&self) -> Links {

@@ -145,10 +145,10 @@ impl Network {
         let flow = self.shared[index].flow as usize;
         for side in [Side::Client, Side::Server] {
             let socket = connection.socket(side) as usize;
-            if let Some(endpoint) = self.seats[socket].endpoint.take() {
+            let seat = std::mem::replace(&mut self.seats[socket], Seat::EMPTY);
+            if let Some(endpoint) = seat.endpoint {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            self.seats[socket].armed = Time::MAX;
             let generation = self.sockets[socket].tag.generation.wrapping_add(1);
             self.sockets[socket] = Socket::UNUSED;
             self.sockets[socket].tag.generation = generation;

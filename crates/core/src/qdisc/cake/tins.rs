@@ -300,8 +300,8 @@ impl Tins {
     /// The packets of the flow whose turn comes after `queue`'s.
     #[inline(always)]
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
-        let next = self.flows.queues[queue as usize].account.links().next();
-        self.flows.queues.get(next as usize).map(|flow| &flow.packets)
+        let queues = &*self.flows.queues;
+        queues[queue as usize].account.upcoming(queues).map(|flow| &flow.packets)
     }
 
     /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
