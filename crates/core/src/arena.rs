@@ -23,10 +23,9 @@ pub struct List {
 pub struct Arena {
     /// Slots that were ever used; grows within its reserved capacity only.
     slots: Vec<Packet>,
+    /// Those of them that are free, the last one to be used next: its line is in the cache.
+    free: Vec<u32>,
     capacity: u32,
-    /// First free slot of `slots`.
-    free: Link,
-    used: u32,
 }
 
 impl Default for List {
@@ -66,7 +65,8 @@ impl Arena {
     /// An arena of `capacity` slots (at least one).
     pub fn new(capacity: u32) -> Arena {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
-        Arena { slots: Vec::with_capacity(capacity as usize), capacity, free: Link::END, used: 0 }
+        let (slots, free) = (capacity as usize, capacity as usize);
+        Arena { slots: Vec::with_capacity(slots), free: Vec::with_capacity(free), capacity }
     }
 
     /// Slots in all.
@@ -77,113 +77,103 @@ impl Arena {
     /// Packets held.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        self.used
+        (self.slots.len() - self.free.len()) as u32
     }
 
     /// True if no packet is held.
     pub fn is_empty(&self) -> bool {
-        self.used == 0
+        self.len() == 0
     }
 
     /// True if `push` would fail.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.used == self.capacity
+        self.len() == self.capacity
     }
 
-    /// Puts `packet` at the end of `list` and says where it lies, or gives it back if the arena is
-    /// full.
+    /// True if there is a free slot among those that were used before.
     #[inline(always)]
-    pub fn push(&mut self, list: &mut List, packet: Packet) -> Result<u32, Packet> {
-        match self.push_copy(list, &packet) {
-            Some((index, _)) => Ok(index),
-            None => Err(packet),
-        }
+    pub fn has_free_slot(&self) -> bool {
+        !self.free.is_empty()
     }
 
     /// Puts a copy of `packet` at the end of `list`, and gives the copy out to be changed; None if
     /// the arena is full. Fields that are written before a copy make the copy wait for them;
     /// written after it, they cost nothing.
     #[inline(always)]
-    pub fn push_copy(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
-        if self.free.is_end() {
+    pub fn push(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
+        if self.free.is_empty() {
             self.open_slot()?;
         }
         self.reuse_slot(list, packet)
     }
 
-    /// As [`Arena::push_copy`], but into a slot that was used before; None if there is none. For
-    /// callers that have a slow path anyway.
+    /// As [`Arena::push`], but into a slot that was used before; None if there is none. For callers
+    /// that have a slow path anyway.
     #[inline(always)]
     pub fn reuse_slot(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
-        let index = self.free.index();
+        let index = self.free.pop()?;
         let slots = &mut *self.slots;
-        if index as usize >= slots.len() {
-            return None;
-        }
         if list.is_empty() {
             list.head = Link::to(index);
         } else {
             slots[list.tail as usize].next = Link::to(index);
         }
         list.tail = index;
-        self.used += 1;
         let slot = &mut slots[index as usize];
-        self.free = slot.next;
         *slot = *packet;
-        slot.next = Link::END;
         Some((index, slot))
     }
 
     /// Makes a slot that was never used before the only free one; None if all are used.
     #[cold]
-    fn open_slot(&mut self) -> Option<()> {
+    pub fn open_slot(&mut self) -> Option<()> {
         let index = self.slots.len() as u32;
         if index == self.capacity {
             return None;
         }
         self.slots.push(Packet::new(0, 0));
-        self.free = Link::to(index);
+        self.free.push(index);
         Some(())
     }
 
-    /// Takes the first packet of `list`.
+    /// Takes the first packet of `list`; it lies where it lay until the next one is pushed.
     #[inline(always)]
-    pub fn pop(&mut self, list: &mut List) -> Option<Packet> {
+    pub fn pop(&mut self, list: &mut List) -> Option<&mut Packet> {
         let index = self.detach(list)?;
-        Some(self.take(index))
+        Some(self.release(index))
     }
 
     /// Takes the first packet of `list` out of it, but leaves it in its slot: it can be looked at
-    /// and changed there. [`Arena::take`] must follow.
+    /// and changed there. [`Arena::release`] must follow.
     #[inline(always)]
     pub fn detach(&mut self, list: &mut List) -> Option<u32> {
         let index = list.head()?;
-        list.head = self.slots[index as usize].next;
+        let next = self.slots[index as usize].next;
+        list.head = if index == list.tail { Link::END } else { next };
         Some(index)
     }
 
-    /// Empties slot `index`, whose packet is in no list any more.
+    /// Frees slot `index`, whose packet is in no list any more; it lies there until the next one is
+    /// pushed.
     #[inline(always)]
-    pub fn take(&mut self, index: u32) -> Packet {
-        let slot = &mut self.slots[index as usize];
-        let packet = *slot;
-        slot.next = self.free;
-        self.free = Link::to(index);
-        self.used -= 1;
-        packet
+    pub fn release(&mut self, index: u32) -> &mut Packet {
+        // Never more than there are slots, so that nothing is allocated.
+        if self.free.len() < self.free.capacity() {
+            self.free.push(index);
+        }
+        &mut self.slots[index as usize]
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
-    pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<Packet> {
+    pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<&mut Packet> {
         let Some(before) = before else { return self.pop(list) };
-        let index = self.next(before)?;
-        let next = self.slots[index as usize].next;
-        self.slots[before as usize].next = next;
-        if next.is_end() {
+        let index = self.next(list, before)?;
+        self.slots[before as usize].next = self.slots[index as usize].next;
+        if index == list.tail {
             list.tail = before;
         }
-        Some(self.take(index))
+        Some(self.release(index))
     }
 
     /// The packet in slot `index`.
@@ -206,9 +196,12 @@ impl Arena {
         }
     }
 
-    /// Slot of the packet that follows slot `index` in its list.
+    /// Slot of the packet that follows the one in slot `index` in `list`.
     #[inline]
-    pub fn next(&self, index: u32) -> Option<u32> {
+    pub fn next(&self, list: &List, index: u32) -> Option<u32> {
+        if index == list.tail {
+            return None;
+        }
         self.slots[index as usize].next.slot()
     }
 }
@@ -223,11 +216,11 @@ mod tests {
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
         for handle in 0..3 {
             let list = if handle == 1 { &mut b } else { &mut a };
-            arena.push(list, Packet::new(handle, 64)).unwrap();
+            arena.push(list, &Packet::new(handle, 64)).unwrap();
         }
-        assert!(arena.push(&mut b, Packet::new(9, 64)).is_err());
+        assert!(arena.push(&mut b, &Packet::new(9, 64)).is_none());
         assert_eq!(arena.pop(&mut a).unwrap().handle, 0);
-        arena.push(&mut b, Packet::new(3, 64)).unwrap();
+        arena.push(&mut b, &Packet::new(3, 64)).unwrap();
         assert_eq!(arena.pop(&mut b).unwrap().handle, 1);
         assert_eq!(arena.pop(&mut b).unwrap().handle, 3);
         assert!(arena.pop(&mut b).is_none() && b.tail().is_none());
@@ -239,11 +232,11 @@ mod tests {
         let mut arena = Arena::new(4);
         let mut list = List::EMPTY;
         let slots: [u32; 3] =
-            core::array::from_fn(|i| arena.push(&mut list, Packet::new(i as u64, 64)).unwrap());
+            core::array::from_fn(|i| arena.push(&mut list, &Packet::new(i as u64, 64)).unwrap().0);
         assert_eq!(arena.remove_after(&mut list, Some(slots[0])).unwrap().handle, 1);
         assert_eq!(arena.remove_after(&mut list, Some(slots[0])).unwrap().handle, 2);
         assert_eq!(list.tail(), Some(slots[0]));
-        arena.push(&mut list, Packet::new(5, 64)).unwrap();
+        arena.push(&mut list, &Packet::new(5, 64)).unwrap();
         assert_eq!(arena.remove_after(&mut list, None).unwrap().handle, 0);
         assert_eq!(arena.pop(&mut list).unwrap().handle, 5);
         assert!(arena.is_empty());

@@ -210,10 +210,16 @@ impl Packet {
         self.flags.any(Flags(Flags::IPV4.0 | Flags::IPV6.0))
     }
 
+    /// True if the packet's transport understands marks.
+    #[inline]
+    pub const fn is_markable(&self) -> bool {
+        self.is_ip() && !matches!(self.ecn(), Ecn::NotEct)
+    }
+
     /// Sets CE if the packet's transport is ECN-capable; says whether the packet now carries CE.
     #[inline]
     pub fn mark_ce(&mut self) -> bool {
-        if !self.is_ip() || self.ecn() == Ecn::NotEct {
+        if !self.is_markable() {
             return false;
         }
         if self.ecn() != Ecn::Ce {
@@ -230,6 +236,16 @@ impl Packet {
             self.tos &= 3;
             self.flags.set(Flags::WASHED);
         }
+    }
+
+    /// A copy with the length that a shaper can charge, 1 to `most` bytes; None if it has such a
+    /// length.
+    #[inline(always)]
+    pub(crate) fn clamped(&self, most: u32) -> Option<Packet> {
+        if self.len.wrapping_sub(1) < most {
+            return None;
+        }
+        Some(Packet { len: self.len.clamp(1, most), ..*self })
     }
 
     /// Segments that a super-packet will become; 1 for an ordinary packet.

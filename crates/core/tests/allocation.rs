@@ -67,7 +67,7 @@ fn traffic(qdisc: &mut dyn Qdisc, acks: &[Packet], owner: &mut Owner) {
                     packet
                 }
             };
-            qdisc.enqueue(packet, now, owner);
+            qdisc.enqueue(&packet, now, owner);
         }
         now += Span(u64::from(random.below(600_000)));
         if qdisc.next_event().is_some_and(|next| next <= now) {

@@ -56,32 +56,33 @@ const FLAWS: [Flaw; 8] = [
     Flaw::ForgetsSettings,
 ];
 
-/// A sound discipline behind a fault.
-struct Flawed(Box<dyn Qdisc>, Flaw);
+/// A sound discipline behind a fault, and the packet that it gave out last.
+struct Flawed(Box<dyn Qdisc>, Flaw, Packet);
 
 impl Qdisc for Flawed {
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         if self.1 == Flaw::DropsTwice && packet.tos == 1 {
-            owner.dropped(packet, DropReason::Congested);
+            owner.dropped(*packet, DropReason::Congested);
         }
         self.0.enqueue(packet, now, owner);
     }
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if self.1 == Flaw::NeverWakes {
             return None;
         }
-        let mut packet = self.0.dequeue(now, owner)?;
+        let mut packet = *self.0.dequeue(now, owner)?;
         if self.1 == Flaw::LosesOne && packet.tos == 1 {
             return None;
         }
         if self.1 == Flaw::SwapsNeighbours {
-            if let Some(next) = self.0.dequeue(now, owner) {
-                self.0.enqueue(packet, now, owner);
+            if let Some(&mut next) = self.0.dequeue(now, owner) {
+                self.0.enqueue(&packet, now, owner);
                 packet = next;
             }
         }
         packet.len += u32::from(self.1 == Flaw::ChangesLength);
-        Some(packet)
+        self.2 = packet;
+        Some(&mut self.2)
     }
     fn next_event(&self) -> Option<Time> {
         let next = self.0.next_event().filter(|_| self.1 != Flaw::SleepsForever)?;
@@ -120,7 +121,10 @@ fn every_flaw_is_found() {
             for _ in 0..500 {
                 let length = random.below(400) as usize;
                 let bytes: Vec<u8> = (0..length).map(|_| random.u32() as u8).collect();
-                exercise(Box::new(Flawed(make("pfifo limit 100"), flaw)), &bytes);
+                exercise(
+                    Box::new(Flawed(make("pfifo limit 100"), flaw, Packet::new(0, 0))),
+                    &bytes,
+                );
             }
         });
         assert!(outcome.is_err(), "{flaw:?} went unseen");

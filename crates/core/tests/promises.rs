@@ -156,7 +156,7 @@ fn unshaped_disciplines_send_whenever_something_waits() {
                     packet.flow = u64::from(random.below(9)) * 0x9e37_79b1;
                     packet.tos = random.u32() as u8;
                     packet.flags = simnel_core::packet::Flags::IPV4;
-                    qdisc.enqueue(packet, now, &mut Discard);
+                    qdisc.enqueue(&packet, now, &mut Discard);
                 }
             } else if qdisc.backlog().packets > 0 {
                 let sent = qdisc.dequeue(now, &mut Discard);
@@ -174,11 +174,11 @@ fn drive(qdisc: &mut dyn Qdisc, bytes: &[u8]) -> Vec<Sent> {
         let (packet, copies) = random_packet(&mut input);
         let end = now + Span(input.magnitude() % 1_000_000_000);
         for _ in 0..=copies % 32 {
-            qdisc.enqueue(packet, now, &mut Discard);
+            qdisc.enqueue(&packet, now, &mut Discard);
         }
         while let Some(at) = qdisc.next_event().map(|at| at.max(now)).filter(|at| *at <= end) {
             now = at;
-            if let Some(Packet { adj_len, .. }) = qdisc.dequeue(now, &mut Discard) {
+            if let Some(&mut Packet { adj_len, .. }) = qdisc.dequeue(now, &mut Discard) {
                 sent.push(Sent { at, flow: 0, adj_len });
             }
         }

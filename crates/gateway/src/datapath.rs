@@ -326,7 +326,7 @@ impl Worker {
                     self.follow_settings();
                     let now = self.now();
                     for packet in std::mem::take(&mut self.owner.collected) {
-                        self.qdisc.enqueue(packet, now, &mut self.owner);
+                        self.qdisc.enqueue(&packet, now, &mut self.owner);
                     }
                     let _ = reply.try_send(Ok(()));
                 }
@@ -446,7 +446,7 @@ impl Worker {
                 if self.filters_acks && packet.flags.has(Flags::TCP) {
                     self.owner.arriving = ack_view(LINK, queued.bytes);
                 }
-                self.qdisc.enqueue(packet, now, &mut self.owner);
+                self.qdisc.enqueue(&packet, now, &mut self.owner);
             }
             if !more {
                 return false;
@@ -463,7 +463,7 @@ impl Worker {
         let mut turn = Turn { now, due, released: 0 };
         while !self.drained && turn.released < RELEASES_PER_TURN {
             let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) else { break };
-            self.owner.release(&packet);
+            self.owner.release(packet);
             turn.released += 1;
         }
         turn

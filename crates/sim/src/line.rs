@@ -118,7 +118,7 @@ impl Line {
 
     /// Takes `packet` in. The caller then calls [`Line::serve`], unless the line is busy.
     #[inline]
-    pub fn enqueue(&mut self, packet: Packet, now: Time, pool: &mut Pool) {
+    pub fn enqueue(&mut self, packet: &Packet, now: Time, pool: &mut Pool) {
         self.qdisc.enqueue(packet, now, pool);
         self.record.arrived(self.dropped(pool));
     }
@@ -266,9 +266,9 @@ impl Line {
     #[inline]
     fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(u32, u32)> {
         let packet = self.qdisc.dequeue(now, pool)?;
-        let group = pool.taken(&packet, now);
-        self.record.taken(&packet, group, now);
-        Some((packet.handle as u32, self.framing.charge(&packet)))
+        let group = pool.taken(packet, now);
+        self.record.taken(packet, group, now);
+        Some((packet.handle as u32, self.framing.charge(packet)))
     }
 
     /// Packets that the discipline has dropped from the beginning.

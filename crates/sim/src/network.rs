@@ -490,7 +490,7 @@ impl Network {
             self.pool.lost(handle);
             return;
         }
-        self.lines[line].enqueue(packet, now, &mut self.pool);
+        self.lines[line].enqueue(&packet, now, &mut self.pool);
         if !self.lines[line].is_busy(now) {
             self.serve(line, now);
         }

@@ -373,7 +373,7 @@ pub fn shapes_itself(config: &tc::Config) -> bool {
     let Ok(mut qdisc) = qdisc::build(config, &Device::default()) else { return false };
     let mut forget = Discard;
     for handle in 0..TRIAL {
-        qdisc.enqueue(Packet::new(u64::from(handle), 1514), Time::ZERO, &mut forget);
+        qdisc.enqueue(&Packet::new(u64::from(handle), 1514), Time::ZERO, &mut forget);
     }
     while qdisc.dequeue(Time::ZERO, &mut forget).is_some() {}
     Qdisc::backlog(qdisc.as_ref()).packets > 0

@@ -32,6 +32,17 @@ pub struct Params {
     pub arithmetic: Arithmetic,
 }
 
+impl Params {
+    /// True if `packet` has waited too long at `now`.
+    #[inline(always)]
+    fn is_over_target(&self, packet: &Packet, now: Time, bulk_flows: u32) -> bool {
+        let sojourn = now.since(packet.enqueued);
+        sojourn > self.target
+            && sojourn > self.mtu_time * (2 * u64::from(bulk_flows))
+            && sojourn > self.mtu_time * 4
+    }
+}
+
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cobalt {
@@ -108,28 +119,35 @@ impl Cobalt {
         bulk_flows: u32,
         random: &mut Random,
     ) -> Verdict {
-        let sojourn = now.since(packet.enqueued);
-        let over_target = sojourn > params.target
-            && sojourn > params.mtu_time * (2 * u64::from(bulk_flows))
-            && sojourn > params.mtu_time * 4;
-        // The common case: nothing was ever wrong here.
-        if !over_target && self.count | self.p_drop == 0 {
-            self.dropping = false;
-            self.drop_next = now + params.interval;
+        if self.passes(params, packet, now, bulk_flows) {
             return Verdict::Pass;
         }
-        self.decide(params, packet, now, over_target, random)
+        self.decide(params, packet, now, bulk_flows, random)
     }
 
+    /// The common case: true if nothing was ever wrong here and nothing is now. Else nothing is
+    /// done, and [`Cobalt::decide`] must follow.
+    #[inline(always)]
+    pub fn passes(&mut self, params: &Params, packet: &Packet, now: Time, bulk_flows: u32) -> bool {
+        if self.count | self.p_drop != 0 || params.is_over_target(packet, now, bulk_flows) {
+            return false;
+        }
+        // `dropping` is false while `count` is zero.
+        self.drop_next = now + params.interval;
+        true
+    }
+
+    /// [`Cobalt::should_drop`] for a packet that does not pass at once.
     #[inline(never)]
-    fn decide(
+    pub fn decide(
         &mut self,
         params: &Params,
         packet: &mut Packet,
         now: Time,
-        over_target: bool,
+        bulk_flows: u32,
         random: &mut Random,
     ) -> Verdict {
+        let over_target = params.is_over_target(packet, now, bulk_flows);
         let mut behind = now > self.drop_next;
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut verdict = Verdict::Pass;
@@ -188,11 +206,11 @@ impl Cobalt {
     /// The queue was found empty. True if BLUE has thereby come to rest.
     #[inline(always)]
     pub fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
-        self.dropping = false;
         self.count | self.p_drop != 0 && self.wind_down(params, now)
     }
 
     fn wind_down(&mut self, params: &Params, now: Time) -> bool {
+        self.dropping = false;
         let mut rested = false;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);

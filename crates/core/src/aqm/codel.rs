@@ -87,6 +87,17 @@ pub struct Counters {
     last_delay: u64,
 }
 
+impl Counters {
+    /// A packet of `len` bytes was looked at that had waited for `sojourn`.
+    #[inline(always)]
+    fn note(&mut self, sojourn: u64, len: u32) {
+        self.last_delay = sojourn;
+        if len > self.max_packet {
+            self.max_packet = len;
+        }
+    }
+}
+
 /// State of one queue. Times are in units of the law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Codel {
@@ -148,6 +159,12 @@ impl Law {
         Span(counters.last_delay << self.shift)
     }
 
+    /// How long `packet` has waited at `now`, both in units of the law.
+    #[inline(always)]
+    fn sojourn(&self, packet: &Packet, now: u64) -> u64 {
+        now.saturating_sub(packet.enqueued.0 >> self.shift)
+    }
+
     /// True if `ce_threshold` is for `packet`.
     fn is_selected(&self, packet: &Packet) -> bool {
         packet.tos & self.ce_selector.mask == self.ce_selector.value
@@ -167,13 +184,11 @@ impl Codel {
         now: Time,
     ) -> Verdict {
         let now = now.0 >> law.shift;
-        let sojourn = now.saturating_sub(packet.enqueued.0 >> law.shift);
-        counters.last_delay = sojourn;
-        counters.max_packet = counters.max_packet.max(packet.len);
+        let sojourn = law.sojourn(packet, now);
+        counters.note(sojourn, packet.len);
         let mut verdict = Verdict::Pass;
         if sojourn < law.target || left <= law.mtu {
-            self.first_above = 0;
-            self.spell = Spell::Off;
+            self.found_empty();
         } else {
             verdict = self.above_target(law, counters, packet, now);
         }
@@ -188,11 +203,32 @@ impl Codel {
         verdict
     }
 
+    /// The common case of [`Codel::leaves`]: true if nothing has to be decided about the packet,
+    /// which is then noted. Else nothing is.
+    #[inline(always)]
+    pub fn passes(
+        &mut self,
+        law: &Law,
+        counters: &mut Counters,
+        packet: &Packet,
+        now: Time,
+    ) -> bool {
+        let sojourn = law.sojourn(packet, now.0 >> law.shift);
+        if sojourn >= law.target || sojourn > law.ce_threshold {
+            return false;
+        }
+        counters.note(sojourn, packet.len);
+        self.found_empty();
+        true
+    }
+
     /// There was no packet to take.
     #[inline]
     pub fn found_empty(&mut self) {
-        self.first_above = 0;
-        self.spell = Spell::Off;
+        if self.first_above != 0 || self.spell != Spell::Off {
+            self.first_above = 0;
+            self.spell = Spell::Off;
+        }
     }
 
     /// `packets` of the queue were given up for want of room: the next spell is the harder for it.

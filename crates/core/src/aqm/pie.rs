@@ -201,20 +201,19 @@ impl Pie {
         active: false,
     };
 
-    /// Decides about `packet`, which is coming into a queue of `backlog` bytes, and marks it if
-    /// marking is enough.
+    /// Decides about `packet`, which is coming into a queue of `backlog` bytes. It is not marked here.
     #[inline]
     pub fn admit(
         &mut self,
         law: &Law,
-        packet: &mut Packet,
+        packet: &Packet,
         backlog: u64,
         random: &mut Random,
     ) -> Verdict {
         if self.is_calm(law, backlog) || !self.hits(law, packet.len, random) {
             return Verdict::Pass;
         }
-        if law.mark_up_to > 0 && self.prob <= law.mark_up_to && packet.mark_ce() {
+        if law.mark_up_to > 0 && self.prob <= law.mark_up_to && packet.is_markable() {
             return Verdict::Marked;
         }
         self.accu_prob = 0;

@@ -222,13 +222,13 @@ impl Red {
         }
     }
 
-    /// Decides about `packet`, which comes at `now` to a queue of `backlog` bytes, and marks it if
-    /// marking is enough.
+    /// Decides about `packet`, which comes at `now` to a queue of `backlog` bytes. It is not marked
+    /// here.
     #[inline]
     pub fn arrives(
         &mut self,
         law: &Law,
-        packet: &mut Packet,
+        packet: &Packet,
         backlog: u64,
         now: Time,
         random: &mut Random,
@@ -243,7 +243,7 @@ impl Red {
         }
         if self.average >= law.max {
             self.count = -1;
-            let marked = law.signals.ecn && !law.signals.harddrop && packet.mark_ce();
+            let marked = law.signals.ecn && !law.signals.harddrop && packet.is_markable();
             // Linux spares nothing that `harddrop` covers.
             let spared = law.signals.nodrop && !law.signals.harddrop && !marked;
             return if spared { Verdict::Spared } else { Verdict::Forced { marked } };
@@ -251,7 +251,7 @@ impl Red {
         if !self.hits(law, random) {
             return Verdict::Pass;
         }
-        let marked = law.signals.ecn && packet.mark_ce();
+        let marked = law.signals.ecn && packet.is_markable();
         if law.signals.nodrop && !marked {
             return Verdict::Spared;
         }

@@ -77,14 +77,14 @@ impl Aqm for Learnt {
     }
 
     #[inline]
-    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         if self.params.threshold.is_some_and(|threshold| backlog.packets >= threshold) {
             self.state.raise(&self.params.aqm, now);
         }
         if !self.state.hits(&mut self.random) {
             return Verdict::Pass;
         }
-        if self.params.ecn && packet.mark_ce() {
+        if self.params.ecn && packet.is_markable() {
             self.stats.ecn_mark += 1;
             return Verdict::Marked;
         }
@@ -99,8 +99,8 @@ impl Aqm for Learnt {
     }
 
     #[inline]
-    fn leaves(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
-        Verdict::Pass
+    fn passes(&mut self, _: &Packet, _: Backlog, _: Time) -> bool {
+        true
     }
 
     #[inline]
@@ -137,7 +137,7 @@ mod tests {
         for tick in 0..200_000u64 {
             let now = Time(tick * 100_000);
             if tick * 11 / 100 != (tick + 1) * 11 / 100 {
-                blue.enqueue(Packet::new(tick, 1000), now, &mut Discard);
+                blue.enqueue(&Packet::new(tick, 1000), now, &mut Discard);
             }
             if tick % 10 == 0 {
                 blue.dequeue(now, &mut Discard);
@@ -163,7 +163,7 @@ mod tests {
         for n in 0..20 {
             let mut packet = Packet::new(n, 1000);
             (packet.flags, packet.tos) = (crate::packet::Flags::IPV4, 2);
-            blue.enqueue(packet, Time(n), &mut Discard);
+            blue.enqueue(&packet, Time(n), &mut Discard);
         }
         let Detail::Blue(stats) = blue.snapshot().detail else { panic!() };
         assert_eq!((stats.ecn_mark, stats.dropped, stats.overlimit), (10, 0, 0));

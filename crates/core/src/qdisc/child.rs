@@ -39,8 +39,10 @@ impl PacketOwner for Tally<'_> {
 /// A discipline below another one.
 pub(crate) struct Child {
     qdisc: Box<dyn Qdisc + Send>,
-    /// Taken out to know its length.
-    held: Option<Packet>,
+    /// The last one that was taken out.
+    held: Packet,
+    /// It was taken out to know its length, and is still the next one.
+    holds: bool,
 }
 
 impl fmt::Debug for Child {
@@ -52,21 +54,37 @@ impl fmt::Debug for Child {
 impl Child {
     /// The discipline that `config` describes, empty.
     pub fn new(config: &Config, device: &Device) -> Result<Child, ConfigError> {
-        Ok(Child { qdisc: build(config, device)?, held: None })
+        Ok(Child { qdisc: build(config, device)?, held: Packet::new(0, 0), holds: false })
     }
 
     #[inline]
-    pub fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    pub fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.qdisc.enqueue(packet, now, owner);
     }
 
     /// The next packet.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
-        match self.held.take() {
-            None => self.qdisc.dequeue(now, owner),
-            held => held,
+    pub fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        if core::mem::take(&mut self.holds) {
+            return Some(&mut self.held);
         }
+        self.qdisc.dequeue(now, owner)
+    }
+
+    /// Takes the next packet out and says how long it is; [`Child::taken`] gives it. For callers
+    /// that may have to ask several.
+    #[inline]
+    pub fn take(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
+        if !core::mem::take(&mut self.holds) {
+            self.held = *self.qdisc.dequeue(now, owner)?;
+        }
+        Some(self.held.len)
+    }
+
+    /// The packet that was last taken.
+    #[inline]
+    pub fn taken(&mut self) -> &mut Packet {
+        &mut self.held
     }
 
     /// What `look` finds in the next packet, which is left here.
@@ -77,25 +95,31 @@ impl Child {
         owner: &mut dyn PacketOwner,
         look: impl FnOnce(&Packet) -> T,
     ) -> Option<T> {
-        if self.held.is_none() {
+        if !self.holds {
             if let Some(packet) = self.qdisc.peek() {
                 return Some(look(packet));
             }
-            self.held = self.qdisc.dequeue(now, owner);
+            self.held = *self.qdisc.dequeue(now, owner)?;
+            self.holds = true;
         }
-        self.held.as_ref().map(look)
+        Some(look(&self.held))
     }
 
     /// The next packet, if it is known already.
     #[inline]
     pub fn known_front(&self) -> Option<&Packet> {
-        self.held.as_ref().or_else(|| self.qdisc.peek())
+        self.held().or_else(|| self.qdisc.peek())
+    }
+
+    #[inline]
+    fn held(&self) -> Option<&Packet> {
+        self.holds.then_some(&self.held)
     }
 
     /// When there may be a packet; None while nothing is queued.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        match &self.held {
+        match self.held() {
             Some(packet) => Some(packet.enqueued),
             None => self.qdisc.next_event(),
         }
@@ -103,12 +127,12 @@ impl Child {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.held.is_none() && self.qdisc.backlog().packets == 0
+        !self.holds && self.qdisc.backlog().packets == 0
     }
 
     pub fn backlog(&self) -> Backlog {
         let mut backlog = self.qdisc.backlog();
-        if let Some(packet) = &self.held {
+        if let Some(packet) = self.held() {
             backlog.packets += 1;
             backlog.bytes += u64::from(packet.len);
         }
@@ -133,8 +157,8 @@ impl Child {
             done => return done,
         }
         let mut new = build(config, device)?;
-        if let Some(packet) = self.held.take() {
-            new.enqueue(packet, now, owner);
+        if core::mem::take(&mut self.holds) {
+            new.enqueue(&self.held, now, owner);
         }
         let mut mover = Mover { to: new.as_mut(), now, owner };
         self.qdisc.reset(&mut mover);
@@ -143,8 +167,8 @@ impl Child {
     }
 
     pub fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = self.held.take() {
-            owner.dropped(packet, DropReason::Reset);
+        if core::mem::take(&mut self.holds) {
+            owner.dropped(self.held, DropReason::Reset);
         }
         self.qdisc.reset(owner);
     }
@@ -159,6 +183,6 @@ struct Mover<'a> {
 
 impl PacketOwner for Mover<'_> {
     fn dropped(&mut self, packet: Packet, _: DropReason) {
-        self.to.enqueue(packet, self.now, self.owner);
+        self.to.enqueue(&packet, self.now, self.owner);
     }
 }

@@ -86,7 +86,7 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+    fn arrives(&mut self, _: &Packet, _: Backlog, _: Time) -> Verdict {
         Verdict::Pass
     }
 
@@ -97,11 +97,12 @@ impl Aqm for Controlled {
     }
 
     #[inline]
+    fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {
+        self.state.passes(&self.law, packet, now, 0)
+    }
+
     fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
-        let decision = self.state.should_drop(&self.law, packet, now, 0, &mut self.random);
-        if decision == Decision::Pass {
-            return Verdict::Pass;
-        }
+        let decision = self.state.decide(&self.law, packet, now, 0, &mut self.random);
         self.stats.ecn_mark += u32::from(decision.is_marked());
         match decision {
             Decision::Congested if left.packets > 0 => {
@@ -149,7 +150,7 @@ mod tests {
             if tick * load / 100 != (tick + 1) * load / 100 {
                 let mut packet = Packet::new(tick, 1000);
                 (packet.flags, packet.tos) = (Flags::IPV4, tos);
-                cobalt.enqueue(packet, now, &mut Discard);
+                cobalt.enqueue(&packet, now, &mut Discard);
             }
             if tick % 10 == 0 {
                 if let Some(packet) = cobalt.dequeue(now, &mut Discard) {

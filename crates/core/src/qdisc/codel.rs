@@ -75,7 +75,7 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+    fn arrives(&mut self, _: &Packet, _: Backlog, _: Time) -> Verdict {
         Verdict::Pass
     }
 
@@ -85,8 +85,12 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {
         self.now = now;
+        self.state.passes(&self.law, &mut self.counters, packet, now)
+    }
+
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
         match self.state.leaves(&self.law, &mut self.counters, packet, left.bytes, now) {
             Decision::Pass => Verdict::Pass,
             Decision::Marked => Verdict::Marked,

@@ -107,12 +107,12 @@ impl Delay {
 
 impl Qdisc for Delay {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.admit(&packet, now, now, owner);
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.admit(packet, now, now, owner);
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if *self.releases.front()? > now {
             return None;
         }
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn packets_leave_exactly_after_the_delay() {
         let mut stage = stage(500, 0, 10);
-        stage.enqueue(Packet::new(1, 100), Time(0), &mut Discard);
-        stage.enqueue(Packet::new(2, 100), Time(20), &mut Discard);
+        stage.enqueue(&Packet::new(1, 100), Time(0), &mut Discard);
+        stage.enqueue(&Packet::new(2, 100), Time(20), &mut Discard);
         assert_eq!(stage.next_event(), Some(Time(500)));
         assert!(stage.dequeue(Time(499), &mut Discard).is_none());
         assert_eq!(stage.dequeue(Time(500), &mut Discard).unwrap().handle, 1);
@@ -187,7 +187,7 @@ mod tests {
         let mut waits = Vec::new();
         for i in 0..20_000u64 {
             let now = Time(i * 10_000);
-            stage.enqueue(Packet::new(i, 100), now, &mut Discard);
+            stage.enqueue(&Packet::new(i, 100), now, &mut Discard);
             waits.push(stage.next_event().unwrap().since(now).0);
             stage.dequeue(Time(i * 10_000 + 5_000), &mut Discard).unwrap();
         }
@@ -196,7 +196,7 @@ mod tests {
         assert!(mean.abs_diff(1000) <= 5, "{mean}");
 
         let mut crowd = self::stage(1000, 900, 1000);
-        (0..1000).for_each(|i| crowd.enqueue(Packet::new(i, 100), Time(i), &mut Discard));
+        (0..1000).for_each(|i| crowd.enqueue(&Packet::new(i, 100), Time(i), &mut Discard));
         let mut last = Time::ZERO;
         for handle in 0..1000 {
             let at = crowd.next_event().unwrap();
@@ -210,7 +210,7 @@ mod tests {
     fn a_jitter_beyond_the_delay_is_cut_at_zero() {
         let mut stage = stage(10, 1000, 100);
         for i in 0..100 {
-            stage.enqueue(Packet::new(i, 100), Time(1_000_000 * i), &mut Discard);
+            stage.enqueue(&Packet::new(i, 100), Time(1_000_000 * i), &mut Discard);
             assert!(stage.next_event().unwrap() >= Time(1_000_000 * i));
             stage.dequeue(Time(1_000_000 * i + 5000), &mut Discard).unwrap();
         }
@@ -219,14 +219,14 @@ mod tests {
     #[test]
     fn the_limit_drops_newcomers_and_a_change_keeps_release_times() {
         let mut stage = stage(500, 0, 3);
-        (0..5).for_each(|i| stage.enqueue(Packet::new(i, 100), Time(i), &mut Discard));
+        (0..5).for_each(|i| stage.enqueue(&Packet::new(i, 100), Time(i), &mut Discard));
         let totals = stage.snapshot().totals;
         assert_eq!((totals.enqueued_packets, totals.drops(), stage.backlog().packets), (5, 2, 3));
         let slower = Params { delay: Span(9000), jitter: Span::ZERO, limit: 2 };
         stage.configure(&Config::Delay(slower), Time(5), &mut Discard).unwrap();
         assert_eq!(stage.next_event(), Some(Time(501)));
         assert_eq!(stage.dequeue(Time(501), &mut Discard).unwrap().handle, 1);
-        stage.enqueue(Packet::new(7, 100), Time(510), &mut Discard);
+        stage.enqueue(&Packet::new(7, 100), Time(510), &mut Discard);
         assert_eq!(stage.dequeue(Time(502), &mut Discard).unwrap().handle, 2);
         assert_eq!(stage.next_event(), Some(Time(9510)));
         stage.reset(&mut Discard);

@@ -158,7 +158,7 @@ impl Form {
 
 impl Qdisc for Drr {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.totals.enqueued_packets += 1;
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         match &mut self.form {
@@ -168,7 +168,7 @@ impl Qdisc for Drr {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let packet = match &mut self.form {
             Form::Users(users) => users.dequeue(now, &mut tally),
@@ -234,8 +234,8 @@ impl Qdisc for Drr {
                 };
                 for packet in packets {
                     match new {
-                        Form::Users(users) => users.enqueue(packet, packet.enqueued, &mut tally),
-                        Form::Classes(classes) => classes.enqueue(packet, now, &mut tally),
+                        Form::Users(users) => users.enqueue(&packet, packet.enqueued, &mut tally),
+                        Form::Classes(classes) => classes.enqueue(&packet, now, &mut tally),
                     }
                 }
             }

@@ -107,7 +107,7 @@ pub struct Dualpi2 {
     device: Device,
     lanes: [Lane; 2],
     drr: Drr,
-    store: Store,
+    store: Store<u64>,
     pi: Pi2,
     /// For drops of the L queue in overload.
     overload: Recurrence,
@@ -189,20 +189,20 @@ impl Dualpi2 {
     }
 
     /// What becomes of a classic packet.
-    fn classic(&mut self, packet: &mut Packet) -> Verdict {
+    fn classic(&mut self, packet: &Packet) -> Verdict {
         let probability = self.pi.squared();
         if !self.lanes[C].signals.hits(probability) {
             return Verdict::Pass;
         }
         let most = ONE / u64::from(self.params.coupling.pow(2)).max(1);
-        if probability < most && packet.mark_ce() {
+        if probability < most && packet.is_markable() {
             return Verdict::Marked;
         }
         Verdict::Drop
     }
 
     /// What becomes of a packet of the L queue that has waited for `delay`.
-    fn low_latency(&mut self, packet: &mut Packet, delay: Span) -> Verdict {
+    fn low_latency(&mut self, packet: &Packet, delay: Span) -> Verdict {
         let coupled = self.pi.coupled(self.params.coupling);
         let overloaded = coupled >= ONE;
         if overloaded && self.params.drop_on_overload && self.overload.hits(self.pi.squared()) {
@@ -215,7 +215,7 @@ impl Dualpi2 {
         };
         let step = beyond && left >= self.params.min_qlen_step;
         self.stats.step_marks += u32::from(step);
-        if self.lanes[L].signals.hits(if step { ONE } else { coupled }) && packet.mark_ce() {
+        if self.lanes[L].signals.hits(if step { ONE } else { coupled }) && packet.is_markable() {
             return Verdict::Marked;
         }
         Verdict::Pass
@@ -238,13 +238,15 @@ impl Dualpi2 {
         lane.map(|lane| lane as usize)
     }
 
-    fn take(&mut self, lane: usize) -> Option<Packet> {
-        let packet = self.store.take(&mut self.lanes[lane].queue)?;
+    /// Takes the first packet of `lane` out of it. [`Store::send`] or [`Store::discard`] must
+    /// follow.
+    fn detach(&mut self, lane: usize) -> Option<u32> {
+        let slot = self.store.detach(&mut self.lanes[lane].queue)?;
         self.lanes[lane].packets -= 1;
         if self.lanes[lane].queue.is_empty() {
             self.drr.retire(&mut self.lanes, lane as u32);
         }
-        Some(packet)
+        Some(slot)
     }
 
     fn is_full(&self, packet: &Packet) -> bool {
@@ -253,40 +255,50 @@ impl Dualpi2 {
             || self.params.memlimit.is_some_and(|limit| memory > u64::from(limit))
     }
 
-    fn congested(&mut self, packet: Packet, lane: usize, owner: &mut dyn PacketOwner) {
-        match lane {
-            L => self.stats.drops_l += 1,
-            _ => self.stats.drops_c += 1,
+    /// As [`Qdisc::enqueue`], when more is queued than ever before.
+    #[cold]
+    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if self.store.open_slot_for(packet, now, owner) {
+            self.enqueue(packet, now, owner);
         }
-        self.store.give_up(packet, DropReason::Congested, owner);
     }
 
-    fn note(&mut self, verdict: Verdict) {
-        self.stats.ecn_mark += u32::from(verdict == Verdict::Marked);
+    /// The books for what was decided about a packet of `lane`.
+    fn note(&mut self, verdict: Verdict, lane: usize) {
+        match (verdict, lane) {
+            (Verdict::Pass, _) => {}
+            (Verdict::Marked, _) => self.stats.ecn_mark += 1,
+            (Verdict::Drop, L) => self.stats.drops_l += 1,
+            (Verdict::Drop, _) => self.stats.drops_c += 1,
+        }
     }
 }
 
 impl Qdisc for Dualpi2 {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if !self.store.has_free_slot() {
+            return self.enqueue_in_new_slot(packet, now, owner);
+        }
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now);
-        packet.enqueued = now;
-        if self.is_full(&packet) {
+        if self.is_full(packet) {
             self.stats.overlimit += 1;
-            return self.store.give_up(packet, DropReason::Overlimit, owner);
+            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
-        let lane = self.lane_of(&packet);
+        let lane = self.lane_of(packet);
+        let mut verdict = Verdict::Pass;
         if lane == C && !self.params.drop_at_dequeue {
-            let verdict = self.classic(&mut packet);
-            self.note(verdict);
+            verdict = self.classic(packet);
+            self.note(verdict, lane);
             if verdict == Verdict::Drop {
-                return self.congested(packet, C, owner);
+                return self.store.refuse(packet, now, DropReason::Congested, owner);
             }
         }
-        if let Err(packet) = self.store.insert(&mut self.lanes[lane].queue, packet) {
-            self.stats.overlimit += 1;
-            return self.store.give_up(packet, DropReason::Overlimit, owner);
+        let queued = self.store.insert(&mut self.lanes[lane].queue, packet, now);
+        debug_assert!(queued.is_some(), "the store has one slot more than the limit");
+        if verdict == Verdict::Marked {
+            queued.map(Packet::mark_ce);
         }
         self.lanes[lane].packets += 1;
         let quantum = self.lanes[lane].quantum;
@@ -300,24 +312,29 @@ impl Qdisc for Dualpi2 {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.catch_up(now);
         while let Some(lane) = self.turn() {
-            let mut packet = self.take(lane)?;
-            let delay = now.since(packet.enqueued);
+            let slot = self.detach(lane)?;
+            let packet = *self.store.packet(slot);
             let verdict = match lane {
-                L => self.low_latency(&mut packet, delay),
-                _ if self.params.drop_at_dequeue => self.classic(&mut packet),
+                L => self.low_latency(&packet, now.since(packet.enqueued)),
+                _ if self.params.drop_at_dequeue => self.classic(&packet),
                 _ => Verdict::Pass,
             };
-            self.note(verdict);
-            if verdict == Verdict::Drop {
-                self.congested(packet, lane, owner);
-                continue;
+            self.note(verdict, lane);
+            match verdict {
+                Verdict::Drop => {
+                    self.store.discard(slot, DropReason::Congested, owner);
+                    continue;
+                }
+                Verdict::Marked => {
+                    self.store.packet_mut(slot).mark_ce();
+                }
+                Verdict::Pass => {}
             }
             self.lanes[lane].account.charge(packet.len);
-            self.store.sent(&packet);
-            return Some(packet);
+            return Some(self.store.send(slot));
         }
         None
     }
@@ -359,16 +376,16 @@ impl Qdisc for Dualpi2 {
         self.timer.set_period(params.aqm.tupdate);
         self.set_quanta();
         let limit = params.limit.min(MAX_PACKETS);
-        let too_much = |store: &Store| {
+        let too_much = |store: &Store<u64>| {
             let memory = params.memlimit.is_some_and(|limit| store.memory > u64::from(limit));
             store.len() > limit || memory
         };
         // The classic queue stands; the other one is short by design.
         for lane in [C, L] {
             while too_much(&self.store) {
-                let Some(packet) = self.take(lane) else { break };
+                let Some(slot) = self.detach(lane) else { break };
                 self.stats.overlimit += 1;
-                self.store.give_up(packet, DropReason::Overlimit, owner);
+                self.store.discard(slot, DropReason::Overlimit, owner);
             }
         }
         self.store.resize(params.limit, self.lanes.iter_mut().map(|lane| &mut lane.queue));

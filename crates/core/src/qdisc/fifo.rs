@@ -139,7 +139,7 @@ impl Fifo {
             let mut packets = core::mem::take(&mut self.queue);
             while let Some(packet) = old.pop(&mut packets) {
                 let moved = self.arena.push(&mut self.queue, packet);
-                debug_assert!(moved.is_ok(), "the packets were cut down to the capacity above");
+                debug_assert!(moved.is_some(), "the packets were cut down to the capacity above");
             }
         }
     }
@@ -175,7 +175,7 @@ impl Fifo {
             }
             self.drop_oldest(DropReason::Overlimit, owner);
         }
-        match self.arena.push_copy(&mut self.queue, packet) {
+        match self.arena.push(&mut self.queue, packet) {
             Some((_, queued)) => {
                 queued.enqueued = enqueued;
                 self.bytes += u64::from(packet.len);
@@ -187,6 +187,7 @@ impl Fifo {
 
     fn drop_oldest(&mut self, reason: DropReason, owner: &mut dyn PacketOwner) {
         if let Some(packet) = self.arena.pop(&mut self.queue) {
+            let packet = *packet;
             self.bytes -= u64::from(packet.len);
             self.give_up(packet, reason, owner);
         }
@@ -207,18 +208,18 @@ impl Fifo {
 
 impl Qdisc for Fifo {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.admit(&packet, now, owner);
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.admit(packet, now, owner);
     }
 
     #[inline]
-    fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
-        let slot = self.arena.detach(&mut self.queue)?;
-        let len = u64::from(self.arena.get(slot).len);
+    fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        let packet = self.arena.pop(&mut self.queue)?;
+        let len = u64::from(packet.len);
         self.bytes -= len;
         self.totals.sent_packets += 1;
         self.totals.sent_bytes += len;
-        Some(self.arena.take(slot))
+        Some(packet)
     }
 
     #[inline]

@@ -103,7 +103,7 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, _: &mut State, _: &mut Packet, _: u64, _: u64) -> Verdict {
+    fn arrives(&mut self, _: &mut State, _: &Packet, _: u64, _: u64) -> Verdict {
         Verdict::Pass
     }
 
@@ -118,6 +118,10 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
+    fn passes(&mut self, state: &mut State, packet: &Packet, _: Left, now: Time) -> bool {
+        state.passes(&self.law, &mut self.counters, packet, now)
+    }
+
     fn leaves(&mut self, state: &mut State, packet: &mut Packet, left: Left, now: Time) -> Verdict {
         state.leaves(&self.law, &mut self.counters, packet, left.all, now)
     }

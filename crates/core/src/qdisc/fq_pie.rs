@@ -120,13 +120,7 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn arrives(
-        &mut self,
-        state: &mut State,
-        packet: &mut Packet,
-        bytes: u64,
-        memory: u64,
-    ) -> Verdict {
+    fn arrives(&mut self, state: &mut State, packet: &Packet, bytes: u64, memory: u64) -> Verdict {
         if memory > self.memory_limit + u64::from(packet.truesize) {
             self.stats.overmemory = self.stats.overmemory.wrapping_add(1);
         }
@@ -154,9 +148,9 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn leaves(&mut self, state: &mut State, packet: &mut Packet, left: Left, now: Time) -> Verdict {
+    fn passes(&mut self, state: &mut State, packet: &Packet, left: Left, now: Time) -> bool {
         state.dequeued(&self.law, packet.enqueued, packet.len, now, left.queue);
-        Verdict::Pass
+        true
     }
 
     fn found_empty(&mut self, _: &mut State) {}

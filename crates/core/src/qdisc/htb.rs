@@ -228,8 +228,8 @@ impl Htb {
         self.totals.enqueued_packets - self.totals.sent_packets - self.totals.drops()
     }
 
-    fn place(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let leaf = self.classify(&packet);
+    fn place(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let leaf = self.classify(packet);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         match leaf.map(|index| (index, self.leaves[usize::from(index)].as_mut())) {
             Some((index, Some(child))) => {
@@ -247,7 +247,7 @@ impl Htb {
         self.stalled = false;
     }
 
-    /// The next packet of a row, from the leaf whose turn it is.
+    /// Takes the next packet of a row, from the leaf whose turn it is, and says which that was.
     #[inline]
     fn serve(
         &mut self,
@@ -255,13 +255,13 @@ impl Htb {
         prio: usize,
         now: Time,
         owner: &mut dyn PacketOwner,
-    ) -> Option<Packet> {
+    ) -> Option<u16> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let mut start = self.tree.leaf(level, prio)?;
         let mut index = start;
         loop {
             let child = self.leaves[usize::from(index)].as_mut()?;
-            let sent = child.dequeue(now, &mut tally);
+            let sent = child.take(now, &mut tally);
             if sent.is_none() && child.is_empty() {
                 // Its discipline dropped all that it had.
                 self.tree.deactivate(index);
@@ -275,16 +275,17 @@ impl Htb {
                 index = next;
                 continue;
             }
-            if let Some(mut packet) = sent {
+            if let Some(len) = sent {
                 let emptied = child.is_empty();
-                packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(&packet);
-                self.tree.spend(index, level, prio, packet.len);
+                let packet = child.taken();
+                packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                self.tree.spend(index, level, prio, len);
                 if emptied {
                     self.tree.deactivate(index);
                 }
-                self.tree.charge(index, level, &packet, now);
+                self.tree.charge(index, level, packet, now);
                 self.last = self.tree.classes[usize::from(index)].id.into();
-                return Some(packet);
+                return Some(index);
             }
             // Not yet, says its discipline: whose turn is next?
             self.tree.pass_on(index, level, prio);
@@ -293,13 +294,6 @@ impl Htb {
                 return None;
             }
         }
-    }
-
-    #[inline]
-    fn sent(&mut self, packet: Packet) -> Option<Packet> {
-        self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(packet.len);
-        Some(packet)
     }
 
     /// When a discipline of an active leaf, or a waiting class, may have something.
@@ -319,20 +313,25 @@ impl Htb {
 
 impl Qdisc for Htb {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
+            return self.enqueue(&packet, now, owner);
+        }
         self.now = now;
         self.totals.enqueued_packets += 1;
-        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
         self.place(packet, now, owner);
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.now = now;
-        if let Some(mut packet) = self.direct.dequeue(now, owner) {
+        if self.direct.head().is_some() {
+            let packet = self.direct.dequeue(now, owner)?;
             self.last = 0;
             packet.adj_len = packet.len;
-            return self.sent(packet);
+            self.totals.sent_packets += 1;
+            self.totals.sent_bytes += u64::from(packet.len);
+            return Some(packet);
         }
         if self.queued() == 0 {
             return None;
@@ -343,9 +342,12 @@ impl Qdisc for Htb {
             while rows != 0 {
                 let prio = rows.trailing_zeros() as usize;
                 rows &= rows - 1;
-                if let Some(packet) = self.serve(level, prio, now, owner) {
+                if let Some(index) = self.serve(level, prio, now, owner) {
                     self.stalled = false;
-                    return self.sent(packet);
+                    let packet = self.leaves[usize::from(index)].as_mut()?.taken();
+                    self.totals.sent_packets += 1;
+                    self.totals.sent_bytes += u64::from(packet.len);
+                    return Some(packet);
                 }
             }
         }
@@ -470,7 +472,7 @@ struct Adopter<'a> {
 
 impl PacketOwner for Adopter<'_> {
     fn dropped(&mut self, packet: Packet, _: crate::qdisc::DropReason) {
-        self.htb.place(packet, self.now, self.owner);
+        self.htb.place(&packet, self.now, self.owner);
     }
 }
 

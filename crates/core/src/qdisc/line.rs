@@ -99,28 +99,30 @@ impl Line {
     #[inline]
     fn transmit(&mut self, now: Time, owner: &mut dyn PacketOwner) {
         while let Some(start) = self.next_start().filter(|&start| start <= now) {
-            let Some(mut packet) = self.queue.dequeue(now, owner) else { return };
+            let Some(packet) = self.queue.dequeue(now, owner) else { return };
             let transmitter = &mut self.transmitter;
-            packet.adj_len = self.params.framing.charge(&packet);
+            packet.adj_len = self.params.framing.charge(packet);
             transmitter.free =
                 start + transmitter.byte_time.charge(packet.adj_len, &mut transmitter.remainder);
-            self.way.admit(&packet, packet.enqueued, self.transmitter.free, owner);
+            self.way.admit(packet, packet.enqueued, self.transmitter.free, owner);
         }
     }
 }
 
 impl Qdisc for Line {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         // First what should have left by now, so that the newcomer meets the true queue.
         self.transmit(now, owner);
-        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
-        if self.queue.admit(&packet, now, owner) && self.transmitter.free > now {
+        let clamped = packet.clamped(ByteTime::MOST_BYTES);
+        if self.queue.admit(clamped.as_ref().unwrap_or(packet), now, owner)
+            && self.transmitter.free > now
+        {
             self.overlimits += 1;
         }
         self.transmit(now, owner);
     }
 
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.transmit(now, owner);
         self.way.dequeue(now, owner)
     }
@@ -218,7 +220,7 @@ mod tests {
         // 1000 bytes at 8 Mbit/s: 1 ms each.
         let mut line = line(8_000_000, 45_000_000, 10);
         for handle in 0..3 {
-            line.enqueue(Packet::new(handle, 1000), Time(5), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(5), &mut Discard);
         }
         assert_eq!(line.queued().packets, 2, "one is being sent");
         assert_eq!(line.backlog().packets, 3);
@@ -229,10 +231,10 @@ mod tests {
     fn a_late_driver_does_not_slow_the_line_down() {
         let mut line = line(8_000_000, 0, 10);
         for handle in 0..3 {
-            line.enqueue(Packet::new(handle, 1000), Time(0), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }
         // Nobody called for 2.5 ms: the third is in its middle, and a fourth follows it at once.
-        line.enqueue(Packet::new(3, 1000), Time(2_500_000), &mut Discard);
+        line.enqueue(&Packet::new(3, 1000), Time(2_500_000), &mut Discard);
         assert_eq!(line.queued().packets, 1);
         assert_eq!(
             deliver(&mut line),
@@ -245,7 +247,7 @@ mod tests {
         // 1514 bytes at 9,999,999 bit/s (1,249,999 whole bytes/s): an awkward fraction of a ns.
         let mut line = line(9_999_999, 0, 10_000);
         for handle in 0..1000 {
-            line.enqueue(Packet::new(handle, 1514), Time(0), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1514), Time(0), &mut Discard);
         }
         let last = deliver(&mut line)[999].1;
         assert_eq!(last, 1_514_000u64 * 1_000_000_000 / 1_249_999);
@@ -256,12 +258,12 @@ mod tests {
         let mut params = params(8_000_000, 0, 10);
         params.framing = Framing { compensate: true, overhead: 32, mpu: 0, cells: Cells::Atm };
         let mut line = Line::new(&params, &Device::default());
-        line.enqueue(Packet::new(0, 1514), Time(0), &mut Discard);
+        line.enqueue(&Packet::new(0, 1514), Time(0), &mut Discard);
         // 1532 bytes are 32 cells: 1696 bytes, 1 µs each.
         assert_eq!(deliver(&mut line), [(0, 1_696_000)]);
         let mut packet = Packet::new(1, 66 + 2 * 1448);
         (packet.gso_size, packet.gso_segs, packet.header_len) = (1448, 2, 66);
-        line.enqueue(packet, Time(10_000_000), &mut Discard);
+        line.enqueue(&packet, Time(10_000_000), &mut Discard);
         assert_eq!(deliver(&mut line), [(1, 10_000_000 + 2 * 1_696_000)]);
     }
 
@@ -269,7 +271,7 @@ mod tests {
     fn a_length_that_no_packet_has_is_taken_for_the_nearest() {
         let mut line = line(8_000_000, 0, 10);
         for (handle, len) in [(0, 0), (1, u32::MAX)] {
-            line.enqueue(Packet::new(handle, len), Time(0), &mut Discard);
+            line.enqueue(&Packet::new(handle, len), Time(0), &mut Discard);
         }
         assert_eq!(deliver(&mut line), [(0, 1_000), (1, 1_000 + (1 << 19) * 1_000)]);
     }
@@ -280,13 +282,13 @@ mod tests {
         params.delay.limit = 4;
         let mut line = Line::new(&params, &Device::default());
         for handle in 0..4 {
-            line.enqueue(Packet::new(handle, 1000), Time(0), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }
         let snapshot = line.snapshot();
         assert_eq!(snapshot.totals.dropped[DropReason::Overlimit as usize], 1, "waiting: 2");
         assert_eq!(snapshot.totals.overlimits, 2);
         for handle in 4..10 {
-            line.enqueue(Packet::new(handle, 1000), Time(handle * 10_000_000), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(handle * 10_000_000), &mut Discard);
         }
         let Snapshot { totals, backlog, .. } = line.snapshot();
         assert_eq!((totals.enqueued_packets, totals.drops(), backlog.packets), (10, 6, 4));
@@ -298,7 +300,7 @@ mod tests {
     fn settings_change_without_losing_packets() {
         let mut line = line(8_000_000, 0, 10);
         for handle in 0..3 {
-            line.enqueue(Packet::new(handle, 1000), Time(0), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }
         let faster = Config::Line(params(80_000_000, 7, 10));
         line.configure(&faster, Time(500_000), &mut Discard).unwrap();
@@ -311,10 +313,10 @@ mod tests {
     fn no_rate_is_no_wait() {
         let mut line = line(0, 300, 10);
         for handle in 0..3 {
-            line.enqueue(Packet::new(handle, 1000), Time(handle), &mut Discard);
+            line.enqueue(&Packet::new(handle, 1000), Time(handle), &mut Discard);
         }
         assert_eq!(deliver(&mut line), [(0, 300), (1, 301), (2, 302)]);
-        line.enqueue(Packet::new(9, 1000), Time(1000), &mut Discard);
+        line.enqueue(&Packet::new(9, 1000), Time(1000), &mut Discard);
         line.reset(&mut Discard);
         assert_eq!(line.next_event(), None);
         assert_eq!(line.snapshot().totals.dropped[DropReason::Reset as usize], 1);
@@ -343,7 +345,7 @@ mod tests {
                     (last, delivered) = (Some(packet.handle), delivered + 1);
                 }
             }
-            line.enqueue(Packet::new(handle, 64 + random.below(1451)), now, &mut Discard);
+            line.enqueue(&Packet::new(handle, 64 + random.below(1451)), now, &mut Discard);
             let Snapshot { totals, backlog, .. } = line.snapshot();
             assert_eq!(totals.enqueued_packets, handle + 1);
             let left = totals.sent_packets + totals.drops() + u64::from(backlog.packets);

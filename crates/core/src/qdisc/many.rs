@@ -104,11 +104,12 @@ pub trait FlowAqm: Sized {
     fn catch_up(&mut self, flows: &mut [Flow<Self::State>], now: Time) {
         let _ = (flows, now);
     }
-    /// `packet` comes to a queue of `bytes`; `memory` is in use. May mark it.
+    /// `packet` comes to a queue of `bytes`; `memory` is in use. On [`Verdict::Marked`] the queue
+    /// marks it.
     fn arrives(
         &mut self,
         state: &mut Self::State,
-        packet: &mut Packet,
+        packet: &Packet,
         bytes: u64,
         memory: u64,
     ) -> Verdict;
@@ -116,14 +117,20 @@ pub trait FlowAqm: Sized {
     fn refused(&mut self, state: &mut Self::State);
     /// Packets of a queue were dropped for want of room.
     fn overflowed(&mut self, state: &mut Self::State, loss: Loss);
-    /// `packet` was taken out. May mark it.
+    /// `packet` was taken out. True if it passes as it is, which is then noted; else nothing is, and
+    /// [`FlowAqm::leaves`] decides.
+    fn passes(&mut self, state: &mut Self::State, packet: &Packet, left: Left, now: Time) -> bool;
+    /// Decides about a packet that does not pass at once. May mark it.
     fn leaves(
         &mut self,
         state: &mut Self::State,
         packet: &mut Packet,
         left: Left,
         now: Time,
-    ) -> Verdict;
+    ) -> Verdict {
+        let _ = (state, packet, left, now);
+        Verdict::Pass
+    }
     /// There was no packet to take.
     fn found_empty(&mut self, state: &mut Self::State);
     /// The counters of this discipline alone. What is common goes to `totals`.
@@ -175,7 +182,7 @@ impl<S> Scheduled for Flow<S> {
 pub struct Many<A: FlowAqm> {
     flows: Box<[Flow<A::State>]>,
     sharing: Sharing,
-    store: Store,
+    store: Store<u64>,
     aqm: A,
     quantum: u32,
     limit: u32,
@@ -213,15 +220,78 @@ impl<A: FlowAqm> Many<A> {
         ((u64::from(hash as u32) * self.flows.len() as u64) >> 32) as u32
     }
 
+    /// As [`Qdisc::enqueue`], when more is queued than ever before.
+    #[cold]
+    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if self.store.open_slot_for(packet, now, owner) {
+            self.enqueue(packet, now, owner);
+        }
+    }
+
     /// Queues `packet`, for which there is room, and tells the scheduler.
     #[inline(always)]
-    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time) {
+    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time, is_marked: bool) {
         let queue = &mut self.flows[index as usize].queue;
-        let inserted = self.store.insert_at(queue, packet, enqueued);
-        debug_assert!(inserted, "the store has one slot more than the limit");
+        let queued = self.store.insert(queue, packet, enqueued);
+        debug_assert!(queued.is_some(), "the store has one slot more than the limit");
+        if is_marked {
+            queued.map(Packet::mark_ce);
+        }
         let Many { sharing, flows, store, .. } = self;
         let was_idle = sharing.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
+    }
+
+    /// Takes the first packet out of queue `index`; says where it lies and whether it passes at
+    /// once.
+    #[inline(always)]
+    fn detach(&mut self, index: u32, now: Time) -> Option<(u32, bool)> {
+        let Many { flows, sharing, store, aqm, .. } = self;
+        let Flow { queue, state, .. } = &mut flows[index as usize];
+        let Some(slot) = store.detach(queue) else {
+            aqm.found_empty(state);
+            sharing.found_empty(flows, index);
+            return None;
+        };
+        let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
+        Some((slot, aqm.passes(state, store.packet(slot), left, now)))
+    }
+
+    /// Sends the packet in `slot`, which was taken out of queue `index`.
+    #[inline(always)]
+    fn send(&mut self, slot: u32, index: u32) -> &mut Packet {
+        let Many { flows, sharing, store, .. } = self;
+        sharing.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
+        // With many flows the next one's packet has long left the cache.
+        if let Some(upcoming) = flows[index as usize].account.upcoming(flows) {
+            store.warm(&upcoming.queue);
+        }
+        store.send(slot)
+    }
+
+    /// Where the packet lies that is to be sent: the one in `slot`, which was taken out of queue
+    /// `index` and does not pass at once, or the first one after it that may. None: all were
+    /// dropped.
+    #[inline(never)]
+    fn decide(
+        &mut self,
+        mut slot: u32,
+        index: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<u32> {
+        let mut passes = false;
+        while !passes {
+            let Many { flows, store, aqm, .. } = self;
+            let Flow { queue, state, .. } = &mut flows[index as usize];
+            let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
+            if aqm.leaves(state, store.packet_mut(slot), left, now) != Verdict::Drop {
+                break;
+            }
+            store.discard(slot, DropReason::Congested, owner);
+            (slot, passes) = self.detach(index, now)?;
+        }
+        Some(slot)
     }
 
     /// Drops the older half of the longest queue, but not more than `batch` packets.
@@ -233,10 +303,10 @@ impl<A: FlowAqm> Many<A> {
         let half = flow.queue.bytes / 2;
         let (mut packets, mut bytes) = (0, 0);
         while packets == 0 || (packets < batch && bytes < half) {
-            let Some(packet) = self.store.take(&mut flow.queue) else { break };
+            let dropped = self.store.drop_first(&mut flow.queue, DropReason::Overlimit, owner);
+            let Some(len) = dropped else { break };
             packets += 1;
-            bytes += u64::from(packet.len);
-            self.store.give_up(packet, DropReason::Overlimit, owner);
+            bytes += u64::from(len);
         }
         self.aqm.overflowed(&mut flow.state, Loss { packets, memory });
         let head = self.store.head_len(&flow.queue);
@@ -299,21 +369,24 @@ impl Settings {
 
 impl<A: FlowAqm> Qdisc for Many<A> {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if !self.store.has_free_slot() {
+            return self.enqueue_in_new_slot(packet, now, owner);
+        }
         self.store.totals.enqueued_packets += 1;
         self.aqm.catch_up(&mut self.flows, now);
         let index = self.index_of(packet.flow);
         let flow = &mut self.flows[index as usize];
         if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
             self.aqm.refused(&mut flow.state);
-            return self.store.give_up(packet, DropReason::Overlimit, owner);
+            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
         let bytes = flow.queue.bytes;
-        let verdict = self.aqm.arrives(&mut flow.state, &mut packet, bytes, self.store.memory);
+        let verdict = self.aqm.arrives(&mut flow.state, packet, bytes, self.store.memory);
         if verdict == Verdict::Drop {
-            return self.store.give_up(packet, DropReason::Congested, owner);
+            return self.store.refuse(packet, now, DropReason::Congested, owner);
         }
-        self.insert(index, &packet, now);
+        self.insert(index, packet, now, verdict == Verdict::Marked);
         if let Overflow::Longest { batch } = self.overflow {
             if self.store.len() > self.limit || self.store.memory > self.memory_limit {
                 self.make_room(batch, owner);
@@ -322,30 +395,18 @@ impl<A: FlowAqm> Qdisc for Many<A> {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.aqm.catch_up(&mut self.flows, now);
-        let Many { flows, sharing, store, aqm, quantum, .. } = self;
         // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
         loop {
+            let Many { flows, sharing, store, quantum, .. } = self;
             let index = sharing.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
-            let flow = &mut flows[index as usize];
-            while let Some(slot) = store.detach(&mut flow.queue) {
-                let left = Left { queue: flow.queue.bytes, all: store.backlog().bytes };
-                let packet = store.packet_mut(slot);
-                let len = packet.len;
-                if aqm.leaves(&mut flow.state, packet, left, now) == Verdict::Drop {
-                    store.discard(slot, DropReason::Congested, owner);
-                    continue;
-                }
-                sharing.sent(flows, index, len, |f| store.head_len(&f.queue));
-                // With many flows the next one's packet has long left the cache.
-                if let Some(upcoming) = flows[index as usize].account.upcoming(flows) {
-                    store.warm(&upcoming.queue);
-                }
-                return Some(store.send(slot));
+            let Some((mut slot, passes)) = self.detach(index, now) else { continue };
+            if !passes {
+                let Some(decided) = self.decide(slot, index, now, owner) else { continue };
+                slot = decided;
             }
-            aqm.found_empty(&mut flow.state);
-            sharing.found_empty(flows, index);
+            return Some(self.send(slot, index));
         }
     }
 
@@ -399,7 +460,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             }
             self.sharing = new.sharing(&mut self.flows);
             for packet in packets {
-                self.insert(self.index_of(packet.flow), &packet, packet.enqueued);
+                self.insert(self.index_of(packet.flow), &packet, packet.enqueued, false);
             }
         }
         Ok(())

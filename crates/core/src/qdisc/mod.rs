@@ -151,12 +151,16 @@ pub struct Backlog {
 
 /// A queue discipline.
 pub trait Qdisc {
-    /// Takes `packet` in at `now`. Whatever leaves the queue by another way than `dequeue`, this
-    /// packet or an older one, goes to `owner` with its reason.
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner);
+    /// Takes a copy of `packet` in at `now`. Whatever leaves the queue by another way than
+    /// `dequeue`, this packet or an older one, goes to `owner` with its reason.
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner);
 
     /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet.
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet>;
+    ///
+    /// It lies where it was queued, and is the caller's until the next call. Descriptors are handed
+    /// over by reference, since a pair of enqueue and dequeue costs what it writes to memory: a
+    /// store takes a cycle, and each copy of a descriptor four of them.
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet>;
 
     /// When `dequeue` may next return a packet; None while nothing is queued. A time in the past
     /// means now. Calling early is harmless, calling late costs only quality.

@@ -97,18 +97,21 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         self.catch_up(now);
-        match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {
+        let verdict = match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {
             Decision::Drop => {
                 self.stats.dropped += 1;
                 return Verdict::Drop(DropReason::Congested);
             }
-            Decision::Marked => self.stats.ecn_mark += 1,
-            Decision::Pass => {}
-        }
+            Decision::Marked => {
+                self.stats.ecn_mark += 1;
+                Verdict::Marked
+            }
+            Decision::Pass => Verdict::Pass,
+        };
         self.backlog = backlog.bytes + u64::from(packet.len);
-        Verdict::Pass
+        verdict
     }
 
     #[cold]
@@ -126,11 +129,11 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool {
         self.catch_up(now);
         self.backlog = left.bytes;
         self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
-        Verdict::Pass
+        true
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
@@ -162,7 +165,7 @@ mod tests {
         for tick in from * 10..(from + ms) * 10 {
             let now = Time(tick * 100_000);
             if tick * load / 100 != (tick + 1) * load / 100 {
-                pie.enqueue(Packet::new(tick, 1500), now, &mut Discard);
+                pie.enqueue(&Packet::new(tick, 1500), now, &mut Discard);
             }
             if tick % 10 == 0 {
                 if let Some(packet) = pie.dequeue(now, &mut Discard) {
@@ -199,7 +202,7 @@ mod tests {
         let Ok(Config::Pie(params)) = crate::tc::parse(words) else { panic!() };
         let mut pie = Pie::new(&params, &Device::default()).unwrap();
         // 29 packets stand: less than a third of 90.
-        (0..29).for_each(|n| pie.enqueue(Packet::new(n, 1500), Time(n), &mut Discard));
+        (0..29).for_each(|n| pie.enqueue(&Packet::new(n, 1500), Time(n), &mut Discard));
         offer(&mut pie, 1, 5000, 10);
         assert_eq!(pie.snapshot().totals.drops(), 0);
         let delay = offer(&mut pie, 5001, 20_000, 12);
@@ -211,7 +214,7 @@ mod tests {
     fn a_full_queue_and_a_change_of_limit_are_counted_as_such() {
         let params = Params { limit: 10, ..Params::default() };
         let mut pie = Pie::new(&params, &Device::default()).unwrap();
-        (0..15).for_each(|n| pie.enqueue(Packet::new(n, 100), Time(n), &mut Discard));
+        (0..15).for_each(|n| pie.enqueue(&Packet::new(n, 100), Time(n), &mut Discard));
         let Detail::Pie(stats) = pie.snapshot().detail else { panic!() };
         assert_eq!((stats.packets_in, stats.overlimit, stats.max_queue), (10, 5, 9));
         let small = Config::Pie(Params { limit: 4, ..params });

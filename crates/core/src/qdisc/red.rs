@@ -122,7 +122,7 @@ impl Aqm for Early {
     }
 
     #[inline]
-    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         self.now = now;
         let random = &mut self.random;
         let decision = match &mut self.controller {
@@ -151,9 +151,9 @@ impl Aqm for Early {
     }
 
     #[inline]
-    fn leaves(&mut self, _: &mut Packet, _: Backlog, now: Time) -> Verdict {
+    fn passes(&mut self, _: &Packet, _: Backlog, now: Time) -> bool {
         self.now = now;
-        Verdict::Pass
+        true
     }
 
     fn found_empty(&mut self, now: Time) {
@@ -196,7 +196,7 @@ mod tests {
         for tick in 0..steps {
             let now = Time(tick * 100_000);
             if tick * 11 / 100 != (tick + 1) * 11 / 100 {
-                red.enqueue(Packet::new(tick, 1000), now, &mut Discard);
+                red.enqueue(&Packet::new(tick, 1000), now, &mut Discard);
             }
             if tick % 10 == 0 {
                 red.dequeue(now, &mut Discard);
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_full_queue_counts_as_pdrop() {
         let mut red = red("red limit 5000 min 3000 max 4999 avpkt 1000 burst 4");
-        (0..9).for_each(|n| red.enqueue(Packet::new(n, 1000), Time(n), &mut Discard));
+        (0..9).for_each(|n| red.enqueue(&Packet::new(n, 1000), Time(n), &mut Discard));
         let Detail::Red(stats) = red.snapshot().detail else { panic!() };
         assert_eq!(red.backlog().bytes, 5000);
         assert_eq!(stats.early + stats.pdrop, 4);

@@ -308,7 +308,7 @@ impl Aqm for Blue {
     }
 
     #[inline]
-    fn arrives(&mut self, packet: &mut Packet, _: Backlog, now: Time) -> Verdict {
+    fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
         self.change_over(now);
         let (present, other) = (self.present, self.present ^ 1);
         let hash = self.hash(packet, present);
@@ -340,7 +340,7 @@ impl Aqm for Blue {
         // From one half on, marks are not enough.
         let half = MAX_PROB / 2;
         let beyond = u32::from(least_prob.saturating_sub(half)) * 2;
-        if u32::from(drawn) >= beyond && packet.mark_ce() {
+        if u32::from(drawn) >= beyond && packet.is_markable() {
             self.stats.marked += 1;
             return Verdict::Marked;
         }
@@ -361,9 +361,9 @@ impl Aqm for Blue {
     }
 
     #[inline]
-    fn leaves(&mut self, _: &mut Packet, _: Backlog, _: Time) -> Verdict {
+    fn passes(&mut self, _: &Packet, _: Backlog, _: Time) -> bool {
         self.uncount_first();
-        Verdict::Pass
+        true
     }
 
     fn discarded(&mut self) {

@@ -21,6 +21,7 @@ use self::depths::{Depths, MAX_DEPTH};
 use super::store::{Queue, Store};
 use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::aqm::red::{self, Red, Signals};
+use crate::aqm::Verdict;
 use crate::flow::rekeyed;
 use crate::packet::Packet;
 use crate::random::Random;
@@ -228,12 +229,23 @@ impl Sfq {
 
     /// Queues `packet` at the end of `slot`.
     #[inline]
-    fn append(&mut self, slot: u32, packet: Packet, enqueued: Time) {
+    fn append(&mut self, slot: u32, packet: &Packet, enqueued: Time, is_marked: bool) {
         let queue = &mut self.slots[slot as usize].queue;
-        let inserted = self.store.insert_at(queue, &packet, enqueued);
-        debug_assert!(inserted, "the store has one slot more than the limit");
+        let queued = self.store.insert(queue, packet, enqueued);
+        debug_assert!(queued.is_some(), "the store has one slot more than the limit");
+        if is_marked {
+            queued.map(Packet::mark_ce);
+        }
         self.depths.grown(slot);
         self.drr.activate(&mut self.slots, slot, self.quantum);
+    }
+
+    /// As [`Qdisc::enqueue`], when more is queued than ever before.
+    #[cold]
+    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if self.store.open_slot_for(packet, now, owner) {
+            self.enqueue(packet, now, owner);
+        }
     }
 
     /// The books for a packet that was taken out of `slot`.
@@ -270,38 +282,36 @@ impl Sfq {
     fn refuse(
         &mut self,
         slot: u32,
-        packet: Packet,
+        packet: &Packet,
         now: Time,
         reason: DropReason,
         owner: &mut dyn PacketOwner,
     ) {
         if !self.params.headdrop {
-            return self.store.give_up(packet, reason, owner);
+            return self.store.refuse(packet, now, reason, owner);
         }
         let queue = &mut self.slots[slot as usize].queue;
-        if let Some(first) = self.store.take(queue) {
-            self.store.give_up(first, reason, owner);
-        }
-        let inserted = self.store.insert_at(queue, &packet, now);
-        debug_assert!(inserted, "in the place of the first one");
+        self.store.drop_first(queue, reason, owner);
+        let queued = self.store.insert(queue, packet, now);
+        debug_assert!(queued.is_some(), "in the place of the first one");
     }
 
-    /// What RED makes of `packet`, which comes to `slot`: true if it may stay.
-    fn admit(&mut self, slot: u32, packet: &mut Packet, now: Time) -> bool {
-        let Some(early) = &mut self.early else { return true };
+    /// What RED makes of `packet`, which comes to `slot`. It may have marked another in its place.
+    fn consult(&mut self, slot: u32, packet: &Packet, now: Time) -> Verdict {
+        let Some(early) = &mut self.early else { return Verdict::Pass };
         let queue = &self.slots[slot as usize].queue;
         let red = &mut early.slots[slot as usize];
         let forced = match red.arrives(&early.law, packet, queue.bytes, now, &mut self.random) {
             red::Verdict::Early { .. } => false,
             red::Verdict::Forced { .. } => true,
-            red::Verdict::Pass | red::Verdict::Spared => return true,
+            red::Verdict::Pass | red::Verdict::Spared => return Verdict::Pass,
         };
         self.store.totals.overlimits += 1;
         if early.signals.ecn && !(forced && early.signals.harddrop) {
             let head = self.store.head_mut(queue).filter(|_| self.params.headdrop);
             let (head, own) = match head.is_some_and(Packet::mark_ce) {
                 true => (1, 0),
-                false => (0, u32::from(packet.mark_ce())),
+                false => (0, u32::from(packet.is_markable())),
             };
             let (at_head, at_tail) = match forced {
                 false => (&mut self.stats.prob_mark_head, &mut self.stats.prob_mark),
@@ -311,11 +321,11 @@ impl Sfq {
             *at_tail += own;
             if head + own > 0 {
                 self.store.totals.marked += 1;
-                return true;
+                return if own > 0 { Verdict::Marked } else { Verdict::Pass };
             }
         }
         *(if forced { &mut self.stats.forced_drop } else { &mut self.stats.prob_drop }) += 1;
-        false
+        Verdict::Drop
     }
 
     /// Changes the key as often as was due by `now`, and sorts all packets anew each time.
@@ -349,7 +359,7 @@ impl Sfq {
                         let bytes = self.slots[slot as usize].queue.bytes;
                         early.slots[slot as usize].observe(&early.law, bytes, now);
                     }
-                    self.append(slot, packet, packet.enqueued);
+                    self.append(slot, &packet, packet.enqueued, false);
                 }
                 _ => self.store.give_up(packet, DropReason::Overlimit, owner),
             }
@@ -362,8 +372,8 @@ impl Sfq {
         for slot in 0..self.slots.len() as u32 {
             while let Some(packet) = self.store.take(&mut self.slots[slot as usize].queue) {
                 self.shrunk(slot);
-                let moved = self.store.insert(&mut all, packet);
-                debug_assert!(moved.is_ok(), "into the place that it has left");
+                let moved = self.store.insert(&mut all, &packet, packet.enqueued);
+                debug_assert!(moved.is_some(), "into the place that it has left");
             }
         }
         all
@@ -393,34 +403,37 @@ fn draw_key(random: &mut Random) -> [u64; 2] {
 
 impl Qdisc for Sfq {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if !self.store.has_free_slot() {
+            return self.enqueue_in_new_slot(packet, now, owner);
+        }
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now, owner);
-        let bucket = self.bucket(&packet, owner);
+        let bucket = self.bucket(packet, owner);
         let Some(slot) = self.slot_of(bucket) else {
-            return self.store.give_up(packet, DropReason::Overlimit, owner);
+            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         };
-        if self.early.is_some() && !self.admit(slot, &mut packet, now) {
+        let early = self.consult(slot, packet, now);
+        if early == Verdict::Drop {
             return self.refuse(slot, packet, now, DropReason::Congested, owner);
         }
         if self.depths.packets(slot) >= self.limits.depth {
             return self.refuse(slot, packet, now, DropReason::Overlimit, owner);
         }
-        self.append(slot, packet, now);
+        self.append(slot, packet, now, early == Verdict::Marked);
         if self.store.len() > self.limits.limit {
             self.drop_from_longest(owner);
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.catch_up(now, owner);
         let slot = self.drr.next_solvent(&mut self.slots, self.quantum)?;
         let place = self.store.detach(&mut self.slots[slot as usize].queue)?;
-        let packet = self.store.send(place);
-        self.slots[slot as usize].account.charge(packet.len);
+        self.slots[slot as usize].account.charge(self.store.packet(place).len);
         self.shrunk(slot);
-        Some(packet)
+        Some(self.store.send(place))
     }
 
     #[inline]

@@ -7,9 +7,10 @@
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
 //! [`super::fifo::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
 
+use crate::arena::List;
 use crate::packet::Packet;
 use crate::qdisc::fifo::BYTES_PER_SLOT;
-use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
+use crate::qdisc::store::{Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::Config;
@@ -51,12 +52,13 @@ impl Limit {
 /// Active queue management of one queue.
 ///
 /// Calls come in this order: for each arrival [`Aqm::arrives`], then [`Aqm::refused`] or
-/// [`Aqm::queued`] unless it was to be dropped; for each packet taken out [`Aqm::leaves`]; and
-/// [`Aqm::found_empty`] when there was none to take. Times never decrease.
+/// [`Aqm::queued`] unless it was to be dropped; for each packet taken out [`Aqm::passes`], and
+/// [`Aqm::leaves`] unless it does; and [`Aqm::found_empty`] when there was none to take. Times
+/// never decrease.
 pub trait Aqm: Sized {
     /// True to be asked also about arrivals for which there is no room.
     const SEES_OVERFLOW: bool = false;
-    /// True if [`Aqm::leaves`] neither marks nor drops: the first packet is the next to be sent.
+    /// True if every packet [`Aqm::passes`]: the first one is the next to be sent.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
     type Params: Copy;
@@ -72,8 +74,9 @@ pub trait Aqm: Sized {
     /// Other settings from now on; what was learnt stays.
     fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
 
-    /// `packet` comes to a queue that holds `backlog`. May mark it. Its `enqueued` is not set yet.
-    fn arrives(&mut self, packet: &mut Packet, backlog: Backlog, now: Time) -> Verdict;
+    /// `packet` comes to a queue that holds `backlog`. Its `enqueued` is not set yet. On
+    /// [`Verdict::Marked`] the queue marks it.
+    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict;
     /// The arrival found no room.
     fn refused(&mut self, now: Time) {
         let _ = now;
@@ -82,8 +85,15 @@ pub trait Aqm: Sized {
     fn queued(&mut self, packets: u32) {
         let _ = packets;
     }
-    /// `packet` was taken out and `left` remains. May mark it.
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict;
+    /// `packet` was taken out and `left` remains. True if it passes as it is, which is then noted;
+    /// else nothing is, and [`Aqm::leaves`] decides. The common case, with no calls in it: what a
+    /// call saves and restores costs as much as an AQM.
+    fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool;
+    /// Decides about a packet that does not pass at once. May mark it.
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+        let _ = (packet, left, now);
+        Verdict::Pass
+    }
     /// There was no packet to take.
     fn found_empty(&mut self, now: Time) {
         let _ = now;
@@ -101,7 +111,7 @@ pub trait Aqm: Sized {
 #[derive(Clone, Debug)]
 pub struct Single<A: Aqm> {
     limit: Limit,
-    queue: Queue,
+    queue: List,
     store: Store,
     aqm: A,
     params: A::Params,
@@ -114,7 +124,7 @@ impl<A: Aqm> Single<A> {
         let limit = A::limit(params, device);
         Ok(Single {
             limit,
-            queue: Queue::default(),
+            queue: List::EMPTY,
             store: Store::new(limit.packets),
             aqm: A::new(params, device)?,
             params: *params,
@@ -127,6 +137,44 @@ impl<A: Aqm> Single<A> {
         &self.aqm
     }
 
+    /// As [`Qdisc::enqueue`], when the queue is longer than ever before.
+    #[cold]
+    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if self.store.open_slot_for(packet, now, owner) {
+            self.enqueue(packet, now, owner);
+        }
+    }
+
+    /// Takes the first packet out of the queue; says where it lies and whether it passes at once.
+    #[inline(always)]
+    fn detach(&mut self, now: Time) -> Option<(u32, bool)> {
+        let Some(slot) = self.store.detach(&mut self.queue) else {
+            self.aqm.found_empty(now);
+            return None;
+        };
+        let left = self.store.left(slot);
+        Some((slot, self.aqm.passes(self.store.packet(slot), left, now)))
+    }
+
+    /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may.
+    #[inline(never)]
+    fn decide(
+        &mut self,
+        mut slot: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<&mut Packet> {
+        let mut passes = false;
+        while !passes {
+            let left = self.store.left(slot);
+            let verdict = self.aqm.leaves(self.store.packet_mut(slot), left, now);
+            let Verdict::Drop(reason) = verdict else { break };
+            self.store.discard(slot, reason, owner);
+            (slot, passes) = self.detach(now)?;
+        }
+        Some(self.store.send(slot))
+    }
+
     #[inline]
     fn has_room(&self, backlog: Backlog, packet: &Packet) -> bool {
         backlog.packets < self.limit.packets
@@ -136,38 +184,37 @@ impl<A: Aqm> Single<A> {
 
 impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if !self.store.has_free_slot() {
+            return self.enqueue_in_new_slot(packet, now, owner);
+        }
         self.store.totals.enqueued_packets += 1;
         let backlog = self.store.backlog();
-        let has_room = self.has_room(backlog, &packet);
+        let has_room = self.has_room(backlog, packet);
+        let mut verdict = Verdict::Pass;
         if has_room || A::SEES_OVERFLOW {
-            if let Verdict::Drop(reason) = self.aqm.arrives(&mut packet, backlog, now) {
-                packet.enqueued = now;
-                return self.store.give_up(packet, reason, owner);
+            verdict = self.aqm.arrives(packet, backlog, now);
+            if let Verdict::Drop(reason) = verdict {
+                return self.store.refuse(packet, now, reason, owner);
             }
         }
-        if has_room && self.store.insert_at(&mut self.queue, &packet, now) {
-            return self.aqm.queued(backlog.packets + 1);
+        if has_room {
+            if let Some(queued) = self.store.insert(&mut self.queue, packet, now) {
+                if verdict == Verdict::Marked {
+                    queued.mark_ce();
+                }
+                return self.aqm.queued(backlog.packets + 1);
+            }
         }
         self.aqm.refused(now);
-        packet.enqueued = now;
-        self.store.give_up(packet, DropReason::Overlimit, owner);
+        self.store.refuse(packet, now, DropReason::Overlimit, owner);
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
-        loop {
-            let Some(slot) = self.store.detach(&mut self.queue) else {
-                self.aqm.found_empty(now);
-                return None;
-            };
-            // The packet is in its slot still.
-            let Backlog { packets, bytes } = self.store.backlog();
-            let left = Backlog { packets: packets - 1, bytes };
-            match self.aqm.leaves(self.store.packet_mut(slot), left, now) {
-                Verdict::Drop(reason) => self.store.discard(slot, reason, owner),
-                Verdict::Pass | Verdict::Marked => return Some(self.store.send(slot)),
-            }
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        match self.detach(now)? {
+            (slot, true) => Some(self.store.send(slot)),
+            (slot, false) => self.decide(slot, now, owner),
         }
     }
 
@@ -214,9 +261,10 @@ impl<A: Aqm> Qdisc for Single<A> {
             let backlog = self.store.backlog();
             backlog.packets > self.limit.packets || backlog.bytes > self.limit.bytes
         } {
-            let Some(packet) = self.store.take(&mut self.queue) else { break };
+            if self.store.drop_first(&mut self.queue, DropReason::Overlimit, owner).is_none() {
+                break;
+            }
             self.aqm.discarded();
-            self.store.give_up(packet, DropReason::Overlimit, owner);
         }
         self.store.resize(self.limit.packets, core::iter::once(&mut self.queue));
         Ok(())

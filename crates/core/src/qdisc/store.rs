@@ -30,23 +30,98 @@ impl Queue {
     }
 }
 
+/// A list of packets in a store, with or without books of its own.
+pub(crate) trait Listed {
+    fn list(&self) -> &List;
+    fn list_mut(&mut self) -> &mut List;
+    /// A packet of `len` bytes came.
+    fn grow(&mut self, len: u32);
+    /// A packet of `len` bytes went.
+    fn shrink(&mut self, len: u32);
+}
+
+impl Listed for Queue {
+    #[inline(always)]
+    fn list(&self) -> &List {
+        &self.packets
+    }
+    #[inline(always)]
+    fn list_mut(&mut self) -> &mut List {
+        &mut self.packets
+    }
+    #[inline(always)]
+    fn grow(&mut self, len: u32) {
+        self.bytes += u64::from(len);
+    }
+    #[inline(always)]
+    fn shrink(&mut self, len: u32) {
+        self.bytes -= u64::from(len);
+    }
+}
+
+/// The only list of a store: the store's books are its own.
+impl Listed for List {
+    #[inline(always)]
+    fn list(&self) -> &List {
+        self
+    }
+    #[inline(always)]
+    fn list_mut(&mut self) -> &mut List {
+        self
+    }
+    #[inline(always)]
+    fn grow(&mut self, _: u32) {}
+    #[inline(always)]
+    fn shrink(&mut self, _: u32) {}
+}
+
+/// The sum of `truesize` where somebody asks for it: a `u64`, or nothing.
+pub(crate) trait Memory: Copy + Default {
+    fn grow(&mut self, truesize: u32);
+    fn shrink(&mut self, truesize: u32);
+}
+
+impl Memory for u64 {
+    #[inline(always)]
+    fn grow(&mut self, truesize: u32) {
+        *self += u64::from(truesize);
+    }
+    #[inline(always)]
+    fn shrink(&mut self, truesize: u32) {
+        *self -= u64::from(truesize);
+    }
+}
+
+impl Memory for () {
+    #[inline(always)]
+    fn grow(&mut self, _: u32) {}
+    #[inline(always)]
+    fn shrink(&mut self, _: u32) {}
+}
+
 /// Packets of one discipline, with its books.
+///
+/// A pair of enqueue and dequeue is bound by what it stores to memory, one word a cycle: nothing is
+/// counted here that can be told from other counters.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub(crate) struct Store<M = ()> {
     arena: Arena,
-    bytes: u64,
+    /// Bytes that were ever inserted, and those of them that were taken out but not sent.
+    inserted: u64,
+    given_up: u64,
     /// Sum of `truesize`.
-    pub memory: u64,
+    pub memory: M,
     pub totals: Totals,
 }
 
-impl Store {
+impl<M: Memory> Store<M> {
     /// A store for `limit` packets and one that is just coming in.
-    pub fn new(limit: u32) -> Store {
+    pub fn new(limit: u32) -> Store<M> {
         Store {
             arena: Arena::new(limit.min(MAX_PACKETS) + 1),
-            bytes: 0,
-            memory: 0,
+            inserted: 0,
+            given_up: 0,
+            memory: M::default(),
             totals: Totals::default(),
         }
     }
@@ -60,63 +135,83 @@ impl Store {
     /// Packets and bytes queued.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        Backlog { packets: self.arena.len(), bytes: self.bytes }
+        let bytes = self.inserted - self.totals.sent_bytes - self.given_up;
+        Backlog { packets: self.arena.len(), bytes }
+    }
+
+    /// What is queued besides the packet that was detached into `slot`.
+    #[inline]
+    pub fn left(&self, slot: u32) -> Backlog {
+        let Backlog { packets, bytes } = self.backlog();
+        Backlog { packets: packets - 1, bytes: bytes - u64::from(self.packet(slot).len) }
     }
 
     /// Length of the first packet of `queue`.
     #[inline]
-    pub fn head_len(&self, queue: &Queue) -> Option<u32> {
+    pub fn head_len(&self, queue: &impl Listed) -> Option<u32> {
         self.head(queue).map(|packet| packet.len)
     }
 
     /// The first packet of `queue`.
     #[inline]
-    pub fn head(&self, queue: &Queue) -> Option<&Packet> {
-        queue.packets.head().map(|slot| self.arena.get(slot))
+    pub fn head(&self, queue: &impl Listed) -> Option<&Packet> {
+        queue.list().head().map(|slot| self.arena.get(slot))
     }
 
     /// The first packet of `queue`, to be changed in place.
     #[inline]
-    pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
-        queue.packets.head().map(|slot| self.arena.get_mut(slot))
+    pub fn head_mut(&mut self, queue: &impl Listed) -> Option<&mut Packet> {
+        queue.list().head().map(|slot| self.arena.get_mut(slot))
     }
 
-    /// Puts `packet` at the end of `queue`. Gives it back if the store is full, which a caller that
-    /// makes room after each arrival never sees.
-    #[inline]
-    pub fn insert(&mut self, queue: &mut Queue, packet: Packet) -> Result<(), Packet> {
-        let (len, truesize) = (u64::from(packet.len), u64::from(packet.truesize));
-        self.arena.push(&mut queue.packets, packet)?;
-        queue.bytes += len;
-        self.bytes += len;
-        self.memory += truesize;
-        Ok(())
-    }
-
-    /// As [`Store::insert`], with `enqueued` set in the copy that is queued; says whether there was
-    /// room.
+    /// True if a packet can be inserted without [`Store::open_slot_for`].
     #[inline(always)]
-    pub fn insert_at(&mut self, queue: &mut Queue, packet: &Packet, enqueued: Time) -> bool {
-        let Some((_, queued)) = self.arena.push_copy(&mut queue.packets, packet) else {
-            return false;
-        };
+    pub fn has_free_slot(&self) -> bool {
+        self.arena.has_free_slot()
+    }
+
+    /// Makes place for an arrival when more are queued than ever before. False if the store is
+    /// full, which a caller that makes room after each arrival never sees: `packet` is given up.
+    #[cold]
+    pub fn open_slot_for(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> bool {
+        let opened = self.arena.open_slot().is_some();
+        if !opened {
+            self.totals.enqueued_packets += 1;
+            self.refuse(packet, now, DropReason::Overlimit, owner);
+        }
+        opened
+    }
+
+    /// Puts a copy of `packet` at the end of `queue`, as one that is there since `enqueued`, and
+    /// gives the copy out to be changed. None if there is no free slot.
+    #[inline(always)]
+    pub fn insert(
+        &mut self,
+        queue: &mut impl Listed,
+        packet: &Packet,
+        enqueued: Time,
+    ) -> Option<&mut Packet> {
+        let (_, queued) = self.arena.reuse_slot(queue.list_mut(), packet)?;
         queued.enqueued = enqueued;
-        queue.bytes += u64::from(packet.len);
-        self.bytes += u64::from(packet.len);
-        self.memory += u64::from(packet.truesize);
-        true
+        queue.grow(packet.len);
+        self.inserted += u64::from(packet.len);
+        self.memory.grow(packet.truesize);
+        Some(queued)
     }
 
     /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
     /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
-    pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
-        let slot = self.arena.detach(&mut queue.packets)?;
+    pub fn detach(&mut self, queue: &mut impl Listed) -> Option<u32> {
+        let slot = self.arena.detach(queue.list_mut())?;
         let packet = self.arena.get(slot);
-        let (len, truesize) = (u64::from(packet.len), u64::from(packet.truesize));
-        queue.bytes -= len;
-        self.bytes -= len;
-        self.memory -= truesize;
+        queue.shrink(packet.len);
+        self.memory.shrink(packet.truesize);
         Some(slot)
     }
 
@@ -128,29 +223,38 @@ impl Store {
 
     /// The packet in `slot`.
     #[inline]
+    pub fn packet(&self, slot: u32) -> &Packet {
+        self.arena.get(slot)
+    }
+
+    /// The packet in `slot`, to be changed in place.
+    #[inline]
     pub fn packet_mut(&mut self, slot: u32) -> &mut Packet {
         self.arena.get_mut(slot)
     }
 
-    /// Sends the packet that was detached into `slot`.
+    /// Sends the packet that was detached into `slot`; it lies there until the next one is
+    /// inserted.
     #[inline]
-    pub fn send(&mut self, slot: u32) -> Packet {
+    pub fn send(&mut self, slot: u32) -> &mut Packet {
+        let packet = self.arena.release(slot);
         self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(self.arena.get(slot).len);
-        self.arena.take(slot)
+        self.totals.sent_bytes += u64::from(packet.len);
+        packet
     }
 
     /// Gives up the packet that was detached into `slot`.
     #[cold]
     pub fn discard(&mut self, slot: u32, reason: DropReason, owner: &mut dyn PacketOwner) {
-        let packet = self.arena.take(slot);
+        let packet = *self.arena.release(slot);
+        self.given_up += u64::from(packet.len);
         self.give_up(packet, reason, owner);
     }
 
     /// Takes the first packet of `queue`.
     #[inline]
-    pub fn take(&mut self, queue: &mut Queue) -> Option<Packet> {
-        let packet = self.arena.pop(&mut queue.packets)?;
+    pub fn take(&mut self, queue: &mut impl Listed) -> Option<Packet> {
+        let packet = *self.arena.pop(queue.list_mut())?;
         self.account_removal(queue, &packet);
         Some(packet)
     }
@@ -162,25 +266,43 @@ impl Store {
         let (mut before, mut slot) = (None, queue.packets.head()?);
         while slot != last {
             before = Some(slot);
-            slot = self.arena.next(slot)?;
+            slot = self.arena.next(&queue.packets, slot)?;
         }
-        let packet = self.arena.remove_after(&mut queue.packets, before)?;
+        let packet = *self.arena.remove_after(&mut queue.packets, before)?;
         self.account_removal(queue, &packet);
         Some(packet)
     }
 
     #[inline]
-    fn account_removal(&mut self, queue: &mut Queue, packet: &Packet) {
-        queue.bytes -= u64::from(packet.len);
-        self.bytes -= u64::from(packet.len);
-        self.memory -= u64::from(packet.truesize);
+    fn account_removal(&mut self, queue: &mut impl Listed, packet: &Packet) {
+        queue.shrink(packet.len);
+        self.given_up += u64::from(packet.len);
+        self.memory.shrink(packet.truesize);
     }
 
-    /// The books for a packet that is sent.
-    #[inline]
-    pub fn sent(&mut self, packet: &Packet) {
-        self.totals.sent_packets += 1;
-        self.totals.sent_bytes += u64::from(packet.len);
+    /// Gives up an arrival that is not queued.
+    #[cold]
+    pub fn refuse(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        reason: DropReason,
+        owner: &mut dyn PacketOwner,
+    ) {
+        self.give_up(Packet { enqueued: now, ..*packet }, reason, owner);
+    }
+
+    /// Gives up the first packet of `queue`, if there is one, and says how long it was.
+    #[cold]
+    pub fn drop_first(
+        &mut self,
+        queue: &mut impl Listed,
+        reason: DropReason,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<u32> {
+        let packet = self.take(queue)?;
+        self.give_up(packet, reason, owner);
+        Some(packet.len)
     }
 
     /// Gives a packet that is not (or no longer) queued to its owner.
@@ -190,15 +312,16 @@ impl Store {
     }
 
     /// Gives up all packets of `queue`.
-    pub fn clear(&mut self, queue: &mut Queue, owner: &mut dyn PacketOwner) {
-        while let Some(packet) = self.take(queue) {
-            self.give_up(packet, DropReason::Reset, owner);
-        }
+    pub fn clear(&mut self, queue: &mut impl Listed, owner: &mut dyn PacketOwner) {
+        while self.drop_first(queue, DropReason::Reset, owner).is_some() {}
     }
 
     /// Makes the store one for `limit` packets, which hold all that are in it. `queues` are all
     /// queues that have packets.
-    pub fn resize<'a>(&mut self, limit: u32, queues: impl Iterator<Item = &'a mut Queue>) {
+    pub fn resize<'a, Q>(&mut self, limit: u32, queues: impl Iterator<Item = &'a mut Q>)
+    where
+        Q: Listed + 'a,
+    {
         let capacity = limit.min(MAX_PACKETS) + 1;
         if capacity == self.arena.capacity() {
             return;
@@ -206,11 +329,11 @@ impl Store {
         let mut arena = Arena::new(capacity.max(self.arena.len()));
         for queue in queues {
             let mut moved = List::EMPTY;
-            while let Some(packet) = self.arena.pop(&mut queue.packets) {
+            while let Some(packet) = self.arena.pop(queue.list_mut()) {
                 let pushed = arena.push(&mut moved, packet);
-                debug_assert!(pushed.is_ok(), "the new arena holds what the old one held");
+                debug_assert!(pushed.is_some(), "the new arena holds what the old one held");
             }
-            queue.packets = moved;
+            *queue.list_mut() = moved;
         }
         self.arena = arena;
     }

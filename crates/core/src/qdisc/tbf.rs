@@ -101,22 +101,24 @@ impl Tbf {
 
 impl Qdisc for Tbf {
     #[inline]
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
+            return self.enqueue(&packet, now, owner);
+        }
         self.totals.enqueued_packets += 1;
-        packet.len = packet.len.clamp(1, ByteTime::MOST_BYTES);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let segment = match packet.segments() {
             1 => packet.len,
             _ => u32::from(packet.gso_size) + u32::from(packet.header_len),
         };
         if segment > self.max_size {
-            return tally.dropped(packet, DropReason::Overlimit);
+            return tally.dropped(*packet, DropReason::Overlimit);
         }
         self.child.enqueue(packet, now, &mut tally);
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let wire_len = self.child.front(now, &mut tally, |packet| self.framing.charge(packet))?;
         let elapsed = now.since(self.filled);
@@ -125,7 +127,7 @@ impl Qdisc for Tbf {
             return None;
         }
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        let mut packet = self.child.dequeue(now, &mut tally)?;
+        let packet = self.child.dequeue(now, &mut tally)?;
         // Time beyond what the larger bucket holds is lost to both, as in Linux.
         let elapsed = elapsed.min(self.rate.depth());
         self.rate.pay(elapsed, wire_len, i64::MIN);

@@ -69,7 +69,7 @@ impl Driver {
     pub fn put(&mut self, mut packet: Packet) -> u64 {
         packet.handle = self.next_handle;
         self.next_handle += 1;
-        self.cake.enqueue(packet, self.now, &mut self.owner);
+        self.cake.enqueue(&packet, self.now, &mut self.owner);
         packet.handle
     }
 
@@ -88,7 +88,7 @@ impl Driver {
 
     /// One call, now.
     pub fn take_now(&mut self) -> Option<Packet> {
-        self.cake.dequeue(self.now, &mut self.owner)
+        self.cake.dequeue(self.now, &mut self.owner).copied()
     }
 
     /// The next packet whenever it may be sent; None if nothing is queued.

@@ -202,7 +202,7 @@ pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
 impl Run {
     fn enqueue(&mut self, packet: Packet, frame: Vec<u8>) {
         let packet = self.ledger.admit(packet, frame);
-        self.qdisc.enqueue(packet, self.now, &mut self.ledger);
+        self.qdisc.enqueue(&packet, self.now, &mut self.ledger);
         let snapshot = self.qdisc.snapshot();
         self.collided |= collided(self.qdisc.as_ref());
         self.check_memory(&snapshot);

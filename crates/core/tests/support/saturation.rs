@@ -64,11 +64,11 @@ pub fn saturate(qdisc: &mut dyn Qdisc, flows: &[Flow], packets: usize) -> Vec<Se
                 packet.tos = flow.tos;
                 packet.flags = Flags::IPV4;
                 waiting.0[index] += 1;
-                qdisc.enqueue(packet, now, &mut waiting);
+                qdisc.enqueue(&packet, now, &mut waiting);
             }
         }
         now = now.max(qdisc.next_event().expect("packets wait"));
-        if let Some(packet) = qdisc.dequeue(now, &mut waiting) {
+        if let Some(&mut packet) = qdisc.dequeue(now, &mut waiting) {
             let flow = packet.handle as usize;
             waiting.0[flow] -= 1;
             sent.push(Sent { at: now, flow, adj_len: packet.adj_len });

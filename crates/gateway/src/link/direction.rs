@@ -240,7 +240,7 @@ impl<'a> Direction<'a> {
             // A frame that came while we were at work is stamped before our last look at the
             // clock; disciplines are never told of the past.
             self.told = self.told.max(moment.of(arrival.stamp));
-            self.discipline.enqueue(packet, self.told, &mut owner);
+            self.discipline.enqueue(&packet, self.told, &mut owner);
         }
         add(&self.counters.received_packets, count as u64);
         add(&self.counters.received_bytes, bytes);
@@ -256,7 +256,7 @@ impl<'a> Direction<'a> {
                 let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
                 while self.pending.len() < BATCH {
                     let Some(packet) = self.discipline.dequeue(now, &mut owner) else { break };
-                    self.pending.push(packet);
+                    self.pending.push(*packet);
                 }
                 if self.pending.is_empty() {
                     return Ok(());

@@ -171,8 +171,8 @@ impl<'a> Simulation<'a> {
     /// Hands a packet to the gateway, or to the line itself.
     fn offer(&mut self, packet: Packet, now: Time) {
         match &mut self.gateway {
-            Some(gateway) => gateway.enqueue(packet, now, &mut Discard),
-            None => self.line.enqueue(packet, now, &mut Discard),
+            Some(gateway) => gateway.enqueue(&packet, now, &mut Discard),
+            None => self.line.enqueue(&packet, now, &mut Discard),
         }
     }
 
@@ -183,7 +183,7 @@ impl<'a> Simulation<'a> {
                 self.line.enqueue(packet, now, &mut Discard);
             }
         }
-        while let Some(packet) = self.line.dequeue(now, &mut Discard) {
+        while let Some(&mut packet) = self.line.dequeue(now, &mut Discard) {
             self.deliver(packet, now);
         }
         let gateway = self.gateway.as_ref().and_then(|gateway| gateway.next_event());

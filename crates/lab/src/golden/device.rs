@@ -156,7 +156,7 @@ impl<'a, J: Journal> VirtualDevice<'a, J> {
         let losses = self.journal.losses();
         losses.now = now;
         losses.enqueueing = true;
-        self.qdisc.enqueue(packet, now, &mut self.journal);
+        self.qdisc.enqueue(&packet, now, &mut self.journal);
         self.journal.losses().enqueueing = false;
         if !self.journal.losses().given_back.is_empty() {
             self.give_back();
@@ -181,15 +181,16 @@ impl<'a, J: Journal> VirtualDevice<'a, J> {
         let now = self.journal.losses().now;
         let mut any = false;
         while let Some(packet) = self.qdisc.dequeue(now, &mut self.journal) {
+            let Packet { handle, len, adj_len, flags, .. } = *packet;
             let fate = Fate::Sent {
                 place: self.qdisc.placement().map(|(tin, flow)| Place { tin: tin.into(), flow }),
-                adj_len: Some(packet.adj_len),
-                marked: packet.flags.has(Flags::MARKED),
+                adj_len: Some(adj_len),
+                marked: flags.has(Flags::MARKED),
             };
-            self.journal.left(packet.handle, fate);
+            self.journal.left(handle, fate);
             any = true;
             if let Link::BitsPerSecond(rate) = self.link {
-                self.busy_until = Some(now + transmission(packet.len, rate));
+                self.busy_until = Some(now + transmission(len, rate));
                 break;
             }
         }

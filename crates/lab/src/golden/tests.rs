@@ -15,6 +15,7 @@ use super::*;
 /// A FIFO of `limit` packets that lets one packet out every `gap`, and marks packet `mark`.
 struct Gap {
     queue: VecDeque<Packet>,
+    sent: Packet,
     limit: usize,
     gap: Span,
     next: Time,
@@ -24,22 +25,22 @@ struct Gap {
 }
 
 impl Qdisc for Gap {
-    fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if let Some(view) = owner.ack_view(&packet) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if let Some(view) = owner.ack_view(packet) {
             if !view.has_payload && view.sack_count == 1 {
-                return owner.dropped(packet, DropReason::AckFilter);
+                return owner.dropped(*packet, DropReason::AckFilter);
             }
         }
         if self.queue.is_empty() && self.next < now {
             self.next = now;
         }
-        self.queue.push_back(packet);
+        self.queue.push_back(*packet);
         if self.queue.len() > self.limit {
             let oldest = self.queue.pop_front().unwrap();
             owner.dropped(oldest, DropReason::Overlimit);
         }
     }
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if now < self.next || self.stuck {
             return None;
         }
@@ -52,7 +53,8 @@ impl Qdisc for Gap {
         if packet.handle == self.mark {
             packet.mark_ce();
         }
-        Some(packet)
+        self.sent = packet;
+        Some(&mut self.sent)
     }
     fn next_event(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(if self.stuck { Time::ZERO } else { self.next })
@@ -84,6 +86,7 @@ fn gap(words: &[String], _: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
         return Err(format!("`{}` is not known here", words.join(" ")));
     }
     Ok(Box::new(Gap {
+        sent: Packet::new(0, 0),
         queue: VecDeque::new(),
         limit: 2,
         gap: Span(number(1).unwrap_or(0)),
@@ -293,26 +296,28 @@ fn descriptors_carry_the_recorded_hashes() {
 /// of 1000 s. Proof that the harness reproduces real recordings, whatever the disciplines do.
 struct ShapedFifo {
     queue: VecDeque<Packet>,
+    sent: Packet,
     time: simnel_core::rate::ByteTime,
     framing: simnel_core::framing::Framing,
     next: Time,
 }
 
 impl Qdisc for ShapedFifo {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, _: &mut dyn PacketOwner) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, _: &mut dyn PacketOwner) {
+        let mut packet = *packet;
         packet.adj_len = self.framing.charge(&packet);
         if self.queue.is_empty() {
             self.next = self.next.max(now);
         }
         self.queue.push_back(packet);
     }
-    fn dequeue(&mut self, now: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if now < self.next {
             return None;
         }
-        let packet = self.queue.pop_front()?;
-        self.next += self.time.of(packet.adj_len);
-        Some(packet)
+        self.sent = self.queue.pop_front()?;
+        self.next += self.time.of(self.sent.adj_len);
+        Some(&mut self.sent)
     }
     fn next_event(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(self.next)
@@ -353,6 +358,7 @@ fn real_recordings_are_reproduced_to_the_nanosecond() {
         let factory = |_: &[String], device: &Device| -> Result<Box<dyn Qdisc + Send>, String> {
             let rate = Rate::from_bits((mbit * 1e6) as u64);
             Ok(Box::new(ShapedFifo {
+                sent: Packet::new(0, 0),
                 queue: VecDeque::new(),
                 time: ByteTime::new(rate, device.arithmetic),
                 framing,

@@ -71,11 +71,11 @@ fn table(seed: u64, words: &str, formula: fn(u32) -> f64, owned: fn(&dyn Qdisc) 
             packet.flow = random.u64();
             if points.get(point) == Some(&active) {
                 let before = owned(qdisc.as_ref());
-                qdisc.enqueue(packet, Time::ZERO, &mut Discard);
+                qdisc.enqueue(&packet, Time::ZERO, &mut Discard);
                 collisions[point] += u32::from(owned(qdisc.as_ref()) == before);
                 point += 1;
             } else {
-                qdisc.enqueue(packet, Time::ZERO, &mut Discard);
+                qdisc.enqueue(&packet, Time::ZERO, &mut Discard);
             }
         }
         qdisc.reset(&mut Discard);
@@ -206,13 +206,13 @@ fn saturate(
     while now < end {
         while queued < 3 {
             let len = 60 + random.below(1455);
-            qdisc.enqueue(Packet::new(0, len), now, &mut Discard);
+            qdisc.enqueue(&Packet::new(0, len), now, &mut Discard);
             queued += 1;
         }
         let before = qdisc.backlog().packets;
         if let Some(packet) = qdisc.dequeue(now, &mut Discard) {
             log.push_back((now, bytes));
-            bytes += u64::from(wire(&packet));
+            bytes += u64::from(wire(packet));
             // The first departure from which on a second has passed, and its bytes.
             while let Some(&(from, sent)) = log.front() {
                 let span = now.since(from).0;
@@ -240,7 +240,7 @@ fn burst_after_idle(words: &str, seed: u64) -> Sample {
     let Some(mut qdisc) = build(words, seed) else { return sample };
     let now = Time::ZERO + Span::from_secs(10);
     for handle in 0..40 {
-        qdisc.enqueue(Packet::new(handle, 1514), now, &mut Discard);
+        qdisc.enqueue(&Packet::new(handle, 1514), now, &mut Discard);
     }
     let mut at_once = 0;
     while qdisc.dequeue(now, &mut Discard).is_some() {

@@ -6,6 +6,8 @@
 //! *descriptors* with their keys hashed, or as the *headers* of an Ethernet frame, which are read
 //! and hashed each time.
 
+use std::borrow::Borrow;
+
 use serde::Serialize;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
@@ -94,8 +96,8 @@ impl Frames {
     }
 
     #[inline(always)]
-    fn described(&self, flow: usize) -> Packet {
-        self.descriptors[flow]
+    fn described(&self, flow: usize) -> &Packet {
+        &self.descriptors[flow]
     }
 
     #[inline(always)]
@@ -199,12 +201,16 @@ impl<'a> Workload<'a> {
     }
 
     #[inline(always)]
-    fn run_empty(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+    fn run_empty<P: Borrow<Packet>>(
+        &mut self,
+        pairs: u64,
+        packet: impl Fn(&'a Frames, usize) -> P,
+    ) {
         let Workload { qdisc, frames, owner, .. } = self;
         let (mut now, mut hash, mut flow) = (self.now, self.hash, self.next_flow);
         for _ in 0..pairs {
             now += STEP;
-            qdisc.enqueue(packet(frames, flow), now, owner);
+            qdisc.enqueue(packet(frames, flow).borrow(), now, owner);
             flow = if flow + 1 == frames.bytes.len() { 0 } else { flow + 1 };
             let handle = qdisc.dequeue(now, owner).map_or(NOTHING, |packet| packet.handle);
             hash = mix(hash, handle, now);
@@ -213,7 +219,11 @@ impl<'a> Workload<'a> {
     }
 
     #[inline(always)]
-    fn run_backlog(&mut self, pairs: u64, packet: impl Fn(&Frames, usize) -> Packet) {
+    fn run_backlog<P: Borrow<Packet>>(
+        &mut self,
+        pairs: u64,
+        packet: impl Fn(&'a Frames, usize) -> P,
+    ) {
         let Workload { qdisc, frames, owner, .. } = self;
         let (mut now, mut hash) = (self.now, self.hash);
         for _ in 0..pairs {
@@ -221,7 +231,7 @@ impl<'a> Workload<'a> {
             let handle = qdisc.dequeue(now, owner).map_or(NOTHING, |packet| packet.handle);
             hash = mix(hash, handle, now);
             if handle != NOTHING {
-                qdisc.enqueue(packet(frames, handle as usize), now, owner);
+                qdisc.enqueue(packet(frames, handle as usize).borrow(), now, owner);
             }
         }
         (self.now, self.hash) = (now, hash);
@@ -252,17 +262,18 @@ mod tests {
 
     /// As simple as a queue gets.
     #[derive(Default)]
-    struct Fifo(VecDeque<Packet>);
+    struct Fifo(VecDeque<Packet>, Option<Packet>);
 
     impl Qdisc for Fifo {
-        fn enqueue(&mut self, packet: Packet, _: Time, owner: &mut dyn PacketOwner) {
+        fn enqueue(&mut self, packet: &Packet, _: Time, owner: &mut dyn PacketOwner) {
             match self.0.len() {
-                0..=9_999 => self.0.push_back(packet),
-                _ => owner.dropped(packet, DropReason::Overlimit),
+                0..=9_999 => self.0.push_back(*packet),
+                _ => owner.dropped(*packet, DropReason::Overlimit),
             }
         }
-        fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<Packet> {
-            self.0.pop_front()
+        fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
+            self.1 = self.0.pop_front();
+            self.1.as_mut()
         }
         fn next_event(&self) -> Option<Time> {
             self.0.front().map(|_| Time::ZERO)

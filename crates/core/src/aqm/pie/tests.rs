@@ -98,7 +98,7 @@ fn drops_neither_cluster_nor_stay_away() {
     let (mut gap, mut drops) = (0, 0);
     for _ in 0..100_000 {
         gap += 1;
-        if pie.admit(&law, &mut Packet::new(0, 1514), 100_000, &mut random) == Verdict::Drop {
+        if pie.admit(&law, &Packet::new(0, 1514), 100_000, &mut random) == Verdict::Drop {
             // 0.85 / 0.05 and 8.5 / 0.05.
             assert!((17..=171).contains(&gap), "{gap}");
             (gap, drops) = (0, drops + 1);
@@ -108,7 +108,7 @@ fn drops_neither_cluster_nor_stay_away() {
     assert!((2400..3200).contains(&drops), "{drops}");
     let plain =
         Law::new(&Params { derandomise: false, ..Params::default() }, 1514, 0, Arithmetic::Linux);
-    let hit = |_| pie.admit(&plain, &mut Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
+    let hit = |_| pie.admit(&plain, &Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
     let drops = (0..100_000).map(hit).filter(|hit| *hit).count();
     assert!((4700..5300).contains(&drops), "{drops}");
 }
@@ -121,7 +121,7 @@ fn byte_mode_spares_small_packets() {
     let mut drops = |len| {
         (0..20_000)
             .filter(|_| {
-                let packet = &mut Packet::new(0, len);
+                let packet = &Packet::new(0, len);
                 pie.admit(&law, packet, 100_000, &mut random) == Verdict::Drop
             })
             .count()
@@ -158,7 +158,7 @@ fn small_queues_and_short_delays_are_left_alone() {
     let mut random = Random::new(5);
     let mut drops = |prob, qdelay, backlog| {
         let mut pie = Pie { qdelay, ..queue(prob) };
-        let mut admit = |_| pie.admit(&law, &mut Packet::new(0, 1514), backlog, &mut random);
+        let mut admit = |_| pie.admit(&law, &Packet::new(0, 1514), backlog, &mut random);
         (0..1000).map(&mut admit).filter(|verdict| *verdict == Verdict::Drop).count()
     };
     let half = law.target / 2;
@@ -219,7 +219,7 @@ fn on_off_sleeps_until_a_third_is_full() {
     let mut random = Random::new(5);
     let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 2) };
     let mut drops = |pie: &mut Pie, backlog| {
-        let admit = |_| pie.admit(&law, &mut Packet::new(0, 1514), backlog, &mut random);
+        let admit = |_| pie.admit(&law, &Packet::new(0, 1514), backlog, &mut random);
         (0..100).map(admit).filter(|verdict| *verdict == Verdict::Drop).count()
     };
     assert_eq!(drops(&mut pie, 29_999), 0);

@@ -194,7 +194,7 @@ impl Red {
     pub fn arrives(
         &mut self,
         law: &Law,
-        packet: &mut Packet,
+        packet: &Packet,
         packets: u32,
         now: Time,
         random: &mut Random,
@@ -217,7 +217,7 @@ impl Red {
         let signals = &law.params.signals;
         if self.average >= certain {
             (self.count, self.above) = (0, true);
-            let marked = signals.ecn && !signals.harddrop && packet.mark_ce();
+            let marked = signals.ecn && !signals.harddrop && packet.is_markable();
             return Verdict::Forced { marked };
         }
         if !core::mem::replace(&mut self.above, true) {
@@ -230,7 +230,7 @@ impl Red {
             return Verdict::Pass;
         }
         self.count = 0;
-        let marked = signals.ecn && chance <= MARK_UP_TO && packet.mark_ce();
+        let marked = signals.ecn && chance <= MARK_UP_TO && packet.is_markable();
         Verdict::Early { marked }
     }
 

@@ -60,7 +60,7 @@ fn red(average: u64) -> (Law, Red) {
 /// Verdict for a packet that comes to as much as is there on average.
 fn arrival(law: &Law, red: &mut Red, random: &mut Random) -> Verdict {
     let backlog = red.average(law);
-    red.arrives(law, &mut Packet::new(0, 1000), backlog, Time(1), random)
+    red.arrives(law, &Packet::new(0, 1000), backlog, Time(1), random)
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_average_after_an_idle_time() {
         // Only the first moment of idleness counts.
         red.found_empty(start + cell);
         let now = start + cell * cells + Span(cell.0 / 2 * half_cells);
-        red.arrives(&law, &mut Packet::new(0, 1000), 0, now, &mut random);
+        red.arrives(&law, &Packet::new(0, 1000), 0, now, &mut random);
         red.average(&law)
     };
     // Below one halving in a straight line, but never further than it; then by shifts.
@@ -90,7 +90,7 @@ fn the_average_after_an_idle_time() {
     // The arrival that ends the idle time does not add the queue that it finds.
     red.average = 60_000 << law.wlog;
     red.found_empty(start);
-    red.arrives(&law, &mut Packet::new(0, 1000), 90_000, start, &mut random);
+    red.arrives(&law, &Packet::new(0, 1000), 90_000, start, &mut random);
     assert_eq!((red.average(&law), red.idle_since), (60_000, None));
 }
 
@@ -99,7 +99,7 @@ fn the_average_follows_the_queue() {
     let (law, mut red) = red(0);
     let mut random = Random::new(1);
     for n in 1..=200u64 {
-        red.arrives(&law, &mut Packet::new(0, 1000), 20_000, Time(n), &mut random);
+        red.arrives(&law, &Packet::new(0, 1000), 20_000, Time(n), &mut random);
         // 1 - (1 - 1/32)^n of the way.
         let ideal = 20_000.0 * (1.0 - (31f64 / 32.0).powi(n as i32));
         assert!((red.average(&law) as f64 - ideal).abs() < 40.0, "{n}");
@@ -156,7 +156,7 @@ fn adaptation_keeps_to_its_band_and_its_bounds() {
         let mut red = Red::new(&params, &law, Time::ZERO, timer);
         (red.average, red.idle_since) = (average << law.wlog, None);
         let now = Time(ADAPT_EVERY.0 * rounds);
-        red.arrives(&law, &mut Packet::new(0, 1000), average, now, &mut Random::new(1));
+        red.arrives(&law, &Packet::new(0, 1000), average, now, &mut Random::new(1));
         red.max_p()
     };
     let start = params.probability;
@@ -198,9 +198,8 @@ mod simulators {
         let law = Law::new(params);
         let mut red = Red::new(params, Time::ZERO, Periodic::never());
         let mut random = Random::new(7);
-        let mut arrive = |red: &mut Red| {
-            red.arrives(&law, &mut Packet::new(0, 500), packets, Time(1), &mut random)
-        };
+        let mut arrive =
+            |red: &mut Red| red.arrives(&law, &Packet::new(0, 500), packets, Time(1), &mut random);
         (0..100_000).for_each(|_| {
             arrive(&mut red);
         });
@@ -255,7 +254,7 @@ mod simulators {
         let mut red = Red::new(&params, Time::ZERO, Periodic::never());
         let mut random = Random::new(7);
         let mut arrive = |red: &mut Red, packets, now| {
-            red.arrives(&law, &mut Packet::new(0, 500), packets, now, &mut random);
+            red.arrives(&law, &Packet::new(0, 500), packets, now, &mut random);
             red.average() as f64 / (1u64 << 32) as f64
         };
         for _ in 0..5000 {

@@ -191,7 +191,7 @@ impl Cake {
         self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
         let (slot, queued) =
-            self.arena.push_copy(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
+            self.arena.push(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
         (slot, was_empty, queued)
     }
 
@@ -257,7 +257,7 @@ impl Cake {
             return;
         };
         let list = &mut self.tins.flows.queues[queue as usize].packets;
-        let Some(ack) = self.arena.remove_after(list, before) else { return };
+        let Some(&mut ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
         self.tins.settle_saver(tin, queue, false, now, &self.arena);
         self.tins.tin_mut(tin).counters.ack_drops += 1;
@@ -277,7 +277,7 @@ impl Cake {
             let queue = self.heap.longest(&self.tins.flows);
             let tin = self.tins.flows.tin_of(queue);
             let list = &mut self.tins.flows.queues[queue as usize].packets;
-            let Some(packet) = self.arena.pop(list) else {
+            let Some(&mut packet) = self.arena.pop(list) else {
                 self.heap.distrust();
                 continue;
             };
@@ -372,7 +372,7 @@ impl Cake {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        let packet = self.arena.take(slot);
+        let packet = *self.arena.release(slot);
         let (tier, flow) = self.tins.pair_mut(tin, queue);
         tier.counters.drops += 1;
         if self.params.ingress {
@@ -404,14 +404,14 @@ fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivere
 }
 
 impl Qdisc for Cake {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.totals.enqueued_packets += 1;
-        if packet.len.wrapping_sub(1) >= MOST_BYTES {
-            packet.len = packet.len.clamp(1, MOST_BYTES);
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if let Some(packet) = packet.clamped(MOST_BYTES) {
+            return self.enqueue(&packet, now, owner);
         }
-        let adj_len = self.sizes.charge(&self.params.framing, &packet);
+        self.totals.enqueued_packets += 1;
+        let adj_len = self.sizes.charge(&self.params.framing, packet);
 
-        let tin = self.select_tin(&packet);
+        let tin = self.select_tin(packet);
         let tier = self.tins.tin_mut(tin);
         if tier.backlog == 0 {
             tier.time_next = tier.time_next.max(now);
@@ -425,15 +425,15 @@ impl Qdisc for Cake {
         tier.counters.packets += 1;
         tier.counters.bytes += u64::from(packet.len);
 
-        let queue = self.tins.queue_of(tin, &packet);
-        let (slot, was_empty, queued) = self.append(&packet, tin, queue);
+        let queue = self.tins.queue_of(tin, packet);
+        let (slot, was_empty, queued) = self.append(packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if self.has_extras {
             self.apply_extras(slot, tin, queue, now, owner);
         }
         self.heap.grown(queue, &self.tins.flows);
         if was_empty {
-            self.tins.wake(tin, queue, &packet, adj_len, &mut self.random);
+            self.tins.wake(tin, queue, packet, adj_len, &mut self.random);
         }
         if self.memory > self.memory_used {
             self.memory_used = self.memory;
@@ -443,7 +443,7 @@ impl Qdisc for Cake {
         }
     }
 
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         let mut decayed = false;
         // Ends: each time round, a flow leaves the rotations or loses a packet.
         'tier: while self.backlog.packets > 0 {
@@ -467,7 +467,7 @@ impl Qdisc for Cake {
                         if let Some(packets) = self.tins.upcoming(queue) {
                             self.arena.warm(packets);
                         }
-                        return Some(self.arena.take(slot));
+                        return Some(self.arena.release(slot));
                     }
                     Taken::Nothing => {
                         self.tins.retire(tin, queue, now);
@@ -536,7 +536,8 @@ impl Qdisc for Cake {
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
         for queue in 0..self.tins.flows.queues.len() {
-            while let Some(packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets) {
+            while let Some(&mut packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets)
+            {
                 self.give_up(packet, DropReason::Reset, owner);
             }
         }

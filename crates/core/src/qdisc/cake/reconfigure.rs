@@ -69,7 +69,7 @@ impl Cake {
     fn drain(&mut self) -> Vec<Packet> {
         let mut packets = Vec::with_capacity(self.backlog.packets as usize);
         for flow in &mut self.tins.flows.queues {
-            packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets)));
+            packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets).copied()));
         }
         // Stable: packets of one flow keep their order within the same instant.
         packets.sort_by_key(|packet| packet.enqueued);

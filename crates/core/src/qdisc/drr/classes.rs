@@ -87,10 +87,10 @@ impl Classes {
     }
 
     #[inline]
-    pub(super) fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut Tally<'_>) {
+    pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
         let minor = packet.class as u16;
         let Ok(place) = self.places.binary_search_by_key(&minor, |(minor, _)| *minor) else {
-            return owner.dropped(packet, DropReason::Unclassified);
+            return owner.dropped(*packet, DropReason::Unclassified);
         };
         let index = self.places[place].1;
         let class = &mut self.classes[index as usize];
@@ -111,7 +111,7 @@ impl Classes {
     }
 
     #[inline]
-    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<Packet> {
+    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
         let mut passed = 0;
         // Ends: each time round a packet leaves, a class does, or its turn passes, once each.
@@ -119,10 +119,10 @@ impl Classes {
             let head = |class: &mut Class| class.head(now, owner);
             let index = sharing.choose(classes, head, |class| class.quantum)?;
             let class = &mut classes[index as usize];
-            if let Some(packet) = class.child.dequeue(now, owner) {
+            if let Some(len) = class.child.take(now, owner) {
                 let head = |class: &mut Class| class.head_if(*saves, now, owner);
-                sharing.sent(classes, index, packet.len, head);
-                return Some(packet);
+                sharing.sent(classes, index, len, head);
+                return Some(classes[index as usize].child.taken());
             }
             match class.head_if(*saves, now, owner) {
                 None => sharing.found_empty(classes, index),

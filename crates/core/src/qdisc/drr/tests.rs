@@ -43,7 +43,7 @@ fn classes_share_by_quantum_and_weight() {
     let mut qdisc = drr("drr quantum 600 class 1:10 class 1:20 weight 3 class 1:30 quantum 1200");
     for n in 0..900 {
         for class in 1..4u64 {
-            qdisc.enqueue(of_class(class, (class as u32) << 4, 1000), Time(n), &mut Discard);
+            qdisc.enqueue(&of_class(class, (class as u32) << 4, 1000), Time(n), &mut Discard);
         }
     }
     let mut sent = [0u32; 4];
@@ -57,7 +57,7 @@ fn classes_share_by_quantum_and_weight() {
 fn what_belongs_to_no_class_is_dropped() {
     let (mut qdisc, mut lost) = (drr("drr class 8001:10 pfifo limit 1"), Lost::default());
     for (handle, class) in [(0, 0), (1, 0x1_0011), (2, 0x1_0010), (3, 0x8001_0010)] {
-        qdisc.enqueue(of_class(handle, class, 100), Time(0), &mut lost);
+        qdisc.enqueue(&of_class(handle, class, 100), Time(0), &mut lost);
     }
     let (unclassified, overlimit) = (DropReason::Unclassified, DropReason::Overlimit);
     assert_eq!(lost.0, [(0, unclassified), (1, unclassified), (3, overlimit)]);
@@ -75,9 +75,9 @@ fn a_class_that_shapes_is_passed_over_and_asked_again() {
             format!("drr {savings} class 1:1 tbf rate 8mbit burst 1kb limit 100kb class 1:2");
         let mut qdisc = drr(&words);
         for n in 0..4 {
-            qdisc.enqueue(of_class(n, 1, 1000), Time(0), &mut Discard);
+            qdisc.enqueue(&of_class(n, 1, 1000), Time(0), &mut Discard);
         }
-        qdisc.enqueue(of_class(9, 2, 1000), Time(0), &mut Discard);
+        qdisc.enqueue(&of_class(9, 2, 1000), Time(0), &mut Discard);
         let first = [next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))];
         assert!(first.contains(&Some(0)) && first.contains(&Some(9)), "{savings}: {first:?}");
         assert_eq!(next(&mut qdisc, Time(0)), None);
@@ -96,12 +96,12 @@ fn a_class_that_shapes_is_passed_over_and_asked_again() {
 fn a_full_buffer_costs_the_longest_queue_its_oldest_packet() {
     let (mut qdisc, mut lost) = (drr("drr srchost buffer 5"), Lost::default());
     for n in 0..4 {
-        qdisc.enqueue(of_host(n, 1, 1000), Time(n), &mut lost);
+        qdisc.enqueue(&of_host(n, 1, 1000), Time(n), &mut lost);
     }
-    qdisc.enqueue(of_host(4, 2, 1000), Time(4), &mut lost);
+    qdisc.enqueue(&of_host(4, 2, 1000), Time(4), &mut lost);
     assert!(lost.0.is_empty());
-    qdisc.enqueue(of_host(5, 2, 1000), Time(5), &mut lost);
-    qdisc.enqueue(of_host(6, 3, 1000), Time(6), &mut lost);
+    qdisc.enqueue(&of_host(5, 2, 1000), Time(5), &mut lost);
+    qdisc.enqueue(&of_host(6, 3, 1000), Time(6), &mut lost);
     assert_eq!(lost.0, [(0, DropReason::Overlimit), (1, DropReason::Overlimit)]);
     // The rest in turn, 1514 bytes at a time.
     let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(7)).unwrap()).collect();
@@ -112,7 +112,7 @@ fn a_full_buffer_costs_the_longest_queue_its_oldest_packet() {
 fn old_packets_are_dropped_when_their_turn_comes() {
     let (mut qdisc, mut lost) = (drr("drr srchost max-age 24us"), Lost::default());
     for n in 0..6 {
-        qdisc.enqueue(of_host(n, 1, 100), Time(n * 10_000), &mut lost);
+        qdisc.enqueue(&of_host(n, 1, 100), Time(n * 10_000), &mut lost);
     }
     // Packets of 0, 10 and 20 µs have waited longer; exactly 24 µs is not too long.
     let packet = qdisc.dequeue(Time(54_000), &mut lost).unwrap();
@@ -127,9 +127,9 @@ fn under_savings_a_drop_may_end_a_turn() {
     // Section 3.3: the first packet of the first eligible queue is dropped; the next one is larger
     // than the deficit, so another queue is served.
     let (mut qdisc, mut lost) = (drr("drr srchost max-age 24us savings 1000"), Lost::default());
-    qdisc.enqueue(of_host(0, 1, 900), Time(0), &mut lost);
-    qdisc.enqueue(of_host(1, 1, 1400), Time(20_000), &mut lost);
-    qdisc.enqueue(of_host(2, 2, 900), Time(20_000), &mut lost);
+    qdisc.enqueue(&of_host(0, 1, 900), Time(0), &mut lost);
+    qdisc.enqueue(&of_host(1, 1, 1400), Time(20_000), &mut lost);
+    qdisc.enqueue(&of_host(2, 2, 900), Time(20_000), &mut lost);
     assert_eq!(qdisc.dequeue(Time(30_000), &mut lost).unwrap().handle, 2);
     assert_eq!(lost.0, [(0, DropReason::Congested)]);
     assert_eq!(qdisc.dequeue(Time(30_000), &mut lost).unwrap().handle, 1);
@@ -140,7 +140,7 @@ fn users_are_told_apart_as_told() {
     // Host 1 has three flows with packets, host 2 one: alternating by host.
     let mut qdisc = drr("drr srchost quantum 1000");
     for (handle, host) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)] {
-        qdisc.enqueue(of_host(handle, host, 1000), Time(0), &mut Discard);
+        qdisc.enqueue(&of_host(handle, host, 1000), Time(0), &mut Discard);
     }
     let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(9)).unwrap()).collect();
     assert_eq!(order, [1, 4, 2, 5, 3]);
@@ -149,7 +149,7 @@ fn users_are_told_apart_as_told() {
         let mut qdisc = drr(words);
         for (handle, flow) in [(1, 1), (2, 1), (3, 2), (4, 1), (11, 3)] {
             let packet = Packet { flow, ..of_host(handle, 1, 700) };
-            qdisc.enqueue(packet, Time(0), &mut Discard);
+            qdisc.enqueue(&packet, Time(0), &mut Discard);
         }
         let order: Vec<_> = (0..5).map(|_| next(&mut qdisc, Time(9)).unwrap()).collect();
         assert_eq!(order, expected, "{words}");
@@ -162,7 +162,7 @@ fn settings_change_in_every_direction() {
     for n in 0..10 {
         let mut packet = of_host(n, n as u32 % 3, 500);
         packet.class = if n < 6 { 1 } else { 2 };
-        qdisc.enqueue(packet, Time(n), &mut Discard);
+        qdisc.enqueue(&packet, Time(n), &mut Discard);
     }
     let mut lost = Lost::default();
     let mut change = |words: &str, lost: &mut Lost| {

@@ -68,22 +68,33 @@ impl Users {
     }
 
     #[inline]
-    pub(super) fn enqueue(&mut self, packet: Packet, now: Time, owner: &mut Tally<'_>) {
+    pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
+        if !self.store.has_free_slot() {
+            return self.enqueue_in_new_slot(packet, now, owner);
+        }
         if self.store.len() >= self.buffer {
             self.steal(owner);
         }
         let Users { queues, ways, sharing, store, .. } = self;
         let idle = [Standing::Idle, Standing::Fresh];
-        let index = ways.find(self.user.hash(&packet), |queue| {
+        let index = ways.find(self.user.hash(packet), |queue| {
             idle.contains(&queues[queue as usize].account.standing)
         });
-        let inserted = store.insert_at(&mut queues[index as usize].queue, &packet, now);
-        debug_assert!(inserted, "there is room");
+        let queued = store.insert(&mut queues[index as usize].queue, packet, now);
+        debug_assert!(queued.is_some(), "there is room");
         sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
     }
 
+    /// As [`Users::enqueue`], when more is queued than ever before.
+    #[cold]
+    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
+        if self.store.open_slot_for(packet, now, owner) {
+            self.enqueue(packet, now, owner);
+        }
+    }
+
     #[inline]
-    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<Packet> {
+    pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Users { queues, sharing, store, quantum, .. } = self;
         // Ends: each time round a packet leaves.
         loop {
@@ -111,9 +122,7 @@ impl Users {
     fn steal(&mut self, owner: &mut Tally<'_>) {
         let Some(index) = self.longest() else { return };
         let queue = &mut self.queues[index as usize].queue;
-        if let Some(packet) = self.store.take(queue) {
-            self.store.give_up(packet, DropReason::Overlimit, owner);
-        }
+        self.store.drop_first(queue, DropReason::Overlimit, owner);
         let head = self.store.head_len(queue);
         self.sharing.dropped(&mut self.queues, index, head);
     }

@@ -36,7 +36,7 @@ fn run(dualpi2: &mut Dualpi2, seconds: u64, loads: &[(u8, u64)]) -> [(u64, Span)
         let now = Time(tick * 100_000);
         for (tos, load) in loads {
             if tick * load / 1000 != (tick + 1) * load / 1000 {
-                dualpi2.enqueue(packet(*tos), now, &mut Discard);
+                dualpi2.enqueue(&packet(*tos), now, &mut Discard);
             }
         }
         if tick % 10 == 0 {
@@ -54,11 +54,11 @@ fn ect1_and_ce_are_of_the_low_latency_queue() {
     let mut one = dualpi2("dualpi2");
     let mut any = dualpi2("dualpi2 any_ect");
     for tos in [NOT_ECT, ECT0, ECT1, CE] {
-        one.enqueue(packet(tos), Time(0), &mut Discard);
-        any.enqueue(packet(tos), Time(0), &mut Discard);
+        one.enqueue(&packet(tos), Time(0), &mut Discard);
+        any.enqueue(&packet(tos), Time(0), &mut Discard);
     }
     // What is not IP has no ECN field.
-    one.enqueue(Packet::new(9, 60), Time(0), &mut Discard);
+    one.enqueue(&Packet::new(9, 60), Time(0), &mut Discard);
     assert_eq!((stats(&one).packets_l, stats(&one).packets_c), (2, 3));
     assert_eq!((stats(&any).packets_l, stats(&any).packets_c), (3, 1));
 }
@@ -73,11 +73,11 @@ fn the_low_latency_queue_goes_first_and_the_classic_one_is_protected() {
     ] {
         let mut dualpi2 = dualpi2(words);
         for _ in 0..1000 {
-            dualpi2.enqueue(packet(ECT1), Time(0), &mut Discard);
-            dualpi2.enqueue(packet(NOT_ECT), Time(0), &mut Discard);
+            dualpi2.enqueue(&packet(ECT1), Time(0), &mut Discard);
+            dualpi2.enqueue(&packet(NOT_ECT), Time(0), &mut Discard);
         }
         let classic = (0..500)
-            .filter_map(|_| dualpi2.dequeue(Time(1), &mut Discard))
+            .filter_map(|_| dualpi2.dequeue(Time(1), &mut Discard).copied())
             .filter(|packet| packet.handle == 0)
             .count();
         // Of 500, with the grain of a turn.
@@ -88,14 +88,14 @@ fn the_low_latency_queue_goes_first_and_the_classic_one_is_protected() {
 #[test]
 fn a_step_marks_what_has_waited() {
     let mut dualpi2 = dualpi2("dualpi2 step_thresh 1ms");
-    (0..3).for_each(|n| dualpi2.enqueue(packet(ECT1), Time(n * 500_000), &mut Discard));
+    (0..3).for_each(|n| dualpi2.enqueue(&packet(ECT1), Time(n * 500_000), &mut Discard));
     let at = |dualpi2: &mut Dualpi2, now| dualpi2.dequeue(Time(now), &mut Discard).unwrap().ecn();
     assert_eq!(at(&mut dualpi2, 1_000_000), Ecn::Ect1);
     assert_eq!(at(&mut dualpi2, 1_500_001), Ecn::Ce);
     assert_eq!(at(&mut dualpi2, 2_000_000), Ecn::Ect1);
     assert_eq!(stats(&dualpi2).step_marks, 1);
     let mut packets = self::dualpi2("dualpi2 step_thresh 2p");
-    (0..5).for_each(|_| packets.enqueue(packet(ECT1), Time(0), &mut Discard));
+    (0..5).for_each(|_| packets.enqueue(&packet(ECT1), Time(0), &mut Discard));
     let marks: std::vec::Vec<bool> = (0..5).map(|_| at(&mut packets, 1) == Ecn::Ce).collect();
     assert_eq!(marks, [true, true, false, false, false]);
 }
@@ -150,11 +150,11 @@ fn overload_drops_even_what_is_ecn_capable() {
 #[test]
 fn memory_and_a_smaller_limit_cut_the_classic_queue() {
     let mut dualpi2 = dualpi2("dualpi2 memlimit 23040");
-    (0..20).for_each(|_| dualpi2.enqueue(packet(NOT_ECT), Time(0), &mut Discard));
+    (0..20).for_each(|_| dualpi2.enqueue(&packet(NOT_ECT), Time(0), &mut Discard));
     assert_eq!(dualpi2.backlog().packets, 10);
     let mut dualpi2 = self::dualpi2("dualpi2");
     for tos in [ECT1, NOT_ECT, NOT_ECT, NOT_ECT] {
-        dualpi2.enqueue(packet(tos), Time(0), &mut Discard);
+        dualpi2.enqueue(&packet(tos), Time(0), &mut Discard);
     }
     let small = tc::parse("dualpi2 limit 2").unwrap();
     dualpi2.configure(&small, Time(0), &mut Discard).unwrap();

@@ -20,7 +20,7 @@ fn fifo(kind: Kind, limit: Option<u32>) -> Fifo {
 
 fn fill(fifo: &mut Fifo, lost: &mut Lost, handles: core::ops::Range<u64>, len: u32) {
     for handle in handles {
-        fifo.enqueue(Packet::new(handle, len), Time(handle), lost);
+        fifo.enqueue(&Packet::new(handle, len), Time(handle), lost);
         let snapshot = fifo.snapshot();
         let totals = snapshot.totals;
         assert_eq!(
@@ -31,9 +31,8 @@ fn fill(fifo: &mut Fifo, lost: &mut Lost, handles: core::ops::Range<u64>, len: u
 }
 
 fn drain(fifo: &mut Fifo) -> Vec<u64> {
-    core::iter::from_fn(|| fifo.dequeue(Time(99), &mut Lost::default()))
-        .map(|packet| packet.handle)
-        .collect()
+    let next = || fifo.dequeue(Time(99), &mut Lost::default()).map(|packet| packet.handle);
+    core::iter::from_fn(next).collect()
 }
 
 const OVER: DropReason = DropReason::Overlimit;

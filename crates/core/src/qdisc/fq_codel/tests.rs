@@ -37,14 +37,14 @@ impl PacketOwner for Lost {
 fn overflow_costs_the_longest_queue_half_of_its_bytes() {
     let (mut qdisc, mut lost) = (fq_codel(|params| params.queues.limit = 20), Lost::default());
     for n in 0..12 {
-        qdisc.enqueue(packet(n, 5, 1000), Time(n), &mut lost);
+        qdisc.enqueue(&packet(n, 5, 1000), Time(n), &mut lost);
     }
     for n in 12..20 {
-        qdisc.enqueue(packet(n, 900, 1500), Time(n), &mut lost);
+        qdisc.enqueue(&packet(n, 900, 1500), Time(n), &mut lost);
     }
     assert!(lost.0.is_empty());
     // Queue 5 has 12,000 bytes and queue 900 as many: the first of them gives 6,000.
-    qdisc.enqueue(packet(20, 7, 100), Time(20), &mut lost);
+    qdisc.enqueue(&packet(20, 7, 100), Time(20), &mut lost);
     assert_eq!(lost.0, [0, 1, 2, 3, 4, 5]);
     assert_eq!((stats(&qdisc).drop_overlimit, stats(&qdisc).drop_overmemory), (6, 0));
 }
@@ -56,7 +56,7 @@ fn overflow_costs_no_more_than_the_batch() {
     };
     let (mut qdisc, mut lost) = (fq_codel(change), Lost::default());
     for n in 0..11 {
-        qdisc.enqueue(packet(n, 5, 1514), Time(n), &mut lost);
+        qdisc.enqueue(&packet(n, 5, 1514), Time(n), &mut lost);
     }
     assert_eq!(lost.0, [0, 1, 2]);
     let FqCodelStats { drop_overmemory, memory_used, .. } = stats(&qdisc);
@@ -67,7 +67,7 @@ fn overflow_costs_no_more_than_the_batch() {
 fn a_packet_without_bytes_is_not_overlooked() {
     let (mut qdisc, mut lost) = (fq_codel(|params| params.queues.limit = 1), Lost::default());
     for n in 0..5 {
-        qdisc.enqueue(packet(n, n, 0), Time(n), &mut lost);
+        qdisc.enqueue(&packet(n, n, 0), Time(n), &mut lost);
     }
     assert_eq!((lost.0.len(), qdisc.backlog().packets), (4, 1));
 }
@@ -81,7 +81,7 @@ fn queues_are_found_by_the_hash_scaled_to_their_number() {
     {
         let mut packet = Packet::new(n as u64, 100);
         packet.flow = hash;
-        qdisc.enqueue(packet, Time(0), &mut Discard);
+        qdisc.enqueue(&packet, Time(0), &mut Discard);
     }
     assert_eq!(stats(&qdisc).new_flow_count, 3);
 }
@@ -90,11 +90,11 @@ fn queues_are_found_by_the_hash_scaled_to_their_number() {
 fn a_new_flow_overtakes_a_standing_queue() {
     let mut qdisc = fq_codel(|_| {});
     for n in 0..10 {
-        qdisc.enqueue(packet(n, 1, 1514), Time(0), &mut Discard);
+        qdisc.enqueue(&packet(n, 1, 1514), Time(0), &mut Discard);
     }
     let next = |qdisc: &mut FqCodel| qdisc.dequeue(Time(1), &mut Discard).unwrap().handle;
     assert_eq!(next(&mut qdisc), 0);
-    qdisc.enqueue(packet(100, 2, 100), Time(1), &mut Discard);
+    qdisc.enqueue(&packet(100, 2, 100), Time(1), &mut Discard);
     assert_eq!((stats(&qdisc).new_flows_len, stats(&qdisc).old_flows_len), (2, 0));
     // The first flow's quantum is used up: it goes behind the new one.
     assert_eq!(next(&mut qdisc), 100);
@@ -114,10 +114,10 @@ fn shares(savings: Option<u32>) -> ([u32; 2], u64) {
     for turn in 0..20_000u64 {
         if turn % 25 == 0 {
             (0..10)
-                .for_each(|n| qdisc.enqueue(packet(turn + n, 2, 1514), Time(turn), &mut Discard));
+                .for_each(|n| qdisc.enqueue(&packet(turn + n, 2, 1514), Time(turn), &mut Discard));
         }
         if turn == 0 || qdisc.backlog().packets < 40 {
-            (0..4).for_each(|_| qdisc.enqueue(packet(0, 1, 1514), Time(turn), &mut Discard));
+            (0..4).for_each(|_| qdisc.enqueue(&packet(0, 1, 1514), Time(turn), &mut Discard));
         }
         let packet = qdisc.dequeue(Time(turn), &mut Discard).unwrap();
         let flow = (packet.flow >> 22) as usize;
@@ -140,7 +140,7 @@ fn savings_let_bursts_pass_and_delay_no_sparse_flow() {
 fn settings_change_without_loss_and_without_reordering() {
     let mut qdisc = fq_codel(|params| params.queues.flows = 4);
     for n in 0..100u64 {
-        qdisc.enqueue(packet(n, n % 7 * 140, 600), Time(n), &mut Discard);
+        qdisc.enqueue(&packet(n, n % 7 * 140, 600), Time(n), &mut Discard);
     }
     for (flows, savings) in [(1024, None), (16, Some(3000)), (2, None)] {
         let mut params = Params::default();
@@ -156,7 +156,7 @@ fn settings_change_without_loss_and_without_reordering() {
     }
     let mut params = Params::default();
     params.queues.limit = 3;
-    (0..10).for_each(|n| qdisc.enqueue(packet(n, n * 10, 600), Time(102), &mut Discard));
+    (0..10).for_each(|n| qdisc.enqueue(&packet(n, n * 10, 600), Time(102), &mut Discard));
     qdisc.configure(&Config::FqCodel(params), Time(103), &mut Discard).unwrap();
     assert_eq!(qdisc.backlog().packets, 3);
     params.queues.flows = 0;
@@ -172,9 +172,9 @@ fn drops_of_codel_leave_the_scheduler_in_order() {
         // 1 ms a packet while 1.5 come: queues stand, and CoDel drops.
         for n in 0..30_000u64 {
             let now = Time(n * 1_000_000);
-            qdisc.enqueue(packet(n, n % 3, 1000), now, &mut Discard);
+            qdisc.enqueue(&packet(n, n % 3, 1000), now, &mut Discard);
             if n % 2 == 0 {
-                qdisc.enqueue(packet(n, 3 + n % 5, 300), now, &mut Discard);
+                qdisc.enqueue(&packet(n, 3 + n % 5, 300), now, &mut Discard);
             }
             sent += u32::from(qdisc.dequeue(now, &mut Discard).is_some());
         }

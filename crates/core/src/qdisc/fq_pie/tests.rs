@@ -33,11 +33,11 @@ fn overload(qdisc: &mut FqPie, ms: u64, load: u64, tos: u8) -> ([u64; 2], Time) 
     for n in 0..ms {
         now += STEP;
         for _ in 0..load {
-            qdisc.enqueue(packet(1, tos), now, &mut Discard);
+            qdisc.enqueue(&packet(1, tos), now, &mut Discard);
             came[0] += 1;
         }
         if n % 10 == 0 {
-            qdisc.enqueue(packet(2, tos), now, &mut Discard);
+            qdisc.enqueue(&packet(2, tos), now, &mut Discard);
             came[1] += 1;
         }
         if let Some(packet) = qdisc.dequeue(now, &mut Discard) {
@@ -78,7 +78,7 @@ fn a_full_queue_refuses_the_newcomer_and_memory_is_only_counted() {
         (params.queues.limit, params.queues.memory_limit) = (10, 4000);
     });
     for n in 0..12 {
-        qdisc.enqueue(packet(n % 2, 0), Time(n), &mut Discard);
+        qdisc.enqueue(&packet(n % 2, 0), Time(n), &mut Discard);
     }
     let stats = stats(&qdisc);
     assert_eq!((stats.overlimit, stats.dropped, qdisc.backlog().packets), (2, 2, 10));
@@ -99,7 +99,7 @@ fn idle_time_is_caught_up_with_in_any_number_of_steps() {
     let after = |qdisc: &mut FqPie| {
         (0..200u64)
             .map(|n| {
-                qdisc.enqueue(packet(1, 0), later + STEP * n, &mut Discard);
+                qdisc.enqueue(&packet(1, 0), later + STEP * n, &mut Discard);
                 stats(qdisc).dropped
             })
             .last()

@@ -27,7 +27,7 @@ fn saturate(htb: &mut Htb, backlogged: &[u32], seconds: u64) -> Vec<u64> {
     let start = htb.now;
     let mut sent = std::vec![0; backlogged.len()];
     for minor in backlogged {
-        (0..10).for_each(|_| htb.enqueue(packet(*minor), start, &mut Discard));
+        (0..10).for_each(|_| htb.enqueue(&packet(*minor), start, &mut Discard));
     }
     let (mut now, mut idle) = (start, 0);
     while now < start + Span::from_secs(seconds) {
@@ -38,7 +38,7 @@ fn saturate(htb: &mut Htb, backlogged: &[u32], seconds: u64) -> Vec<u64> {
             continue;
         };
         let minor = done.handle as u32;
-        htb.enqueue(packet(minor), now, &mut Discard);
+        htb.enqueue(&packet(minor), now, &mut Discard);
         if now > start + Span::from_secs(1) {
             let at = backlogged.iter().position(|other| *other == minor).unwrap();
             sent[at] += 1000;
@@ -109,7 +109,7 @@ fn inner_classes_lend_through_levels() {
 fn no_class_exceeds_its_ceil_in_any_span() {
     let mut htb = htb(&format!("htb default 30 {TREE}"));
     let mut now = Time(0);
-    (0..500).for_each(|_| htb.enqueue(packet(0x20), now, &mut Discard));
+    (0..500).for_each(|_| htb.enqueue(&packet(0x20), now, &mut Discard));
     let (mut lowest, mut total) = (i64::MAX, 0i64);
     while let Some(event) = htb.next_event() {
         now = now.max(event);
@@ -129,20 +129,20 @@ fn no_class_exceeds_its_ceil_in_any_span() {
 fn what_belongs_to_no_class_is_direct_and_limited() {
     let mut htb = htb("htb direct_qlen 2 class 1:10 rate 1mbit");
     for minor in [0x10, 0x99, 0x98, 0x97] {
-        htb.enqueue(packet(minor), Time(0), &mut Discard);
+        htb.enqueue(&packet(minor), Time(0), &mut Discard);
     }
     let snapshot = htb.snapshot();
     assert_eq!(snapshot.detail, Detail::Htb(HtbStats { direct_packets: 2 }));
     assert_eq!((snapshot.totals.drops(), snapshot.backlog.packets), (1, 3));
     let order: Vec<u64> =
-        core::iter::from_fn(|| htb.dequeue(Time(0), &mut Discard)).map(|p| p.handle).collect();
+        core::iter::from_fn(|| htb.dequeue(Time(0), &mut Discard).map(|p| p.handle)).collect();
     assert_eq!(order, [0x99, 0x98, 0x10]);
     // A class of another discipline is no class of ours; neither is an inner one.
     let mut htb = self::htb(&format!("htb default 30 {TREE}"));
     let mut other = packet(0x10);
     other.class = 0x7777_0010;
-    htb.enqueue(other, Time(0), &mut Discard);
-    htb.enqueue(packet(1), Time(0), &mut Discard);
+    htb.enqueue(&other, Time(0), &mut Discard);
+    htb.enqueue(&packet(1), Time(0), &mut Discard);
     assert_eq!(
         htb.below(2).map(|(class, below)| (class, below.backlog().packets)),
         Some((0x30, 2))
@@ -153,7 +153,7 @@ fn what_belongs_to_no_class_is_direct_and_limited() {
 fn a_changed_tree_keeps_packets_and_debts() {
     let mut htb = htb(&format!("htb default 30 {TREE}"));
     for minor in [0x10, 0x20, 0x30, 0x30] {
-        htb.enqueue(packet(minor), Time(0), &mut Discard);
+        htb.enqueue(&packet(minor), Time(0), &mut Discard);
     }
     let words = "htb default 10 class 1:10 rate 2mbit burst 2000 codel class 1:20 rate 1mbit";
     let config = tc::parse(words).unwrap();

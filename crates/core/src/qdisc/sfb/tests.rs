@@ -27,13 +27,13 @@ fn bins(sfb: &mut Sfb, flow: u64) -> [(u16, u16); LEVELS] {
 #[test]
 fn a_packet_is_counted_in_one_bin_of_each_level_while_it_is_queued() {
     let mut sfb = sfb(Params::default());
-    (0..3).for_each(|_| sfb.enqueue(packet(1, 0), Time(0), &mut Discard));
+    (0..3).for_each(|_| sfb.enqueue(&packet(1, 0), Time(0), &mut Discard));
     assert_eq!(bins(&mut sfb, 1), [(3, 0); LEVELS]);
     let total = |sfb: &Sfb| {
         let set = &sfb.aqm().sets[0];
         set.bins.iter().map(|level| level.iter().map(|bin| u32::from(bin.len)).sum()).collect()
     };
-    sfb.enqueue(packet(2, 0), Time(0), &mut Discard);
+    sfb.enqueue(&packet(2, 0), Time(0), &mut Discard);
     let sums: std::vec::Vec<u32> = total(&sfb);
     assert_eq!(sums, [4; LEVELS]);
     while sfb.dequeue(Time(1), &mut Discard).is_some() {}
@@ -48,13 +48,13 @@ fn probabilities_rise_at_target_and_fall_when_idle() {
     // The first four find fewer than four.
     for (already, prob) in [(0, 0), (4, 0), (5, 100), (6, 200)] {
         while sfb.backlog().packets < already {
-            sfb.enqueue(packet(1, 2), Time(0), &mut Discard);
+            sfb.enqueue(&packet(1, 2), Time(0), &mut Discard);
         }
         assert_eq!(bins(&mut sfb, 1)[0].1, prob, "{already}");
     }
     while sfb.dequeue(Time(1), &mut Discard).is_some() {}
     for prob in [170, 140] {
-        sfb.enqueue(packet(1, 2), Time(2), &mut Discard);
+        sfb.enqueue(&packet(1, 2), Time(2), &mut Discard);
         sfb.dequeue(Time(2), &mut Discard);
         assert_eq!(bins(&mut sfb, 1)[0].1, prob);
     }
@@ -63,9 +63,9 @@ fn probabilities_rise_at_target_and_fall_when_idle() {
 #[test]
 fn a_flow_that_fills_all_its_bins_is_cut_and_others_are_not() {
     let mut sfb = sfb(Params { increment: 0, ..Params::default() });
-    (0..40).for_each(|_| sfb.enqueue(packet(1, 0), Time(0), &mut Discard));
+    (0..40).for_each(|_| sfb.enqueue(&packet(1, 0), Time(0), &mut Discard));
     assert_eq!(sfb.backlog().packets, Params::default().max);
-    sfb.enqueue(packet(2, 0), Time(0), &mut Discard);
+    sfb.enqueue(&packet(2, 0), Time(0), &mut Discard);
     assert_eq!(sfb.backlog().packets, Params::default().max + 1);
     let Detail::Sfb(stats) = sfb.snapshot().detail else { panic!() };
     assert_eq!(stats.bucketdrop, 15);
@@ -76,10 +76,10 @@ fn the_penalty_box_starts_full_and_fills_at_its_rate() {
     // One step up is all the way.
     let steps = Params { increment: MAX_PROB, target: 1, max: 1000, ..Params::default() };
     let mut sfb = sfb(steps);
-    sfb.enqueue(packet(1, 0), Time(0), &mut Discard);
+    sfb.enqueue(&packet(1, 0), Time(0), &mut Discard);
     let pass = |sfb: &mut Sfb, n: u32, at: Time| {
         let before = sfb.backlog().packets;
-        (0..n).for_each(|_| sfb.enqueue(packet(1, 0), at, &mut Discard));
+        (0..n).for_each(|_| sfb.enqueue(&packet(1, 0), at, &mut Discard));
         sfb.backlog().packets - before
     };
     assert_eq!(pass(&mut sfb, 50, Time(0)), 20);
@@ -101,19 +101,19 @@ fn the_bins_are_changed_over_and_warmed_up_before() {
     let steps = Params { increment: MAX_PROB, target: 1, rehash, db, ..Params::default() };
     let mut sfb = sfb(steps);
     let at = |ms: u64| Time(ms * 1_000_000);
-    (0..3).for_each(|_| sfb.enqueue(packet(1, 0), at(1), &mut Discard));
+    (0..3).for_each(|_| sfb.enqueue(&packet(1, 0), at(1), &mut Discard));
     let other = |sfb: &Sfb| {
         let bins = sfb.aqm().sets[1].bins;
         bins.iter().flatten().map(|bin| u32::from(bin.len)).sum::<u32>()
     };
     assert_eq!((sfb.aqm().warming, other(&sfb)), (false, 0));
-    sfb.enqueue(packet(1, 0), at(8_001), &mut Discard);
+    sfb.enqueue(&packet(1, 0), at(8_001), &mut Discard);
     assert!(sfb.aqm().warming);
     assert_eq!(other(&sfb), LEVELS as u32);
-    sfb.enqueue(packet(1, 0), at(10_000), &mut Discard);
+    sfb.enqueue(&packet(1, 0), at(10_000), &mut Discard);
     assert_eq!(sfb.aqm().present, 0);
     let key = sfb.aqm().sets[0].key;
-    sfb.enqueue(packet(1, 0), at(10_001), &mut Discard);
+    sfb.enqueue(&packet(1, 0), at(10_001), &mut Discard);
     assert_eq!((sfb.aqm().present, sfb.aqm().warming), (1, false));
     assert_ne!(sfb.aqm().sets[0].key, key);
     // Whatever was counted where, it is taken off there.
@@ -139,10 +139,10 @@ fn the_flow_that_does_not_respond_bears_the_losses() {
     for tick in 0..100_000u64 {
         let now = Time(tick * 500_000);
         if tick % 4 != 3 {
-            sfb.enqueue(packet(0, 0), now, &mut losses);
+            sfb.enqueue(&packet(0, 0), now, &mut losses);
         }
         if tick % 4 == 1 {
-            sfb.enqueue(packet(1 + tick / 4 % 19, 0), now, &mut losses);
+            sfb.enqueue(&packet(1 + tick / 4 % 19, 0), now, &mut losses);
         }
         if tick % 2 == 0 {
             sfb.dequeue(now, &mut losses);

@@ -34,7 +34,7 @@ impl PacketOwner for Lost {
 fn fill(qdisc: &mut Sfq, flows: &[u64]) -> Vec<u64> {
     let mut lost = Lost::default();
     for (handle, flow) in (0..).zip(flows) {
-        qdisc.enqueue(packet(handle, *flow, 1514), Time(handle), &mut lost);
+        qdisc.enqueue(&packet(handle, *flow, 1514), Time(handle), &mut lost);
     }
     lost.0
 }
@@ -66,7 +66,7 @@ fn of_single_packets_the_next_one_is_lost() {
     fill(&mut qdisc, &[1, 2, 3]);
     qdisc.limits.limit = 2;
     let mut lost = Lost::default();
-    qdisc.enqueue(packet(9, 4, 100), Time(9), &mut lost);
+    qdisc.enqueue(&packet(9, 4, 100), Time(9), &mut lost);
     assert_eq!(lost.0, [0]);
 }
 
@@ -126,7 +126,7 @@ fn a_perturbation_sorts_anew_and_loses_nothing() {
     }
     // Idle for ten periods: as many keys are passed by.
     let key = qdisc.key;
-    qdisc.enqueue(packet(0, 0, 100), Time(120_000_000_000), &mut Discard);
+    qdisc.enqueue(&packet(0, 0, 100), Time(120_000_000_000), &mut Discard);
     assert_ne!(qdisc.key, key);
 }
 
@@ -152,24 +152,25 @@ fn red_marks_the_first_packet_under_headdrop_and_else_the_newcomer() {
         let mut qdisc =
             sfq(&std::format!("sfq redflowlimit 30000 min 2000 max 4000 ecn burst 4 {word}"));
         for n in 0..30 {
-            qdisc.enqueue(ect(n), Time(n), &mut Discard);
+            qdisc.enqueue(&ect(n), Time(n), &mut Discard);
         }
         let stats = qdisc.stats;
         let (at_head, at_tail) = (stats.forced_mark_head, stats.forced_mark);
         assert_eq!((at_head > 10, at_tail > 10), (headdrop, !headdrop), "{stats:?}");
         let totals = qdisc.snapshot().totals;
         assert_eq!((totals.drops(), totals.marked), (0, totals.overlimits));
-        let marked: Vec<u64> = core::iter::from_fn(|| qdisc.dequeue(Time(40), &mut Discard))
-            .filter(|packet| packet.ecn() == Ecn::Ce)
-            .map(|packet| packet.handle)
-            .collect();
+        let marked: Vec<u64> =
+            core::iter::from_fn(|| qdisc.dequeue(Time(40), &mut Discard).copied())
+                .filter(|packet| packet.ecn() == Ecn::Ce)
+                .map(|packet| packet.handle)
+                .collect();
         assert_eq!(marked.first() == Some(&0), headdrop, "{marked:?}");
     }
     // Who cannot be marked is dropped, or costs the first packet.
     let mut qdisc = sfq("sfq redflowlimit 30000 min 2000 max 4000 ecn burst 4");
     let mut lost = Lost::default();
     for n in 0..30 {
-        qdisc.enqueue(packet(n, 1, 1000), Time(n), &mut lost);
+        qdisc.enqueue(&packet(n, 1, 1000), Time(n), &mut lost);
     }
     assert!(lost.0.len() > 10 && lost.0[0] > 4, "{:?}", lost.0);
     assert_eq!(qdisc.stats.forced_drop + qdisc.stats.prob_drop, lost.0.len() as u32);

@@ -31,12 +31,12 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
     // A byte a microsecond.
     for below in ["limit 100kb", "limit 100kb pfifo limit 100", "codel", "cake besteffort"] {
         let mut tbf = tbf(&format!("tbf rate 8mbit burst 3000 {below}"));
-        (0..6).for_each(|n| tbf.enqueue(Packet::new(n, 1000), Time(0), &mut Discard));
+        (0..6).for_each(|n| tbf.enqueue(&Packet::new(n, 1000), Time(0), &mut Discard));
         let left: Vec<_> = drain(&mut tbf, Time(0)).iter().map(|(_, at)| at / 1000).collect();
         assert_eq!(left, [0, 0, 0, 1000, 2000, 3000], "{below}");
         assert_eq!(tbf.snapshot().totals.sent_bytes, 6000);
         // Idleness fills the bucket again, and no more than it holds.
-        (0..4).for_each(|n| tbf.enqueue(Packet::new(n, 1000), Time(1 << 40), &mut Discard));
+        (0..4).for_each(|n| tbf.enqueue(&Packet::new(n, 1000), Time(1 << 40), &mut Discard));
         let left = drain(&mut tbf, Time(1 << 40));
         assert_eq!(left[2].1, 1 << 40);
         assert_eq!(left[3].1, (1 << 40) + 1_000_000);
@@ -46,7 +46,7 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
 #[test]
 fn the_peak_rate_spreads_the_burst() {
     let mut tbf = tbf("tbf rate 8mbit burst 10000 peakrate 16mbit mtu 1500 limit 100kb");
-    (0..10).for_each(|n| tbf.enqueue(Packet::new(n, 1500), Time(0), &mut Discard));
+    (0..10).for_each(|n| tbf.enqueue(&Packet::new(n, 1500), Time(0), &mut Discard));
     let left: Vec<_> = drain(&mut tbf, Time(0)).iter().map(|(_, at)| at / 1000).collect();
     assert_eq!(left[..6], [0, 750, 1500, 2250, 3000, 3750]);
     // 10,000 bytes and what has come since are spent after ten packets.
@@ -56,12 +56,12 @@ fn the_peak_rate_spreads_the_burst() {
 #[test]
 fn what_can_never_be_sent_is_dropped_and_super_packets_are_not() {
     let mut tbf = tbf("tbf rate 8mbit burst 2000 limit 100kb overhead 20");
-    tbf.enqueue(Packet::new(0, 2001), Time(0), &mut Discard);
+    tbf.enqueue(&Packet::new(0, 2001), Time(0), &mut Discard);
     assert_eq!(tbf.snapshot().totals.dropped[DropReason::Overlimit as usize], 1);
     let mut large = Packet::new(1, 54 + 20 * 1000);
     (large.gso_size, large.gso_segs, large.header_len) = (1000, 20, 54);
-    tbf.enqueue(large, Time(0), &mut Discard);
-    tbf.enqueue(Packet::new(2, 980), Time(0), &mut Discard);
+    tbf.enqueue(&large, Time(0), &mut Discard);
+    tbf.enqueue(&Packet::new(2, 980), Time(0), &mut Discard);
     let sent = drain(&mut tbf, Time(0));
     // 20 * 1074 bytes against the 2020 saved up, and then 1000 more.
     assert_eq!(sent, [(1, 0), (2, (20 * 1074 - 2020 + 1000) * 1000)]);
@@ -70,7 +70,7 @@ fn what_can_never_be_sent_is_dropped_and_super_packets_are_not() {
 #[test]
 fn another_discipline_below_takes_the_packets_over() {
     let mut tbf = tbf("tbf rate 8mbit burst 1000 codel");
-    (0..5).for_each(|n| tbf.enqueue(Packet::new(n, 1000), Time(0), &mut Discard));
+    (0..5).for_each(|n| tbf.enqueue(&Packet::new(n, 1000), Time(0), &mut Discard));
     assert!(tbf.dequeue(Time(0), &mut Discard).is_some());
     // The next one is held.
     assert!(tbf.dequeue(Time(0), &mut Discard).is_none());
@@ -92,7 +92,7 @@ fn no_span_sees_more_than_the_rate_and_a_burst() {
     for n in 0..4000 {
         // Offered a sixth more than the rate, with pauses in which the bucket fills.
         now += Span(u64::from(random.below(if n % 400 < 10 { 5_000_000 } else { 1_200_000 })));
-        tbf.enqueue(Packet::new(n, 60 + random.below(1400)), now, &mut Discard);
+        tbf.enqueue(&Packet::new(n, 60 + random.below(1400)), now, &mut Discard);
         while let Some(event) = tbf.next_event().filter(|event| *event <= now) {
             sent.extend(tbf.dequeue(now.max(event), &mut Discard).map(|p| (now.0, p.adj_len)));
         }
