@@ -212,7 +212,7 @@ impl Tins {
     }
 
     /// Puts the flow whose first packet was just queued where it belongs.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn wake(
         &mut self,
         number: usize,
@@ -255,7 +255,7 @@ impl Tins {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn decay_further(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
@@ -305,7 +305,7 @@ impl Tins {
     }
 
     /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
