@@ -140,7 +140,7 @@ fn ecn_marks_up_to_ten_percent_only() {
         for _ in 0..1000 {
             let mut packet = Packet::new(0, 1514);
             (packet.flags, packet.tos) = (Flags::IPV4, tos);
-            verdicts[pie.admit(&law, &mut packet, 100_000, &mut random) as usize] += 1;
+            verdicts[pie.admit(&law, &packet, 100_000, &mut random) as usize] += 1;
         }
         verdicts
     };

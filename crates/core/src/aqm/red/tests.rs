@@ -133,7 +133,7 @@ fn thresholds_and_flags() {
         let (_, mut red) = red(90_000);
         let mut packet = Packet::new(0, 1000);
         (packet.flags, packet.tos) = (Flags::IPV4, tos);
-        red.arrives(law, &mut packet, 90_000, Time(1), &mut random)
+        red.arrives(law, &packet, 90_000, Time(1), &mut random)
     };
     assert_eq!(above(&law, 2), Verdict::Forced { marked: false });
     law.signals.ecn = true;
