@@ -221,9 +221,9 @@ impl Run {
             return false;
         };
         assert!(due.is_some_and(|due| due <= self.now), "a packet before its time, {due:?}");
-        self.ledger.leave(&packet, Place::Sent);
+        self.ledger.leave(packet, Place::Sent);
         if !self.collided {
-            self.ledger.check_order(&packet);
+            self.ledger.check_order(packet);
         }
         self.ledger.sent += 1;
         self.ledger.sent_bytes += u64::from(packet.len);
