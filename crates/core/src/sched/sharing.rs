@@ -42,7 +42,7 @@ impl Sharing {
 
     /// A packet has been queued for `flow`. True if the flow had been idle. `head` gives the length
     /// of a flow's first packet.
-    #[inline]
+    #[inline(always)]
     pub fn arrived<F: Scheduled>(
         &mut self,
         flows: &mut [F],
@@ -64,7 +64,7 @@ impl Sharing {
 
     /// The flow whose turn it is. `head` gives the length of a flow's first packet, `quantum` its
     /// quantum.
-    #[inline]
+    #[inline(always)]
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
@@ -81,7 +81,7 @@ impl Sharing {
     }
 
     /// `flow`, which was chosen, has sent a packet of `len` bytes.
-    #[inline]
+    #[inline(always)]
     pub fn sent<F: Scheduled>(
         &mut self,
         flows: &mut [F],
@@ -105,7 +105,7 @@ impl Sharing {
     }
 
     /// `flow`, which was chosen, had no packet to send.
-    #[inline]
+    #[inline(always)]
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         match self {
             Sharing::Sparse(sparse) => sparse.found_empty(flows, flow),

@@ -29,7 +29,7 @@ impl Sparse {
     }
 
     /// A packet has come for `flow`. True if the flow had been idle.
-    #[inline]
+    #[inline(always)]
     pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
         if flows[flow as usize].account().standing != Standing::Idle {
             return false;
@@ -85,7 +85,7 @@ impl Sparse {
     }
 
     /// `flow`, which was just chosen, has no packet.
-    #[inline]
+    #[inline(always)]
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         let was_new = flows[flow as usize].account().standing == Standing::New;
         self.leave(flows, flow);
