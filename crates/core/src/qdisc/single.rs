@@ -12,7 +12,7 @@ use crate::qdisc::fifo::BYTES_PER_SLOT;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
+use crate::tc::{Config, Listed};
 use crate::time::Time;
 
 /// What an AQM makes of a packet.
@@ -59,14 +59,10 @@ pub trait Aqm: Sized {
     /// True if [`Aqm::leaves`] neither marks nor drops: the first packet is the next to be sent.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
-    type Params: Copy;
+    type Params: Copy + Listed;
 
     /// A queue that was always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
-    /// The settings within `config`, if they are of this discipline.
-    fn params(config: &Config) -> Option<&Self::Params>;
-    /// The settings as a configuration.
-    fn config(params: &Self::Params) -> Config;
     /// How much the queue may hold.
     fn limit(params: &Self::Params, device: &Device) -> Limit;
     /// Other settings from now on; what was learnt stays.
@@ -197,7 +193,7 @@ impl<A: Aqm> Qdisc for Single<A> {
     }
 
     fn config(&self) -> Config {
-        A::config(&self.params)
+        self.params.into()
     }
 
     fn configure(
@@ -206,7 +202,7 @@ impl<A: Aqm> Qdisc for Single<A> {
         _: Time,
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
-        let params = *A::params(config).ok_or(ConfigError::OtherDiscipline)?;
+        let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
         self.aqm.change(&params, &self.device)?;
         self.params = params;
         self.limit = A::limit(&params, &self.device);
