@@ -23,7 +23,7 @@ bench: setup ## time the core: ARGS="--flows 100 --json"
 	@$(SIMNEL) bench core $(ARGS)
 
 lint: setup ## format and lints only
-	cargo fmt --all --check
+	scripts/format.sh --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target

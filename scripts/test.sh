@@ -33,7 +33,7 @@ documentation() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --locked
 }
 
-step 'format' cargo fmt --all --check
+step 'format' scripts/format.sh --check
 step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 # --show-output: what tests could not run must be seen even when they pass.
 step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output

@@ -102,7 +102,7 @@ fn nothing_allocates_after_construction() {
         })
         .collect();
     let mut drops = [0; DropReason::COUNT];
-    for (words, _) in DISCIPLINES {
+    for (words, _) in DISCIPLINES.iter() {
         let mut qdisc = make(words);
         let mut owner = Owner { frames: frames.clone(), drops: [0; DropReason::COUNT] };
         let AllocationInfo { count_total, bytes_total, .. } =

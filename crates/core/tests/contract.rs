@@ -19,7 +19,7 @@ const CASES: u32 = 300;
 
 #[test]
 fn every_discipline_keeps_the_contract() {
-    for (words, _) in DISCIPLINES {
+    for (words, _) in DISCIPLINES.iter() {
         let config =
             RunnerConfig { cases: CASES, failure_persistence: None, ..RunnerConfig::default() };
         let outcome = TestRunner::new(config).run(&vec(any::<u8>(), 0..600), |bytes| {

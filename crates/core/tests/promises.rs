@@ -219,7 +219,7 @@ proptest! {
 
     #[test]
     fn no_window_sees_more_than_the_rate(bytes in vec(any::<u8>(), 0..400)) {
-        for (words, promises) in DISCIPLINES {
+        for (words, promises) in DISCIPLINES.iter() {
             let Some(rate) = promised_rate(promises) else { continue };
             let mut qdisc = make(words);
             let begins = matches!(qdisc.config(), Config::Cake(_));

@@ -4,10 +4,13 @@
 //! Each form repeats its type's fields, so a field that is added there and forgotten here does not
 //! compile. Spans are nanoseconds, rates bytes a second.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use simnel_core::qdisc::{Backlog, DropReason};
 use simnel_core::tc::stats::{
-    BlueStats, CakeStats, CobaltStats, CodelStats, Detail, Dualpi2Stats, FqCodelStats, FqPieStats,
+    CakeStats, CodelStats, Detail, Dualpi2Stats, Figure, Figures, FqCodelStats, FqPieStats,
     HtbStats, PieStats, RedStats, SfbStats, SfqStats, Snapshot, TinStats, Totals, MAX_TINS,
 };
 use simnel_core::{Rate, Span};
@@ -65,10 +68,43 @@ enum DetailForm {
     Pie(#[serde(with = "PieStatsForm")] PieStats),
     Red(#[serde(with = "RedStatsForm")] RedStats),
     Htb(#[serde(with = "HtbStatsForm")] HtbStats),
-    Blue(#[serde(with = "BlueStatsForm")] BlueStats),
-    Cobalt(#[serde(with = "CobaltStatsForm")] CobaltStats),
     Sfb(#[serde(with = "SfbStatsForm")] SfbStats),
     Dualpi2(#[serde(with = "Dualpi2StatsForm")] Dualpi2Stats),
+    Figures(#[serde(serialize_with = "figures_out", deserialize_with = "figures_in")] Figures),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Figure", rename_all = "snake_case")]
+enum FigureForm {
+    Count(u64),
+    Chance(u32),
+    Time(#[serde(with = "SpanForm")] Span),
+    Flag(bool),
+}
+
+/// A figure with its name, under its form.
+#[derive(Serialize, Deserialize)]
+struct Named(String, #[serde(with = "FigureForm")] Figure);
+
+fn figures_out<S: Serializer>(figures: &Figures, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(figures.iter().map(|(name, figure)| Named(name.into(), figure)))
+}
+
+fn figures_in<'de, D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
+    let named = Vec::<Named>::deserialize(from)?;
+    Ok(named.into_iter().map(|Named(name, figure)| (kept(name), figure)).collect())
+}
+
+/// `name` for as long as the program runs. There are few, and each is kept once.
+fn kept(name: String) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name.as_str()) {
+        return known;
+    }
+    let name = &*name.leak();
+    names.insert(name);
+    name
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,25 +122,6 @@ struct Dualpi2StatsForm {
     memory_used: u64,
     packets_c: u32,
     packets_l: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CobaltStats")]
-struct CobaltStatsForm {
-    dropped: u32,
-    flooded: u32,
-    overlimit: u32,
-    ecn_mark: u32,
-    unresponsive: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BlueStats")]
-struct BlueStatsForm {
-    probability: u32,
-    dropped: u32,
-    overlimit: u32,
-    ecn_mark: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -303,7 +320,13 @@ mod tests {
         cake.capacity_estimate = Rate(1_250_000);
         let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5, 6], ..Totals::default() };
         let backlog = Backlog { packets: 4, bytes: 6056 };
-        for detail in [Detail::Cake(cake), Detail::None] {
+        let figures = Figures::new([
+            ("prob", Figure::Chance(7)),
+            ("dropped", Figure::Count(8)),
+            ("waited", Figure::Time(Span(9))),
+            ("unresponsive", Figure::Flag(true)),
+        ]);
+        for detail in [Detail::Cake(cake), Detail::Figures(figures), Detail::None] {
             let snapshot = Snapshot { totals, backlog, detail };
             let text = serde_json::to_string(&Wrap(snapshot)).unwrap();
             assert_eq!(serde_json::from_str::<Wrap>(&text).unwrap().0, snapshot);

@@ -1,16 +1,26 @@
 //! `blue`: one queue under BLUE. Ours: no system has it as a discipline.
 //!
 //! Arrivals are dropped, or marked, with the probability that `aqm/blue.rs` has learnt; an arrival
-//! that finds `limit` packets, or more than `threshold`, teaches it.
+//! that finds `limit` packets, or more than `threshold`, teaches it. The words are those of BLUE's
+//! paper, and `tc`'s habits.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Write};
 
 use crate::aqm::blue::{Blue as State, Params as AqmParams};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
 use crate::random::Random;
-use crate::tc::stats::{BlueStats, Detail, Totals};
-use crate::tc::Config;
+use crate::tc::stats::{Detail, Figure, Figures, Totals};
+use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
+use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
 use crate::time::Time;
+
+const COUNT: &str = "a number of packets, 0 to 4294967295";
+const CHANCE: &str = "a probability such as 0.02";
+const TIME: &str = "a TIME such as 100ms";
+const WHOLE: u64 = 1 << 32;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +41,78 @@ impl Default for Params {
     }
 }
 
+const KEYWORDS: Keywords = &[&[
+    Keyword::new("limit", "N", "packets that may be queued, default 1000"),
+    Keyword::new("threshold", "N", "packets beyond which marking rises; unless set, when full"),
+    Keyword::new("increment", "P", "step up of the probability, default 0.02"),
+    Keyword::new("decrement", "P", "step down, default 0.002"),
+    Keyword::new("freeze", "TIME", "least time between two steps, default 100ms"),
+    Keyword::new("ecn", "", "mark ECN-capable packets"),
+    Keyword::new("noecn", "", "drop all (default)"),
+]];
+
+impl Described for Params {
+    const NAMES: Names =
+        &[("blue", "one queue under BLUE, which learns from overflow and idleness")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        while let Some(word) = words.next() {
+            let mut chance = |keyword| words.value(keyword, CHANCE, CHANCE, units::probability);
+            match word {
+                "increment" => params.aqm.increment = chance("increment")?,
+                "decrement" => params.aqm.decrement = chance("decrement")?,
+                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
+                "threshold" => {
+                    params.threshold =
+                        Some(words.value("threshold", COUNT, COUNT, packet_count)?);
+                }
+                "freeze" => params.aqm.freeze = words.value("freeze", TIME, TIME, units::time)?,
+                "ecn" => params.ecn = true,
+                "noecn" => params.ecn = false,
+                _ => return Err(words.unknown()),
+            }
+        }
+        Ok(params)
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "limit {}p ", self.limit)?;
+        if let Some(threshold) = self.threshold {
+            write!(out, "threshold {threshold}p ")?;
+        }
+        for (word, step) in [("increment", self.aqm.increment), ("decrement", self.aqm.decrement)] {
+            write!(out, "{word} ")?;
+            match digits {
+                Digits::AsTc => write_fraction(step.into(), WHOLE, out)?,
+                Digits::Exact => write_probability(step, out)?,
+            }
+            out.write_char(' ')?;
+        }
+        out.write_str("freeze ")?;
+        write_time(self.aqm.freeze, digits, out)?;
+        out.write_str(if self.ecn { " ecn " } else { " " })
+    }
+
+    /// Times in nanoseconds, as the names say.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let step = |step: u32| move |out: &mut dyn Write| write_fraction(step.into(), WHOLE, out);
+        json.key("limit")?.number(self.limit.into())?;
+        if let Some(threshold) = self.threshold {
+            json.key("threshold")?.number(threshold.into())?;
+        }
+        json.key("increment")?.raw(step(self.aqm.increment))?;
+        json.key("decrement")?.raw(step(self.aqm.decrement))?;
+        json.key("freeze_ns")?.number(self.aqm.freeze.0)?;
+        json.key("ecn")?.boolean(self.ecn)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Blue::new(self, device)?))
+    }
+}
+
 /// A queue under BLUE.
 pub type Blue = Single<Learnt>;
 
@@ -40,7 +122,17 @@ pub struct Learnt {
     state: State,
     params: Params,
     random: Random,
-    stats: BlueStats,
+    stats: Stats,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stats {
+    /// Packets dropped by BLUE.
+    dropped: u32,
+    /// Packets dropped because the queue was full.
+    overlimit: u32,
+    /// Packets marked CE.
+    ecn_mark: u32,
 }
 
 impl Aqm for Learnt {
@@ -52,19 +144,8 @@ impl Aqm for Learnt {
             state: State::default(),
             params: *params,
             random: Random::new(device.seed),
-            stats: BlueStats::default(),
+            stats: Stats::default(),
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Blue(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Blue(*params)
     }
 
     fn limit(params: &Params, _: &Device) -> Limit {
@@ -114,24 +195,27 @@ impl Aqm for Learnt {
 
     fn statistics(&self, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        Detail::Blue(BlueStats { probability: self.state.probability(), ..self.stats })
+        let Stats { dropped, overlimit, ecn_mark } = self.stats;
+        Detail::Figures(Figures::new([
+            ("prob", Figure::Chance(self.state.probability())),
+            ("dropped", dropped.into()),
+            ("overlimit", overlimit.into()),
+            ("ecn_mark", ecn_mark.into()),
+        ]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::{Discard, Qdisc};
-    use crate::tc;
+    use crate::qdisc::Discard;
+    use crate::tc::{self, Config};
 
     #[test]
     fn overflow_teaches_and_idleness_forgets() {
         let Ok(Config::Blue(params)) = tc::parse("blue limit 50 freeze 10ms") else { panic!() };
         let mut blue = Blue::new(&params, &Device::default()).unwrap();
-        let probability = |blue: &Blue| {
-            let Detail::Blue(stats) = blue.snapshot().detail else { panic!() };
-            stats.probability
-        };
+        let probability = |blue: &Blue| blue.aqm().state.probability();
         // A line of a packet a millisecond, offered a tenth more.
         let mut overlimit = [0; 2];
         for tick in 0..200_000u64 {
@@ -142,8 +226,7 @@ mod tests {
             if tick % 10 == 0 {
                 blue.dequeue(now, &mut Discard);
             }
-            let Detail::Blue(stats) = blue.snapshot().detail else { panic!() };
-            overlimit[usize::from(tick >= 100_000)] = stats.overlimit;
+            overlimit[usize::from(tick >= 100_000)] = blue.aqm().stats.overlimit;
         }
         let learnt = f64::from(probability(&blue)) / f64::from(u32::MAX);
         assert!((0.05..0.16).contains(&learnt), "{learnt}");
@@ -165,8 +248,7 @@ mod tests {
             (packet.flags, packet.tos) = (crate::packet::Flags::IPV4, 2);
             blue.enqueue(&packet, Time(n), &mut Discard);
         }
-        let Detail::Blue(stats) = blue.snapshot().detail else { panic!() };
-        assert_eq!((stats.ecn_mark, stats.dropped, stats.overlimit), (10, 0, 0));
+        assert_eq!(blue.aqm().stats, Stats { ecn_mark: 10, dropped: 0, overlimit: 0 });
         assert_eq!(blue.backlog().packets, 20);
     }
 }

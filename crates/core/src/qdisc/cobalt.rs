@@ -2,16 +2,24 @@
 //!
 //! An arrival that finds `limit` packets is dropped, as in cake's overflow from the queue that is
 //! longest, and tells COBALT so; all else is decided when packets leave, in `aqm/cobalt.rs`. As in
-//! cake, the last packet of the queue may be marked but is never dropped by CoDel or BLUE.
+//! cake, the last packet of the queue may be marked but is never dropped by CoDel or BLUE. The
+//! words are `codel`'s.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Write};
 
 use crate::aqm::cobalt::{Cobalt as State, Params as AqmParams, Verdict as Decision};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
 use crate::random::Random;
-use crate::tc::stats::{CobaltStats, Detail, Totals};
-use crate::tc::Config;
+use crate::tc::stats::{Detail, Figure, Figures, Totals};
+use crate::tc::units::{self, packet_count, write_time};
+use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
 use crate::time::{Span, Time};
+
+const COUNT: &str = "a number of packets, 0 to 4294967295";
+const TIME: &str = "a TIME such as 5ms";
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +39,49 @@ impl Default for Params {
     }
 }
 
+const KEYWORDS: Keywords = &[&[
+    Keyword::new("limit", "N", "packets that may be queued, default 1000"),
+    Keyword::new("target", "TIME", "standing delay that is accepted, default 5ms"),
+    Keyword::new("interval", "TIME", "a worst-case round-trip time, default 100ms"),
+]];
+
+impl Described for Params {
+    const NAMES: Names = &[("cobalt", "one queue under cake's AQM")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        while let Some(word) = words.next() {
+            match word {
+                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
+                "target" => params.target = words.value("target", TIME, TIME, units::time)?,
+                "interval" => params.interval = words.value("interval", TIME, TIME, units::time)?,
+                _ => return Err(words.unknown()),
+            }
+        }
+        Ok(params)
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "limit {}p target ", self.limit)?;
+        write_time(self.target, digits, out)?;
+        out.write_str(" interval ")?;
+        write_time(self.interval, digits, out)?;
+        out.write_char(' ')
+    }
+
+    /// Times in nanoseconds, as the names say.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("limit")?.number(self.limit.into())?;
+        json.key("target_ns")?.number(self.target.0)?;
+        json.key("interval_ns")?.number(self.interval.0)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Cobalt::new(self, device)?))
+    }
+}
+
 /// A queue under COBALT.
 pub type Cobalt = Single<Controlled>;
 
@@ -40,7 +91,19 @@ pub struct Controlled {
     state: State,
     law: AqmParams,
     random: Random,
-    stats: CobaltStats,
+    stats: Stats,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stats {
+    /// Packets dropped by CoDel.
+    dropped: u32,
+    /// Packets dropped by BLUE.
+    flooded: u32,
+    /// Packets dropped because the queue was full.
+    overlimit: u32,
+    /// Packets marked CE.
+    ecn_mark: u32,
 }
 
 /// The law of `params`. One queue of unknown rate: a few packets of it take no time.
@@ -61,19 +124,8 @@ impl Aqm for Controlled {
             state: State::NEW,
             law: law(params, device),
             random: Random::new(device.seed),
-            stats: CobaltStats::default(),
+            stats: Stats::default(),
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Cobalt(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Cobalt(*params)
     }
 
     fn limit(params: &Params, _: &Device) -> Limit {
@@ -129,7 +181,14 @@ impl Aqm for Controlled {
 
     fn statistics(&self, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        Detail::Cobalt(CobaltStats { unresponsive: self.state.is_unresponsive(), ..self.stats })
+        let Stats { dropped, flooded, overlimit, ecn_mark } = self.stats;
+        Detail::Figures(Figures::new([
+            ("dropped", dropped.into()),
+            ("flooded", flooded.into()),
+            ("overlimit", overlimit.into()),
+            ("ecn_mark", ecn_mark.into()),
+            ("unresponsive", Figure::Flag(self.state.is_unresponsive())),
+        ]))
     }
 }
 
@@ -137,10 +196,10 @@ impl Aqm for Controlled {
 mod tests {
     use super::*;
     use crate::packet::Flags;
-    use crate::qdisc::{Discard, Qdisc};
-    use crate::tc;
+    use crate::qdisc::Discard;
+    use crate::tc::{self, Config};
 
-    fn run(words: &str, tos: u8, load: u64) -> (CobaltStats, Span) {
+    fn run(words: &str, tos: u8, load: u64) -> (Controlled, Span) {
         let Ok(Config::Cobalt(params)) = tc::parse(words) else { panic!("{words}") };
         let mut cobalt = Cobalt::new(&params, &Device::default()).unwrap();
         let mut delay = Span::ZERO;
@@ -158,24 +217,26 @@ mod tests {
                 }
             }
         }
-        let Detail::Cobalt(stats) = cobalt.snapshot().detail else { panic!() };
-        (stats, delay)
+        (cobalt.aqm().clone(), delay)
     }
 
     #[test]
     fn codel_holds_what_is_a_little_too_much() {
-        let (stats, delay) = run("cobalt", 0, 11);
-        assert!(stats.dropped > 1500 && stats.overlimit == 0 && !stats.unresponsive, "{stats:?}");
+        let (Controlled { state, stats, .. }, delay) = run("cobalt", 0, 11);
+        assert!(
+            stats.dropped > 1500 && stats.overlimit == 0 && !state.is_unresponsive(),
+            "{stats:?}"
+        );
         assert!(delay < Span::from_millis(50), "{delay:?}");
         // Marks alone do not move a sender that does not listen.
-        let (stats, _) = run("cobalt limit 5000", 2, 11);
+        let (Controlled { stats, .. }, _) = run("cobalt limit 5000", 2, 11);
         assert!(stats.ecn_mark > 1500 && stats.dropped == 0, "{stats:?}");
     }
 
     #[test]
     fn blue_wakes_where_the_queue_overflows() {
-        let (stats, _) = run("cobalt limit 100", 2, 30);
+        let (Controlled { state, stats, .. }, _) = run("cobalt limit 100", 2, 30);
         assert!(stats.overlimit > 100 && stats.flooded > 1000, "{stats:?}");
-        assert!(stats.unresponsive);
+        assert!(state.is_unresponsive());
     }
 }

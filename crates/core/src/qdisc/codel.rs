@@ -9,7 +9,6 @@ use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
 use crate::tc::stats::{CodelStats, Detail, Totals};
-use crate::tc::Config;
 use crate::time::Time;
 
 /// Settings, with the names and defaults of `tc`.
@@ -52,17 +51,6 @@ impl Aqm for Controlled {
             drop_overlimit: 0,
             now: device.now,
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Codel(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Codel(*params)
     }
 
     fn limit(params: &Params, _: &Device) -> Limit {

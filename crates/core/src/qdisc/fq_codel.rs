@@ -13,7 +13,6 @@ use crate::packet::Packet;
 use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
 use crate::qdisc::{ConfigError, Device};
 use crate::tc::stats::{Detail, FqCodelStats, Totals};
-use crate::tc::Config;
 use crate::time::Time;
 
 /// Settings, with the names and defaults of `tc`.
@@ -72,17 +71,6 @@ impl FlowAqm for Controlled {
             drop_overlimit: 0,
             drop_overmemory: 0,
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::FqCodel(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::FqCodel(*params)
     }
 
     fn settings(params: &Params) -> Settings {

@@ -12,7 +12,6 @@ use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Setti
 use crate::qdisc::{ConfigError, Device};
 use crate::random::Random;
 use crate::tc::stats::{Detail, FqPieStats, Totals};
-use crate::tc::Config;
 use crate::tick::Periodic;
 use crate::time::Time;
 
@@ -80,17 +79,6 @@ impl FlowAqm for Controlled {
             memory_limit: params.queues.memory_limit.into(),
             stats: FqPieStats::default(),
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::FqPie(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::FqPie(*params)
     }
 
     fn settings(params: &Params) -> Settings {

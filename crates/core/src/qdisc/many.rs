@@ -23,7 +23,7 @@ use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc}
 use crate::sched::sharing::Sharing;
 use crate::sched::{Account, Scheduled, Standing};
 use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
+use crate::tc::{Config, Listed};
 use crate::time::Time;
 
 /// Most queues: those that 16 bits of a hash tell apart.
@@ -80,16 +80,12 @@ pub struct Loss {
 /// before any other.
 pub trait FlowAqm: Sized {
     /// Settings of the discipline.
-    type Params: Copy;
+    type Params: Copy + Listed;
     /// What it knows of one queue.
     type State: Copy;
 
     /// An AQM for queues that were always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
-    /// The settings within `config`, if they are of this discipline.
-    fn params(config: &Config) -> Option<&Self::Params>;
-    /// The settings as a configuration.
-    fn config(params: &Self::Params) -> Config;
     /// The settings that all disciplines of this kind have.
     fn settings(params: &Self::Params) -> Settings;
     /// What happens when a limit is reached.
@@ -428,7 +424,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
     }
 
     fn config(&self) -> Config {
-        A::config(&self.params)
+        self.params.into()
     }
 
     fn configure(
@@ -437,7 +433,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
-        let params = *A::params(config).ok_or(ConfigError::OtherDiscipline)?;
+        let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
         let (new, old) = (A::settings(&params), A::settings(&self.params));
         new.validate()?;
         self.aqm.catch_up(&mut self.flows, now);

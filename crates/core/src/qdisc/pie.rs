@@ -10,7 +10,6 @@ use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
 use crate::random::Random;
 use crate::tc::stats::{Detail, PieStats, Totals};
-use crate::tc::Config;
 use crate::tick::Periodic;
 use crate::time::Time;
 
@@ -73,17 +72,6 @@ impl Aqm for Controlled {
             backlog: 0,
             stats: PieStats::default(),
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Pie(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Pie(*params)
     }
 
     fn limit(params: &Params, _: &Device) -> Limit {
@@ -156,6 +144,7 @@ impl Aqm for Controlled {
 mod tests {
     use super::*;
     use crate::qdisc::{Discard, Qdisc};
+    use crate::tc::{self, Config};
     use crate::time::Span;
 
     /// A link of 1500 bytes a millisecond that is offered `load` tenths of that for `ms`; returns
@@ -199,7 +188,7 @@ mod tests {
     #[test]
     fn freebsds_steers_as_well_and_sleeps_at_light_load() {
         let words = "pie freebsd onoff limit 90";
-        let Ok(Config::Pie(params)) = crate::tc::parse(words) else { panic!() };
+        let Ok(Config::Pie(params)) = tc::parse(words) else { panic!() };
         let mut pie = Pie::new(&params, &Device::default()).unwrap();
         // 29 packets stand: less than a third of 90.
         (0..29).for_each(|n| pie.enqueue(&Packet::new(n, 1500), Time(n), &mut Discard));

@@ -11,7 +11,6 @@ use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
 use crate::random::Random;
 use crate::tc::stats::{Detail, RedStats, Totals};
-use crate::tc::Config;
 use crate::tick::Periodic;
 use crate::time::Time;
 
@@ -97,17 +96,6 @@ impl Aqm for Early {
         })
     }
 
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Red(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Red(*params)
-    }
-
     fn limit(params: &Params, _: &Device) -> Limit {
         match params.kind {
             Kind::Linux(_) => Limit::bytes(params.limit),
@@ -182,7 +170,7 @@ impl Aqm for Early {
 mod tests {
     use super::*;
     use crate::qdisc::{Discard, Qdisc};
-    use crate::tc;
+    use crate::tc::{self, Config};
 
     fn red(words: &str) -> Red {
         let Ok(Config::Red(params)) = tc::parse(words) else { panic!("{words}") };

@@ -25,7 +25,6 @@ use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
 use crate::random::Random;
 use crate::rate::Arithmetic;
 use crate::tc::stats::{Detail, SfbStats, Totals};
-use crate::tc::Config;
 use crate::tick::Tick;
 use crate::time::{Span, Time};
 
@@ -282,17 +281,6 @@ impl Aqm for Blue {
             overlimits: 0,
             stats: SfbStats::default(),
         })
-    }
-
-    fn params(config: &Config) -> Option<&Params> {
-        match config {
-            Config::Sfb(params) => Some(params),
-            _ => None,
-        }
-    }
-
-    fn config(params: &Params) -> Config {
-        Config::Sfb(*params)
     }
 
     fn limit(params: &Params, device: &Device) -> Limit {

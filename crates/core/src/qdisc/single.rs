@@ -13,7 +13,7 @@ use crate::qdisc::fifo::BYTES_PER_SLOT;
 use crate::qdisc::store::{Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
+use crate::tc::{Config, Listed};
 use crate::time::Time;
 
 /// What an AQM makes of a packet.
@@ -61,14 +61,10 @@ pub trait Aqm: Sized {
     /// True if every packet [`Aqm::passes`]: the first one is the next to be sent.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
-    type Params: Copy;
+    type Params: Copy + Listed;
 
     /// A queue that was always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
-    /// The settings within `config`, if they are of this discipline.
-    fn params(config: &Config) -> Option<&Self::Params>;
-    /// The settings as a configuration.
-    fn config(params: &Self::Params) -> Config;
     /// How much the queue may hold.
     fn limit(params: &Self::Params, device: &Device) -> Limit;
     /// Other settings from now on; what was learnt stays.
@@ -244,7 +240,7 @@ impl<A: Aqm> Qdisc for Single<A> {
     }
 
     fn config(&self) -> Config {
-        A::config(&self.params)
+        self.params.into()
     }
 
     fn configure(
@@ -253,7 +249,7 @@ impl<A: Aqm> Qdisc for Single<A> {
         _: Time,
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
-        let params = *A::params(config).ok_or(ConfigError::OtherDiscipline)?;
+        let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
         self.aqm.change(&params, &self.device)?;
         self.params = params;
         self.limit = A::limit(&params, &self.device);

@@ -5,17 +5,19 @@
 //! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`), printed after
 //! everything else and only when they differ from what Linux has.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
 use super::fq_codel::{take_savings, write_savings};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::link::{self, FramingWords};
 use super::stats::{CakeStats, TinStats};
 use super::units::{self, write_rate, write_size, write_time, Digits, Shown, ValueError};
-use super::Config;
-use crate::qdisc::cake::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
+use crate::qdisc::cake::{AckFilter, Cake, DiffservMode, FlowMode, HostLoad, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -32,7 +34,7 @@ const PREFIX: &str = "a number of bits, 1 to 128";
 const LOAD: &str = "`bulk` or `active`";
 
 /// The keywords, by group.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("bandwidth", "RATE", "shape to this rate"),
         Keyword::new("unlimited", "", "do not shape (default)"),
@@ -135,28 +137,116 @@ fn name<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
     table.iter().find(|(_, other)| other == value).map_or("", |(name, _)| name)
 }
 
-/// Reads cake's words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params::default();
-    let mut framing = FramingWords::default();
-    while let Some(word) = words.next() {
-        if let Some(micros) = meaning(PRESETS, word) {
-            params.set_rtt(Span::from_micros(micros));
-        } else if let Some(mode) = meaning(DIFFSERV_MODES, word) {
-            params.diffserv = mode;
-        } else if let Some(mode) = meaning(FLOW_MODES, word) {
-            params.flow_mode = mode;
-        } else if let Some(row) = ACK_FILTERS.iter().find(|row| row.0 == word) {
-            params.ack_filter = row.1;
-        } else if !framing.take(word, words)?
-            && !take_flag(&mut params, word)
-            && !take_value(&mut params, word, words)?
-        {
-            return Err(words.unknown());
+impl Described for Params {
+    const NAMES: Names = &[("cake", "shaper, fair queues, AQM and tiers in one")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        let mut framing = FramingWords::default();
+        while let Some(word) = words.next() {
+            if let Some(micros) = meaning(PRESETS, word) {
+                params.set_rtt(Span::from_micros(micros));
+            } else if let Some(mode) = meaning(DIFFSERV_MODES, word) {
+                params.diffserv = mode;
+            } else if let Some(mode) = meaning(FLOW_MODES, word) {
+                params.flow_mode = mode;
+            } else if let Some(row) = ACK_FILTERS.iter().find(|row| row.0 == word) {
+                params.ack_filter = row.1;
+            } else if !framing.take(word, words)?
+                && !take_flag(&mut params, word)
+                && !take_value(&mut params, word, words)?
+            {
+                return Err(words.unknown());
+            }
         }
+        params.framing = framing.framing();
+        Ok(params)
     }
-    params.framing = framing.framing();
-    Ok(Config::Cake(params))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("bandwidth ")?;
+        match self.bandwidth {
+            Rate(0) => out.write_str("unlimited")?,
+            rate => write_rate(rate, digits, out)?,
+        }
+        out.write_str(if self.autorate_ingress { " autorate-ingress " } else { " " })?;
+        write!(out, "{} ", name(DIFFSERV_MODES, &self.diffserv))?;
+        write!(out, "{} ", name(FLOW_MODES, &self.flow_mode))?;
+        out.write_str(if self.nat { "nat " } else { "nonat " })?;
+        out.write_str(if self.wash { "wash " } else { "nowash " })?;
+        out.write_str(if self.ingress { "ingress " } else { "" })?;
+        write!(out, "{} ", ack_filter(self).0)?;
+        out.write_str(if self.split_gso { "split-gso " } else { "no-split-gso " })?;
+        out.write_str("rtt ")?;
+        write_time(self.rtt, digits, out)?;
+        out.write_char(' ')?;
+        link::write_words(&self.framing, out)?;
+        if self.memlimit > 0 {
+            out.write_str("memlimit ")?;
+            write_size(self.memlimit.into(), digits, out)?;
+            out.write_char(' ')?;
+        }
+        if self.fwmark > 0 {
+            write!(out, "fwmark {:#x} ", self.fwmark)?;
+        }
+        let linux = Params::default();
+        if self.queues != linux.queues {
+            write!(out, "queues {} ", self.queues)?;
+        }
+        write_savings(self.savings, digits, out)?;
+        if self.host_prefix != linux.host_prefix {
+            write!(out, "host-prefix {} ", self.host_prefix)?;
+        }
+        if self.host_load == HostLoad::Active {
+            out.write_str("host-load active ")?;
+        }
+        Ok(())
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        match self.bandwidth {
+            Rate(0) => json.key("bandwidth")?.string("unlimited")?,
+            rate => json.key("bandwidth")?.number(rate.bytes())?,
+        }
+        if self.autorate_ingress {
+            json.key("autorate")?.string("autorate-ingress")?;
+        }
+        json.key("diffserv")?.string(name(DIFFSERV_MODES, &self.diffserv))?;
+        json.key("flowmode")?.string(name(FLOW_MODES, &self.flow_mode))?;
+        json.key("nat")?.boolean(self.nat)?;
+        json.key("wash")?.boolean(self.wash)?;
+        json.key("ingress")?.boolean(self.ingress)?;
+        json.key("ack-filter")?.string(ack_filter(self).2)?;
+        json.key("split_gso")?.boolean(self.split_gso)?;
+        json.key("rtt")?.number(self.rtt.as_micros())?;
+        link::write_json(&self.framing, json)?;
+        if self.memlimit > 0 {
+            json.key("memlimit")?.number(self.memlimit.into())?;
+        }
+        match self.fwmark {
+            0 => json.key("fwmark")?.string("0")?,
+            mask => json.key("fwmark")?.display(format_args!("{mask:#x}"))?,
+        }
+        let linux = Params::default();
+        if self.queues != linux.queues {
+            json.key("queues")?.number(self.queues.into())?;
+        }
+        if let Some(savings) = self.savings {
+            json.key("savings")?.number(savings.into())?;
+        }
+        if self.host_prefix != linux.host_prefix {
+            json.key("host_prefix")?.number(self.host_prefix.into())?;
+        }
+        if self.host_load == HostLoad::Active {
+            json.key("host_load")?.string("active")?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Cake::new(self, device)?))
+    }
 }
 
 /// Takes a word that stands alone; false if it is none.
@@ -232,90 +322,8 @@ fn mask(word: &str) -> Result<u32, ValueError> {
     u32::from_str_radix(digits, radix).map_err(|_| ValueError::TooLarge)
 }
 
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("bandwidth ")?;
-    match params.bandwidth {
-        Rate(0) => out.write_str("unlimited")?,
-        rate => write_rate(rate, digits, out)?,
-    }
-    out.write_str(if params.autorate_ingress { " autorate-ingress " } else { " " })?;
-    write!(out, "{} ", name(DIFFSERV_MODES, &params.diffserv))?;
-    write!(out, "{} ", name(FLOW_MODES, &params.flow_mode))?;
-    out.write_str(if params.nat { "nat " } else { "nonat " })?;
-    out.write_str(if params.wash { "wash " } else { "nowash " })?;
-    out.write_str(if params.ingress { "ingress " } else { "" })?;
-    write!(out, "{} ", ack_filter(params).0)?;
-    out.write_str(if params.split_gso { "split-gso " } else { "no-split-gso " })?;
-    out.write_str("rtt ")?;
-    write_time(params.rtt, digits, out)?;
-    out.write_char(' ')?;
-    link::write_words(&params.framing, out)?;
-    if params.memlimit > 0 {
-        out.write_str("memlimit ")?;
-        write_size(params.memlimit.into(), digits, out)?;
-        out.write_char(' ')?;
-    }
-    if params.fwmark > 0 {
-        write!(out, "fwmark {:#x} ", params.fwmark)?;
-    }
-    let linux = Params::default();
-    if params.queues != linux.queues {
-        write!(out, "queues {} ", params.queues)?;
-    }
-    write_savings(params.savings, digits, out)?;
-    if params.host_prefix != linux.host_prefix {
-        write!(out, "host-prefix {} ", params.host_prefix)?;
-    }
-    if params.host_load == HostLoad::Active {
-        out.write_str("host-load active ")?;
-    }
-    Ok(())
-}
-
 fn ack_filter(params: &Params) -> &'static (&'static str, AckFilter, &'static str) {
     ACK_FILTERS.iter().find(|row| row.1 == params.ack_filter).unwrap_or(&ACK_FILTERS[0])
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    match params.bandwidth {
-        Rate(0) => json.key("bandwidth")?.string("unlimited")?,
-        rate => json.key("bandwidth")?.number(rate.bytes())?,
-    }
-    if params.autorate_ingress {
-        json.key("autorate")?.string("autorate-ingress")?;
-    }
-    json.key("diffserv")?.string(name(DIFFSERV_MODES, &params.diffserv))?;
-    json.key("flowmode")?.string(name(FLOW_MODES, &params.flow_mode))?;
-    json.key("nat")?.boolean(params.nat)?;
-    json.key("wash")?.boolean(params.wash)?;
-    json.key("ingress")?.boolean(params.ingress)?;
-    json.key("ack-filter")?.string(ack_filter(params).2)?;
-    json.key("split_gso")?.boolean(params.split_gso)?;
-    json.key("rtt")?.number(params.rtt.as_micros())?;
-    link::write_json(&params.framing, json)?;
-    if params.memlimit > 0 {
-        json.key("memlimit")?.number(params.memlimit.into())?;
-    }
-    match params.fwmark {
-        0 => json.key("fwmark")?.string("0")?,
-        mask => json.key("fwmark")?.display(format_args!("{mask:#x}"))?,
-    }
-    let linux = Params::default();
-    if params.queues != linux.queues {
-        json.key("queues")?.number(params.queues.into())?;
-    }
-    if let Some(savings) = params.savings {
-        json.key("savings")?.number(savings.into())?;
-    }
-    if params.host_prefix != linux.host_prefix {
-        json.key("host_prefix")?.number(params.host_prefix.into())?;
-    }
-    if params.host_load == HostLoad::Active {
-        json.key("host_load")?.string("active")?;
-    }
-    Ok(())
 }
 
 /// Writes one row of the table of tiers: twelve columns each.

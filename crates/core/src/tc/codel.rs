@@ -3,17 +3,19 @@
 //! As in `tc`, a zero is not sent and leaves the default in force, except for `ce_threshold`. Linux
 //! counts times in 1024 ns, which shows where `tc` prints them: 333us become 332us.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::{or_default, packet_count};
+use super::pie::or_default;
 use super::stats::CodelStats;
-use super::units::{self, write_time, Digits, ValueError};
-use super::Config;
+use super::units::{self, packet_count, write_time, Digits, ValueError};
 use crate::aqm::codel::{CeSelector, Params as AqmParams};
-use crate::qdisc::codel::Params;
+use crate::qdisc::codel::{Codel, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::time::Span;
 
 pub(super) const LIMIT: &str = "a number of packets, 1 to 4294967295";
@@ -22,7 +24,7 @@ const TIME_RANGE: &str = "a TIME below 4295 seconds";
 const SELECTOR: &str = "VALUE/MASK, both 0 to 0xff, such as 0x1/0x1";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+const KEYWORDS: Keywords = &[&[
     Keyword::new("limit", "N", "packets that may be queued, default 1000"),
     TARGET,
     INTERVAL,
@@ -82,21 +84,44 @@ fn octet(word: &str) -> Result<u8, ValueError> {
     u8::try_from(number).map_err(|_| ValueError::TooLarge)
 }
 
-/// Reads `codel`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let default = Params::default();
-    let mut params = default;
-    while let Some(word) = words.next() {
-        match word {
-            "limit" => {
-                let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
-                params.limit = or_default(limit, default.limit);
+impl Described for Params {
+    const NAMES: Names = &[("codel", "one queue whose standing delay CoDel keeps short")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let default = Params::default();
+        let mut params = default;
+        while let Some(word) = words.next() {
+            match word {
+                "limit" => {
+                    let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
+                    params.limit = or_default(limit, default.limit);
+                }
+                _ if take_aqm(&mut params.aqm, word, words)? => {}
+                _ => return Err(words.unknown()),
             }
-            _ if take_aqm(&mut params.aqm, word, words)? => {}
-            _ => return Err(words.unknown()),
         }
+        Ok(params)
     }
-    Ok(Config::Codel(params))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "limit {}p ", self.limit)?;
+        write_times(&self.aqm, digits, out)?;
+        out.write_str(if self.aqm.ecn { "ecn " } else { "" })
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("limit")?.number(self.limit.into())?;
+        write_times_json(&self.aqm, json)?;
+        if self.aqm.ecn {
+            json.key("ecn")?.boolean(true)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Codel::new(self, device)?))
+    }
 }
 
 /// A time as Linux keeps it: in units of 1024 ns.
@@ -139,23 +164,6 @@ pub(super) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::
         }
     }
     json.key("interval")?.number(micros(params.interval))
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "limit {}p ", params.limit)?;
-    write_times(&params.aqm, digits, out)?;
-    out.write_str(if params.aqm.ecn { "ecn " } else { "" })
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    json.key("limit")?.number(params.limit.into())?;
-    write_times_json(&params.aqm, json)?;
-    if params.aqm.ecn {
-        json.key("ecn")?.boolean(true)?;
-    }
-    Ok(())
 }
 
 /// Writes the statistics below the lines that all disciplines have.

@@ -3,14 +3,16 @@
 //! The time may stand bare after the discipline's name or behind the keyword `delay`, the jitter
 //! after it or behind `jitter`. Printing uses the keywords.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::units::{self, write_time, Digits};
-use super::Config;
-use crate::qdisc::delay::Params;
+use crate::qdisc::delay::{Delay, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::time::Span;
 
 const TIME: &str = "a TIME such as 20ms";
@@ -22,31 +24,51 @@ const LIMIT: (i64, i64) = (1, u32::MAX as i64);
 const LIMIT_RANGE: &str = "a number of packets, 1 to 4294967295";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+const KEYWORDS: Keywords = &[&[
     Keyword::new("delay", "TIME [JITTER]", "how long every packet waits, and how much it varies"),
     Keyword::new("jitter", "TIME", "largest deviation either way; packets keep their order"),
     Keyword::new("limit", "N", "packets that may be under way, default 1000"),
 ]];
 
-/// Reads `delay`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params { delay: Span::ZERO, jitter: Span::ZERO, limit: DEFAULT_LIMIT };
-    // What the first word may be without a keyword.
-    if words.peek().is_none_or(|word| units::time(word).is_ok()) {
-        take_delay(&mut params, words)?;
-    } else if !words.peek().is_some_and(|word| KEYWORDS[0].iter().any(|k| k.word == word)) {
-        words.next();
-        return Err(words.error_here(Problem::Invalid { keyword: "delay", expected: TIME }));
-    }
-    while let Some(word) = words.next() {
-        match word {
-            "delay" => take_delay(&mut params, words)?,
-            "jitter" => params.jitter = take_jitter(words)?,
-            "limit" => params.limit = words.number("limit", LIMIT, LIMIT_RANGE)? as u32,
-            _ => return Err(words.unknown()),
+impl Described for Params {
+    const NAMES: Names = &[("delay", "every packet waits a fixed time, more or less")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params { delay: Span::ZERO, jitter: Span::ZERO, limit: DEFAULT_LIMIT };
+        // What the first word may be without a keyword.
+        if words.peek().is_none_or(|word| units::time(word).is_ok()) {
+            take_delay(&mut params, words)?;
+        } else if !words.peek().is_some_and(|word| KEYWORDS[0].iter().any(|k| k.word == word)) {
+            words.next();
+            return Err(words.error_here(Problem::Invalid { keyword: "delay", expected: TIME }));
         }
+        while let Some(word) = words.next() {
+            match word {
+                "delay" => take_delay(&mut params, words)?,
+                "jitter" => params.jitter = take_jitter(words)?,
+                "limit" => params.limit = words.number("limit", LIMIT, LIMIT_RANGE)? as u32,
+                _ => return Err(words.unknown()),
+            }
+        }
+        Ok(params)
     }
-    Ok(Config::Delay(params))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        write_times(self, digits, out)?;
+        write!(out, "limit {} ", self.limit)
+    }
+
+    /// Times in nanoseconds, as the names say.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("delay_ns")?.number(self.delay.0)?;
+        json.key("jitter_ns")?.number(self.jitter.0)?;
+        json.key("limit")?.number(self.limit.into())
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Delay::new(self, device)))
+    }
 }
 
 /// Reads `TIME [JITTER]` after the keyword `delay`.
@@ -75,17 +97,4 @@ pub(super) fn write_times(params: &Params, digits: Digits, out: &mut dyn Write) 
         out.write_char(' ')?;
     }
     Ok(())
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    write_times(params, digits, out)?;
-    write!(out, "limit {} ", params.limit)
-}
-
-/// Writes the settings as members of a JSON object; times in nanoseconds, as the names say.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    json.key("delay_ns")?.number(params.delay.0)?;
-    json.key("jitter_ns")?.number(params.jitter.0)?;
-    json.key("limit")?.number(params.limit.into())
 }

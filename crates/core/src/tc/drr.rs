@@ -7,14 +7,14 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
 use super::fq_codel::{take_savings, write_savings, SAVINGS};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
-use super::units::{self, write_size, write_time, Digits, ValueError};
-use super::Config;
-use crate::qdisc::drr::{Class, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
+use super::units::{self, packet_count, write_size, write_time, Digits, ValueError};
+use crate::qdisc::drr::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 
 const QUANTUM: &str = "a SIZE above zero, such as 1514";
 const CLASS: &str = "MAJOR:MINOR, both hexadecimal, such as 1:10";
@@ -25,7 +25,7 @@ const WEIGHT: (i64, i64) = (1, 1 << 20);
 const WEIGHT_RANGE: &str = "a whole number, 1 to 1048576";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("flow", "", "a queue for each flow (default)"),
         Keyword::new("srchost", "", "a queue for each source host"),
@@ -42,49 +42,117 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
     ],
 ];
 
-/// Reads `drr`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params::default();
-    let mut ours = None;
-    let end = words.until("class");
-    while let Some(word) = words.next() {
-        match word {
-            "flow" => params.user = User::Flow,
-            "srchost" => params.user = User::SrcHost,
-            "dsthost" => params.user = User::DstHost,
-            "queues" => {
-                params.queues = words.value("queues", QUEUES_RANGE, QUEUES_RANGE, |word| {
-                    let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
-                    match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
-                        true => Ok(queues),
-                        false => Err(ValueError::TooLarge),
-                    }
-                })?;
+impl Described for Params {
+    const NAMES: Names = &[("drr", "deficit round robin between flows, users or classes")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        let mut ours = None;
+        let end = words.until("class");
+        while let Some(word) = words.next() {
+            match word {
+                "flow" => params.user = User::Flow,
+                "srchost" => params.user = User::SrcHost,
+                "dsthost" => params.user = User::DstHost,
+                "queues" => {
+                    params.queues = words.value("queues", QUEUES_RANGE, QUEUES_RANGE, |word| {
+                        let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
+                        match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
+                            true => Ok(queues),
+                            false => Err(ValueError::TooLarge),
+                        }
+                    })?;
+                }
+                "buffer" => params.buffer = words.value("buffer", BUFFER, BUFFER, buffer)?,
+                "max-age" => {
+                    params.max_age = Some(words.value("max-age", TIME, TIME, units::time)?)
+                }
+                "quantum" => {
+                    params.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?);
+                    continue;
+                }
+                "savings" => {
+                    params.savings = Some(take_savings(words)?);
+                    continue;
+                }
+                _ => return Err(words.unknown()),
             }
-            "buffer" => params.buffer = words.value("buffer", BUFFER, BUFFER, buffer)?,
-            "max-age" => params.max_age = Some(words.value("max-age", TIME, TIME, units::time)?),
-            "quantum" => {
-                params.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?);
-                continue;
-            }
-            "savings" => {
-                params.savings = Some(take_savings(words)?);
-                continue;
-            }
-            _ => return Err(words.unknown()),
+            ours = Some(words.error_here(Problem::OutOfRange {
+                keyword: "drr",
+                range: "this word or classes, not both",
+            }));
         }
-        ours = Some(words.error_here(Problem::OutOfRange {
-            keyword: "drr",
-            range: "this word or classes, not both",
-        }));
+        words.until_end(end);
+        while words.next().is_some() {
+            params.classes.push(class(words)?);
+        }
+        match ours {
+            Some(error) if !params.classes.is_empty() => Err(error),
+            _ => Ok(params),
+        }
     }
-    words.until_end(end);
-    while words.next().is_some() {
-        params.classes.push(class(words)?);
+
+    /// As text, `tc` shows classes on lines of their own.
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        match self.user {
+            User::Flow => {}
+            User::SrcHost => out.write_str("srchost ")?,
+            User::DstHost => out.write_str("dsthost ")?,
+        }
+        if self.queues != DEFAULT_QUEUES {
+            write!(out, "queues {} ", self.queues)?;
+        }
+        if self.buffer != DEFAULT_BUFFER {
+            write!(out, "buffer {}p ", self.buffer)?;
+        }
+        if let Some(age) = self.max_age {
+            out.write_str("max-age ")?;
+            write_time(age, digits, out)?;
+            out.write_char(' ')?;
+        }
+        write_quantum(self.quantum, digits, out)?;
+        write_savings(self.savings, digits, out)?;
+        for class in self.classes.iter().filter(|_| digits == Digits::Exact) {
+            write!(out, "class {:x}:{:x} ", class.id >> 16, class.id & 0xffff)?;
+            write_quantum(class.quantum, digits, out)?;
+            if class.weight != 1 {
+                write!(out, "weight {} ", class.weight)?;
+            }
+            if let Some(child) = &class.child {
+                write!(out, "{child} ")?;
+            }
+        }
+        Ok(())
     }
-    match ours {
-        Some(error) if !params.classes.is_empty() => Err(error),
-        _ => Ok(Config::Drr(params)),
+
+    /// Ages in nanoseconds, as the name says.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        match self.user {
+            User::Flow => {}
+            User::SrcHost => json.key("user")?.string("srchost")?,
+            User::DstHost => json.key("user")?.string("dsthost")?,
+        }
+        if self.queues != DEFAULT_QUEUES {
+            json.key("queues")?.number(self.queues.into())?;
+        }
+        if self.buffer != DEFAULT_BUFFER {
+            json.key("buffer")?.number(self.buffer.into())?;
+        }
+        if let Some(age) = self.max_age {
+            json.key("max_age_ns")?.number(age.0)?;
+        }
+        if let Some(quantum) = self.quantum {
+            json.key("quantum")?.number(quantum.into())?;
+        }
+        match self.savings {
+            Some(limit) => json.key("savings")?.number(limit.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Drr::new(self, device)?))
     }
 }
 
@@ -136,68 +204,9 @@ fn class_id(word: &str) -> Result<u32, ValueError> {
     }
 }
 
-/// Writes the settings as words, each with a space after it. As text, `tc` shows classes on lines
-/// of their own.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    match params.user {
-        User::Flow => {}
-        User::SrcHost => out.write_str("srchost ")?,
-        User::DstHost => out.write_str("dsthost ")?,
-    }
-    if params.queues != DEFAULT_QUEUES {
-        write!(out, "queues {} ", params.queues)?;
-    }
-    if params.buffer != DEFAULT_BUFFER {
-        write!(out, "buffer {}p ", params.buffer)?;
-    }
-    if let Some(age) = params.max_age {
-        out.write_str("max-age ")?;
-        write_time(age, digits, out)?;
-        out.write_char(' ')?;
-    }
-    write_quantum(params.quantum, digits, out)?;
-    write_savings(params.savings, digits, out)?;
-    for class in params.classes.iter().filter(|_| digits == Digits::Exact) {
-        write!(out, "class {:x}:{:x} ", class.id >> 16, class.id & 0xffff)?;
-        write_quantum(class.quantum, digits, out)?;
-        if class.weight != 1 {
-            write!(out, "weight {} ", class.weight)?;
-        }
-        if let Some(child) = &class.child {
-            write!(out, "{child} ")?;
-        }
-    }
-    Ok(())
-}
-
 fn write_quantum(quantum: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     let Some(quantum) = quantum else { return Ok(()) };
     out.write_str("quantum ")?;
     write_size(quantum.into(), digits, out)?;
     out.write_char(' ')
-}
-
-/// Writes the settings as members of a JSON object; ages in nanoseconds, as the name says.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    match params.user {
-        User::Flow => {}
-        User::SrcHost => json.key("user")?.string("srchost")?,
-        User::DstHost => json.key("user")?.string("dsthost")?,
-    }
-    if params.queues != DEFAULT_QUEUES {
-        json.key("queues")?.number(params.queues.into())?;
-    }
-    if params.buffer != DEFAULT_BUFFER {
-        json.key("buffer")?.number(params.buffer.into())?;
-    }
-    if let Some(age) = params.max_age {
-        json.key("max_age_ns")?.number(age.0)?;
-    }
-    if let Some(quantum) = params.quantum {
-        json.key("quantum")?.number(quantum.into())?;
-    }
-    match params.savings {
-        Some(limit) => json.key("savings")?.number(limit.into()),
-        None => Ok(()),
-    }
 }

@@ -2,18 +2,21 @@
 //!
 //! Super-packets are not split here: `split_gso` and `no_split_gso` are accepted without effect.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::binary64::Binary64;
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
 use super::stats::Dualpi2Stats;
-use super::units::{self, write_fraction, write_size, write_time, Digits, ValueError};
-use super::Config;
+use super::units::{
+    self, packet_count, write_fraction, write_size, write_time, Digits, ValueError,
+};
 use crate::aqm::pi2::{Params as AqmParams, ONE};
-use crate::qdisc::dualpi2::{Params, Step};
+use crate::qdisc::dualpi2::{Dualpi2, Params, Step};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -29,7 +32,7 @@ const HERTZ: &str = "a number of hertz below 256, such as 0.16";
 const PER_HERTZ: u64 = 256;
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+const KEYWORDS: Keywords = &[&[
     Keyword::new("limit", "N", "packets that may be queued, default 10000"),
     Keyword::new("memlimit", "SIZE", "memory that may be used"),
     Keyword::new("coupling_factor", "N", "how much more scalable senders are marked, default 2"),
@@ -72,57 +75,117 @@ fn step(word: &str) -> Result<Step, ValueError> {
     }
 }
 
-/// Reads `dualpi2`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params::default();
-    let (mut max_rtt, mut typical_rtt) = (None, None);
-    let (mut target, mut tupdate, mut alpha, mut beta) = (None, None, None, None);
-    while let Some(word) = words.next() {
-        let mut time = |keyword| words.value(keyword, TIME, TIME, above_zero);
-        match word {
-            "max_rtt" => max_rtt = Some(time("max_rtt")?),
-            "typical_rtt" => typical_rtt = Some(time("typical_rtt")?),
-            "target" => target = Some(time("target")?),
-            "tupdate" => tupdate = Some(time("tupdate")?),
-            "alpha" => alpha = Some(words.value("alpha", HERTZ, HERTZ, hertz)?),
-            "beta" => beta = Some(words.value("beta", HERTZ, HERTZ, hertz)?),
-            "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
-            "memlimit" => {
-                params.memlimit = Some(words.value("memlimit", SIZE, SIZE, units::size)?);
+impl Described for Params {
+    const NAMES: Names = &[("dualpi2", "two coupled queues: low latency, and the rest")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        let (mut max_rtt, mut typical_rtt) = (None, None);
+        let (mut target, mut tupdate, mut alpha, mut beta) = (None, None, None, None);
+        while let Some(word) = words.next() {
+            let mut time = |keyword| words.value(keyword, TIME, TIME, above_zero);
+            match word {
+                "max_rtt" => max_rtt = Some(time("max_rtt")?),
+                "typical_rtt" => typical_rtt = Some(time("typical_rtt")?),
+                "target" => target = Some(time("target")?),
+                "tupdate" => tupdate = Some(time("tupdate")?),
+                "alpha" => alpha = Some(words.value("alpha", HERTZ, HERTZ, hertz)?),
+                "beta" => beta = Some(words.value("beta", HERTZ, HERTZ, hertz)?),
+                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
+                "memlimit" => {
+                    params.memlimit = Some(words.value("memlimit", SIZE, SIZE, units::size)?);
+                }
+                "coupling_factor" => {
+                    params.coupling = words.number("coupling_factor", FACTOR, FACTOR_RANGE)? as u32;
+                }
+                "step_thresh" => params.step = words.value("step_thresh", STEP, STEP, step)?,
+                "min_qlen_step" => {
+                    params.min_qlen_step =
+                        words.value("min_qlen_step", COUNT, COUNT, packet_count)?;
+                }
+                "drop_on_overload" => params.drop_on_overload = true,
+                "overflow" => params.drop_on_overload = false,
+                "drop_dequeue" => params.drop_at_dequeue = true,
+                "drop_enqueue" => params.drop_at_dequeue = false,
+                "l4s_ect" => params.any_ect = false,
+                "any_ect" => params.any_ect = true,
+                "classic_protection" => {
+                    let percent = words.number("classic_protection", PERCENT, PERCENT_RANGE)?;
+                    params.classic_protection = percent as u8;
+                }
+                "split_gso" | "no_split_gso" => {}
+                _ => return Err(words.unknown()),
             }
-            "coupling_factor" => {
-                params.coupling = words.number("coupling_factor", FACTOR, FACTOR_RANGE)? as u32;
-            }
-            "step_thresh" => params.step = words.value("step_thresh", STEP, STEP, step)?,
-            "min_qlen_step" => {
-                params.min_qlen_step = words.value("min_qlen_step", COUNT, COUNT, packet_count)?;
-            }
-            "drop_on_overload" => params.drop_on_overload = true,
-            "overflow" => params.drop_on_overload = false,
-            "drop_dequeue" => params.drop_at_dequeue = true,
-            "drop_enqueue" => params.drop_at_dequeue = false,
-            "l4s_ect" => params.any_ect = false,
-            "any_ect" => params.any_ect = true,
-            "classic_protection" => {
-                let percent = words.number("classic_protection", PERCENT, PERCENT_RANGE)?;
-                params.classic_protection = percent as u8;
-            }
-            "split_gso" | "no_split_gso" => {}
-            _ => return Err(words.unknown()),
         }
+        if typical_rtt.is_some() && max_rtt.is_none() {
+            return Err(words.lacks("dualpi2 typical_rtt", "max_rtt TIME as well"));
+        }
+        if let Some(max_rtt) = max_rtt {
+            params.aqm = AqmParams::for_round_trips(max_rtt, typical_rtt);
+        }
+        let aqm = &mut params.aqm;
+        aqm.target = target.unwrap_or(aqm.target);
+        aqm.tupdate = tupdate.unwrap_or(aqm.tupdate);
+        aqm.alpha = alpha.unwrap_or(aqm.alpha);
+        aqm.beta = beta.unwrap_or(aqm.beta);
+        Ok(params)
     }
-    if typical_rtt.is_some() && max_rtt.is_none() {
-        return Err(words.lacks("dualpi2 typical_rtt", "max_rtt TIME as well"));
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        let either = |on: bool, yes: &'static str, no: &'static str| if on { yes } else { no };
+        write!(out, "limit {}p ", self.limit)?;
+        if let Some(limit) = self.memlimit {
+            out.write_str("memlimit ")?;
+            write_size(limit.into(), digits, out)?;
+            out.write_char(' ')?;
+        }
+        write!(out, "coupling_factor {} step_thresh ", self.coupling)?;
+        match self.step {
+            Step::Delay(delay) => write_time(delay, digits, out)?,
+            Step::Packets(count) => write!(out, "{count}p")?,
+        }
+        write!(out, " min_qlen_step {}p ", self.min_qlen_step)?;
+        let overload = either(self.drop_on_overload, "drop_on_overload", "overflow");
+        let place = either(self.drop_at_dequeue, "drop_dequeue", "drop_enqueue");
+        let ect = either(self.any_ect, "any_ect", "l4s_ect");
+        let percent = self.classic_protection;
+        write!(out, "{overload} {place} {ect} classic_protection {percent} target ")?;
+        write_time(self.aqm.target, digits, out)?;
+        out.write_str(" tupdate ")?;
+        write_time(self.aqm.tupdate, digits, out)?;
+        out.write_str(" alpha ")?;
+        write_hertz(self.aqm.alpha, out)?;
+        out.write_str(" beta ")?;
+        write_hertz(self.aqm.beta, out)?;
+        out.write_char(' ')
     }
-    if let Some(max_rtt) = max_rtt {
-        params.aqm = AqmParams::for_round_trips(max_rtt, typical_rtt);
+
+    /// Times in microseconds where `tc` has them so.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("limit")?.number(self.limit.into())?;
+        if let Some(limit) = self.memlimit {
+            json.key("memlimit")?.number(limit.into())?;
+        }
+        json.key("target")?.number(self.aqm.target.as_micros())?;
+        json.key("tupdate")?.number(self.aqm.tupdate.as_micros())?;
+        json.key("alpha")?.raw(|out| write_hertz(self.aqm.alpha, out))?;
+        json.key("beta")?.raw(|out| write_hertz(self.aqm.beta, out))?;
+        json.key("coupling_factor")?.number(self.coupling.into())?;
+        json.key("drop_on_overload")?.boolean(self.drop_on_overload)?;
+        match self.step {
+            Step::Delay(delay) => json.key("step_thresh")?.number(delay.as_micros())?,
+            Step::Packets(count) => json.key("step_packets")?.number(count.into())?,
+        }
+        json.key("min_qlen_step")?.number(self.min_qlen_step.into())?;
+        json.key("drop_dequeue")?.boolean(self.drop_at_dequeue)?;
+        json.key("any_ect")?.boolean(self.any_ect)?;
+        json.key("classic_protection")?.number(self.classic_protection.into())
     }
-    let aqm = &mut params.aqm;
-    aqm.target = target.unwrap_or(aqm.target);
-    aqm.tupdate = tupdate.unwrap_or(aqm.tupdate);
-    aqm.alpha = alpha.unwrap_or(aqm.alpha);
-    aqm.beta = beta.unwrap_or(aqm.beta);
-    Ok(Config::Dualpi2(params))
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Dualpi2::new(self, device)))
+    }
 }
 
 fn above_zero(word: &str) -> Result<Span, ValueError> {
@@ -138,58 +201,6 @@ fn write_hertz(units: u32, out: &mut dyn Write) -> fmt::Result {
     // Six places, rounded up: what is cut off at reading is less than a unit.
     let places = (u64::from(units) % PER_HERTZ * 1_000_000).div_ceil(PER_HERTZ);
     write!(out, "{places:06}")
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    let either = |on: bool, yes: &'static str, no: &'static str| if on { yes } else { no };
-    write!(out, "limit {}p ", params.limit)?;
-    if let Some(limit) = params.memlimit {
-        out.write_str("memlimit ")?;
-        write_size(limit.into(), digits, out)?;
-        out.write_char(' ')?;
-    }
-    write!(out, "coupling_factor {} step_thresh ", params.coupling)?;
-    match params.step {
-        Step::Delay(delay) => write_time(delay, digits, out)?,
-        Step::Packets(count) => write!(out, "{count}p")?,
-    }
-    write!(out, " min_qlen_step {}p ", params.min_qlen_step)?;
-    let overload = either(params.drop_on_overload, "drop_on_overload", "overflow");
-    let place = either(params.drop_at_dequeue, "drop_dequeue", "drop_enqueue");
-    let ect = either(params.any_ect, "any_ect", "l4s_ect");
-    let percent = params.classic_protection;
-    write!(out, "{overload} {place} {ect} classic_protection {percent} target ")?;
-    write_time(params.aqm.target, digits, out)?;
-    out.write_str(" tupdate ")?;
-    write_time(params.aqm.tupdate, digits, out)?;
-    out.write_str(" alpha ")?;
-    write_hertz(params.aqm.alpha, out)?;
-    out.write_str(" beta ")?;
-    write_hertz(params.aqm.beta, out)?;
-    out.write_char(' ')
-}
-
-/// Writes the settings as members of a JSON object; times in microseconds where `tc` has them so.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    json.key("limit")?.number(params.limit.into())?;
-    if let Some(limit) = params.memlimit {
-        json.key("memlimit")?.number(limit.into())?;
-    }
-    json.key("target")?.number(params.aqm.target.as_micros())?;
-    json.key("tupdate")?.number(params.aqm.tupdate.as_micros())?;
-    json.key("alpha")?.raw(|out| write_hertz(params.aqm.alpha, out))?;
-    json.key("beta")?.raw(|out| write_hertz(params.aqm.beta, out))?;
-    json.key("coupling_factor")?.number(params.coupling.into())?;
-    json.key("drop_on_overload")?.boolean(params.drop_on_overload)?;
-    match params.step {
-        Step::Delay(delay) => json.key("step_thresh")?.number(delay.as_micros())?,
-        Step::Packets(count) => json.key("step_packets")?.number(count.into())?,
-    }
-    json.key("min_qlen_step")?.number(params.min_qlen_step.into())?;
-    json.key("drop_dequeue")?.boolean(params.drop_at_dequeue)?;
-    json.key("any_ect")?.boolean(params.any_ect)?;
-    json.key("classic_protection")?.number(params.classic_protection.into())
 }
 
 /// Counters in the order in which they are shown.

@@ -4,87 +4,87 @@
 //! `tc` prints (`1000p`) is read as well. Without a limit the device's queue length counts; a
 //! discipline that knows it should show it as its limit, as Linux does.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::units::{self, write_size, Digits, ValueError};
-use super::Config;
-use crate::qdisc::fifo::{Kind, Params};
+use super::units::{self, write_size, Digits};
+use crate::qdisc::fifo::{Fifo, Kind, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 
 const LIMIT: &str = "a LIMIT such as 1000 (packets)";
 const BYTE_LIMIT: &str = "a LIMIT such as 64kb";
 const LIMIT_RANGE: &str = "a LIMIT of at most 4294967295";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] =
+const KEYWORDS: Keywords =
     &[&[Keyword::new("limit", "N|SIZE", "longest queue, in packets (bfifo: bytes)")]];
 
-/// Reads `pfifo`'s words.
-pub(super) fn parse_pfifo(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    parse(Kind::Pfifo, words)
-}
+impl Described for Params {
+    const NAMES: Names = &[
+        ("pfifo", "first in, first out; a limit in packets"),
+        ("bfifo", "first in, first out; a limit in bytes"),
+        ("pfifo_head_drop", "first in, first out; a full queue loses its oldest packet"),
+    ];
+    const KEYWORDS: Keywords = KEYWORDS;
 
-/// Reads `bfifo`'s words.
-pub(super) fn parse_bfifo(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    parse(Kind::Bfifo, words)
-}
-
-/// Reads `pfifo_head_drop`'s words.
-pub(super) fn parse_pfifo_head_drop(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    parse(Kind::PfifoHeadDrop, words)
-}
-
-fn parse(kind: Kind, words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut limit = None;
-    while let Some(word) = words.next() {
-        limit = Some(match (word, kind) {
-            ("limit", Kind::Bfifo) => words.value("limit", BYTE_LIMIT, LIMIT_RANGE, units::size)?,
-            ("limit", _) => {
-                words.value("limit", LIMIT, LIMIT_RANGE, |word| match packets(word) {
-                    Some(limit) => limit,
-                    None => units::size(word),
-                })?
-            }
-            _ => return Err(words.unknown()),
-        });
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let kind = match words.name() {
+            "bfifo" => Kind::Bfifo,
+            "pfifo_head_drop" => Kind::PfifoHeadDrop,
+            _ => Kind::Pfifo,
+        };
+        let mut limit = None;
+        while let Some(word) = words.next() {
+            limit = Some(match (word, kind) {
+                ("limit", Kind::Bfifo) => {
+                    words.value("limit", BYTE_LIMIT, LIMIT_RANGE, units::size)?
+                }
+                ("limit", _) => {
+                    words.value("limit", LIMIT, LIMIT_RANGE, |word| match units::packets(word) {
+                        Some(limit) => limit,
+                        None => units::size(word),
+                    })?
+                }
+                _ => return Err(words.unknown()),
+            });
+        }
+        Ok(Params { kind, limit })
     }
-    Ok(Config::Fifo(Params { kind, limit }))
-}
 
-/// Reads `1000p`; None if the word does not end in p.
-pub(super) fn packets(word: &str) -> Option<Result<u32, ValueError>> {
-    let digits = word.strip_suffix(['p', 'P'])?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(Err(ValueError::Invalid));
+    /// Without a space after the words, as `tc`.
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        let Some(limit) = self.limit else { return Ok(()) };
+        out.write_str("limit ")?;
+        match self.kind {
+            Kind::Bfifo => write_size(limit.into(), digits, out),
+            Kind::Pfifo | Kind::PfifoHeadDrop => write!(out, "{limit}p"),
+        }
     }
-    Some(digits.parse().map_err(|_| ValueError::TooLarge))
-}
 
-/// The name of a FIFO.
-pub(super) fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Pfifo => "pfifo",
-        Kind::Bfifo => "bfifo",
-        Kind::PfifoHeadDrop => "pfifo_head_drop",
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        match self.limit {
+            Some(limit) => json.key("limit")?.number(limit.into()),
+            None => Ok(()),
+        }
     }
-}
 
-/// Writes the limit as words, without a space after them (as `tc`).
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    let Some(limit) = params.limit else { return Ok(()) };
-    out.write_str("limit ")?;
-    match params.kind {
-        Kind::Bfifo => write_size(limit.into(), digits, out),
-        Kind::Pfifo | Kind::PfifoHeadDrop => write!(out, "{limit}p"),
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Pfifo => "pfifo",
+            Kind::Bfifo => "bfifo",
+            Kind::PfifoHeadDrop => "pfifo_head_drop",
+        }
     }
-}
 
-/// Writes the limit as a member of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    match params.limit {
-        Some(limit) => json.key("limit")?.number(limit.into()),
-        None => Ok(()),
+    fn resolve(&mut self, device: &Device) {
+        self.limit = Some(self.effective_limit(device));
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Fifo::new(self, device)))
     }
 }

@@ -3,19 +3,21 @@
 //! As in `tc`, a zero is not sent and leaves the default in force, except for `memory_limit` and
 //! `ce_threshold`. The kernel raises a smaller quantum to 256.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::codel::{self, take_aqm, take_selector, LIMIT};
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::{or_default, packet_count};
+use super::pie::or_default;
 use super::stats::FqCodelStats;
-use super::units::{self, write_size, Digits};
-use super::Config;
+use super::units::{self, packet_count, write_size, Digits};
 use crate::aqm::codel::CeSelector;
-use crate::qdisc::fq_codel::{Params, MIN_QUANTUM};
+use crate::qdisc::fq_codel::{FqCodel, Params, MIN_QUANTUM};
 use crate::qdisc::many::{Settings, MAX_FLOWS};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 
 const FLOWS_RANGE: &str = "a number of queues, 1 to 65536";
 const QUANTUM: (i64, i64) = (0, 1 << 20);
@@ -26,7 +28,7 @@ const SIZE: &str = "a SIZE such as 4mb";
 const SIZE_RANGE: &str = "a SIZE of at most 4294967295 bytes";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("limit", "N", "packets that may be queued, default 10240"),
         FLOWS,
@@ -88,30 +90,80 @@ pub(super) fn take_savings(words: &mut Words<'_>) -> Result<u32, ParseError> {
     })
 }
 
-/// Reads `fq_codel`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let default = Params::default();
-    let mut params = default;
-    while let Some(word) = words.next() {
-        match word {
-            "quantum" => {
-                let quantum = words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32;
-                params.queues.quantum = (quantum > 0).then_some(quantum.max(MIN_QUANTUM));
+impl Described for Params {
+    const NAMES: Names = &[("fq_codel", "fair queues whose standing delay CoDel keeps short")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let default = Params::default();
+        let mut params = default;
+        while let Some(word) = words.next() {
+            match word {
+                "quantum" => {
+                    let quantum = words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32;
+                    params.queues.quantum = (quantum > 0).then_some(quantum.max(MIN_QUANTUM));
+                }
+                "drop_batch" => {
+                    let batch = words.number("drop_batch", BATCH, BATCH_RANGE)? as u32;
+                    params.drop_batch = or_default(batch, default.drop_batch);
+                }
+                "ce_threshold_selector" => params.aqm.ce_selector = take_selector(words)?,
+                _ if take_aqm(&mut params.aqm, word, words)? => {}
+                _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+                _ => return Err(words.unknown()),
             }
-            "drop_batch" => {
-                let batch = words.number("drop_batch", BATCH, BATCH_RANGE)? as u32;
-                params.drop_batch = or_default(batch, default.drop_batch);
-            }
-            "ce_threshold_selector" => params.aqm.ce_selector = take_selector(words)?,
-            _ if take_aqm(&mut params.aqm, word, words)? => {}
-            _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
-            _ => return Err(words.unknown()),
+        }
+        if params.aqm.ce_threshold.is_none() {
+            params.aqm.ce_selector = CeSelector::default();
+        }
+        Ok(params)
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
+        write!(out, "limit {limit}p flows {flows} ")?;
+        if let Some(quantum) = quantum {
+            write!(out, "quantum {quantum} ")?;
+        }
+        codel::write_times(&self.aqm, digits, out)?;
+        out.write_str("memory_limit ")?;
+        write_size(memory_limit.into(), digits, out)?;
+        out.write_str(match (self.aqm.ecn, digits) {
+            (true, _) => " ecn ",
+            (false, Digits::AsTc) => " ",
+            // On is the default: off must be said.
+            (false, Digits::Exact) => " noecn ",
+        })?;
+        write!(out, "drop_batch {} ", self.drop_batch)?;
+        write_savings(savings, digits, out)
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
+        json.key("limit")?.number(limit.into())?;
+        json.key("flows")?.number(flows.into())?;
+        if let Some(quantum) = quantum {
+            json.key("quantum")?.number(quantum.into())?;
+        }
+        codel::write_times_json(&self.aqm, json)?;
+        json.key("memory_limit")?.number(memory_limit.into())?;
+        if self.aqm.ecn {
+            json.key("ecn")?.boolean(true)?;
+        }
+        json.key("drop_batch")?.number(self.drop_batch.into())?;
+        match savings {
+            Some(limit) => json.key("savings")?.number(limit.into()),
+            None => Ok(()),
         }
     }
-    if params.aqm.ce_threshold.is_none() {
-        params.aqm.ce_selector = CeSelector::default();
+
+    fn resolve(&mut self, device: &Device) {
+        self.queues.quantum.get_or_insert(device.mtu);
     }
-    Ok(Config::FqCodel(params))
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(FqCodel::new(self, device)?))
+    }
 }
 
 /// Writes the savings as a word, with a space after it.
@@ -124,46 +176,6 @@ pub(super) fn write_savings(
     out.write_str("savings ")?;
     write_size(limit.into(), digits, out)?;
     out.write_char(' ')
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
-    write!(out, "limit {limit}p flows {flows} ")?;
-    if let Some(quantum) = quantum {
-        write!(out, "quantum {quantum} ")?;
-    }
-    codel::write_times(&params.aqm, digits, out)?;
-    out.write_str("memory_limit ")?;
-    write_size(memory_limit.into(), digits, out)?;
-    out.write_str(match (params.aqm.ecn, digits) {
-        (true, _) => " ecn ",
-        (false, Digits::AsTc) => " ",
-        // On is the default: off must be said.
-        (false, Digits::Exact) => " noecn ",
-    })?;
-    write!(out, "drop_batch {} ", params.drop_batch)?;
-    write_savings(savings, digits, out)
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
-    json.key("limit")?.number(limit.into())?;
-    json.key("flows")?.number(flows.into())?;
-    if let Some(quantum) = quantum {
-        json.key("quantum")?.number(quantum.into())?;
-    }
-    codel::write_times_json(&params.aqm, json)?;
-    json.key("memory_limit")?.number(memory_limit.into())?;
-    if params.aqm.ecn {
-        json.key("ecn")?.boolean(true)?;
-    }
-    json.key("drop_batch")?.number(params.drop_batch.into())?;
-    match savings {
-        Some(limit) => json.key("savings")?.number(limit.into()),
-        None => Ok(()),
-    }
 }
 
 /// Writes the statistics below the lines that all disciplines have.

@@ -1,17 +1,19 @@
 //! The words of `fq_pie` (man tc-fq_pie): those of fair queues and those of PIE, and `ecn_prob`.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
 use super::fq_codel::{take_queues, write_savings, FLOWS, MEMORY_LIMIT, SAVINGS};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::pie::{self, AqmWords};
 use super::stats::FqPieStats;
 use super::units::{self, write_size, Digits};
-use super::Config;
-use crate::qdisc::fq_pie::Params;
+use crate::qdisc::fq_pie::{FqPie, Params};
 use crate::qdisc::many::Settings;
+use crate::qdisc::{ConfigError, Device, Qdisc};
 
 /// Linux 6.1 refuses 65536.
 const MAX_FLOWS: u32 = 65_535;
@@ -22,7 +24,7 @@ const PERCENT: (i64, i64) = (0, 100);
 const PERCENT_RANGE: &str = "a whole number of percent, 0 to 100";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("limit", "N", "packets that may be queued, default 10240"),
         FLOWS,
@@ -35,64 +37,74 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
     pie::OURS,
 ];
 
-/// Reads `fq_pie`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let default = Params::default();
-    let (mut params, mut aqm) = (default, AqmWords::default());
-    while let Some(word) = words.next() {
-        match word {
-            "quantum" => {
-                let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
-                    units::size(word).and_then(|bytes| match bytes {
-                        0..=MAX_QUANTUM => Ok(bytes),
-                        _ => Err(units::ValueError::TooLarge),
-                    })
-                })?;
-                params.queues.quantum = (quantum > 0).then_some(quantum);
+impl Described for Params {
+    const NAMES: Names = &[("fq_pie", "fair queues whose delay PIE steers")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let default = Params::default();
+        let (mut params, mut aqm) = (default, AqmWords::default());
+        while let Some(word) = words.next() {
+            match word {
+                "quantum" => {
+                    let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
+                        units::size(word).and_then(|bytes| match bytes {
+                            0..=MAX_QUANTUM => Ok(bytes),
+                            _ => Err(units::ValueError::TooLarge),
+                        })
+                    })?;
+                    params.queues.quantum = (quantum > 0).then_some(quantum);
+                }
+                "ecn_prob" => {
+                    params.ecn_prob = words.number("ecn_prob", PERCENT, PERCENT_RANGE)? as u32;
+                }
+                _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+                _ if aqm.take(word, words)? => {}
+                _ => return Err(words.unknown()),
             }
-            "ecn_prob" => {
-                params.ecn_prob = words.number("ecn_prob", PERCENT, PERCENT_RANGE)? as u32;
-            }
-            _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
-            _ if aqm.take(word, words)? => {}
-            _ => return Err(words.unknown()),
+        }
+        Ok(Params { aqm: aqm.params(), ..params })
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
+        write!(out, "limit {limit}p flows {flows} ")?;
+        pie::write_steering(&self.aqm, digits, out)?;
+        if let Some(quantum) = quantum {
+            out.write_str("quantum ")?;
+            write_size(quantum.into(), digits, out)?;
+            out.write_char(' ')?;
+        }
+        out.write_str("memory_limit ")?;
+        write_size(memory_limit.into(), digits, out)?;
+        write!(out, " ecn_prob {} ", self.ecn_prob)?;
+        pie::write_switches(&self.aqm, out)?;
+        write_savings(savings, digits, out)
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
+        json.key("limit")?.number(limit.into())?;
+        json.key("flows")?.number(flows.into())?;
+        pie::write_steering_json(&self.aqm, json)?;
+        if let Some(quantum) = quantum {
+            json.key("quantum")?.number(quantum.into())?;
+        }
+        json.key("memory_limit")?.number(memory_limit.into())?;
+        json.key("ecn_prob")?.number(self.ecn_prob.into())?;
+        pie::write_switches_json(&self.aqm, json)?;
+        match savings {
+            Some(limit) => json.key("savings")?.number(limit.into()),
+            None => Ok(()),
         }
     }
-    Ok(Config::FqPie(Params { aqm: aqm.params(), ..params }))
-}
 
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
-    write!(out, "limit {limit}p flows {flows} ")?;
-    pie::write_steering(&params.aqm, digits, out)?;
-    if let Some(quantum) = quantum {
-        out.write_str("quantum ")?;
-        write_size(quantum.into(), digits, out)?;
-        out.write_char(' ')?;
+    fn resolve(&mut self, device: &Device) {
+        self.queues.quantum.get_or_insert(device.mtu);
     }
-    out.write_str("memory_limit ")?;
-    write_size(memory_limit.into(), digits, out)?;
-    write!(out, " ecn_prob {} ", params.ecn_prob)?;
-    pie::write_switches(&params.aqm, out)?;
-    write_savings(savings, digits, out)
-}
 
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    let Settings { limit, flows, quantum, memory_limit, savings } = params.queues;
-    json.key("limit")?.number(limit.into())?;
-    json.key("flows")?.number(flows.into())?;
-    pie::write_steering_json(&params.aqm, json)?;
-    if let Some(quantum) = quantum {
-        json.key("quantum")?.number(quantum.into())?;
-    }
-    json.key("memory_limit")?.number(memory_limit.into())?;
-    json.key("ecn_prob")?.number(params.ecn_prob.into())?;
-    pie::write_switches_json(&params.aqm, json)?;
-    match savings {
-        Some(limit) => json.key("savings")?.number(limit.into()),
-        None => Ok(()),
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(FqPie::new(self, device)?))
     }
 }
 

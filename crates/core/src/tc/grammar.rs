@@ -2,17 +2,16 @@
 //!
 //! A configuration is a discipline's name and its words in any order; of words that contradict each
 //! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
-//! of keywords (one file each beside this one) and stands in [`DISCIPLINES`]. No input panics.
+//! of keywords ([`super::Described`]) and stands in the list of `qdisc/mod.rs`. No input panics.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::described::{Listed, Names};
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
-    sfb, sfq, tbf, Config,
-};
+use super::Config;
+use crate::qdisc::DISCIPLINES;
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,152 +24,49 @@ pub struct Keyword {
     pub meaning: &'static str,
 }
 
+/// Keywords, in groups, in the order in which a reader wants them.
+pub type Keywords = &'static [&'static [Keyword]];
+
 impl Keyword {
     /// A keyword's entry.
-    pub(super) const fn new(
-        word: &'static str,
-        argument: &'static str,
-        meaning: &'static str,
-    ) -> Keyword {
+    pub const fn new(word: &'static str, argument: &'static str, meaning: &'static str) -> Keyword {
         Keyword { word, argument, meaning }
     }
 }
 
-/// A discipline that words can describe.
+/// A discipline that words can describe, under one of its names.
+#[derive(Clone, Copy)]
 pub struct Discipline {
     /// Its name, the first word.
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// Its keywords, in groups, in the order in which a reader wants them.
-    pub keywords: &'static [&'static [Keyword]],
+    /// Its keywords.
+    pub keywords: Keywords,
+    /// What of it takes part in the lab's figures: see [`super::Described::CONTENDERS`].
+    pub contenders: Names,
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
+}
+
+impl Discipline {
+    /// The entry of the `nth` of the names of `T`'s discipline.
+    pub(crate) const fn of<T: Listed>(nth: usize) -> Discipline {
+        let (name, about) = T::NAMES[nth];
+        let contenders: Names = if nth == 0 { T::CONTENDERS } else { &[] };
+        Discipline { name, about, keywords: T::KEYWORDS, contenders, parse: parse_as::<T> }
+    }
+}
+
+fn parse_as<T: Listed>(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    T::parse(words).map(T::into)
 }
 
 /// How far below each other disciplines may stand: nobody needs more than a shaper in a class.
 const MAX_DEPTH: u32 = 4;
 
-/// All disciplines.
-static DISCIPLINES: &[Discipline] = &[
-    Discipline {
-        name: "cake",
-        about: "shaper, fair queues, AQM and tiers in one",
-        keywords: cake::KEYWORDS,
-        parse: cake::parse,
-    },
-    Discipline {
-        name: "pfifo",
-        about: "first in, first out; a limit in packets",
-        keywords: fifo::KEYWORDS,
-        parse: fifo::parse_pfifo,
-    },
-    Discipline {
-        name: "bfifo",
-        about: "first in, first out; a limit in bytes",
-        keywords: fifo::KEYWORDS,
-        parse: fifo::parse_bfifo,
-    },
-    Discipline {
-        name: "pfifo_head_drop",
-        about: "first in, first out; a full queue loses its oldest packet",
-        keywords: fifo::KEYWORDS,
-        parse: fifo::parse_pfifo_head_drop,
-    },
-    Discipline {
-        name: "delay",
-        about: "every packet waits a fixed time, more or less",
-        keywords: delay::KEYWORDS,
-        parse: delay::parse,
-    },
-    Discipline {
-        name: "line",
-        about: "an emulated line: a queue, a rate, a distance",
-        keywords: line::KEYWORDS,
-        parse: line::parse,
-    },
-    Discipline {
-        name: "codel",
-        about: "one queue whose standing delay CoDel keeps short",
-        keywords: codel::KEYWORDS,
-        parse: codel::parse,
-    },
-    Discipline {
-        name: "drr",
-        about: "deficit round robin between flows, users or classes",
-        keywords: drr::KEYWORDS,
-        parse: drr::parse,
-    },
-    Discipline {
-        name: "fq_codel",
-        about: "fair queues whose standing delay CoDel keeps short",
-        keywords: fq_codel::KEYWORDS,
-        parse: fq_codel::parse,
-    },
-    Discipline {
-        name: "fq_pie",
-        about: "fair queues whose delay PIE steers",
-        keywords: fq_pie::KEYWORDS,
-        parse: fq_pie::parse,
-    },
-    Discipline {
-        name: "pie",
-        about: "one queue whose delay PIE steers",
-        keywords: pie::KEYWORDS,
-        parse: pie::parse,
-    },
-    Discipline {
-        name: "red",
-        about: "one queue under RED, Linux's or the simulators'",
-        keywords: red::KEYWORDS,
-        parse: red::parse,
-    },
-    Discipline {
-        name: "sfq",
-        about: "stochastic fair queues",
-        keywords: sfq::KEYWORDS,
-        parse: sfq::parse,
-    },
-    Discipline {
-        name: "sfb",
-        about: "one queue; flows that do not respond go to a penalty box",
-        keywords: sfb::KEYWORDS,
-        parse: sfb::parse,
-    },
-    Discipline {
-        name: "blue",
-        about: "one queue under BLUE, which learns from overflow and idleness",
-        keywords: blue::KEYWORDS,
-        parse: blue::parse,
-    },
-    Discipline {
-        name: "cobalt",
-        about: "one queue under cake's AQM",
-        keywords: cobalt::KEYWORDS,
-        parse: cobalt::parse,
-    },
-    Discipline {
-        name: "dualpi2",
-        about: "two coupled queues: low latency, and the rest",
-        keywords: dualpi2::KEYWORDS,
-        parse: dualpi2::parse,
-    },
-    Discipline {
-        name: "tbf",
-        about: "a token bucket before any discipline",
-        keywords: tbf::KEYWORDS,
-        parse: tbf::parse,
-    },
-    Discipline {
-        name: "htb",
-        about: "a hierarchy of token buckets with disciplines below",
-        keywords: htb::KEYWORDS,
-        parse: htb::parse,
-    },
-];
-
 /// All disciplines with their keywords, for help texts.
 pub fn disciplines() -> &'static [Discipline] {
-    DISCIPLINES
+    &DISCIPLINES
 }
 
 /// The keywords of the discipline `name`, in reading order; none if there is no such discipline.
@@ -218,7 +114,7 @@ struct Word<'a> {
 }
 
 /// The words of a configuration, read from left to right.
-pub(super) struct Words<'a> {
+pub struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
     /// Words from here on are not for the present discipline.
@@ -228,6 +124,16 @@ pub(super) struct Words<'a> {
     /// Where the name of `discipline` stands, if it was said.
     named: usize,
     discipline: &'static str,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let word = self.peek()?;
+        self.next += 1;
+        Some(word)
+    }
 }
 
 impl<'a> Words<'a> {
@@ -254,6 +160,11 @@ impl<'a> Words<'a> {
         Words { words, next: 0, end, depth: 0, named: 0, discipline: "" }
     }
 
+    /// The name of the present discipline.
+    pub fn name(&self) -> &'static str {
+        self.discipline
+    }
+
     /// Reads the discipline that `word`, the last one read, names, with all words up to the end of
     /// the present discipline. None if it names none.
     pub fn discipline(&mut self, word: &str) -> Result<Option<Config>, ParseError> {
@@ -278,13 +189,6 @@ impl<'a> Words<'a> {
     /// Goes on to where the present discipline ended before.
     pub fn until_end(&mut self, end: usize) {
         self.end = end;
-    }
-
-    /// The next word, if any.
-    pub fn next(&mut self) -> Option<&'a str> {
-        let word = self.peek()?;
-        self.next += 1;
-        Some(word)
     }
 
     /// The next word, left in place.

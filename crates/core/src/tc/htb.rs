@@ -6,19 +6,21 @@
 //! Numbers of classes are `tc`'s, hexadecimal, and only the minor one counts. Defaults as in `tc`:
 //! ceil is the rate, burst and cburst 1600 bytes and a nanosecond's worth.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::bucket::{self, micros};
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
 use super::stats::HtbStats;
-use super::units::{write_rate, write_size, Digits, ValueError};
+use super::units::{packet_count, write_rate, write_size, Digits, ValueError};
 use super::Config;
 use crate::framing::{Cells, Framing};
-use crate::qdisc::htb::{bucket as bucket_of, Class, Params};
+use crate::qdisc::htb::{bucket as bucket_of, Class, Htb, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::{Arithmetic, Rate};
 
 const MINOR: &str = "a hexadecimal number, 0 to ffff";
@@ -34,7 +36,7 @@ const ONLY: u16 = 1;
 const MTU: u32 = 1600;
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("default", "MINOR", "class of packets that name none"),
         Keyword::new("r2q", "N", "quantum is rate / N, default 10"),
@@ -75,55 +77,106 @@ struct Said {
     child: Option<Config>,
 }
 
-/// Reads `htb`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let (mut default, mut r2q, mut direct_qlen) = (None, Params::R2Q, None);
-    let mut classes: Vec<Class> = Vec::new();
-    // Words of a class that has no name may stand among those of htb.
-    let mut present: Option<Said> = None;
-    while let Some(word) = words.next() {
-        match word {
-            "default" => default = Some(words.value("default", MINOR, MINOR, hexadecimal)?),
-            "r2q" => r2q = (words.number("r2q", DIVISOR, DIVISOR_RANGE)? as u32).max(1),
-            "direct_qlen" => {
-                direct_qlen = Some(words.value("direct_qlen", COUNT, COUNT, packet_count)?);
-            }
-            "debug" => {
-                words.number("debug", DIVISOR, DIVISOR_RANGE)?;
-            }
-            "class" => {
-                if let Some(said) = present.take() {
-                    classes.push(said.finish(words)?);
+impl Described for Params {
+    const NAMES: Names = &[("htb", "a hierarchy of token buckets with disciplines below")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let (mut default, mut r2q, mut direct_qlen) = (None, Params::R2Q, None);
+        let mut classes: Vec<Class> = Vec::new();
+        // Words of a class that has no name may stand among those of htb.
+        let mut present: Option<Said> = None;
+        while let Some(word) = words.next() {
+            match word {
+                "default" => default = Some(words.value("default", MINOR, MINOR, hexadecimal)?),
+                "r2q" => r2q = (words.number("r2q", DIVISOR, DIVISOR_RANGE)? as u32).max(1),
+                "direct_qlen" => {
+                    direct_qlen = Some(words.value("direct_qlen", COUNT, COUNT, packet_count)?);
                 }
-                let id = words.value("class", CLASS, CLASS, class_id)?;
-                let known = classes.iter().any(|class| class.id == id);
-                if known {
-                    return Err(words.error_here(Problem::Twice { keyword: "class" }));
+                "debug" => {
+                    words.number("debug", DIVISOR, DIVISOR_RANGE)?;
                 }
-                present = Some(Said { id, ..Said::default() });
-            }
-            _ => {
-                let mut said = present.take().unwrap_or_default();
-                if !said.take(word, words, &classes)? {
-                    return Err(words.unknown());
+                "class" => {
+                    if let Some(said) = present.take() {
+                        classes.push(said.finish(words)?);
+                    }
+                    let id = words.value("class", CLASS, CLASS, class_id)?;
+                    let known = classes.iter().any(|class| class.id == id);
+                    if known {
+                        return Err(words.error_here(Problem::Twice { keyword: "class" }));
+                    }
+                    present = Some(Said { id, ..Said::default() });
                 }
-                present = Some(said);
+                _ => {
+                    let mut said = present.take().unwrap_or_default();
+                    if !said.take(word, words, &classes)? {
+                        return Err(words.unknown());
+                    }
+                    present = Some(said);
+                }
             }
         }
-    }
-    if let Some(mut said) = present {
-        if said.id == 0 {
-            // The only class there is, unless a `class` came before it and it was named.
-            (said.id, default) = (ONLY, default.or(Some(ONLY)));
+        if let Some(mut said) = present {
+            if said.id == 0 {
+                // The only class there is, unless a `class` came before it and it was named.
+                (said.id, default) = (ONLY, default.or(Some(ONLY)));
+            }
+            classes.push(said.finish(words)?);
         }
-        classes.push(said.finish(words)?);
+        let params = Params { default: default.unwrap_or(0), r2q, direct_qlen, classes };
+        if params.depth() > Params::MAX_DEPTH {
+            let range = "no more than 8 classes above each other";
+            return Err(words.error_here(Problem::OutOfRange { keyword: "parent", range }));
+        }
+        Ok(params)
     }
-    let params = Params { default: default.unwrap_or(0), r2q, direct_qlen, classes };
-    if params.depth() > Params::MAX_DEPTH {
-        let range = "no more than 8 classes above each other";
-        return Err(words.error_here(Problem::OutOfRange { keyword: "parent", range }));
+
+    /// As `tc` does, which has no space after the last word and shows classes elsewhere
+    /// ([`write_class`]), or all of them.
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        if digits == Digits::AsTc {
+            return write_as_tc(self, &HtbStats::default(), out);
+        }
+        write!(out, "default {:#x} r2q {} ", self.default, self.r2q)?;
+        if let Some(limit) = self.direct_qlen {
+            write!(out, "direct_qlen {limit} ")?;
+        }
+        for class in &self.classes {
+            write!(out, "class :{:x} ", class.id)?;
+            if let Some(parent) = class.parent {
+                write!(out, "parent :{parent:x} ")?;
+            }
+            out.write_str("rate ")?;
+            write_rate(class.rate, digits, out)?;
+            out.write_str(" ceil ")?;
+            write_rate(class.ceil, digits, out)?;
+            out.write_str(" burst ")?;
+            write_size(class.burst.into(), digits, out)?;
+            out.write_str(" cburst ")?;
+            write_size(class.cburst.into(), digits, out)?;
+            write!(out, " prio {} ", class.prio)?;
+            if let Some(quantum) = class.quantum {
+                write!(out, "quantum {quantum} ")?;
+            }
+            bucket::write_framing(&class.framing, digits, out)?;
+            if let Some(child) = &class.child {
+                write!(out, "{child} ")?;
+            }
+        }
+        Ok(())
     }
-    Ok(Config::Htb(params))
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        write_json(self, &HtbStats::default(), json)
+    }
+
+    fn resolve(&mut self, device: &Device) {
+        self.direct_qlen.get_or_insert(device.tx_queue_len);
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Htb::new(self, device)?))
+    }
 }
 
 impl Said {
@@ -210,41 +263,6 @@ fn class_id(word: &str) -> Result<u16, ValueError> {
         0 => Err(ValueError::Invalid),
         id => Ok(id),
     }
-}
-
-/// Writes the settings as words: as `tc` does, which has no space after the last and shows classes
-/// elsewhere ([`write_class`]), or all of them.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    if digits == Digits::AsTc {
-        return write_as_tc(params, &HtbStats::default(), out);
-    }
-    write!(out, "default {:#x} r2q {} ", params.default, params.r2q)?;
-    if let Some(limit) = params.direct_qlen {
-        write!(out, "direct_qlen {limit} ")?;
-    }
-    for class in &params.classes {
-        write!(out, "class :{:x} ", class.id)?;
-        if let Some(parent) = class.parent {
-            write!(out, "parent :{parent:x} ")?;
-        }
-        out.write_str("rate ")?;
-        write_rate(class.rate, digits, out)?;
-        out.write_str(" ceil ")?;
-        write_rate(class.ceil, digits, out)?;
-        out.write_str(" burst ")?;
-        write_size(class.burst.into(), digits, out)?;
-        out.write_str(" cburst ")?;
-        write_size(class.cburst.into(), digits, out)?;
-        write!(out, " prio {} ", class.prio)?;
-        if let Some(quantum) = class.quantum {
-            write!(out, "quantum {quantum} ")?;
-        }
-        bucket::write_framing(&class.framing, digits, out)?;
-        if let Some(child) = &class.child {
-            write!(out, "{child} ")?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes what `tc qdisc show` prints: it counts a statistic among the settings.

@@ -3,16 +3,19 @@
 //! The queue is one of `tc`'s FIFOs by its name, or by its limit alone: `fifo 100p` counts packets,
 //! `fifo 64kb` bytes. The framing words are cake's.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::delay;
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::link::{self, FramingWords};
 use super::units::{self, write_rate, Digits, ValueError};
-use super::{delay, fifo, Config};
 use crate::qdisc::fifo::Kind;
-use crate::qdisc::line::Params;
+use crate::qdisc::line::{Line, Params};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -26,7 +29,7 @@ const IN_FLIGHT_RANGE: &str = "a number of packets, 1 to 4294967295";
 const DEFAULT_IN_FLIGHT: u32 = 10_000;
 
 /// The keywords, by group.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("rate", "RATE", "the line's rate; unlimited by default"),
         Keyword::new("delay", "TIME [JITTER]", "propagation, and how much it varies"),
@@ -47,44 +50,84 @@ enum Limit {
     Bytes(u32),
 }
 
-/// Reads `line`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params {
-        fifo: crate::qdisc::fifo::Params { kind: Kind::Pfifo, limit: None },
-        rate: Rate(0),
-        framing: Default::default(),
-        delay: crate::qdisc::delay::Params {
-            delay: Span::ZERO,
-            jitter: Span::ZERO,
-            limit: DEFAULT_IN_FLIGHT,
-        },
-    };
-    let mut framing = FramingWords::default();
-    while let Some(word) = words.next() {
-        match word {
-            "rate" => {
-                params.rate = words.value("rate", RATE, RATE_RANGE, |word| match word {
-                    "unlimited" => Ok(Rate(0)),
-                    word => units::rate(word),
-                })?;
+impl Described for Params {
+    const NAMES: Names = &[("line", "an emulated line: a queue, a rate, a distance")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params {
+            fifo: crate::qdisc::fifo::Params { kind: Kind::Pfifo, limit: None },
+            rate: Rate(0),
+            framing: Default::default(),
+            delay: crate::qdisc::delay::Params {
+                delay: Span::ZERO,
+                jitter: Span::ZERO,
+                limit: DEFAULT_IN_FLIGHT,
+            },
+        };
+        let mut framing = FramingWords::default();
+        while let Some(word) = words.next() {
+            match word {
+                "rate" => {
+                    params.rate = words.value("rate", RATE, RATE_RANGE, |word| match word {
+                        "unlimited" => Ok(Rate(0)),
+                        word => units::rate(word),
+                    })?;
+                }
+                "delay" => delay::take_delay(&mut params.delay, words)?,
+                "jitter" => params.delay.jitter = delay::take_jitter(words)?,
+                "in-flight" => {
+                    let limit = words.number("in-flight", IN_FLIGHT, IN_FLIGHT_RANGE)?;
+                    params.delay.limit = limit as u32;
+                }
+                "fifo" => take_limit(&mut params, "fifo", words)?,
+                "limit" => take_limit(&mut params, "limit", words)?,
+                "pfifo" => set_kind(&mut params, Kind::Pfifo),
+                "bfifo" => set_kind(&mut params, Kind::Bfifo),
+                "pfifo_head_drop" => set_kind(&mut params, Kind::PfifoHeadDrop),
+                _ if framing.take(word, words)? => {}
+                _ => return Err(words.unknown()),
             }
-            "delay" => delay::take_delay(&mut params.delay, words)?,
-            "jitter" => params.delay.jitter = delay::take_jitter(words)?,
-            "in-flight" => {
-                let limit = words.number("in-flight", IN_FLIGHT, IN_FLIGHT_RANGE)?;
-                params.delay.limit = limit as u32;
-            }
-            "fifo" => take_limit(&mut params, "fifo", words)?,
-            "limit" => take_limit(&mut params, "limit", words)?,
-            "pfifo" => set_kind(&mut params, Kind::Pfifo),
-            "bfifo" => set_kind(&mut params, Kind::Bfifo),
-            "pfifo_head_drop" => set_kind(&mut params, Kind::PfifoHeadDrop),
-            _ if framing.take(word, words)? => {}
-            _ => return Err(words.unknown()),
         }
+        params.framing = framing.framing();
+        Ok(params)
     }
-    params.framing = framing.framing();
-    Ok(Config::Line(params))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("rate ")?;
+        match self.rate {
+            Rate(0) => out.write_str("unlimited")?,
+            rate => write_rate(rate, digits, out)?,
+        }
+        write!(out, " {} ", self.fifo.name())?;
+        if self.fifo.limit.is_some() {
+            self.fifo.write_words(digits, out)?;
+            out.write_char(' ')?;
+        }
+        delay::write_times(&self.delay, digits, out)?;
+        if self.delay.limit != DEFAULT_IN_FLIGHT {
+            write!(out, "in-flight {} ", self.delay.limit)?;
+        }
+        link::write_words(&self.framing, out)
+    }
+
+    /// The rate in bytes a second, as `tc`.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        match self.rate {
+            Rate(0) => json.key("rate")?.string("unlimited")?,
+            rate => json.key("rate")?.number(rate.bytes())?,
+        }
+        json.key("fifo")?.string(self.fifo.name())?;
+        self.fifo.write_json(json)?;
+        json.key("delay_ns")?.number(self.delay.delay.0)?;
+        json.key("jitter_ns")?.number(self.delay.jitter.0)?;
+        json.key("in_flight")?.number(self.delay.limit.into())?;
+        link::write_json(&self.framing, json)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Line::new(self, device)))
+    }
 }
 
 /// Changes the FIFO; a limit in the other unit would no longer mean anything.
@@ -101,7 +144,7 @@ fn take_limit(
     words: &mut Words<'_>,
 ) -> Result<(), ParseError> {
     let read = |word: &str| -> Result<Limit, ValueError> {
-        match fifo::packets(word) {
+        match units::packets(word) {
             Some(packets) => packets.map(Limit::Packets),
             None => units::size(word).map(Limit::Bytes),
         }
@@ -117,37 +160,4 @@ fn take_limit(
     }
     params.fifo.limit = Some(limit);
     Ok(())
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("rate ")?;
-    match params.rate {
-        Rate(0) => out.write_str("unlimited")?,
-        rate => write_rate(rate, digits, out)?,
-    }
-    write!(out, " {} ", fifo::name(params.fifo.kind))?;
-    if params.fifo.limit.is_some() {
-        fifo::write_words(&params.fifo, digits, out)?;
-        out.write_char(' ')?;
-    }
-    delay::write_times(&params.delay, digits, out)?;
-    if params.delay.limit != DEFAULT_IN_FLIGHT {
-        write!(out, "in-flight {} ", params.delay.limit)?;
-    }
-    link::write_words(&params.framing, out)
-}
-
-/// Writes the settings as members of a JSON object: the rate in bytes a second, as `tc`.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    match params.rate {
-        Rate(0) => json.key("rate")?.string("unlimited")?,
-        rate => json.key("rate")?.number(rate.bytes())?,
-    }
-    json.key("fifo")?.string(fifo::name(params.fifo.kind))?;
-    fifo::write_json(&params.fifo, json)?;
-    json.key("delay_ns")?.number(params.delay.delay.0)?;
-    json.key("jitter_ns")?.number(params.delay.jitter.0)?;
-    json.key("in_flight")?.number(params.delay.limit.into())?;
-    link::write_json(&params.framing, json)
 }

@@ -4,16 +4,18 @@
 //! As in `tc`, a zero is not sent and leaves the default in force. Linux counts the target in 64
 //! ns, which shows where `tc` prints it: 100us become 99us.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::stats::PieStats;
-use super::units::{self, write_fraction, write_time, Digits, ValueError};
-use super::{fifo, Config};
+use super::units::{self, packet_count, write_fraction, write_time, Digits};
 use crate::aqm::pie::{Flavour, Params as AqmParams, MAX_PROB};
-use crate::qdisc::pie::Params;
+use crate::qdisc::pie::{Params, Pie};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::time::Span;
 
 const LIMIT: &str = "a number of packets, 1 to 4294967295";
@@ -23,7 +25,7 @@ const WEIGHT: (i64, i64) = (0, 32);
 const WEIGHT_RANGE: &str = "a whole number of sixteenths, 1 to 32";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] =
+const KEYWORDS: Keywords =
     &[&[Keyword::new("limit", "N", "packets that may be queued, default 1000")], LINUX, OURS];
 
 /// Keywords of PIE itself, in Linux.
@@ -50,15 +52,6 @@ pub(super) const OURS: &[Keyword] = &[
     Keyword::new("capdrop", "", "no more than 2 % up at once from 10 % on (default) (ours)"),
     Keyword::new("nocapdrop", "", "any step (ours)"),
 ];
-
-/// Reads a number of packets; `tc` prints it with a p, and takes it without.
-pub(super) fn packet_count(word: &str) -> Result<u32, ValueError> {
-    let bare = || match word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
-        true => word.parse().map_err(|_| ValueError::TooLarge),
-        false => Err(ValueError::Invalid),
-    };
-    fifo::packets(word).unwrap_or_else(bare)
-}
 
 /// `value`, or what stands for "not set" where it is zero.
 pub(super) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
@@ -119,18 +112,38 @@ impl AqmWords {
     }
 }
 
-/// Reads `pie`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let (mut limit, mut aqm) = (0, AqmWords::default());
-    while let Some(word) = words.next() {
-        match word {
-            "limit" => limit = words.value("limit", LIMIT, LIMIT, packet_count)?,
-            _ if aqm.take(word, words)? => {}
-            _ => return Err(words.unknown()),
+impl Described for Params {
+    const NAMES: Names = &[("pie", "one queue whose delay PIE steers")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let (mut limit, mut aqm) = (0, AqmWords::default());
+        while let Some(word) = words.next() {
+            match word {
+                "limit" => limit = words.value("limit", LIMIT, LIMIT, packet_count)?,
+                _ if aqm.take(word, words)? => {}
+                _ => return Err(words.unknown()),
+            }
         }
+        let default = Params::default();
+        Ok(Params { limit: or_default(limit, default.limit), aqm: aqm.params() })
     }
-    let default = Params::default();
-    Ok(Config::Pie(Params { limit: or_default(limit, default.limit), aqm: aqm.params() }))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "limit {}p ", self.limit)?;
+        write_steering(&self.aqm, digits, out)?;
+        write_switches(&self.aqm, out)
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("limit")?.number(self.limit.into())?;
+        write_steering_json(&self.aqm, json)?;
+        write_switches_json(&self.aqm, json)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Pie::new(self, device)?))
+    }
 }
 
 /// A time as Linux keeps it: in units of 64 ns.
@@ -175,13 +188,6 @@ pub(super) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Re
     on.into_iter().try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "limit {}p ", params.limit)?;
-    write_steering(&params.aqm, digits, out)?;
-    write_switches(&params.aqm, out)
-}
-
 /// Writes what PIE steers by as members of a JSON object.
 pub(super) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
@@ -196,13 +202,6 @@ pub(super) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fm
         json.key(word)?.boolean(true)?;
     }
     Ok(())
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    json.key("limit")?.number(params.limit.into())?;
-    write_steering_json(&params.aqm, json)?;
-    write_switches_json(&params.aqm, json)
 }
 
 /// Writes the statistics below the lines that all disciplines have.

@@ -4,17 +4,18 @@
 //! min a third of max, burst (2 min + max) / (3 avpkt), probability 0.02, bandwidth 10mbit unless
 //! they are. `tc` prints limit, min, max and the flags only.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
 use super::stats::RedStats;
-use super::units::{self, write_rate, write_size, write_time, Digits};
-use super::Config;
+use super::units::{self, packet_count, write_rate, write_size, write_time, Digits};
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
-use crate::qdisc::red::{Kind, Params};
+use crate::qdisc::red::{Kind, Params, Red};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -31,7 +32,7 @@ const DEFAULT_BANDWIDTH: Rate = Rate(1_250_000);
 const NS_LIMIT: u32 = 1000;
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("limit", "SIZE", "longest queue (ns: in packets, default 1000)"),
         Keyword::new("min", "SIZE", "average below which nothing happens (ns: in packets)"),
@@ -77,15 +78,51 @@ pub(super) struct Said {
     signals: Signals,
 }
 
-/// Reads `red`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    // Sizes in bytes or numbers of packets: that is known at the end only.
-    let mut said = Said { ns: words.holds("ns"), ..Said::default() };
-    while let Some(word) = words.next() {
-        said.take(word, words)?;
+impl Described for Params {
+    const NAMES: Names = &[("red", "one queue under RED, Linux's or the simulators'")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        // Sizes in bytes or numbers of packets: that is known at the end only.
+        let mut said = Said { ns: words.holds("ns"), ..Said::default() };
+        while let Some(word) = words.next() {
+            said.take(word, words)?;
+        }
+        let params = if said.ns { said.ns_params() } else { said.linux_params(words)? };
+        Ok(params)
     }
-    let params = if said.ns { said.ns_params() } else { said.linux_params(words)? };
-    Ok(Config::Red(params))
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        match &self.kind {
+            Kind::Linux(linux) => write_linux(self.limit, linux, digits, out),
+            Kind::Ns(ns) => write_ns(self.limit, ns, digits, out),
+        }
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("limit")?.number(self.limit.into())?;
+        let (min, max, signals, adaptive) = match &self.kind {
+            Kind::Linux(linux) => (linux.min, linux.max, &linux.signals, linux.adaptive),
+            Kind::Ns(ns) => (ns.min, ns.max, &ns.signals, ns.adaptive),
+        };
+        json.key("min")?.number(min.into())?;
+        json.key("max")?.number(max.into())?;
+        for (on, word) in flags(signals, adaptive) {
+            json.key(word)?.boolean(on)?;
+        }
+        if let Kind::Ns(ns) = &self.kind {
+            json.key("ns")?.boolean(true)?;
+            json.key("bandwidth")?.number(ns.bandwidth.0)?;
+            json.key("delay_ns")?.number(ns.rtt.0)?;
+            json.key("gentle")?.boolean(ns.gentle)?;
+            json.key("wait")?.boolean(ns.wait)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Red::new(self, device)?))
+    }
 }
 
 impl Said {
@@ -210,14 +247,6 @@ pub(super) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str);
     ]
 }
 
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    match &params.kind {
-        Kind::Linux(linux) => write_linux(params.limit, linux, digits, out),
-        Kind::Ns(ns) => write_ns(params.limit, ns, digits, out),
-    }
-}
-
 pub(super) fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
     flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
 }
@@ -266,28 +295,6 @@ fn write_ns(limit: u32, params: &ns::Params, digits: Digits, out: &mut dyn Write
     let off =
         [(!params.gentle, "nogentle"), (!params.wait, "nowait"), (!params.adaptive, "noadaptive")];
     write_flags(&off, out)
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    json.key("limit")?.number(params.limit.into())?;
-    let (min, max, signals, adaptive) = match &params.kind {
-        Kind::Linux(linux) => (linux.min, linux.max, &linux.signals, linux.adaptive),
-        Kind::Ns(ns) => (ns.min, ns.max, &ns.signals, ns.adaptive),
-    };
-    json.key("min")?.number(min.into())?;
-    json.key("max")?.number(max.into())?;
-    for (on, word) in flags(signals, adaptive) {
-        json.key(word)?.boolean(on)?;
-    }
-    if let Kind::Ns(ns) = &params.kind {
-        json.key("ns")?.boolean(true)?;
-        json.key("bandwidth")?.number(ns.bandwidth.0)?;
-        json.key("delay_ns")?.number(ns.rtt.0)?;
-        json.key("gentle")?.boolean(ns.gentle)?;
-        json.key("wait")?.boolean(ns.wait)?;
-    }
-    Ok(())
 }
 
 /// Writes the statistics below the lines that all disciplines have.

@@ -3,16 +3,17 @@
 //! As in `tc`: a bare time is in milliseconds; max is five quarters of a target given alone, target
 //! four fifths of a max given alone. Probabilities are kept in units of 1/65535.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::ParseError;
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
 use super::stats::SfbStats;
-use super::units::{self, write_fraction, write_time, Digits, ValueError};
-use super::Config;
-use crate::qdisc::sfb::{Params, MAX_PROB};
+use super::units::{self, packet_count, write_fraction, write_time, Digits, ValueError};
+use crate::qdisc::sfb::{Params, Sfb, MAX_PROB};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -20,7 +21,7 @@ const CHANCE: &str = "a probability from 0 to 1, such as 0.0005";
 const TIME: &str = "a number of milliseconds, or a TIME such as 600s";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[&[
+const KEYWORDS: Keywords = &[&[
     Keyword::new("limit", "N", "packets that may be queued"),
     Keyword::new("rehash", "MS", "how often the bins are changed over, default 600000"),
     Keyword::new("db", "MS", "how long the other bins are warmed up, default 60000"),
@@ -56,74 +57,88 @@ fn count(word: &str) -> Result<u32, ValueError> {
     packet_count(word.strip_suffix("pps").unwrap_or(word))
 }
 
-/// Reads `sfb`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params { target: 0, max: 0, ..Params::default() };
-    while let Some(word) = words.next() {
-        match word {
-            "limit" => {
-                let limit = words.value("limit", COUNT, COUNT, count)?;
-                params.limit = Some(limit).filter(|limit| *limit > 0);
+impl Described for Params {
+    const NAMES: Names = &[("sfb", "one queue; flows that do not respond go to a penalty box")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params { target: 0, max: 0, ..Params::default() };
+        while let Some(word) = words.next() {
+            match word {
+                "limit" => {
+                    let limit = words.value("limit", COUNT, COUNT, count)?;
+                    params.limit = Some(limit).filter(|limit| *limit > 0);
+                }
+                "rehash" => params.rehash = words.value("rehash", TIME, TIME, milliseconds)?,
+                "db" => params.db = words.value("db", TIME, TIME, milliseconds)?,
+                "target" => params.target = words.value("target", COUNT, COUNT, count)?,
+                "max" => params.max = words.value("max", COUNT, COUNT, count)?,
+                "increment" => {
+                    params.increment = words.value("increment", CHANCE, CHANCE, chance)?
+                }
+                "decrement" => {
+                    params.decrement = words.value("decrement", CHANCE, CHANCE, chance)?
+                }
+                "penalty_rate" => {
+                    params.penalty_rate = words.value("penalty_rate", COUNT, COUNT, count)?;
+                }
+                "penalty_burst" => {
+                    params.penalty_burst = words.value("penalty_burst", COUNT, COUNT, count)?;
+                }
+                _ => return Err(words.unknown()),
             }
-            "rehash" => params.rehash = words.value("rehash", TIME, TIME, milliseconds)?,
-            "db" => params.db = words.value("db", TIME, TIME, milliseconds)?,
-            "target" => params.target = words.value("target", COUNT, COUNT, count)?,
-            "max" => params.max = words.value("max", COUNT, COUNT, count)?,
-            "increment" => params.increment = words.value("increment", CHANCE, CHANCE, chance)?,
-            "decrement" => params.decrement = words.value("decrement", CHANCE, CHANCE, chance)?,
-            "penalty_rate" => {
-                params.penalty_rate = words.value("penalty_rate", COUNT, COUNT, count)?;
-            }
-            "penalty_burst" => {
-                params.penalty_burst = words.value("penalty_burst", COUNT, COUNT, count)?;
-            }
-            _ => return Err(words.unknown()),
         }
+        let share = |n: u32, up: u64, of: u64| (u64::from(n) * up / of).min(u32::MAX.into()) as u32;
+        params.max = match (params.max, params.target) {
+            (0, 0) => Params::default().max,
+            (0, target) => share(target, 5, 4),
+            (max, _) => max,
+        };
+        if params.target == 0 {
+            params.target = share(params.max, 4, 5);
+        }
+        Ok(params)
     }
-    let share = |n: u32, up: u64, of: u64| (u64::from(n) * up / of).min(u32::MAX.into()) as u32;
-    params.max = match (params.max, params.target) {
-        (0, 0) => Params::default().max,
-        (0, target) => share(target, 5, 4),
-        (max, _) => max,
-    };
-    if params.target == 0 {
-        params.target = share(params.max, 4, 5);
-    }
-    Ok(Config::Sfb(params))
-}
 
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("rehash ")?;
-    write_time(params.rehash, digits, out)?;
-    out.write_str(" db ")?;
-    write_time(params.db, digits, out)?;
-    if let Some(limit) = params.limit {
-        write!(out, " limit {limit}p")?;
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("rehash ")?;
+        write_time(self.rehash, digits, out)?;
+        out.write_str(" db ")?;
+        write_time(self.db, digits, out)?;
+        if let Some(limit) = self.limit {
+            write!(out, " limit {limit}p")?;
+        }
+        write!(out, " max {}p target {}p increment ", self.max, self.target)?;
+        write_fraction(self.increment.into(), MAX_PROB.into(), out)?;
+        out.write_str(" decrement ")?;
+        write_fraction(self.decrement.into(), MAX_PROB.into(), out)?;
+        let Params { penalty_rate, penalty_burst, .. } = self;
+        write!(out, " penalty_rate {penalty_rate}pps penalty_burst {penalty_burst}p ")
     }
-    write!(out, " max {}p target {}p increment ", params.max, params.target)?;
-    write_fraction(params.increment.into(), MAX_PROB.into(), out)?;
-    out.write_str(" decrement ")?;
-    write_fraction(params.decrement.into(), MAX_PROB.into(), out)?;
-    let Params { penalty_rate, penalty_burst, .. } = params;
-    write!(out, " penalty_rate {penalty_rate}pps penalty_burst {penalty_burst}p ")
-}
 
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    let fraction =
-        |n: u16| move |out: &mut dyn Write| write_fraction(n.into(), MAX_PROB.into(), out);
-    json.key("rehash")?.number(params.rehash.as_micros())?;
-    json.key("db")?.number(params.db.as_micros())?;
-    if let Some(limit) = params.limit {
-        json.key("limit")?.number(limit.into())?;
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let fraction =
+            |n: u16| move |out: &mut dyn Write| write_fraction(n.into(), MAX_PROB.into(), out);
+        json.key("rehash")?.number(self.rehash.as_micros())?;
+        json.key("db")?.number(self.db.as_micros())?;
+        if let Some(limit) = self.limit {
+            json.key("limit")?.number(limit.into())?;
+        }
+        json.key("max")?.number(self.max.into())?;
+        json.key("target")?.number(self.target.into())?;
+        json.key("increment")?.raw(fraction(self.increment))?;
+        json.key("decrement")?.raw(fraction(self.decrement))?;
+        json.key("penalty_rate")?.number(self.penalty_rate.into())?;
+        json.key("penalty_burst")?.number(self.penalty_burst.into())
     }
-    json.key("max")?.number(params.max.into())?;
-    json.key("target")?.number(params.target.into())?;
-    json.key("increment")?.raw(fraction(params.increment))?;
-    json.key("decrement")?.raw(fraction(params.decrement))?;
-    json.key("penalty_rate")?.number(params.penalty_rate.into())?;
-    json.key("penalty_burst")?.number(params.penalty_burst.into())
+
+    fn resolve(&mut self, device: &Device) {
+        self.limit = Some(self.effective_limit(device));
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Sfb::new(self, device)?))
+    }
 }
 
 /// Counters in the order in which `tc` prints them.

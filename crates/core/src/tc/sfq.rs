@@ -4,19 +4,20 @@
 //! is shown is what the settings come to: `limit 10000 depth 10` is a limit of 1280. RED's `ewma`,
 //! which `tc` prints in the place of `burst`, is read as well, and does without `redflowlimit`.
 
+use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
-use super::pie::packet_count;
 use super::red;
 use super::stats::SfqStats;
-use super::units::{self, write_size, Digits, ValueError};
-use super::Config;
+use super::units::{self, packet_count, write_size, Digits, ValueError};
 use crate::aqm::red::Law;
 use crate::qdisc::red::Kind;
-use crate::qdisc::sfq::{Effective, Params, RedParams, MAX_DIVISOR};
+use crate::qdisc::sfq::{Effective, Params, RedParams, Sfq, MAX_DIVISOR};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 
 const LIMIT: &str = "a number of packets, 2 to 4294967295";
 const COUNT: (i64, i64) = (0, u32::MAX as i64);
@@ -35,7 +36,7 @@ const AVPKT: u32 = 1000;
 const MOST_BURST: u32 = 1 << 16;
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("limit", "N", "packets that may be queued, default 127"),
         Keyword::new("perturb", "SECONDS", "time between changes of the hash, default 0: never"),
@@ -58,55 +59,105 @@ pub(super) const KEYWORDS: &[&[Keyword]] = &[
     ],
 ];
 
-/// Reads `sfq`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let mut params = Params::default();
-    let (mut early, mut early_said, mut ewma) = (red::Said::default(), false, None);
-    while let Some(word) = words.next() {
-        match word {
-            "limit" => params.limit = Some(words.value("limit", LIMIT, LIMIT, limit)?),
-            "perturb" => {
-                params.perturb = words.value("perturb", PERTURB, PERTURB, seconds)?;
+impl Described for Params {
+    const NAMES: Names = &[("sfq", "stochastic fair queues")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let mut params = Params::default();
+        let (mut early, mut early_said, mut ewma) = (red::Said::default(), false, None);
+        while let Some(word) = words.next() {
+            match word {
+                "limit" => params.limit = Some(words.value("limit", LIMIT, LIMIT, limit)?),
+                "perturb" => {
+                    params.perturb = words.value("perturb", PERTURB, PERTURB, seconds)?;
+                }
+                "quantum" => {
+                    let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
+                        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
+                            Ok(_) => Ok(bytes),
+                            Err(_) => Err(ValueError::TooLarge),
+                        })
+                    })?;
+                    params.quantum = (quantum > 0).then_some(quantum);
+                }
+                "divisor" => {
+                    let divisor = words.value("divisor", DIVISOR, DIVISOR, divisor)?;
+                    params.divisor = (divisor > 0).then_some(divisor);
+                }
+                "flows" => params.flows = count("flows", words)?,
+                "depth" => params.depth = count("depth", words)?,
+                "headdrop" => params.headdrop = true,
+                "ewma" => {
+                    early_said = true;
+                    ewma = Some(words.number("ewma", EWMA, EWMA_RANGE)? as u32);
+                }
+                "redflowlimit" => {
+                    early_said = true;
+                    early.take_limit("redflowlimit", words)?;
+                }
+                "min" | "max" | "avpkt" | "burst" | "probability" | "ecn" | "harddrop" => {
+                    early_said = true;
+                    early.take(word, words)?;
+                }
+                _ => return Err(words.unknown()),
             }
-            "quantum" => {
-                let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
-                    units::size(word).and_then(|bytes| match i32::try_from(bytes) {
-                        Ok(_) => Ok(bytes),
-                        Err(_) => Err(ValueError::TooLarge),
-                    })
-                })?;
-                params.quantum = (quantum > 0).then_some(quantum);
-            }
-            "divisor" => {
-                let divisor = words.value("divisor", DIVISOR, DIVISOR, divisor)?;
-                params.divisor = (divisor > 0).then_some(divisor);
-            }
-            "flows" => params.flows = count("flows", words)?,
-            "depth" => params.depth = count("depth", words)?,
-            "headdrop" => params.headdrop = true,
-            "ewma" => {
-                early_said = true;
-                ewma = Some(words.number("ewma", EWMA, EWMA_RANGE)? as u32);
-            }
-            "redflowlimit" => {
-                early_said = true;
-                early.take_limit("redflowlimit", words)?;
-            }
-            "min" | "max" | "avpkt" | "burst" | "probability" | "ecn" | "harddrop" => {
-                early_said = true;
-                early.take(word, words)?;
-            }
-            _ => return Err(words.unknown()),
+        }
+        if params.effective().limit < 2 {
+            let range = "more than 1 packet, also as depth times flows";
+            return Err(words.error_here(Problem::OutOfRange { keyword: "limit", range }));
+        }
+        if early_said {
+            params.red = Some(take_red(early, ewma, words)?);
+        }
+        Ok(params)
+    }
+
+    /// As `tc` what they come to, or exactly what was said.
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        let Effective { limit, depth, divisor, .. } = self.effective();
+        let said = |value: Option<u32>, effective: u32| match digits {
+            Digits::AsTc => Some(effective),
+            Digits::Exact => value,
+        };
+        if let Some(limit) = said(self.limit, limit) {
+            write!(out, "limit {limit}p ")?;
+        }
+        if let Some(quantum) = self.quantum {
+            out.write_str("quantum ")?;
+            write_size(quantum.into(), digits, out)?;
+            out.write_char(' ')?;
+        }
+        if let (Some(flows), Digits::Exact) = (self.flows, digits) {
+            write!(out, "flows {flows} ")?;
+        }
+        if let Some(depth) = said(self.depth, depth) {
+            write!(out, "depth {depth} ")?;
+        }
+        out.write_str(if self.headdrop { "headdrop " } else { "" })?;
+        if let Some(divisor) = said(self.divisor, divisor) {
+            write!(out, "divisor {divisor} ")?;
+        }
+        if self.perturb > 0 {
+            write!(out, "perturb {}sec ", self.perturb)?;
+        }
+        match &self.red {
+            Some(red) => write_red(red, digits, out),
+            None => Ok(()),
         }
     }
-    if params.effective().limit < 2 {
-        let range = "more than 1 packet, also as depth times flows";
-        return Err(words.error_here(Problem::OutOfRange { keyword: "limit", range }));
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        write_json(self, None, json)
     }
-    if early_said {
-        params.red = Some(take_red(early, ewma, words)?);
+
+    fn resolve(&mut self, device: &Device) {
+        self.quantum.get_or_insert(device.mtu);
     }
-    Ok(Config::Sfq(params))
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Sfq::new(self, device)?))
+    }
 }
 
 /// RED's settings from what was said.
@@ -185,41 +236,6 @@ fn divisor(word: &str) -> Result<u32, ValueError> {
 fn count(keyword: &'static str, words: &mut Words<'_>) -> Result<Option<u32>, ParseError> {
     let number = words.number(keyword, COUNT, COUNT_RANGE)? as u32;
     Ok((number > 0).then_some(number))
-}
-
-/// Writes the settings as words, each with a space after it: as `tc` what they come to, or exactly
-/// what was said.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    let Effective { limit, depth, divisor, .. } = params.effective();
-    let said = |value: Option<u32>, effective: u32| match digits {
-        Digits::AsTc => Some(effective),
-        Digits::Exact => value,
-    };
-    if let Some(limit) = said(params.limit, limit) {
-        write!(out, "limit {limit}p ")?;
-    }
-    if let Some(quantum) = params.quantum {
-        out.write_str("quantum ")?;
-        write_size(quantum.into(), digits, out)?;
-        out.write_char(' ')?;
-    }
-    if let (Some(flows), Digits::Exact) = (params.flows, digits) {
-        write!(out, "flows {flows} ")?;
-    }
-    if let Some(depth) = said(params.depth, depth) {
-        write!(out, "depth {depth} ")?;
-    }
-    out.write_str(if params.headdrop { "headdrop " } else { "" })?;
-    if let Some(divisor) = said(params.divisor, divisor) {
-        write!(out, "divisor {divisor} ")?;
-    }
-    if params.perturb > 0 {
-        write!(out, "perturb {}sec ", params.perturb)?;
-    }
-    match &params.red {
-        Some(red) => write_red(red, digits, out),
-        None => Ok(()),
-    }
 }
 
 fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {

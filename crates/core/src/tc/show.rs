@@ -4,15 +4,13 @@
 //! same settings and numbers; recordings are the test. [`Statistics::All`] adds what only we count,
 //! always after what `tc` prints, so that existing parsers keep working.
 
+use alloc::format;
 use core::fmt::{self, Write};
 
 use super::json::Json;
-use super::stats::{Detail, HtbStats, Snapshot};
-use super::units::{write_size, Digits};
-use super::{
-    blue, cake, cobalt, codel, delay, drr, dualpi2, fifo, fq_codel, fq_pie, htb, line, pie, red,
-    sfb, sfq, tbf, Config,
-};
+use super::stats::{Detail, Figure, Figures, HtbStats, Snapshot};
+use super::units::{write_fraction, write_size, write_time, Digits};
+use super::{cake, codel, dualpi2, fq_codel, fq_pie, htb, pie, red, sfb, sfq, Config};
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -56,25 +54,7 @@ pub struct QdiscView<'a> {
 
 /// The name of a configuration's discipline.
 pub fn name(config: &Config) -> &'static str {
-    match config {
-        Config::Cake(_) => "cake",
-        Config::Fifo(params) => fifo::name(params.kind),
-        Config::Delay(_) => "delay",
-        Config::Line(_) => "line",
-        Config::Codel(_) => "codel",
-        Config::Drr(_) => "drr",
-        Config::FqCodel(_) => "fq_codel",
-        Config::FqPie(_) => "fq_pie",
-        Config::Pie(_) => "pie",
-        Config::Red(_) => "red",
-        Config::Sfq(_) => "sfq",
-        Config::Sfb(_) => "sfb",
-        Config::Blue(_) => "blue",
-        Config::Cobalt(_) => "cobalt",
-        Config::Dualpi2(_) => "dualpi2",
-        Config::Tbf(_) => "tbf",
-        Config::Htb(_) => "htb",
-    }
+    config.name()
 }
 
 /// Writes the settings of `config` as words, without the discipline's name: with [`Digits::AsTc`]
@@ -83,25 +63,7 @@ pub fn name(config: &Config) -> &'static str {
 ///
 /// A cake `target` that was not set by `rtt` has no words, in `tc` as here.
 pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    match config {
-        Config::Cake(params) => cake::write_words(params, digits, out),
-        Config::Fifo(params) => fifo::write_words(params, digits, out),
-        Config::Delay(params) => delay::write_words(params, digits, out),
-        Config::Line(params) => line::write_words(params, digits, out),
-        Config::Codel(params) => codel::write_words(params, digits, out),
-        Config::Drr(params) => drr::write_words(params, digits, out),
-        Config::FqCodel(params) => fq_codel::write_words(params, digits, out),
-        Config::FqPie(params) => fq_pie::write_words(params, digits, out),
-        Config::Pie(params) => pie::write_words(params, digits, out),
-        Config::Red(params) => red::write_words(params, digits, out),
-        Config::Sfq(params) => sfq::write_words(params, digits, out),
-        Config::Sfb(params) => sfb::write_words(params, digits, out),
-        Config::Blue(params) => blue::write_words(params, digits, out),
-        Config::Cobalt(params) => cobalt::write_words(params, digits, out),
-        Config::Dualpi2(params) => dualpi2::write_words(params, digits, out),
-        Config::Tbf(params) => tbf::write_words(params, digits, out),
-        Config::Htb(params) => htb::write_words(params, digits, out),
-    }
+    config.write_words(digits, out)
 }
 
 /// A configuration prints as the words that make it: discipline and settings, nothing lost.
@@ -179,10 +141,9 @@ fn write_statistics(
         (Detail::FqPie(stats), _) => fq_pie::write_statistics(stats, out)?,
         (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
         (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
-        (Detail::Blue(stats), _) => blue::write_statistics(stats, out)?,
-        (Detail::Cobalt(stats), _) => cobalt::write_statistics(stats, out)?,
         (Detail::Dualpi2(stats), _) => dualpi2::write_statistics(stats, out)?,
         (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
+        (Detail::Figures(figures), _) => write_figures(figures, out)?,
         _ => {}
     }
     if all {
@@ -195,6 +156,43 @@ fn write_statistics(
             write!(out, " {} {}", reason.name(), totals.dropped[reason as usize])?;
         }
         out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// Writes figures below the lines that all disciplines have.
+fn write_figures(figures: &Figures, out: &mut dyn Write) -> fmt::Result {
+    // One space more than between them, as in the lines of `tc`'s own disciplines.
+    out.write_char(' ')?;
+    for (name, figure) in figures.iter() {
+        match figure {
+            Figure::Flag(false) => continue,
+            Figure::Flag(true) => write!(out, " {name}")?,
+            Figure::Count(n) => write!(out, " {name} {n}")?,
+            Figure::Chance(chance) => {
+                write!(out, " {name} ")?;
+                write_fraction(chance.into(), 1 << 32, out)?;
+            }
+            Figure::Time(time) => {
+                write!(out, " {name} ")?;
+                write_time(time, Digits::AsTc, out)?;
+            }
+        }
+    }
+    out.write_char('\n')
+}
+
+/// Writes figures as members of a JSON object; times in nanoseconds, as the names say.
+fn write_figures_json(figures: &Figures, json: &mut Json<'_>) -> fmt::Result {
+    for (name, figure) in figures.iter() {
+        match figure {
+            Figure::Flag(on) => json.key(name)?.boolean(on)?,
+            Figure::Count(n) => json.key(name)?.number(n)?,
+            Figure::Chance(chance) => {
+                json.key(name)?.raw(|out| write_fraction(chance.into(), 1 << 32, out))?;
+            }
+            Figure::Time(time) => json.key(&format!("{name}_ns"))?.number(time.0)?,
+        }
     }
     Ok(())
 }
@@ -228,23 +226,9 @@ pub fn show_json(
         };
         json.key("options")?.begin_object()?;
         match view.config {
-            Config::Cake(params) => cake::write_json(params, &mut json)?,
-            Config::Fifo(params) => fifo::write_json(params, &mut json)?,
-            Config::Delay(params) => delay::write_json(params, &mut json)?,
-            Config::Line(params) => line::write_json(params, &mut json)?,
-            Config::Codel(params) => codel::write_json(params, &mut json)?,
-            Config::Drr(params) => drr::write_json(params, &mut json)?,
-            Config::FqCodel(params) => fq_codel::write_json(params, &mut json)?,
-            Config::FqPie(params) => fq_pie::write_json(params, &mut json)?,
-            Config::Pie(params) => pie::write_json(params, &mut json)?,
-            Config::Red(params) => red::write_json(params, &mut json)?,
             Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
-            Config::Sfb(params) => sfb::write_json(params, &mut json)?,
-            Config::Blue(params) => blue::write_json(params, &mut json)?,
-            Config::Cobalt(params) => cobalt::write_json(params, &mut json)?,
-            Config::Dualpi2(params) => dualpi2::write_json(params, &mut json)?,
-            Config::Tbf(params) => tbf::write_json(params, &mut json)?,
             Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
+            config => config.write_json(&mut json)?,
         }
         json.end_object()?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
@@ -280,10 +264,9 @@ fn write_statistics_json(
             pie::write_statistics_json(params, stats, json)?;
         }
         (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
-        (Detail::Blue(stats), _) => blue::write_statistics_json(stats, json)?,
-        (Detail::Cobalt(stats), _) => cobalt::write_statistics_json(stats, json)?,
         (Detail::Dualpi2(stats), _) => dualpi2::write_statistics_json(stats, json)?,
         (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
+        (Detail::Figures(figures), _) => write_figures_json(figures, json)?,
         _ => {}
     }
     if all {
@@ -311,5 +294,62 @@ impl fmt::Display for Handle {
             0 => Ok(()),
             minor => write!(f, "{minor:x}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::qdisc::{build, Device, Discard};
+    use crate::tc;
+    use crate::time::Time;
+    use alloc::string::String;
+
+    /// `words`' discipline after one packet, as text and as JSON.
+    fn shown(words: &str, statistics: Statistics) -> (String, String) {
+        let config = tc::parse(words).unwrap();
+        let mut qdisc = build(&config, &Device::default()).unwrap();
+        qdisc.enqueue(Packet::new(1, 1000), Time(0), &mut Discard);
+        qdisc.dequeue(Time(5_000_000), &mut Discard).unwrap();
+        let snapshot = Some(&qdisc.snapshot());
+        let (dev, parent) = (Some("eth0"), Parent::Root);
+        let view =
+            QdiscView { handle: 0x8001_0000, dev, parent, refcnt: 1, config: &config, snapshot };
+        let (mut text, mut json) = (String::new(), String::new());
+        show(&mut text, &[view], statistics).unwrap();
+        show_json(&mut json, &[view], statistics).unwrap();
+        (text, json)
+    }
+
+    const SENT: &str =
+        " Sent 1000 bytes 1 pkt (dropped 0, overlimits 0 requeues 0) \n backlog 0b 0p requeues 0\n";
+
+    #[test]
+    fn disciplines_of_ours_print_what_they_name() {
+        let (text, json) = shown("blue", Statistics::Tc);
+        let settings = "limit 1000p increment 0.02 decrement 0.002 freeze 100ms ";
+        let figures = "  prob 0 dropped 0 overlimit 0 ecn_mark 0\n";
+        assert_eq!(text, format!("qdisc blue 8001: dev eth0 root {settings}\n{SENT}{figures}"));
+        let figures = r#","prob":0,"dropped":0,"overlimit":0,"ecn_mark":0}]"#;
+        assert!(json.trim_end().ends_with(figures), "{json}");
+        let (text, json) = shown("cobalt", Statistics::Tc);
+        assert!(text.ends_with("  dropped 0 flooded 0 overlimit 0 ecn_mark 0\n"), "{text}");
+        assert!(json.ends_with("\"ecn_mark\":0,\"unresponsive\":false}]\n"), "{json}");
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_known_everywhere() {
+        let (text, json) = shown("toy target 3ms", Statistics::Tc);
+        let head = "qdisc toy 8001: dev eth0 root target 3ms \n";
+        assert_eq!(text, format!("{head}{SENT}  waited 5ms refused 0\n"));
+        assert!(json.contains(r#""options":{"target_ns":3000000}"#), "{json}");
+        assert!(json.ends_with("\"waited_ns\":5000000,\"refused\":0}]\n"), "{json}");
+        let known = tc::disciplines().iter().find(|known| known.name == "toy").unwrap();
+        assert_eq!(known.contenders, [("toy", "toy target 10ms")]);
+        let error = tc::parse("toy targt 3ms").unwrap_err();
+        assert_eq!(error.nearest(), Some("target"));
+        let documentation = include_str!("../../../../docs/LAB.md");
+        assert!(documentation.contains(include_str!("../qdisc/toy.rs")), "docs/LAB.md differs");
     }
 }

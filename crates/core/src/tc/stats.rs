@@ -64,14 +64,59 @@ pub enum Detail {
     Red(RedStats),
     /// HTB's.
     Htb(HtbStats),
-    /// BLUE's.
-    Blue(BlueStats),
-    /// COBALT's.
-    Cobalt(CobaltStats),
     /// SFB's.
     Sfb(SfbStats),
     /// Dualpi2's.
     Dualpi2(Dualpi2Stats),
+    /// Of a discipline that `tc` has no form for: printed by their names.
+    Figures(Figures),
+}
+
+/// Most figures that a discipline can name.
+pub const MAX_FIGURES: usize = 8;
+
+/// Figures of a discipline by the names under which they are printed, in that order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures([Option<(&'static str, Figure)>; MAX_FIGURES]);
+
+impl Figures {
+    /// These; no more than [`MAX_FIGURES`], which is checked when the program is built.
+    pub fn new<const N: usize>(named: [(&'static str, Figure); N]) -> Figures {
+        const { assert!(N <= MAX_FIGURES) };
+        named.into_iter().collect()
+    }
+
+    /// Names and figures.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Figure)> + '_ {
+        self.0.iter().copied().flatten()
+    }
+}
+
+/// The first [`MAX_FIGURES`] of them.
+impl FromIterator<(&'static str, Figure)> for Figures {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Figure)>>(named: I) -> Figures {
+        let mut named = named.into_iter().fuse();
+        Figures(core::array::from_fn(|_| named.next()))
+    }
+}
+
+/// One figure of a discipline's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// How many, or how often.
+    Count(u64),
+    /// A probability, Q0.32.
+    Chance(u32),
+    /// How long.
+    Time(Span),
+    /// A state that it is in or not; as text only its name is printed, where it is.
+    Flag(bool),
+}
+
+impl From<u32> for Figure {
+    fn from(count: u32) -> Figure {
+        Figure::Count(count.into())
+    }
 }
 
 /// DualPI2's own counters and state.
@@ -101,34 +146,6 @@ pub struct Dualpi2Stats {
     pub packets_c: u32,
     /// Packets in the L queue.
     pub packets_l: u32,
-}
-
-/// COBALT's own counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CobaltStats {
-    /// Packets dropped by CoDel.
-    pub dropped: u32,
-    /// Packets dropped by BLUE.
-    pub flooded: u32,
-    /// Packets dropped because the queue was full.
-    pub overlimit: u32,
-    /// Packets marked CE.
-    pub ecn_mark: u32,
-    /// BLUE is at work.
-    pub unresponsive: bool,
-}
-
-/// BLUE's own counters and state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlueStats {
-    /// Marking probability, Q0.32.
-    pub probability: u32,
-    /// Packets dropped by BLUE.
-    pub dropped: u32,
-    /// Packets dropped because the queue was full.
-    pub overlimit: u32,
-    /// Packets marked CE.
-    pub ecn_mark: u32,
 }
 
 /// SFB's own counters and state.

@@ -8,19 +8,21 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::bucket::{self, write_burst};
+use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Words};
+use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::units::{self, write_rate, write_size, write_time, Digits};
 use super::Config;
-use crate::qdisc::tbf::Params;
+use crate::qdisc::tbf::{Params, Tbf};
+use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::{Arithmetic, Rate};
 use crate::time::Span;
 
 const TIME: &str = "a TIME above zero, such as 50ms";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[&[Keyword]] = &[
+const KEYWORDS: Keywords = &[
     &[
         Keyword::new("rate", "RATE", "rate on average"),
         Keyword::new("burst", "SIZE", "bytes that may be sent at once"),
@@ -48,55 +50,111 @@ struct Said {
     child: Option<Box<Config>>,
 }
 
-/// Reads `tbf`'s words.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    let (mut said, mut framing) = (Said::default(), Default::default());
-    while let Some(word) = words.next() {
-        match word {
-            "rate" => bucket::take_rate(&mut said.rate, "rate", words)?,
-            "burst" | "buffer" | "maxburst" => {
-                bucket::take_size(&mut said.burst, "burst", words)?;
+impl Described for Params {
+    const NAMES: Names = &[("tbf", "a token bucket before any discipline")];
+    const KEYWORDS: Keywords = KEYWORDS;
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        let (mut said, mut framing) = (Said::default(), Default::default());
+        while let Some(word) = words.next() {
+            match word {
+                "rate" => bucket::take_rate(&mut said.rate, "rate", words)?,
+                "burst" | "buffer" | "maxburst" => {
+                    bucket::take_size(&mut said.burst, "burst", words)?;
+                }
+                "peakrate" => bucket::take_rate(&mut said.peak, "peakrate", words)?,
+                "mtu" | "minburst" => bucket::take_size(&mut said.mtu, "mtu", words)?,
+                "limit" => bucket::take_size(&mut said.limit, "limit", words)?,
+                "latency" | "lat" => {
+                    bucket::once(&said.latency, "latency", words)?;
+                    said.latency = Some(words.value("latency", TIME, TIME, units::micros)?);
+                }
+                _ if bucket::take_framing(&mut framing, word, words)? => {}
+                _ => match words.discipline(word)? {
+                    Some(child) => said.child = Some(Box::new(child)),
+                    None => return Err(words.unknown()),
+                },
             }
-            "peakrate" => bucket::take_rate(&mut said.peak, "peakrate", words)?,
-            "mtu" | "minburst" => bucket::take_size(&mut said.mtu, "mtu", words)?,
-            "limit" => bucket::take_size(&mut said.limit, "limit", words)?,
-            "latency" | "lat" => {
-                bucket::once(&said.latency, "latency", words)?;
-                said.latency = Some(words.value("latency", TIME, TIME, units::micros)?);
+        }
+        let (Some(rate), Some(burst)) = (said.rate, said.burst.filter(|burst| *burst > 0)) else {
+            return Err(words.lacks("tbf", "rate RATE and burst SIZE"));
+        };
+        let peak = match (said.peak, said.mtu.filter(|mtu| *mtu > 0)) {
+            (Some(peak), _) if peak <= rate => {
+                let range = "a RATE above that of `rate`";
+                return Err(words.error_here(Problem::OutOfRange { keyword: "peakrate", range }));
             }
-            _ if bucket::take_framing(&mut framing, word, words)? => {}
-            _ => match words.discipline(word)? {
-                Some(child) => said.child = Some(Box::new(child)),
-                None => return Err(words.unknown()),
-            },
+            (Some(peak), Some(mtu)) => Some((peak, mtu)),
+            (Some(_), None) => return Err(words.lacks("tbf peakrate", "mtu SIZE")),
+            (None, _) => None,
+        };
+        let limit = match (said.limit.unwrap_or(0), said.latency.unwrap_or(0)) {
+            (0, 0) if said.child.is_some() => 0,
+            (0, 0) => return Err(words.lacks("tbf", "limit SIZE, latency TIME or a discipline")),
+            (0, latency) => {
+                let holds = |rate: Rate, burst: u32| {
+                    u128::from(rate.0) * u128::from(latency) / 1_000_000 + u128::from(burst)
+                };
+                let least = peak.map_or(u128::MAX, |(peak, mtu)| holds(peak, mtu));
+                holds(rate, burst).min(least).min(u128::from(u32::MAX)) as u32
+            }
+            (limit, 0) => limit,
+            _ => return Err(words.error_here(Problem::Twice { keyword: "limit" })),
+        };
+        Ok(Params { rate, burst, peak, limit, framing, child: said.child })
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("rate ")?;
+        write_rate(self.rate, digits, out)?;
+        out.write_str(" burst ")?;
+        write_burst(self.rate, self.burst, &self.framing, digits, out)?;
+        if let Some((rate, mtu)) = self.peak {
+            out.write_str(" peakrate ")?;
+            write_rate(rate, digits, out)?;
+            out.write_str(" minburst ")?;
+            write_burst(rate, mtu, &self.framing, digits, out)?;
+        }
+        out.write_char(' ')?;
+        match digits {
+            Digits::AsTc if self.limit > 0 => {
+                out.write_str("lat ")?;
+                // As text, in 32 bits.
+                let micros = latency(self).as_micros() as u32;
+                write_time(Span::from_micros(micros.into()), digits, out)?;
+                out.write_char(' ')?;
+            }
+            Digits::Exact if self.limit > 0 => {
+                out.write_str("limit ")?;
+                write_size(self.limit.into(), digits, out)?;
+                out.write_char(' ')?;
+            }
+            _ => {}
+        }
+        bucket::write_framing(&self.framing, digits, out)?;
+        // As text, `tc` shows a discipline below on a line of its own.
+        match &self.child {
+            Some(child) if digits == Digits::Exact => write!(out, "{child} "),
+            _ => Ok(()),
         }
     }
-    let (Some(rate), Some(burst)) = (said.rate, said.burst.filter(|burst| *burst > 0)) else {
-        return Err(words.lacks("tbf", "rate RATE and burst SIZE"));
-    };
-    let peak = match (said.peak, said.mtu.filter(|mtu| *mtu > 0)) {
-        (Some(peak), _) if peak <= rate => {
-            let range = "a RATE above that of `rate`";
-            return Err(words.error_here(Problem::OutOfRange { keyword: "peakrate", range }));
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let shown = |rate, burst| bucket::shown_burst(rate, burst, &self.framing);
+        json.key("rate")?.number(self.rate.0)?;
+        json.key("burst")?.number(shown(self.rate, self.burst))?;
+        if let Some((rate, mtu)) = self.peak {
+            json.key("minburst")?.number(shown(rate, mtu))?;
         }
-        (Some(peak), Some(mtu)) => Some((peak, mtu)),
-        (Some(_), None) => return Err(words.lacks("tbf peakrate", "mtu SIZE")),
-        (None, _) => None,
-    };
-    let limit = match (said.limit.unwrap_or(0), said.latency.unwrap_or(0)) {
-        (0, 0) if said.child.is_some() => 0,
-        (0, 0) => return Err(words.lacks("tbf", "limit SIZE, latency TIME or a discipline")),
-        (0, latency) => {
-            let holds = |rate: Rate, burst: u32| {
-                u128::from(rate.0) * u128::from(latency) / 1_000_000 + u128::from(burst)
-            };
-            let least = peak.map_or(u128::MAX, |(peak, mtu)| holds(peak, mtu));
-            holds(rate, burst).min(least).min(u128::from(u32::MAX)) as u32
+        if self.limit > 0 {
+            json.key("lat")?.number(latency(self).as_micros())?;
         }
-        (limit, 0) => limit,
-        _ => return Err(words.error_here(Problem::Twice { keyword: "limit" })),
-    };
-    Ok(Config::Tbf(Params { rate, burst, peak, limit, framing, child: said.child }))
+        bucket::write_framing_json(&self.framing, json)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Tbf::new(self, device)?))
+    }
 }
 
 /// How long a full queue takes, beyond what the buckets hold.
@@ -109,54 +167,4 @@ fn latency(params: &Params) -> Span {
         latency = latency.max(beyond(rate, bucket.depth()));
     }
     Span::from_micros(latency.min(u64::MAX / 1000))
-}
-
-/// Writes the settings as words, each with a space after it.
-pub(super) fn write_words(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("rate ")?;
-    write_rate(params.rate, digits, out)?;
-    out.write_str(" burst ")?;
-    write_burst(params.rate, params.burst, &params.framing, digits, out)?;
-    if let Some((rate, mtu)) = params.peak {
-        out.write_str(" peakrate ")?;
-        write_rate(rate, digits, out)?;
-        out.write_str(" minburst ")?;
-        write_burst(rate, mtu, &params.framing, digits, out)?;
-    }
-    out.write_char(' ')?;
-    match digits {
-        Digits::AsTc if params.limit > 0 => {
-            out.write_str("lat ")?;
-            // As text, in 32 bits.
-            let micros = latency(params).as_micros() as u32;
-            write_time(Span::from_micros(micros.into()), digits, out)?;
-            out.write_char(' ')?;
-        }
-        Digits::Exact if params.limit > 0 => {
-            out.write_str("limit ")?;
-            write_size(params.limit.into(), digits, out)?;
-            out.write_char(' ')?;
-        }
-        _ => {}
-    }
-    bucket::write_framing(&params.framing, digits, out)?;
-    // As text, `tc` shows a discipline below on a line of its own.
-    match &params.child {
-        Some(child) if digits == Digits::Exact => write!(out, "{child} "),
-        _ => Ok(()),
-    }
-}
-
-/// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, json: &mut Json<'_>) -> fmt::Result {
-    let shown = |rate, burst| bucket::shown_burst(rate, burst, &params.framing);
-    json.key("rate")?.number(params.rate.0)?;
-    json.key("burst")?.number(shown(params.rate, params.burst))?;
-    if let Some((rate, mtu)) = params.peak {
-        json.key("minburst")?.number(shown(rate, mtu))?;
-    }
-    if params.limit > 0 {
-        json.key("lat")?.number(latency(params).as_micros())?;
-    }
-    bucket::write_framing_json(&params.framing, json)
 }

@@ -189,6 +189,24 @@ pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Resul
     write!(out, "{bytes}b")
 }
 
+/// Reads a number of packets; `tc` prints it with a p, and takes it without.
+pub fn packet_count(word: &str) -> Result<u32, ValueError> {
+    let bare = || match word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
+        true => word.parse().map_err(|_| ValueError::TooLarge),
+        false => Err(ValueError::Invalid),
+    };
+    packets(word).unwrap_or_else(bare)
+}
+
+/// Reads `1000p`; None if the word does not end in p.
+pub fn packets(word: &str) -> Option<Result<u32, ValueError>> {
+    let digits = word.strip_suffix(['p', 'P'])?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Err(ValueError::Invalid));
+    }
+    Some(digits.parse().map_err(|_| ValueError::TooLarge))
+}
+
 /// A probability above zero, Q0.32: `0.02`. One and more are the largest value.
 pub fn probability(word: &str) -> Result<u32, ValueError> {
     let (number, "") = Binary64::parse(word).ok_or(ValueError::Invalid)? else {

@@ -2,8 +2,8 @@
 //! from bytes, the contract that must hold whatever happens, and a saturated line.
 //!
 //! Included by the property tests beside it and by the fuzz targets, which feed the same driver:
-//! proptest and libFuzzer both make bytes, and both shrink them. To put a new discipline under all
-//! of it, add one line to [`table::DISCIPLINES`].
+//! proptest and libFuzzer both make bytes, and both shrink them. Every discipline is under all of
+//! it; what one promises beyond the contract is a line in [`table`].
 
 // Each of the test binaries that include this uses a part of it.
 #![allow(dead_code)]

@@ -1,7 +1,10 @@
 //! The disciplines under test, as `tc` words with what each promises beyond the contract.
 //!
 //! Random settings come from the same source: any of a discipline's own keywords, with any value
-//! that its argument's name allows. A new discipline's words are therefore known here already.
+//! that its argument's name allows. A new discipline and its words are therefore known here
+//! already.
+
+use std::sync::LazyLock;
 
 use simnel_core::qdisc::{build, Device};
 use simnel_core::tc::{self, Config};
@@ -34,8 +37,30 @@ const TEN: Promise = Rate(10_000_000);
 /// One discipline with its settings, and its promises.
 pub type Line = (&'static str, &'static [Promise]);
 
-/// The disciplines under test.
-pub const DISCIPLINES: &[Line] = &[
+/// The disciplines under test: the lines below, and each discipline that has none there, with the
+/// words under which it takes part in the lab's figures, or with its name alone.
+pub static DISCIPLINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
+    let named = |words: &str, name| words.split(' ').next() == Some(name);
+    let mut lines = LINES.to_vec();
+    for known in tc::disciplines() {
+        if LINES.iter().any(|(words, _)| named(words, known.name)) {
+            continue;
+        }
+        let said = known.contenders.iter().map(|(_, words)| *words);
+        let at_a_rate = |words: &str| &*words.replace("{rate}", "10mbit").leak();
+        let mut own: Vec<&'static str> =
+            said.filter(|words| named(words, known.name)).map(at_a_rate).collect();
+        if tc::parse(known.name).is_ok() {
+            own.push(known.name);
+        }
+        assert!(!own.is_empty(), "`{}` needs words: add a line for it to LINES", known.name);
+        lines.extend(own.into_iter().map(|words| (words, &[][..])));
+    }
+    lines
+});
+
+/// Disciplines in settings of interest, with what these promise.
+const LINES: &[Line] = &[
     ("cake", &[WorkConserving, EqualFlows, EqualSources, EqualDestinations, NoStarvation]),
     ("cake besteffort flows", &[WorkConserving, EqualFlows, NoStarvation]),
     ("cake besteffort hosts ack-filter", &[WorkConserving, EqualFlows, NoStarvation]),

@@ -371,7 +371,7 @@ fn a5_figures(measures: &Measures) -> Vec<Figure> {
         ("besteffort", "cake besteffort"),
         ("diffserv", "cake diffserv4"),
     ];
-    let newcomers = contenders::MORE.iter().map(|(name, _)| (*name, *name));
+    let newcomers = contenders::names(&[]).into_iter().map(|name| (name, name));
     let names: Vec<(String, String)> = paper
         .into_iter()
         .chain(newcomers)

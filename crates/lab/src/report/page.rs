@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::svg::{colour, draw, escape, series};
+use super::svg::{colour, dashed, draw, escape, series};
 use crate::flent::slug;
 use crate::paper::arms::{Difference, Ledger, Reading};
 use crate::paper::claim::{number, Verdict};
@@ -42,11 +42,15 @@ pub fn figures(figures: &[Figure], linked: bool) -> String {
             escape(&figure.title)
         );
         for (n, name) in series(figure).iter().enumerate() {
+            let colour = colour(n, false);
+            let sample = match dashed(n) {
+                true => format!("outline:1px dashed {colour};outline-offset:-1px"),
+                false => format!("background:{colour}"),
+            };
             let _ = write!(
                 out,
                 "<button type=\"button\" aria-pressed=\"true\" data-n=\"{n}\">\
-                 <i style=\"background:{}\"></i>{}</button>",
-                colour(n, false),
+                 <i style=\"{sample}\"></i>{}</button>",
                 escape(name)
             );
         }

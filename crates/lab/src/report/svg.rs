@@ -39,11 +39,16 @@ pub fn colour(n: usize, alone: bool) -> String {
     }
 }
 
-/// The beginning of the group of series `n`. Beyond the colours there are, lines are dashed.
+/// True if series `n` is dashed, as all are beyond the colours there are.
+pub fn dashed(n: usize) -> bool {
+    n >= COLOURS.len()
+}
+
+/// The beginning of the group of series `n`.
 fn group(n: usize, filled: bool, alone: bool) -> String {
     let colour = colour(n, alone);
     let fill = if filled { format!("fill:{colour};") } else { String::new() };
-    let dash = if n >= COLOURS.len() { "stroke-dasharray:4 2;" } else { "" };
+    let dash = if dashed(n) { "stroke-dasharray:4 2;" } else { "" };
     format!("<g class=\"s s{n}\" style=\"{fill}stroke:{colour};{dash}\">")
 }
 
@@ -279,12 +284,16 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &str) -> String {
         if x + long > width && x > LEFT {
             (x, y) = (LEFT, y + 16.0);
         }
+        let colour = colour(n, true);
+        let sample = match dashed(n) {
+            true => format!("fill=\"none\" stroke=\"{colour}\" stroke-dasharray=\"3 2\""),
+            false => format!("fill=\"{colour}\""),
+        };
         let _ = write!(
             legend,
-            "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+            "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"10\" height=\"10\" {sample}/>\
              <text x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
             y - 9.0,
-            colour(n, true),
             x + 14.0,
             escape(name)
         );

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::qdisc::{Discard, DropReason, PacketOwner, Qdisc};
+use crate::tc::Config;
 use std::vec::Vec;
 
 /// A packet of `flow`, which is also the number of its queue.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::packet::Flags;
 use crate::qdisc::{Discard, PacketOwner, Qdisc};
+use crate::tc::Config;
 
 fn sfb(params: Params) -> Sfb {
     Sfb::new(&params, &Device::default()).unwrap()

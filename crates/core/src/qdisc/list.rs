@@ -1,0 +1,94 @@
+//! What follows from the list of disciplines: their modules, [`Config`](super::Config), the way
+//! from a configuration to what its discipline can do with it, and the table of names.
+
+/// Takes a line a discipline, `module: Variant,`: a module beside this one whose `Params` are
+/// [`Described`](crate::tc::Described), and what it is called in `Config`. The order is that of
+/// help texts. rustfmt does not look into macros: `scripts/format.sh` shows it these modules.
+macro_rules! disciplines {
+    ($($(#[$when:meta])* $module:ident: $variant:ident,)*) => {
+        $($(#[$when])* pub mod $module;)*
+
+        /// A discipline with its settings.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[allow(clippy::large_enum_variant)] // Cloned at configuration time only.
+        pub enum Config {
+            $(
+                $(#[$when])*
+                #[doc = concat!("Of [`mod@", stringify!($module), "`].")]
+                $variant($module::Params),
+            )*
+        }
+
+        /// What [`Described`] has for settings, whichever they are.
+        impl Config {
+            pub(crate) fn name(&self) -> &'static str {
+                match self { $($(#[$when])* Config::$variant(params) => params.name(),)* }
+            }
+
+            pub(crate) fn write_words(
+                &self,
+                digits: Digits,
+                out: &mut dyn fmt::Write,
+            ) -> fmt::Result {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.write_words(digits, out),)*
+                }
+            }
+
+            pub(crate) fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+                match self { $($(#[$when])* Config::$variant(params) => params.write_json(json),)* }
+            }
+
+            fn resolve(&mut self, device: &Device) {
+                match self { $($(#[$when])* Config::$variant(params) => params.resolve(device),)* }
+            }
+
+            fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+                match self { $($(#[$when])* Config::$variant(params) => params.build(device),)* }
+            }
+        }
+
+        $(
+            $(#[$when])*
+            impl From<$module::Params> for Config {
+                fn from(params: $module::Params) -> Config {
+                    Config::$variant(params)
+                }
+            }
+
+            $(#[$when])*
+            impl Listed for $module::Params {
+                fn of(config: &Config) -> Option<&Self> {
+                    match config {
+                        Config::$variant(params) => Some(params),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+
+        const NAMES: usize = {
+            let mut names = 0;
+            $($(#[$when])* { names += $module::Params::NAMES.len(); })*
+            names
+        };
+
+        /// All names, in the order of the list.
+        pub(crate) static DISCIPLINES: [Discipline; NAMES] = {
+            // Any would do: each is replaced.
+            let mut all = [Discipline::of::<fifo::Params>(0); NAMES];
+            let mut next = 0;
+            $(
+                $(#[$when])*
+                {
+                    let mut nth = 0;
+                    while nth < $module::Params::NAMES.len() {
+                        all[next] = Discipline::of::<$module::Params>(nth);
+                        (next, nth) = (next + 1, nth + 1);
+                    }
+                }
+            )*
+            all
+        };
+    };
+}

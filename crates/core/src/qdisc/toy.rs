@@ -1,0 +1,101 @@
+//! `toy`: one queue that refuses newcomers while the packet that left last had waited too long.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Write};
+
+use crate::packet::Packet;
+use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
+use crate::tc::stats::{Detail, Figure, Figures, Totals};
+use crate::tc::units::{self, write_time};
+use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::time::{Span, Time};
+
+/// Settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Waiting time that is accepted.
+    pub target: Span,
+}
+
+impl Described for Params {
+    const NAMES: Names = &[("toy", "one queue that refuses newcomers while it is slow")];
+    const KEYWORDS: Keywords =
+        &[&[Keyword::new("target", "TIME", "waiting time that is accepted, default 10ms")]];
+    // A series of this name, with these words, in every figure in which disciplines compete.
+    const CONTENDERS: Names = &[("toy", "toy target 10ms")];
+
+    fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
+        const TIME: &str = "a TIME such as 10ms";
+        let mut params = Params { target: Span::from_millis(10) };
+        while let Some(word) = words.next() {
+            match word {
+                "target" => params.target = words.value("target", TIME, TIME, units::time)?,
+                _ => return Err(words.unknown()),
+            }
+        }
+        Ok(params)
+    }
+
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("target ")?;
+        write_time(self.target, digits, out)?;
+        out.write_char(' ')
+    }
+
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("target_ns")?.number(self.target.0)
+    }
+
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+        Ok(Box::new(Single::<Toy>::new(self, device)?))
+    }
+}
+
+/// What it knows and counts.
+pub struct Toy {
+    target: Span,
+    waited: Span,
+    refused: u32,
+}
+
+impl Aqm for Toy {
+    type Params = Params;
+
+    fn new(params: &Params, _: &Device) -> Result<Toy, ConfigError> {
+        Ok(Toy { target: params.target, waited: Span::ZERO, refused: 0 })
+    }
+
+    fn limit(_: &Params, device: &Device) -> Limit {
+        Limit::packets(device.tx_queue_len)
+    }
+
+    fn change(&mut self, params: &Params, _: &Device) -> Result<(), ConfigError> {
+        self.target = params.target;
+        Ok(())
+    }
+
+    fn arrives(&mut self, _: &mut Packet, backlog: Backlog, _: Time) -> Verdict {
+        // An empty queue is not slow, however long the last packet had waited.
+        if backlog.packets == 0 || self.waited <= self.target {
+            return Verdict::Pass;
+        }
+        self.refused += 1;
+        Verdict::Drop(DropReason::Congested)
+    }
+
+    fn leaves(&mut self, packet: &mut Packet, _: Backlog, now: Time) -> Verdict {
+        self.waited = now.since(packet.enqueued);
+        Verdict::Pass
+    }
+
+    fn restart(&mut self, _: &Params, _: &Device) {
+        self.waited = Span::ZERO;
+    }
+
+    // What `simnel show` prints below the line that all disciplines have, as text and as JSON.
+    fn statistics(&self, _: &mut Totals) -> Detail {
+        let waited = Figure::Time(self.waited);
+        Detail::Figures(Figures::new([("waited", waited), ("refused", self.refused.into())]))
+    }
+}

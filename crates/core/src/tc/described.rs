@@ -1,0 +1,59 @@
+//! What a discipline's settings must be able to do: be read, be written, and be built.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keywords, Words};
+use super::json::Json;
+use super::units::Digits;
+use super::Config;
+use crate::qdisc::{ConfigError, Device, Qdisc};
+
+/// Names, and what each stands for.
+pub type Names = &'static [(&'static str, &'static str)];
+
+/// Settings that words describe. Every discipline's `Params` are.
+///
+/// With its line in the list of `qdisc/mod.rs` this is all that a discipline needs to be known
+/// wherever disciplines are: on the command line, in configuration files, scenarios, tables, JSON
+/// and property tests.
+pub trait Described: Sized {
+    /// The discipline's name, the first word, and what it is, in one line. Most have one name.
+    const NAMES: Names;
+    /// Its keywords.
+    const KEYWORDS: Keywords;
+    /// What takes part in every figure of the lab in which disciplines compete, beside those of
+    /// the papers: the series' name, and words. `{rate}` in them stands for the line's rate; what
+    /// does not shape itself gets each experiment's shaper.
+    const CONTENDERS: Names = &[];
+
+    /// Reads the words behind the name.
+    fn parse(words: &mut Words<'_>) -> Result<Self, ParseError>;
+
+    /// Writes the settings as words, without the name: with [`Digits::AsTc`] as they are shown,
+    /// with [`Digits::Exact`] so that the same settings are read back.
+    fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result;
+
+    /// Writes the settings as members of a JSON object.
+    fn write_json(&self, json: &mut Json<'_>) -> fmt::Result;
+
+    /// The name; one of [`Described::NAMES`].
+    fn name(&self) -> &'static str {
+        Self::NAMES[0].0
+    }
+
+    /// Fills in what `device` decides, so that it is shown: limits and quanta.
+    fn resolve(&mut self, device: &Device) {
+        let _ = device;
+    }
+
+    /// The discipline, empty. All its memory is reserved here.
+    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError>;
+}
+
+/// Settings of a discipline that stands in the list: the list itself makes them this.
+pub trait Listed: Described + Into<Config> {
+    /// The settings within `config`, if they are of this discipline.
+    fn of(config: &Config) -> Option<&Self>;
+}
