@@ -225,9 +225,9 @@ impl Pie {
         self.accu_prob = 0;
     }
 
-    /// True if nothing is dropped whatever the dice say.
+    /// True if nothing is dropped from a queue of `backlog` bytes whatever the dice say.
     #[inline]
-    fn is_calm(&mut self, law: &Law, backlog: u64) -> bool {
+    pub fn is_calm(&mut self, law: &Law, backlog: u64) -> bool {
         if law.turn_on > 0 && !self.active {
             if backlog < law.turn_on {
                 return true;

@@ -222,6 +222,21 @@ impl Red {
         }
     }
 
+    /// The common case of [`Red::arrives`]: true if the average stays below `min`, which is then
+    /// noted. Else nothing is.
+    #[inline]
+    pub fn admits(&mut self, law: &Law, backlog: u64, now: Time) -> bool {
+        if self.idle_since.is_some() || (law.adaptive && self.timer.is_due(now)) {
+            return false;
+        }
+        let average = self.average + backlog - (self.average >> law.wlog);
+        if average >= law.min {
+            return false;
+        }
+        (self.average, self.count) = (average, -1);
+        true
+    }
+
     /// Decides about `packet`, which comes at `now` to a queue of `backlog` bytes. It is not marked
     /// here.
     #[inline]

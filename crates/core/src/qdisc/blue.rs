@@ -158,6 +158,11 @@ impl Aqm for Learnt {
     }
 
     #[inline]
+    fn admits(&mut self, _: &Packet, backlog: Backlog, _: Time) -> bool {
+        let threshold = self.params.threshold.unwrap_or(u32::MAX);
+        backlog.packets < threshold && self.state.probability() == 0
+    }
+
     fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         if self.params.threshold.is_some_and(|threshold| backlog.packets >= threshold) {
             self.state.raise(&self.params.aqm, now);

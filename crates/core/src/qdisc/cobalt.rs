@@ -138,8 +138,8 @@ impl Aqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, _: &Packet, _: Backlog, _: Time) -> Verdict {
-        Verdict::Pass
+    fn admits(&mut self, _: &Packet, _: Backlog, _: Time) -> bool {
+        true
     }
 
     #[cold]

@@ -85,6 +85,14 @@ impl Aqm for Controlled {
     }
 
     #[inline]
+    fn admits(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> bool {
+        if self.timer.is_due(now) || !self.state.is_calm(&self.law, backlog.bytes) {
+            return false;
+        }
+        self.backlog = backlog.bytes + u64::from(packet.len);
+        true
+    }
+
     fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         self.catch_up(now);
         let verdict = match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {

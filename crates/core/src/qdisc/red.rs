@@ -110,6 +110,14 @@ impl Aqm for Early {
     }
 
     #[inline]
+    fn admits(&mut self, _: &Packet, backlog: Backlog, now: Time) -> bool {
+        self.now = now;
+        match &mut self.controller {
+            Controller::Linux(law, state) => state.admits(law, backlog.bytes, now),
+            Controller::Ns(..) => false,
+        }
+    }
+
     fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
         self.now = now;
         let random = &mut self.random;

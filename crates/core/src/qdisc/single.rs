@@ -51,12 +51,15 @@ impl Limit {
 
 /// Active queue management of one queue.
 ///
-/// Calls come in this order: for each arrival [`Aqm::arrives`], then [`Aqm::refused`] or
-/// [`Aqm::queued`] unless it was to be dropped; for each packet taken out [`Aqm::passes`], and
-/// [`Aqm::leaves`] unless it does; and [`Aqm::found_empty`] when there was none to take. Times
-/// never decrease.
+/// Calls come in this order: for each arrival that finds room [`Aqm::admits`], and
+/// [`Aqm::arrives`] unless it does, then [`Aqm::refused`] or [`Aqm::queued`] unless it was to be
+/// dropped; for each packet taken out [`Aqm::passes`], and [`Aqm::leaves`] unless it does; and
+/// [`Aqm::found_empty`] when there was none to take. Times never decrease.
+///
+/// `admits` and `passes` are for the common case, in which there is nothing to decide. They should
+/// do with little and call nothing: what a call saves and restores costs as much as an AQM.
 pub trait Aqm: Sized {
-    /// True to be asked also about arrivals for which there is no room.
+    /// True to be asked also about arrivals for which there is no room, by [`Aqm::arrives`].
     const SEES_OVERFLOW: bool = false;
     /// True if every packet [`Aqm::passes`]: the first one is the next to be sent.
     const LEAVES_ALL: bool = false;
@@ -70,9 +73,18 @@ pub trait Aqm: Sized {
     /// Other settings from now on; what was learnt stays.
     fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
 
-    /// `packet` comes to a queue that holds `backlog`. Its `enqueued` is not set yet. On
+    /// `packet` comes to a queue that holds `backlog` and has room. True if it may stay as it is,
+    /// which is then noted; else nothing is, and [`Aqm::arrives`] decides.
+    fn admits(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> bool {
+        let _ = (packet, backlog, now);
+        false
+    }
+    /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet. On
     /// [`Verdict::Marked`] the queue marks it.
-    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict;
+    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
+        let _ = (packet, backlog, now);
+        Verdict::Pass
+    }
     /// The arrival found no room.
     fn refused(&mut self, now: Time) {
         let _ = now;
@@ -82,8 +94,7 @@ pub trait Aqm: Sized {
         let _ = packets;
     }
     /// `packet` was taken out and `left` remains. True if it passes as it is, which is then noted;
-    /// else nothing is, and [`Aqm::leaves`] decides. The common case, with no calls in it: what a
-    /// call saves and restores costs as much as an AQM.
+    /// else nothing is, and [`Aqm::leaves`] decides.
     fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool;
     /// Decides about a packet that does not pass at once. May mark it.
     fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
@@ -141,6 +152,35 @@ impl<A: Aqm> Single<A> {
         }
     }
 
+    /// Queues an arrival that is not admitted at once, or gives it up.
+    #[inline(never)]
+    fn enqueue_if_advised(
+        &mut self,
+        packet: &Packet,
+        backlog: Backlog,
+        has_room: bool,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let mut verdict = Verdict::Pass;
+        if has_room || A::SEES_OVERFLOW {
+            verdict = self.aqm.arrives(packet, backlog, now);
+            if let Verdict::Drop(reason) = verdict {
+                return self.store.refuse(packet, now, reason, owner);
+            }
+        }
+        if has_room {
+            if let Some(queued) = self.store.insert(&mut self.queue, packet, now) {
+                if verdict == Verdict::Marked {
+                    queued.mark_ce();
+                }
+                return self.aqm.queued(backlog.packets + 1);
+            }
+        }
+        self.aqm.refused(now);
+        self.store.refuse(packet, now, DropReason::Overlimit, owner);
+    }
+
     /// Takes the first packet out of the queue; says where it lies and whether it passes at once.
     #[inline(always)]
     fn detach(&mut self, now: Time) -> Option<(u32, bool)> {
@@ -187,23 +227,12 @@ impl<A: Aqm> Qdisc for Single<A> {
         self.store.totals.enqueued_packets += 1;
         let backlog = self.store.backlog();
         let has_room = self.has_room(backlog, packet);
-        let mut verdict = Verdict::Pass;
-        if has_room || A::SEES_OVERFLOW {
-            verdict = self.aqm.arrives(packet, backlog, now);
-            if let Verdict::Drop(reason) = verdict {
-                return self.store.refuse(packet, now, reason, owner);
-            }
+        if !has_room || !self.aqm.admits(packet, backlog, now) {
+            return self.enqueue_if_advised(packet, backlog, has_room, now, owner);
         }
-        if has_room {
-            if let Some(queued) = self.store.insert(&mut self.queue, packet, now) {
-                if verdict == Verdict::Marked {
-                    queued.mark_ce();
-                }
-                return self.aqm.queued(backlog.packets + 1);
-            }
-        }
-        self.aqm.refused(now);
-        self.store.refuse(packet, now, DropReason::Overlimit, owner);
+        let queued = self.store.insert(&mut self.queue, packet, now);
+        debug_assert!(queued.is_some(), "there is a free slot");
+        self.aqm.queued(backlog.packets + 1);
     }
 
     #[inline]

@@ -75,7 +75,7 @@ impl Aqm for Toy {
         Ok(())
     }
 
-    fn arrives(&mut self, _: &mut Packet, backlog: Backlog, _: Time) -> Verdict {
+    fn arrives(&mut self, _: &Packet, backlog: Backlog, _: Time) -> Verdict {
         // An empty queue is not slow, however long the last packet had waited.
         if backlog.packets == 0 || self.waited <= self.target {
             return Verdict::Pass;
@@ -84,9 +84,9 @@ impl Aqm for Toy {
         Verdict::Drop(DropReason::Congested)
     }
 
-    fn leaves(&mut self, packet: &mut Packet, _: Backlog, now: Time) -> Verdict {
+    fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {
         self.waited = now.since(packet.enqueued);
-        Verdict::Pass
+        true
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {

@@ -310,7 +310,7 @@ mod tests {
     fn shown(words: &str, statistics: Statistics) -> (String, String) {
         let config = tc::parse(words).unwrap();
         let mut qdisc = build(&config, &Device::default()).unwrap();
-        qdisc.enqueue(Packet::new(1, 1000), Time(0), &mut Discard);
+        qdisc.enqueue(&Packet::new(1, 1000), Time(0), &mut Discard);
         qdisc.dequeue(Time(5_000_000), &mut Discard).unwrap();
         let snapshot = Some(&qdisc.snapshot());
         let (dev, parent) = (Some("eth0"), Parent::Root);
