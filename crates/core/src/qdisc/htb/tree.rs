@@ -374,20 +374,26 @@ impl Tree {
 
     /// Looks at what class `index` may do after `elapsed` more time, and puts it where it belongs.
     /// Returns how long until it may do more.
+    #[inline(always)]
     fn change_mode(&mut self, index: u16, elapsed: Span) -> Span {
         let class = self.class(index);
         let (mode, lack) = class.mode_after(elapsed);
-        if mode == class.mode {
-            return lack;
+        if mode != class.mode {
+            self.set_mode(index, mode);
         }
+        lack
+    }
+
+    #[inline(never)]
+    fn set_mode(&mut self, index: u16, mode: Mode) {
         if mode == Mode::Wait {
-            class.overlimits += 1;
+            self.class(index).overlimits += 1;
             self.overlimits += 1;
         }
         let class = self.class(index);
         if class.activity == 0 {
             class.mode = mode;
-            return lack;
+            return;
         }
         if class.mode != Mode::Wait {
             self.take_down(index);
@@ -396,7 +402,6 @@ impl Tree {
         if mode != Mode::Wait {
             self.hang_up(index);
         }
-        lack
     }
 
     /// Looks at class `index` again after `lack`.
@@ -439,8 +444,20 @@ impl Tree {
 
     /// The leaf whose turn it is in a row: through the turns of all feeds on the way. Where a turn
     /// has gone past the last, it returns to the first and the one above moves on.
-    #[inline]
+    #[inline(always)]
     pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
+        // The common case: a leaf hangs in the row itself, and nothing left it.
+        let row = &self.levels[level].rows[prio];
+        if let (Some(index), None) = (row.turn, row.lost) {
+            if self.classes[usize::from(index)].level == 0 {
+                return Some(index);
+            }
+        }
+        self.descend(level, prio)
+    }
+
+    #[inline(never)]
+    fn descend(&mut self, level: usize, prio: usize) -> Option<u16> {
         let mut path = [0u16; LEVELS];
         let mut depth = 0;
         for _ in 0..MAX_STEPS {
