@@ -165,6 +165,13 @@ impl Arena {
         &mut self.slots[index as usize]
     }
 
+    /// The packet that was released last, if none was pushed since.
+    #[inline(always)]
+    pub fn released(&mut self) -> Option<&mut Packet> {
+        let index = *self.free.last()?;
+        self.slots.get_mut(index as usize)
+    }
+
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
     pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<&mut Packet> {
         let Some(before) = before else { return self.pop(list) };

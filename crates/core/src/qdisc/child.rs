@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use crate::packet::Packet;
+use crate::qdisc::fifo::Fifo;
 use crate::qdisc::{build, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::Config;
 use crate::time::Time;
@@ -38,23 +39,87 @@ impl PacketOwner for Tally<'_> {
 
 /// A discipline below another one.
 pub(crate) struct Child {
-    qdisc: Box<dyn Qdisc + Send>,
-    /// The last one that was taken out.
+    qdisc: Below,
+    /// The last packet that was taken out of a discipline that cannot show its first.
     held: Packet,
     /// It was taken out to know its length, and is still the next one.
     holds: bool,
 }
 
+/// The discipline itself. FIFOs, what stands below a class unless it is told otherwise, are called
+/// directly.
+#[allow(clippy::large_enum_variant)] // Few, and FIFOs are the most of them.
+enum Below {
+    Fifo(Fifo),
+    Other(Box<dyn Qdisc + Send>),
+}
+
+impl Below {
+    fn new(config: &Config, device: &Device) -> Result<Below, ConfigError> {
+        Ok(match config {
+            Config::Fifo(params) => Below::Fifo(Fifo::new(params, device)),
+            config => Below::Other(build(config, device)?),
+        })
+    }
+
+    #[inline(always)]
+    fn get(&self) -> &dyn Qdisc {
+        match self {
+            Below::Fifo(fifo) => fifo,
+            Below::Other(qdisc) => qdisc.as_ref(),
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut dyn Qdisc {
+        match self {
+            Below::Fifo(fifo) => fifo,
+            Below::Other(qdisc) => qdisc.as_mut(),
+        }
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        match self {
+            Below::Fifo(fifo) => fifo.enqueue(packet, now, owner),
+            Below::Other(qdisc) => qdisc.enqueue(packet, now, owner),
+        }
+    }
+
+    #[inline(always)]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        match self {
+            Below::Fifo(fifo) => fifo.dequeue(now, owner),
+            Below::Other(qdisc) => qdisc.dequeue(now, owner),
+        }
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> Option<&Packet> {
+        match self {
+            Below::Fifo(fifo) => fifo.head(),
+            Below::Other(qdisc) => qdisc.peek(),
+        }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        match self {
+            Below::Fifo(fifo) => fifo.head().is_none(),
+            Below::Other(qdisc) => qdisc.backlog().packets == 0,
+        }
+    }
+}
+
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Child({})", self.qdisc.config())
+        write!(f, "Child({})", self.qdisc.get().config())
     }
 }
 
 impl Child {
     /// The discipline that `config` describes, empty.
     pub fn new(config: &Config, device: &Device) -> Result<Child, ConfigError> {
-        Ok(Child { qdisc: build(config, device)?, held: Packet::new(0, 0), holds: false })
+        Ok(Child { qdisc: Below::new(config, device)?, held: Packet::new(0, 0), holds: false })
     }
 
     #[inline]
@@ -75,16 +140,24 @@ impl Child {
     /// that may have to ask several.
     #[inline]
     pub fn take(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
-        if !core::mem::take(&mut self.holds) {
-            self.held = *self.qdisc.dequeue(now, owner)?;
+        match &mut self.qdisc {
+            Below::Fifo(fifo) => fifo.dequeue(now, owner).map(|packet| packet.len),
+            Below::Other(qdisc) => {
+                if !core::mem::take(&mut self.holds) {
+                    self.held = *qdisc.dequeue(now, owner)?;
+                }
+                Some(self.held.len)
+            }
         }
-        Some(self.held.len)
     }
 
     /// The packet that was last taken.
     #[inline]
     pub fn taken(&mut self) -> &mut Packet {
-        &mut self.held
+        match &mut self.qdisc {
+            Below::Fifo(fifo) => fifo.sent().unwrap_or(&mut self.held),
+            Below::Other(_) => &mut self.held,
+        }
     }
 
     /// What `look` finds in the next packet, which is left here.
@@ -121,17 +194,17 @@ impl Child {
     pub fn next_event(&self) -> Option<Time> {
         match self.held() {
             Some(packet) => Some(packet.enqueued),
-            None => self.qdisc.next_event(),
+            None => self.qdisc.get().next_event(),
         }
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !self.holds && self.qdisc.backlog().packets == 0
+        !self.holds && self.qdisc.is_empty()
     }
 
     pub fn backlog(&self) -> Backlog {
-        let mut backlog = self.qdisc.backlog();
+        let mut backlog = self.qdisc.get().backlog();
         if let Some(packet) = self.held() {
             backlog.packets += 1;
             backlog.bytes += u64::from(packet.len);
@@ -140,7 +213,7 @@ impl Child {
     }
 
     pub fn qdisc(&self) -> &dyn Qdisc {
-        self.qdisc.as_ref()
+        self.qdisc.get()
     }
 
     /// Becomes what `config` says. Packets stay: where it is another discipline, they move over in
@@ -152,16 +225,16 @@ impl Child {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
-        match self.qdisc.configure(config, now, owner) {
+        match self.qdisc.get_mut().configure(config, now, owner) {
             Err(ConfigError::OtherDiscipline) => {}
             done => return done,
         }
-        let mut new = build(config, device)?;
+        let mut new = Below::new(config, device)?;
         if core::mem::take(&mut self.holds) {
             new.enqueue(&self.held, now, owner);
         }
-        let mut mover = Mover { to: new.as_mut(), now, owner };
-        self.qdisc.reset(&mut mover);
+        let mut mover = Mover { to: new.get_mut(), now, owner };
+        self.qdisc.get_mut().reset(&mut mover);
         self.qdisc = new;
         Ok(())
     }
@@ -170,7 +243,7 @@ impl Child {
         if core::mem::take(&mut self.holds) {
             owner.dropped(self.held, DropReason::Reset);
         }
-        self.qdisc.reset(owner);
+        self.qdisc.get_mut().reset(owner);
     }
 }
 

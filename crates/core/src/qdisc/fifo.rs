@@ -126,6 +126,12 @@ impl Fifo {
         self.admit_slowly(packet, enqueued, owner)
     }
 
+    /// The packet that `dequeue` has just given out.
+    #[inline]
+    pub(crate) fn sent(&mut self) -> Option<&mut Packet> {
+        self.arena.released()
+    }
+
     /// Changes the settings; what no longer fits is dropped, the oldest first. None of `params`'
     /// values is out of range.
     pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {

@@ -228,6 +228,7 @@ impl Htb {
         self.totals.enqueued_packets - self.totals.sent_packets - self.totals.drops()
     }
 
+    #[inline(always)]
     fn place(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         let leaf = self.classify(packet);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
@@ -248,7 +249,7 @@ impl Htb {
     }
 
     /// Takes the next packet of a row, from the leaf whose turn it is, and says which that was.
-    #[inline]
+    #[inline(always)]
     fn serve(
         &mut self,
         level: usize,

@@ -126,10 +126,19 @@ impl Aqm for Controlled {
 
     #[inline]
     fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool {
-        self.catch_up(now);
+        if self.timer.is_due(now) {
+            return false;
+        }
         self.backlog = left.bytes;
         self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
         true
+    }
+
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+        self.catch_up(now);
+        self.backlog = left.bytes;
+        self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
+        Verdict::Pass
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {

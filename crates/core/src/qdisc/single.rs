@@ -61,7 +61,7 @@ impl Limit {
 pub trait Aqm: Sized {
     /// True to be asked also about arrivals for which there is no room, by [`Aqm::arrives`].
     const SEES_OVERFLOW: bool = false;
-    /// True if every packet [`Aqm::passes`]: the first one is the next to be sent.
+    /// True if nothing is marked or dropped on leaving: the first packet is the next to be sent.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
     type Params: Copy + Listed;
@@ -154,14 +154,9 @@ impl<A: Aqm> Single<A> {
 
     /// Queues an arrival that is not admitted at once, or gives it up.
     #[inline(never)]
-    fn enqueue_if_advised(
-        &mut self,
-        packet: &Packet,
-        backlog: Backlog,
-        has_room: bool,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) {
+    fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let backlog = self.store.backlog();
+        let has_room = self.has_room(backlog, packet);
         let mut verdict = Verdict::Pass;
         if has_room || A::SEES_OVERFLOW {
             verdict = self.aqm.arrives(packet, backlog, now);
@@ -226,9 +221,8 @@ impl<A: Aqm> Qdisc for Single<A> {
         }
         self.store.totals.enqueued_packets += 1;
         let backlog = self.store.backlog();
-        let has_room = self.has_room(backlog, packet);
-        if !has_room || !self.aqm.admits(packet, backlog, now) {
-            return self.enqueue_if_advised(packet, backlog, has_room, now, owner);
+        if !self.has_room(backlog, packet) || !self.aqm.admits(packet, backlog, now) {
+            return self.enqueue_if_advised(packet, now, owner);
         }
         let queued = self.store.insert(&mut self.queue, packet, now);
         debug_assert!(queued.is_some(), "there is a free slot");

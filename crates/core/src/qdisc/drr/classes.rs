@@ -49,7 +49,7 @@ impl Class {
     }
 
     /// As `head`, but the discipline is asked for its packet only if that must be.
-    #[inline]
+    #[inline(always)]
     fn head_if(&mut self, needed: bool, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
         match needed {
             true => self.head(now, owner),
@@ -86,7 +86,7 @@ impl Classes {
         Ok(Classes { classes, places, sharing, saves: params.savings.is_some() })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
         let minor = packet.class as u16;
         let Ok(place) = self.places.binary_search_by_key(&minor, |(minor, _)| *minor) else {
@@ -99,7 +99,7 @@ impl Classes {
     }
 
     /// Tells the scheduler that a class may have got a packet, or lost some for it.
-    #[inline]
+    #[inline(always)]
     fn arrived(&mut self, index: u32, now: Time, owner: &mut Tally<'_>) {
         let Classes { classes, sharing, saves, .. } = self;
         let class = &mut classes[index as usize];
@@ -110,7 +110,7 @@ impl Classes {
         sharing.arrived(classes, index, quantum, |class| class.head_if(*saves, now, owner));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
         let mut passed = 0;
