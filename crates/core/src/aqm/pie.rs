@@ -201,7 +201,8 @@ impl Pie {
         active: false,
     };
 
-    /// Decides about `packet`, which is coming into a queue of `backlog` bytes. It is not marked here.
+    /// Decides about `packet`, which is coming into a queue of `backlog` bytes. It is not marked
+    /// here.
     #[inline]
     pub fn admit(
         &mut self,

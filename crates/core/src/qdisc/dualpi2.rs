@@ -255,14 +255,6 @@ impl Dualpi2 {
             || self.params.memlimit.is_some_and(|limit| memory > u64::from(limit))
     }
 
-    /// As [`Qdisc::enqueue`], when more is queued than ever before.
-    #[cold]
-    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if self.store.open_slot_for(packet, now, owner) {
-            self.enqueue(packet, now, owner);
-        }
-    }
-
     /// The books for what was decided about a packet of `lane`.
     fn note(&mut self, verdict: Verdict, lane: usize) {
         match (verdict, lane) {
@@ -277,9 +269,6 @@ impl Dualpi2 {
 impl Qdisc for Dualpi2 {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if !self.store.has_free_slot() {
-            return self.enqueue_in_new_slot(packet, now, owner);
-        }
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now);
         if self.is_full(packet) {

@@ -113,8 +113,8 @@ pub trait FlowAqm: Sized {
     fn refused(&mut self, state: &mut Self::State);
     /// Packets of a queue were dropped for want of room.
     fn overflowed(&mut self, state: &mut Self::State, loss: Loss);
-    /// `packet` was taken out. True if it passes as it is, which is then noted; else nothing is, and
-    /// [`FlowAqm::leaves`] decides.
+    /// `packet` was taken out. True if it passes as it is, which is then noted; else nothing is,
+    /// and [`FlowAqm::leaves`] decides.
     fn passes(&mut self, state: &mut Self::State, packet: &Packet, left: Left, now: Time) -> bool;
     /// Decides about a packet that does not pass at once. May mark it.
     fn leaves(
@@ -214,14 +214,6 @@ impl<A: FlowAqm> Many<A> {
     #[inline]
     fn index_of(&self, hash: u64) -> u32 {
         ((u64::from(hash as u32) * self.flows.len() as u64) >> 32) as u32
-    }
-
-    /// As [`Qdisc::enqueue`], when more is queued than ever before.
-    #[cold]
-    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if self.store.open_slot_for(packet, now, owner) {
-            self.enqueue(packet, now, owner);
-        }
     }
 
     /// Queues `packet`, for which there is room, and tells the scheduler.
@@ -366,9 +358,6 @@ impl Settings {
 impl<A: FlowAqm> Qdisc for Many<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if !self.store.has_free_slot() {
-            return self.enqueue_in_new_slot(packet, now, owner);
-        }
         self.store.totals.enqueued_packets += 1;
         self.aqm.catch_up(&mut self.flows, now);
         let index = self.index_of(packet.flow);

@@ -240,14 +240,6 @@ impl Sfq {
         self.drr.activate(&mut self.slots, slot, self.quantum);
     }
 
-    /// As [`Qdisc::enqueue`], when more is queued than ever before.
-    #[cold]
-    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if self.store.open_slot_for(packet, now, owner) {
-            self.enqueue(packet, now, owner);
-        }
-    }
-
     /// The books for a packet that was taken out of `slot`.
     #[inline]
     fn shrunk(&mut self, slot: u32) {
@@ -404,9 +396,6 @@ fn draw_key(random: &mut Random) -> [u64; 2] {
 impl Qdisc for Sfq {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if !self.store.has_free_slot() {
-            return self.enqueue_in_new_slot(packet, now, owner);
-        }
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now, owner);
         let bucket = self.bucket(packet, owner);

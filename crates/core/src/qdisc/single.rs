@@ -144,14 +144,6 @@ impl<A: Aqm> Single<A> {
         &self.aqm
     }
 
-    /// As [`Qdisc::enqueue`], when the queue is longer than ever before.
-    #[cold]
-    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if self.store.open_slot_for(packet, now, owner) {
-            self.enqueue(packet, now, owner);
-        }
-    }
-
     /// Queues an arrival that is not admitted at once, or gives it up.
     #[inline(never)]
     fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
@@ -216,12 +208,10 @@ impl<A: Aqm> Single<A> {
 impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if !self.store.has_free_slot() {
-            return self.enqueue_in_new_slot(packet, now, owner);
-        }
         self.store.totals.enqueued_packets += 1;
         let backlog = self.store.backlog();
-        if !self.has_room(backlog, packet) || !self.aqm.admits(packet, backlog, now) {
+        let is_common = self.store.has_free_slot() && self.has_room(backlog, packet);
+        if !is_common || !self.aqm.admits(packet, backlog, now) {
             return self.enqueue_if_advised(packet, now, owner);
         }
         let queued = self.store.insert(&mut self.queue, packet, now);

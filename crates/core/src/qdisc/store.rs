@@ -164,31 +164,16 @@ impl<M: Memory> Store<M> {
         queue.list().head().map(|slot| self.arena.get_mut(slot))
     }
 
-    /// True if a packet can be inserted without [`Store::open_slot_for`].
+    /// True if a packet can be inserted in a slot that was used before. Who asks this first spares
+    /// [`Store::insert`] the call that opens another one.
     #[inline(always)]
     pub fn has_free_slot(&self) -> bool {
         self.arena.has_free_slot()
     }
 
-    /// Makes place for an arrival when more are queued than ever before. False if the store is
-    /// full, which a caller that makes room after each arrival never sees: `packet` is given up.
-    #[cold]
-    pub fn open_slot_for(
-        &mut self,
-        packet: &Packet,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> bool {
-        let opened = self.arena.open_slot().is_some();
-        if !opened {
-            self.totals.enqueued_packets += 1;
-            self.refuse(packet, now, DropReason::Overlimit, owner);
-        }
-        opened
-    }
-
     /// Puts a copy of `packet` at the end of `queue`, as one that is there since `enqueued`, and
-    /// gives the copy out to be changed. None if there is no free slot.
+    /// gives the copy out to be changed. None if the store is full, which a caller that makes room
+    /// after each arrival never sees.
     #[inline(always)]
     pub fn insert(
         &mut self,
@@ -196,7 +181,7 @@ impl<M: Memory> Store<M> {
         packet: &Packet,
         enqueued: Time,
     ) -> Option<&mut Packet> {
-        let (_, queued) = self.arena.reuse_slot(queue.list_mut(), packet)?;
+        let (_, queued) = self.arena.push(queue.list_mut(), packet)?;
         queued.enqueued = enqueued;
         queue.grow(packet.len);
         self.inserted += u64::from(packet.len);

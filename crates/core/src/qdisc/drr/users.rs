@@ -69,9 +69,6 @@ impl Users {
 
     #[inline]
     pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
-        if !self.store.has_free_slot() {
-            return self.enqueue_in_new_slot(packet, now, owner);
-        }
         if self.store.len() >= self.buffer {
             self.steal(owner);
         }
@@ -83,14 +80,6 @@ impl Users {
         let queued = store.insert(&mut queues[index as usize].queue, packet, now);
         debug_assert!(queued.is_some(), "there is room");
         sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
-    }
-
-    /// As [`Users::enqueue`], when more is queued than ever before.
-    #[cold]
-    fn enqueue_in_new_slot(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
-        if self.store.open_slot_for(packet, now, owner) {
-            self.enqueue(packet, now, owner);
-        }
     }
 
     #[inline]
