@@ -18,7 +18,6 @@ use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
-use simnel_tcp::{Segment, TcpFlags};
 
 use crate::capture::{write_frame, Headers, InOrder};
 use crate::event::{Events, Target};
@@ -440,16 +439,16 @@ impl Network {
     /// and arms its timer.
     #[inline]
     fn attend(&mut self, socket: u32, now: Time) {
-        let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
         loop {
             let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
-            if !endpoint.poll_transmit_into(&mut segment, now) {
+            let segment = self.pool.next_segment();
+            if !endpoint.poll_transmit_into(segment, now) {
                 break;
             }
             let len = ETHERNET + IPV4 + segment.wire_len();
+            let ecn = segment.ecn as u8;
             let from = &self.sockets[socket as usize];
-            let (handle, place) = self.pool.insert(&from.tag, len, segment.ecn as u8);
-            *place = Payload::Tcp(segment);
+            let (handle, _) = self.pool.insert(&from.tag, len, ecn);
             self.send(handle, from.to_bottleneck, len, now);
         }
         self.arm(socket, now);

@@ -14,7 +14,7 @@ use simnel_core::packet::{Ecn, Flags};
 use simnel_core::qdisc::{DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
-use simnel_tcp::Segment;
+use simnel_tcp::{Segment, TcpFlags};
 
 /// No pipe: the packet is there at once.
 pub(crate) const NO_PIPE: u32 = u32::MAX;
@@ -151,15 +151,33 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// Where the segment belongs that is inserted next, to be written there before
+    /// [`Pool::insert`]: copied after it was written field by field, it would make the copy wait.
+    #[inline]
+    pub fn next_segment(&mut self) -> &mut Segment {
+        let handle = match self.free.last() {
+            Some(handle) => *handle,
+            None => self.open_slot(),
+        };
+        let payload = &mut self.slots[handle as usize].payload;
+        if !matches!(payload, Payload::Tcp(_)) {
+            *payload = Payload::Tcp(Segment::new(TcpFlags::ACK, 0, 0));
+        }
+        match payload {
+            Payload::Tcp(segment) => segment,
+            Payload::Datagram(_) => unreachable!("it has just been made a segment"),
+        }
+    }
+
     /// Puts a packet of `len` bytes into the network, with the tag of its socket and an ECN field.
-    /// The caller fills in what it carries.
+    /// What it carries is in its slot, or is filled in by the caller.
     #[inline]
     pub fn insert(&mut self, tag: &Tag, len: u32, ecn: u8) -> (u32, &mut Payload) {
         self.sent += 1;
-        let handle = match self.free.pop() {
-            Some(handle) => handle,
-            None => self.open_slot(),
-        };
+        if self.free.is_empty() {
+            self.open_slot();
+        }
+        let handle = self.free.pop().unwrap_or_default();
         // Copied line by line and changed in place: a copy of what was just written would wait.
         let slot = &mut self.slots[handle as usize];
         slot.tag = *tag;
@@ -172,7 +190,9 @@ impl Pool {
     fn open_slot(&mut self) -> u32 {
         let nothing = Datagram { sequence: 0, sent: Time::ZERO, answered: Time::ZERO, size: 0 };
         self.slots.push(InFlight { tag: Tag::NONE, payload: Payload::Datagram(nothing) });
-        (self.slots.len() - 1) as u32
+        let handle = (self.slots.len() - 1) as u32;
+        self.free.push(handle);
+        handle
     }
 
     /// What lines and pipes need of a packet.

@@ -1,8 +1,9 @@
 //! What disciplines with one or many queues in one pool keep: the pool, and the books over it.
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
-//! its bytes. Every packet comes in by [`Store::insert`] and goes out by [`Store::take`], and is
-//! then either sent or given up: that is how packets in = packets out + dropped + queued.
+//! its bytes. Every packet comes in by [`Store::insert`], is taken out by [`Store::detach`] or
+//! [`Store::take`], and is then either sent or given up: that is how packets in = packets out +
+//! dropped + queued.
 
 use crate::arena::{Arena, List};
 use crate::packet::Packet;

@@ -141,24 +141,27 @@ pub(super) fn nearest(
     best.map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein), case aside; as many
-/// as the longer one has bytes if either is beyond comparison.
+/// Insertions, deletions, replacements and swaps of neighbours that make `b` of `a` (optimal string
+/// alignment), case aside; as many as the longer one has bytes if either is beyond comparison.
 fn edits(a: &[u8], b: &[u8]) -> usize {
     if a.len() > COMPARED || b.len() > COMPARED {
         return a.len().max(b.len());
     }
-    // row[j]: edits between what has been seen of `a` and the first j bytes of `b`.
-    let mut row = [0; COMPARED + 1];
-    for (j, cell) in row.iter_mut().enumerate() {
-        *cell = j;
-    }
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(!x.eq_ignore_ascii_case(y));
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
+    // row[j]: edits between the first i bytes of `a` and the first j bytes of `b`; `above` is the
+    // row before it, `top` the one before that.
+    let mut row: [usize; COMPARED + 1] = core::array::from_fn(|j| j);
+    let mut above = row;
+    for i in 1..=a.len() {
+        let top = above;
+        above = row;
+        row[0] = i;
+        for j in 1..=b.len() {
+            let replaced = above[j - 1] + usize::from(!same(i - 1, j - 1));
+            row[j] = replaced.min(row[j - 1] + 1).min(above[j] + 1);
+            if i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1) {
+                row[j] = row[j].min(top[j - 2] + 1);
+            }
         }
     }
     row[b.len()]
@@ -172,6 +175,7 @@ mod tests {
     fn edit_distances() {
         for (a, b, n) in [
             ("", "", 0),
+            ("caek", "cake", 1),
             ("kitten", "sitting", 3),
             ("nat", "", 3),
             ("ack-fitler", "ack-filter", 2),
@@ -185,5 +189,6 @@ mod tests {
     fn nothing_is_near_to_nonsense() {
         assert_eq!(nearest("xyzzy", ["cake", "pfifo"].into_iter()), None);
         assert_eq!(nearest("cke", ["pfifo", "cake"].into_iter()), Some("cake"));
+        assert_eq!(nearest("caek", ["pfifo", "cake"].into_iter()), Some("cake"));
     }
 }
