@@ -157,6 +157,12 @@ const fn units(span: Span) -> u64 {
 }
 
 impl Law {
+    /// True if the delay is told from the rate of departure, and not from time stamps.
+    #[inline]
+    pub fn estimates_rate(&self) -> bool {
+        self.dq_rate_estimator
+    }
+
     /// The law of `params` on a device whose largest frame has `mtu` bytes. `limit` bytes fill the
     /// queue (for `on_off`).
     pub fn new(params: &Params, mtu: u32, limit: u64, arithmetic: Arithmetic) -> Law {

@@ -126,7 +126,7 @@ impl Aqm for Controlled {
 
     #[inline]
     fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool {
-        if self.timer.is_due(now) {
+        if self.timer.is_due(now) || self.law.estimates_rate() {
             return false;
         }
         self.backlog = left.bytes;
