@@ -52,10 +52,16 @@ struct Entry {
 /// All that a discipline may sort packets by.
 type Alike = (u64, [u32; 2], u8, u8, [u32; 2], bool);
 
-fn alike(packet: &Packet) -> Alike {
+/// `by_ecn`: the discipline sorts by the ECN field, too. For others it decides nothing but marks.
+fn alike(packet: &Packet, by_ecn: bool) -> Alike {
     let Packet { flow, src_host, dst_host, tos, flags, mark, class, .. } = *packet;
-    // ECN decides nothing but marks.
-    (flow, [src_host, dst_host], tos & !3, flags.0, [mark, class], packet.segments() > 1)
+    let tos = if by_ecn { tos } else { tos & !3 };
+    (flow, [src_host, dst_host], tos, flags.0, [mark, class], packet.segments() > 1)
+}
+
+/// True of `dualpi2`, also below others.
+fn sorts_by_ecn(qdisc: &dyn Qdisc) -> bool {
+    qdisc.config().to_string().contains("dualpi2")
 }
 
 /// Owner of all packets of a run; a handle is an index plus [`Ledger::BASE`].
@@ -120,9 +126,9 @@ impl Ledger {
     }
 
     /// `packet` is sent: after all those like it that came before it under the same settings.
-    fn check_order(&mut self, packet: &Packet) {
+    fn check_order(&mut self, packet: &Packet, by_ecn: bool) {
         let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
-        let key = alike(&self.entries[index].packet);
+        let key = alike(&self.entries[index].packet, by_ecn);
         if let Some(last) = self.last_sent.insert(key, index) {
             let same_settings = self.entries[last].epoch == self.entries[index].epoch;
             assert!(
@@ -160,13 +166,16 @@ struct Run {
     /// Two flows have shared a queue: one of them may overtake itself when it finds another queue,
     /// also much later.
     collided: bool,
+    /// See [`alike`].
+    by_ecn: bool,
 }
 
 /// Runs the operations that `bytes` stand for on `qdisc`, which must be new.
 pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let now = Time(100_000_000_000 + input.magnitude() / 2);
-    let mut run = Run { qdisc, ledger: Ledger::default(), now, collided: false };
+    let by_ecn = sorts_by_ecn(qdisc.as_ref());
+    let mut run = Run { qdisc, ledger: Ledger::default(), now, collided: false, by_ecn };
     while !input.is_empty() && run.ledger.entries.len() < MAX_PACKETS {
         match input.u8() % 16 {
             0..=3 => {
@@ -223,7 +232,7 @@ impl Run {
         assert!(due.is_some_and(|due| due <= self.now), "a packet before its time, {due:?}");
         self.ledger.leave(packet, Place::Sent);
         if !self.collided {
-            self.ledger.check_order(packet);
+            self.ledger.check_order(packet, self.by_ecn);
         }
         self.ledger.sent += 1;
         self.ledger.sent_bytes += u64::from(packet.len);
@@ -252,6 +261,7 @@ impl Run {
         if self.qdisc.configure(&config, self.now, &mut self.ledger).is_ok() {
             assert_eq!(self.qdisc.config(), config);
             self.ledger.epoch += 1;
+            self.by_ecn = sorts_by_ecn(self.qdisc.as_ref());
             self.collided |= collided(self.qdisc.as_ref());
             for reason in DropReason::ALL {
                 let lost = self.ledger.dropped[reason as usize] - dropped[reason as usize];
