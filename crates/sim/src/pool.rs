@@ -155,10 +155,7 @@ impl Pool {
     /// [`Pool::insert`]: copied after it was written field by field, it would make the copy wait.
     #[inline]
     pub fn next_segment(&mut self) -> &mut Segment {
-        let handle = match self.free.last() {
-            Some(handle) => *handle,
-            None => self.open_slot(),
-        };
+        let handle = self.next_handle();
         let payload = &mut self.slots[handle as usize].payload;
         if !matches!(payload, Payload::Tcp(_)) {
             *payload = Payload::Tcp(Segment::new(TcpFlags::ACK, 0, 0));
@@ -174,16 +171,23 @@ impl Pool {
     #[inline]
     pub fn insert(&mut self, tag: &Tag, len: u32, ecn: u8) -> (u32, &mut Payload) {
         self.sent += 1;
-        if self.free.is_empty() {
-            self.open_slot();
-        }
-        let handle = self.free.pop().unwrap_or_default();
+        let handle = self.next_handle();
+        self.free.pop();
         // Copied line by line and changed in place: a copy of what was just written would wait.
         let slot = &mut self.slots[handle as usize];
         slot.tag = *tag;
         slot.tag.len = len;
         slot.tag.tos = tag.tos | ecn;
         (handle, &mut slot.payload)
+    }
+
+    /// The slot that is used next.
+    #[inline]
+    fn next_handle(&mut self) -> u32 {
+        match self.free.last() {
+            Some(handle) => *handle,
+            None => self.open_slot(),
+        }
     }
 
     #[cold]

@@ -14,7 +14,7 @@ pub mod red;
 pub enum Verdict {
     /// It goes on.
     Pass,
-    /// It goes on; CE has been set.
+    /// It goes on with CE: set already on departure, to be set by the queue on arrival.
     Marked,
     /// It is dropped.
     Drop,

@@ -44,6 +44,13 @@ pub struct Controlled {
 }
 
 impl Controlled {
+    /// `packet` was taken out and `left` remains.
+    #[inline(always)]
+    fn departed(&mut self, packet: &Packet, left: Backlog, now: Time) {
+        self.backlog = left.bytes;
+        self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
+    }
+
     #[inline]
     fn catch_up(&mut self, now: Time) {
         if self.timer.is_due(now) {
@@ -129,15 +136,13 @@ impl Aqm for Controlled {
         if self.timer.is_due(now) || self.law.estimates_rate() {
             return false;
         }
-        self.backlog = left.bytes;
-        self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
+        self.departed(packet, left, now);
         true
     }
 
     fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
         self.catch_up(now);
-        self.backlog = left.bytes;
-        self.state.dequeued(&self.law, packet.enqueued, packet.len, now, left.bytes);
+        self.departed(packet, left, now);
         Verdict::Pass
     }
 

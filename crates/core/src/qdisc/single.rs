@@ -21,7 +21,7 @@ use crate::time::Time;
 pub enum Verdict {
     /// Nothing.
     Pass,
-    /// It carries CE now.
+    /// It goes on with CE: set already on departure, to be set by the queue on arrival.
     Marked,
     /// It is to be dropped, also if it was marked.
     Drop(DropReason),

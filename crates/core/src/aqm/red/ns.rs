@@ -189,8 +189,7 @@ impl Red {
         }
     }
 
-    /// Decides about `packet`, which comes at `now` to a queue of `packets`, and marks it if
-    /// marking is enough.
+    /// Decides about `packet`, which comes at `now` to a queue of `packets`. It is not marked here.
     pub fn arrives(
         &mut self,
         law: &Law,
