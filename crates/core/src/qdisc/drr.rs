@@ -122,6 +122,7 @@ impl Class {
 #[derive(Debug)]
 pub struct Drr {
     form: Form,
+    /// But for `sent_packets`, which the others tell.
     totals: Totals,
     params: Params,
     device: Device,
@@ -174,7 +175,6 @@ impl Qdisc for Drr {
             Form::Users(users) => users.dequeue(now, &mut tally),
             Form::Classes(classes) => classes.dequeue(now, &mut tally),
         }?;
-        self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)
     }
@@ -203,7 +203,7 @@ impl Qdisc for Drr {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.totals;
+        let mut totals = self.totals.settled(self.backlog().packets);
         if let Form::Classes(classes) = &self.form {
             totals.marked = classes.marked();
         }

@@ -339,7 +339,7 @@ impl Qdisc for Dualpi2 {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.store.totals;
+        let mut totals = self.store.totals();
         totals.marked = self.stats.ecn_mark.into();
         let stats = Dualpi2Stats {
             probability: self.pi.base(),

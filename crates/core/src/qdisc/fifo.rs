@@ -79,6 +79,7 @@ pub struct Fifo {
     bytes: u64,
     queue: List,
     arena: Arena,
+    /// But for `sent_packets`, which the others tell.
     totals: Totals,
 }
 
@@ -223,7 +224,6 @@ impl Qdisc for Fifo {
         let packet = self.arena.pop(&mut self.queue)?;
         let len = u64::from(packet.len);
         self.bytes -= len;
-        self.totals.sent_packets += 1;
         self.totals.sent_bytes += len;
         Some(packet)
     }
@@ -244,7 +244,11 @@ impl Qdisc for Fifo {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: self.totals, backlog: self.backlog(), detail: Detail::None }
+        Snapshot {
+            totals: self.totals.settled(self.arena.len()),
+            backlog: self.backlog(),
+            detail: Detail::None,
+        }
     }
 
     fn config(&self) -> Config {

@@ -407,7 +407,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.store.totals;
+        let mut totals = self.store.totals();
         let detail = self.aqm.statistics(&self.lists(), &mut totals);
         Snapshot { totals, backlog: self.backlog(), detail }
     }

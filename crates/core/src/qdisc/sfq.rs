@@ -441,7 +441,7 @@ impl Qdisc for Sfq {
             Some(_) => Detail::Sfq(self.stats),
             None => Detail::None,
         };
-        Snapshot { totals: self.store.totals, backlog: self.backlog(), detail }
+        Snapshot { totals: self.store.totals(), backlog: self.backlog(), detail }
     }
 
     fn config(&self) -> Config {

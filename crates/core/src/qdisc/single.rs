@@ -247,7 +247,7 @@ impl<A: Aqm> Qdisc for Single<A> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.store.totals;
+        let mut totals = self.store.totals();
         let detail = self.aqm.statistics(&mut totals);
         Snapshot { totals, backlog: self.backlog(), detail }
     }

@@ -112,6 +112,7 @@ pub(crate) struct Store<M = ()> {
     given_up: u64,
     /// Sum of `truesize`.
     pub memory: M,
+    /// But for `sent_packets`; see [`Store::totals`].
     pub totals: Totals,
 }
 
@@ -138,6 +139,11 @@ impl<M: Memory> Store<M> {
     pub fn backlog(&self) -> Backlog {
         let bytes = self.inserted - self.totals.sent_bytes - self.given_up;
         Backlog { packets: self.arena.len(), bytes }
+    }
+
+    /// All of `totals`.
+    pub fn totals(&self) -> Totals {
+        self.totals.settled(self.len())
     }
 
     /// What is queued besides the packet that was detached into `slot`.
@@ -224,7 +230,6 @@ impl<M: Memory> Store<M> {
     #[inline]
     pub fn send(&mut self, slot: u32) -> &mut Packet {
         let packet = self.arena.release(slot);
-        self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         packet
     }

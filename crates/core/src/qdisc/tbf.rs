@@ -66,6 +66,7 @@ pub struct Tbf {
     framing: Framing,
     max_size: u32,
     child: Child,
+    /// But for `sent_packets`, which the others tell.
     totals: Totals,
     params: Params,
     device: Device,
@@ -136,7 +137,6 @@ impl Qdisc for Tbf {
         }
         self.filled = self.filled.max(now);
         packet.adj_len = wire_len;
-        self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)
     }
@@ -162,7 +162,7 @@ impl Qdisc for Tbf {
 
     fn snapshot(&self) -> Snapshot {
         let marked = self.child.qdisc().snapshot().totals.marked;
-        let totals = Totals { marked, ..self.totals };
+        let totals = Totals { marked, ..self.totals.settled(self.backlog().packets) };
         Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
     }
 

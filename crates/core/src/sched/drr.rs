@@ -10,13 +10,13 @@
 //! one that has lost its last, and quanta above zero. Then every choice ends: each time round, a
 //! flow's deficit grows.
 
-use super::rotation::Rotation;
+use super::active::ActiveList;
 use super::{Scheduled, Standing, MOST_BYTES};
 
 /// Flows with packets, in order of service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drr {
-    active: Rotation,
+    active: ActiveList,
 }
 
 impl Drr {
@@ -63,7 +63,7 @@ impl Drr {
             // A flow that is alone would come round until it can pay.
             let short = i64::from(needed) - i64::from(flow.account().deficit);
             let mut rounds = 1;
-            if short > i64::from(quantum) && self.active.is_only(flows, first) {
+            if short > i64::from(quantum) && self.active.is_single() {
                 rounds = (short / i64::from(quantum)) as u32;
             }
             flows[first as usize].account().credit(quantum.saturating_mul(rounds));

@@ -1,7 +1,8 @@
 //! Scheduling: whom to serve next.
 //!
 //! One family, deficit round robin (Shreedhar and Varghese 1995), in the forms that disciplines
-//! need; each is a few rules over [`rotation`]s of flows and one [`Account`] in each flow:
+//! need; each is a few rules over lists of flows ([`active`], [`rotation`]) and one [`Account`] in
+//! each flow:
 //!
 //! * [`drr`]: as published, a packet is sent once its flow has saved up for it; and the form in
 //!   which a flow may run into debt by one packet, which needs no look at the packet;
@@ -12,6 +13,7 @@
 
 use rotation::{Linked, Links};
 
+pub mod active;
 pub mod drr;
 pub mod rotation;
 pub mod savings;
@@ -63,9 +65,6 @@ pub trait Scheduled {
 }
 
 impl Standing {
-    /// Number of standings.
-    pub const COUNT: usize = 8;
-
     /// True if any flow may take the queue over.
     #[inline(always)]
     pub fn is_free(self) -> bool {

@@ -5,13 +5,13 @@
 //! one index, and no flow. A flow is in at most one rotation; who keeps the flow knows which.
 
 /// No flow.
-const NIL: u32 = u32::MAX;
+pub(super) const NIL: u32 = u32::MAX;
 
 /// A flow's neighbours in its rotation: itself, if it is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
     previous: u32,
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl Links {
@@ -60,12 +60,6 @@ impl Rotation {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.first == NIL
-    }
-
-    /// True if `flow` stands here alone.
-    #[inline]
-    pub fn is_only<F: Linked>(&self, flows: &mut [F], flow: u32) -> bool {
-        self.first == flow && flows[flow as usize].links().next == flow
     }
 
     /// Puts `flow`, which must be in no rotation, at the end.
@@ -145,6 +139,5 @@ mod tests {
             order.push(first);
         }
         assert_eq!(order, [1, 3, 2]);
-        assert!(rotation.is_empty());
     }
 }

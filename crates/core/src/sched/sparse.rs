@@ -1,6 +1,6 @@
 //! DRR++ as FQ-CoDel has it (RFC 8290, section 4.2): flows without a standing queue go first.
 //!
-//! Two rotations. A flow that was idle enters `new` with one quantum and is served from there at
+//! Two lists. A flow that was idle enters `new` with one quantum and is served from there at
 //! once; when the quantum is used up it joins `old`, where flows share by deficit round robin. A
 //! flow that is found empty leaves; but from `new` it has to pass through `old` first if anybody
 //! waits there, or a stream of short-lived turns could starve the others.
@@ -11,14 +11,14 @@
 //! Both loops end: a choice moves one flow at a time from debt towards credit, and a flow that is
 //! found empty leaves after two turns at most.
 
-use super::rotation::Rotation;
+use super::active::ActiveList;
 use super::{Scheduled, Standing};
 
-/// The two rotations.
+/// The two lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sparse {
-    new: Rotation,
-    old: Rotation,
+    new: ActiveList,
+    old: ActiveList,
 }
 
 impl Sparse {
@@ -64,7 +64,7 @@ impl Sparse {
                 return Some(first);
             }
             if is_new {
-                self.new.remove(flows, first);
+                self.new.pop(flows);
                 self.old.push(flows, first);
                 flows[first as usize].account().standing = Standing::Old;
             } else {
@@ -76,12 +76,12 @@ impl Sparse {
         }
     }
 
-    /// `flow`, which stands here, leaves.
+    /// `flow`, which was just chosen, leaves.
     #[inline(always)]
     pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         let standing = core::mem::take(&mut flows[flow as usize].account().standing);
         let list = if standing == Standing::New { &mut self.new } else { &mut self.old };
-        list.remove(flows, flow);
+        list.pop(flows);
     }
 
     /// `flow`, which was just chosen, has no packet.

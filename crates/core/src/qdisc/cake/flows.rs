@@ -13,7 +13,7 @@ use alloc::vec;
 
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::List;
-use crate::sched::{Account, Scheduled};
+use crate::sched::{Account, Scheduled, Standing};
 
 /// Queues in a set.
 pub(super) const WAYS: usize = 8;
@@ -33,6 +33,13 @@ pub(super) struct Flow {
 }
 
 const _: () = assert!(core::mem::size_of::<Flow>() == 64);
+
+impl Flow {
+    /// True if the flow is in use without a standing queue.
+    pub(super) fn is_sparse(&self) -> bool {
+        matches!(self.account.standing, Standing::New | Standing::Waiting | Standing::Decaying)
+    }
+}
 
 impl Scheduled for Flow {
     #[inline(always)]
@@ -83,6 +90,11 @@ impl Flows {
         tin as u32 * (self.mask + 1)
     }
 
+    /// The queues of a tier.
+    pub(super) fn of_tin(&self, tin: usize) -> &[Flow] {
+        &self.queues[self.base(tin) as usize..][..self.mask as usize + 1]
+    }
+
     /// The tier of `queue`.
     pub(super) fn tin_of(&self, queue: u32) -> usize {
         (queue / (self.mask + 1)) as usize
@@ -124,7 +136,6 @@ impl Flows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::Standing;
 
     #[test]
     fn eight_flows_fit_a_set_and_the_ninth_collides() {

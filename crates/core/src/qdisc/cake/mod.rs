@@ -59,7 +59,6 @@ const MOST_BYTES: u32 = 1 << 19;
 #[derive(Clone, Debug)]
 pub struct Cake {
     clock: DeficitClock,
-    backlog: Backlog,
     /// Bytes of `truesize` queued.
     memory: u64,
     memory_limit: u64,
@@ -79,6 +78,7 @@ pub struct Cake {
     autorate: Autorate,
     sizes: Sizes,
     memory_used: u64,
+    /// But for `sent_packets`, which the others tell.
     totals: Totals,
     device: Device,
 }
@@ -89,7 +89,6 @@ impl Cake {
         params.validate()?;
         let mut cake = Cake {
             clock: DeficitClock::default(),
-            backlog: Backlog::default(),
             memory: 0,
             memory_limit: 0,
             current_tin: 0,
@@ -187,8 +186,6 @@ impl Cake {
         let was_empty = flow.packets.is_empty();
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tier.backlog += u64::from(packet.len);
-        self.backlog.packets += 1;
-        self.backlog.bytes += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
         let (slot, queued) =
             self.arena.push(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
@@ -201,8 +198,6 @@ impl Cake {
         let (tier, flow) = self.tins.pair_mut(tin, queue);
         flow.backlog = flow.backlog.wrapping_sub(len);
         tier.backlog -= u64::from(len);
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= u64::from(len);
         self.memory -= u64::from(truesize);
     }
 
@@ -321,13 +316,11 @@ impl Cake {
             let Some(slot) = self.arena.detach(&mut flow.packets) else { return Taken::Nothing };
             let packet = self.arena.get_mut(slot);
             let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
-            let bulk_flows = if self.params.ingress { tier.bulk_flows() } else { 0 };
+            let bulk_flows = if self.params.ingress { tier.bulk_flows } else { 0 };
             let verdict =
                 flow.cobalt.should_drop(&tier.cobalt, packet, now, bulk_flows, &mut self.random);
             flow.backlog = flow.backlog.wrapping_sub(len);
             tier.backlog -= u64::from(len);
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= u64::from(len);
             self.memory -= u64::from(truesize);
 
             if !matches!(verdict, Verdict::Pass) {
@@ -353,10 +346,8 @@ impl Cake {
             flow.account.deficit -= adj_len as i32;
             tier.deficit -= i64::from(adj_len);
             charge(&mut self.clock, tier, adj_len, now, true);
-            self.totals.sent_packets += 1;
             self.totals.sent_bytes += u64::from(len);
-            self.heap.shrunk(queue, &self.tins.flows);
-            self.heap.tick();
+            self.heap.sent(queue, &self.tins.flows);
             return Taken::Packet(slot);
         }
     }
@@ -415,7 +406,7 @@ impl Qdisc for Cake {
         let tier = self.tins.tin_mut(tin);
         if tier.backlog == 0 {
             tier.time_next = tier.time_next.max(now);
-            if self.backlog.packets == 0 && self.clock.start(now) {
+            if self.arena.is_empty() && self.clock.start(now) {
                 self.totals.overlimits += 1;
             }
         }
@@ -446,7 +437,7 @@ impl Qdisc for Cake {
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         let mut decayed = false;
         // Ends: each time round, a flow leaves the rotations or loses a packet.
-        'tier: while self.backlog.packets > 0 {
+        'tier: while !self.arena.is_empty() {
             let tin = self.choose_tin(now)?;
             self.current_tin = tin;
             if !decayed {
@@ -484,7 +475,7 @@ impl Qdisc for Cake {
     }
 
     fn next_event(&self) -> Option<Time> {
-        (self.backlog.packets > 0).then(|| self.clock.next_due())
+        (!self.arena.is_empty()).then(|| self.clock.next_due())
     }
 
     fn placement(&self) -> Option<(u8, u32)> {
@@ -492,7 +483,8 @@ impl Qdisc for Cake {
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        let bytes = self.tins.tins.iter().map(|tin| tin.backlog).sum();
+        Backlog { packets: self.arena.len(), bytes }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -500,11 +492,12 @@ impl Qdisc for Cake {
         let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
         let mut tins = [TinStats::default(); MAX_TINS];
         for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
-            *stats = self.tins.tin(usize::from(tin)).stats();
+            let tin = usize::from(tin);
+            *stats = self.tins.tin(tin).stats(self.tins.flows.of_tin(tin));
         }
         Snapshot {
-            totals: self.totals,
-            backlog: self.backlog,
+            totals: self.totals.settled(self.arena.len()),
+            backlog: self.backlog(),
             detail: Detail::Cake(CakeStats {
                 memory_used: wide(self.memory_used),
                 memory_limit: wide(self.memory_limit),
@@ -541,7 +534,7 @@ impl Qdisc for Cake {
                 self.give_up(packet, DropReason::Reset, owner);
             }
         }
-        (self.backlog, self.memory) = (Backlog::default(), 0);
+        self.memory = 0;
         self.tins.forget(self.params.queues);
         self.heap.clear();
         (self.current_tin, self.current_queue) = (0, 0);

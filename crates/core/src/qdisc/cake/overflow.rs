@@ -85,10 +85,13 @@ impl Heap {
         }
     }
 
-    /// A packet was sent.
-    #[inline]
-    pub(super) fn tick(&mut self) {
-        self.patience = self.patience.saturating_sub(1);
+    /// `queue` has sent a packet.
+    #[inline(always)]
+    pub(super) fn sent(&mut self, queue: u32, flows: &Flows) {
+        if self.patience > 0 {
+            self.sink(queue, flows);
+            self.patience -= 1;
+        }
     }
 
     #[inline(never)]

@@ -12,7 +12,7 @@ use super::{Cake, Params};
 use crate::arena::Arena;
 use crate::dscp;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, ConfigError, PacketOwner};
+use crate::qdisc::{ConfigError, PacketOwner};
 use crate::time::Time;
 
 impl Cake {
@@ -56,7 +56,7 @@ impl Cake {
             }
         }
         self.apply_params();
-        if self.backlog.packets == 0 {
+        if self.arena.is_empty() {
             self.clock.start(now);
         }
         if self.memory > self.memory_limit {
@@ -67,13 +67,12 @@ impl Cake {
 
     /// Every queued packet in order of arrival; the queues are empty afterwards.
     fn drain(&mut self) -> Vec<Packet> {
-        let mut packets = Vec::with_capacity(self.backlog.packets as usize);
+        let mut packets = Vec::with_capacity(self.arena.len() as usize);
         for flow in &mut self.tins.flows.queues {
             packets.extend(core::iter::from_fn(|| self.arena.pop(&mut flow.packets).copied()));
         }
         // Stable: packets of one flow keep their order within the same instant.
         packets.sort_by_key(|packet| packet.enqueued);
-        self.backlog = Backlog::default();
         self.memory = 0;
         packets
     }

@@ -85,7 +85,7 @@ impl Tins {
         if first.is_none() {
             let flow = &self.flows.queues[queue as usize];
             recount(tin, flow, Standing::Old, Standing::Idle, self.rule, &mut self.hosts);
-            if tin.bulk_flows() == 0 {
+            if tin.bulk_flows == 0 {
                 self.active &= !(1 << number);
             }
         }

@@ -3,6 +3,7 @@
 //! Each tier has a virtual clock that runs at the tier's threshold rate. (Piece of CAKE, section
 //! III-C; facts A.3, A.4.)
 
+use super::flows::Flow;
 use super::params::{DiffservMode, Params};
 use crate::aqm::cobalt;
 use crate::qdisc::Device;
@@ -10,7 +11,6 @@ use crate::rate::{ByteTime, Rate};
 use crate::sched::rotation::Rotation;
 use crate::sched::savings::Savings;
 use crate::sched::sparse::Sparse;
-use crate::sched::Standing;
 use crate::tc::stats::{TinStats, MAX_TINS};
 use crate::time::{Span, Time};
 
@@ -26,9 +26,8 @@ pub(super) struct Tin {
     byte_time: ByteTime,
     /// Number of its first queue.
     pub(super) base: u32,
-    /// Flows of each standing. Under limited savings those with packets count as `Old`, and no
-    /// others.
-    pub(super) population: [u32; Standing::COUNT],
+    /// Flows with a standing queue. Under limited savings all that have packets.
+    pub(super) bulk_flows: u32,
     /// Bytes that the tier may still send in this round of DRR (unlimited mode).
     pub(super) deficit: i64,
     pub(super) sparse: Sparse,
@@ -65,13 +64,6 @@ pub(super) struct Counters {
     base_delay: u64,
 }
 
-/// The population of so many idle queues.
-fn idle(queues: u32) -> [u32; Standing::COUNT] {
-    let mut population = [0; Standing::COUNT];
-    population[Standing::Idle as usize] = queues;
-    population
-}
-
 /// An exponentially weighted moving average with weight 2^-shift.
 #[inline]
 pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
@@ -79,15 +71,14 @@ pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
 }
 
 impl Tin {
-    /// An idle tier with `queues` flow queues from number `base` on; [`Tin::configure`] must
-    /// follow.
-    pub(super) fn new(base: u32, queues: u32) -> Tin {
+    /// An idle tier whose queues are numbered from `base` on; [`Tin::configure`] must follow.
+    pub(super) fn new(base: u32) -> Tin {
         Tin {
             base,
             time_next: Time::ZERO,
             remainder: 0,
             byte_time: ByteTime::default(),
-            population: idle(queues),
+            bulk_flows: 0,
             deficit: 0,
             sparse: Sparse::default(),
             decaying: Rotation::default(),
@@ -127,19 +118,13 @@ impl Tin {
         };
     }
 
-    /// Forgets all of its `queues` flows; keeps settings and counters.
-    pub(super) fn forget(&mut self, queues: u32) {
-        self.population = idle(queues);
+    /// Forgets all of its flows; keeps settings and counters.
+    pub(super) fn forget(&mut self) {
+        self.bulk_flows = 0;
         (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
         (self.sparse, self.decaying) = (Sparse::default(), Rotation::default());
         self.savings = None;
         self.counters.unresponsive = 0;
-    }
-
-    /// Flows with a standing queue.
-    #[inline(always)]
-    pub(super) fn bulk_flows(&self) -> u32 {
-        self.population[Standing::Old as usize]
     }
 
     /// Charges `len` bytes sent at `now` to the tier's clock, which may save up at most one packet.
@@ -176,8 +161,8 @@ impl Tin {
         };
     }
 
-    /// The tier's counters as `tc -s` shows them.
-    pub(super) fn stats(&self) -> TinStats {
+    /// The tier's counters as `tc -s` shows them; `flows` are its own.
+    pub(super) fn stats(&self, flows: &[Flow]) -> TinStats {
         let counters = &self.counters;
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
         TinStats {
@@ -197,13 +182,8 @@ impl Tin {
             drops: counters.drops,
             ecn_mark: counters.marks,
             ack_drops: counters.ack_drops,
-            sparse_flows: short(
-                [Standing::New, Standing::Waiting, Standing::Decaying]
-                    .map(|standing| self.population[standing as usize])
-                    .iter()
-                    .sum(),
-            ),
-            bulk_flows: short(self.bulk_flows()),
+            sparse_flows: short(flows.iter().filter(|flow| flow.is_sparse()).count() as u32),
+            bulk_flows: short(self.bulk_flows),
             unresponsive_flows: short(counters.unresponsive),
             max_pkt_len: short(counters.max_len),
             flow_quantum: short(self.flow_quantum),

@@ -45,7 +45,7 @@ impl Tins {
     pub(super) fn new(params: &Params) -> Tins {
         let count = dscp::tiers(params.diffserv).count();
         let mut tins = Tins {
-            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, params.queues)),
+            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
             count,
             flows: Flows::new(count, params.queues),
             hosts: Hosts::new(count, params.queues),
@@ -68,7 +68,7 @@ impl Tins {
 
     /// Forgets all flows, whose queues must be empty, and hosts; keeps settings and counters.
     pub(super) fn forget(&mut self, queues: u32) {
-        self.iter_mut().for_each(|tin| tin.forget(queues));
+        self.iter_mut().for_each(Tin::forget);
         self.flows.clear();
         self.hosts.clear();
         self.active = 0;
@@ -284,14 +284,14 @@ impl Tins {
             return self.choose_saver(number, arena, random);
         }
         let Tins { tins, flows, hosts, rule, .. } = self;
-        let Tin { sparse, population, base, flow_quantum, .. } = &mut tins[number % MAX_TINS];
+        let Tin { sparse, bulk_flows, base, flow_quantum, .. } = &mut tins[number % MAX_TINS];
         sparse.choose(&mut flows.queues, |flow, is_aged| {
             if is_aged {
                 if flow.packets.is_empty() {
                     flow.account.standing = Standing::Waiting;
                 }
                 let to = flow.account.standing;
-                recount_in(population, *base, flow, Standing::New, to, *rule, hosts);
+                recount_in(bulk_flows, *base, flow, Standing::New, to, *rule, hosts);
             }
             quantum(*flow_quantum, *base, flow, hosts, random)
         })
@@ -328,7 +328,8 @@ impl Tins {
     }
 }
 
-/// The one place where a flow's standing is counted: keeps the tier's counts and the hosts' loads.
+/// The one place where a flow's standing is counted: keeps the tier's bulk flows and the hosts'
+/// loads.
 #[inline(always)]
 pub(super) fn recount(
     tin: &mut Tin,
@@ -338,13 +339,13 @@ pub(super) fn recount(
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    recount_in(&mut tin.population, tin.base, flow, from, to, rule, hosts);
+    recount_in(&mut tin.bulk_flows, tin.base, flow, from, to, rule, hosts);
 }
 
-/// As [`recount`], for the `population` of the tier whose queues start at `base`.
+/// As [`recount`], for the `bulk_flows` of the tier whose queues start at `base`.
 #[inline(always)]
 fn recount_in(
-    population: &mut [u32; Standing::COUNT],
+    bulk_flows: &mut u32,
     base: u32,
     flow: &Flow,
     from: Standing,
@@ -352,8 +353,8 @@ fn recount_in(
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    population[from as usize] -= 1;
-    population[to as usize] += 1;
+    *bulk_flows -= u32::from(from == Standing::Old);
+    *bulk_flows += u32::from(to == Standing::Old);
     match (rule.counts(from), rule.counts(to)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),

@@ -106,8 +106,8 @@ impl Classes {
         if class.child.is_empty() {
             return sharing.dropped(classes, index, None);
         }
-        let quantum = class.quantum;
-        sharing.arrived(classes, index, quantum, |class| class.head_if(*saves, now, owner));
+        let (quantum, head) = (class.quantum, class.head_if(*saves, now, owner));
+        sharing.arrived(classes, index, quantum, |_| head);
     }
 
     #[inline(always)]
@@ -120,8 +120,8 @@ impl Classes {
             let index = sharing.choose(classes, head, |class| class.quantum)?;
             let class = &mut classes[index as usize];
             if let Some(len) = class.child.take(now, owner) {
-                let head = |class: &mut Class| class.head_if(*saves, now, owner);
-                sharing.sent(classes, index, len, head);
+                let head = class.head_if(*saves, now, owner);
+                sharing.sent(classes, index, len, |_| head);
                 return Some(classes[index as usize].child.taken());
             }
             match class.head_if(*saves, now, owner) {

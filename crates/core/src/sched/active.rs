@@ -1,0 +1,162 @@
+//! Active lists: flows with packets in the order of their turns, as deficit round robin keeps them.
+//!
+//! Flows join at the end and are served at the front. Since only the first one leaves as a matter
+//! of course, a flow is linked to the one behind it and to no other: a turn costs half the stores
+//! that a [`Rotation`](super::rotation::Rotation) needs, from whose middle flows may leave at any
+//! time.
+
+use super::rotation::{Linked, NIL};
+
+/// Flows in the order of their turns, by index into the slice that holds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActiveList {
+    first: u32,
+    /// The last flow; meaningless while the list is empty.
+    last: u32,
+}
+
+impl Default for ActiveList {
+    fn default() -> ActiveList {
+        ActiveList { first: NIL, last: NIL }
+    }
+}
+
+impl ActiveList {
+    /// The flow whose turn it is.
+    #[inline(always)]
+    pub fn first(&self) -> Option<u32> {
+        match self.first {
+            NIL => None,
+            first => Some(first),
+        }
+    }
+
+    /// True if no flow is waiting.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.first == NIL
+    }
+
+    /// True if one flow stands here alone.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.first == self.last && self.first != NIL
+    }
+
+    /// Puts `flow`, which must be in no list, at the end.
+    #[inline(always)]
+    pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        match self.first {
+            NIL => self.first = flow,
+            _ => flows[self.last as usize].links().next = flow,
+        }
+        self.last = flow;
+    }
+
+    /// Takes the first flow out, if there is one.
+    #[inline(always)]
+    pub fn pop<F: Linked>(&mut self, flows: &mut [F]) {
+        self.first = match flows.get_mut(self.first as usize) {
+            Some(first) if self.first != self.last => first.links().next,
+            _ => NIL,
+        };
+    }
+
+    /// Puts the first flow, if there is one, at the end.
+    #[inline(always)]
+    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        let Some(first) = self.first() else { return };
+        if first != self.last {
+            flows[self.last as usize].links().next = first;
+            let next = flows[first as usize].links().next;
+            *self = ActiveList { first: next, last: first };
+        }
+    }
+
+    /// Takes `flow`, which must be in this list, out of it: as many steps as flows stand before it.
+    #[inline]
+    pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        match flow == self.first {
+            true => self.pop(flows),
+            false => self.remove_later(flows, flow),
+        }
+    }
+
+    #[cold]
+    fn remove_later<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+        let mut before = self.first;
+        while before != self.last {
+            let next = flows[before as usize].links().next;
+            if next == flow {
+                flows[before as usize].links().next = flows[flow as usize].links().next;
+                if flow == self.last {
+                    self.last = before;
+                }
+                return;
+            }
+            before = next;
+        }
+        debug_assert!(false, "flow {flow} is not in the list it is taken out of");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rotation::Links;
+    use super::*;
+    use std::vec::Vec;
+
+    #[derive(Clone, Default)]
+    struct Flow(Links);
+    impl Linked for Flow {
+        fn links(&mut self) -> &mut Links {
+            &mut self.0
+        }
+    }
+
+    fn of(count: u32) -> (ActiveList, Vec<Flow>) {
+        let (mut list, mut flows) = (ActiveList::default(), std::vec![Flow::default(); 9]);
+        (0..count).for_each(|flow| list.push(&mut flows, flow));
+        (list, flows)
+    }
+
+    fn order(mut list: ActiveList, flows: &mut [Flow]) -> Vec<u32> {
+        core::iter::from_fn(|| {
+            let first = list.first();
+            list.pop(flows);
+            first
+        })
+        .collect()
+    }
+
+    #[test]
+    fn flows_take_turns() {
+        let (mut list, mut flows) = of(3);
+        list.rotate(&mut flows);
+        assert_eq!(order(list, &mut flows), [1, 2, 0]);
+        list.pop(&mut flows);
+        list.push(&mut flows, 7);
+        list.rotate(&mut flows);
+        assert_eq!(order(list, &mut flows), [0, 7, 2]);
+        let (mut alone, mut flows) = of(1);
+        alone.rotate(&mut flows);
+        assert!(alone.is_single());
+        assert_eq!(order(alone, &mut flows), [0]);
+        alone.pop(&mut flows);
+        alone.rotate(&mut flows);
+        assert!(alone.is_empty() && !alone.is_single());
+    }
+
+    #[test]
+    fn any_flow_can_be_taken_out() {
+        for flow in 0..4 {
+            let (mut list, mut flows) = of(4);
+            list.remove(&mut flows, flow);
+            // The end is where it should be.
+            list.push(&mut flows, 8);
+            let mut expected: Vec<u32> = (0..4).filter(|&other| other != flow).collect();
+            expected.push(8);
+            assert_eq!(order(list, &mut flows), expected);
+        }
+    }
+}
