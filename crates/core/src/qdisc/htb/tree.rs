@@ -131,6 +131,28 @@ impl Feed {
     }
 }
 
+impl Level {
+    /// `class` has packets of priority `prio`.
+    #[inline(always)]
+    fn join(&mut self, prio: usize, class: u16) {
+        self.mask |= 1 << prio;
+        self.rows[prio].insert(class);
+    }
+
+    /// `class` has none any more.
+    #[inline(always)]
+    fn leave(&mut self, prio: usize, class: u16) {
+        let row = &mut self.rows[prio];
+        if row.turn == Some(class) {
+            row.advance();
+        }
+        row.erase(class);
+        if row.members.is_empty() {
+            self.mask &= !(1 << prio);
+        }
+    }
+}
+
 impl Class {
     /// A class that may send. The level and the feeds are the tree's to set.
     pub fn new(id: u16, parent: Option<u16>, rate: TokenBucket, ceil: TokenBucket) -> Class {
@@ -299,14 +321,21 @@ impl Tree {
         let class = self.class(index);
         if class.activity == 0 {
             class.activity = 1 << class.prio;
-            self.hang_up(index);
+            match (class.mode, usize::from(class.prio)) {
+                (Mode::Send, prio) => self.levels[0].join(prio, index),
+                _ => self.hang_up(index),
+            }
         }
     }
 
     /// Leaf `index` has no packets.
     #[inline]
     pub fn deactivate(&mut self, index: u16) {
-        self.take_down(index);
+        let class = self.class(index);
+        match (class.mode, usize::from(class.prio)) {
+            (Mode::Send, prio) if class.activity != 0 => self.levels[0].leave(prio, index),
+            _ => self.take_down(index),
+        }
         self.class(index).activity = 0;
     }
 
@@ -328,11 +357,7 @@ impl Tree {
         }
         if mask != 0 && self.class(index).mode == Mode::Send {
             let level = usize::from(self.class(index).level);
-            let level = &mut self.levels[level];
-            level.mask |= mask;
-            for prio in bits(mask) {
-                level.rows[prio].insert(index);
-            }
+            bits(mask).for_each(|prio| self.levels[level].join(prio, index));
         }
     }
 
@@ -358,17 +383,7 @@ impl Tree {
         }
         if mask != 0 && self.class(index).mode == Mode::Send {
             let level = usize::from(self.class(index).level);
-            let level = &mut self.levels[level];
-            for prio in bits(mask) {
-                let row = &mut level.rows[prio];
-                if row.turn == Some(index) {
-                    row.advance();
-                }
-                row.erase(index);
-                if row.members.is_empty() {
-                    level.mask &= !(1 << prio);
-                }
-            }
+            bits(mask).for_each(|prio| self.levels[level].leave(prio, index));
         }
     }
 
@@ -447,8 +462,12 @@ impl Tree {
     #[inline(always)]
     pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
         // The common case: a leaf hangs in the row itself, and nothing left it.
-        let row = &self.levels[level].rows[prio];
-        if let (Some(index), None) = (row.turn, row.lost) {
+        let row = &mut self.levels[level].rows[prio];
+        if row.lost.is_none() {
+            if row.turn.is_none() {
+                row.turn = row.members.first().copied();
+            }
+            let index = row.turn?;
             if self.classes[usize::from(index)].level == 0 {
                 return Some(index);
             }
@@ -513,7 +532,8 @@ impl Tree {
         }
     }
 
-    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it.
+    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it. Its
+    /// `adj_len` is what the leaf's framing makes of it.
     #[inline]
     pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, now: Time) {
         let floor = 1 - MEMORY.0 as i64;
@@ -521,7 +541,10 @@ impl Tree {
         while let Some(index) = next {
             let class = self.class(index);
             let elapsed = class.elapsed(now);
-            let bytes = class.framing.charge(packet);
+            let bytes = match class.level {
+                0 => packet.adj_len,
+                _ => class.framing.charge(packet),
+            };
             if usize::from(class.level) >= level {
                 class.lends += u32::from(usize::from(class.level) == level);
                 class.rate.pay(elapsed, bytes, floor);
