@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
-use simnel_sim::{Direction, FlowResult, Kind, Outcome};
+use simnel_sim::{Direction, FlowResult, Kind, Outcome, Traffic};
 
 use self::test::{is_transfer, way, Test};
 use crate::scenario::summary::millis;
@@ -159,8 +159,13 @@ fn class(dscp: u8) -> String {
     }
 }
 
-/// The run's series, by the names of the test that it is.
-fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, Vec<Option<f64>>>) {
+/// What was measured at each point in time, if anything was.
+type Series = Vec<Option<f64>>;
+
+/// The run's series, by the names of the test that it is. flent's tests are made of transfers
+/// without end; of other flows over TCP, which may be thousands, each group of the traffic is one
+/// series.
+fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, Series>) {
     let traffic = &run.setup.traffic;
     let class_of = |flow: &FlowResult| class(traffic[flow.group as usize].dscp);
     let transfers: Vec<(Direction, String)> = run
@@ -171,45 +176,62 @@ fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, V
         .map(|flow| (flow.direction, class_of(flow)))
         .collect();
     let test = Test::of(&transfers);
-    let mut series: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
-    let mut sums: [Vec<Vec<Option<f64>>>; 2] = Default::default();
-    let mut pings: Vec<Vec<Option<f64>>> = Vec::new();
+    let mut series: BTreeMap<String, Series> = BTreeMap::new();
+    let mut rates: [Vec<Series>; 2] = Default::default();
+    let mut pings: Vec<Series> = Vec::new();
+    let mut groups: BTreeMap<(u32, usize), Series> = BTreeMap::new();
+    // Flows of one kind are told apart by their number.
+    let mut numbers = BTreeMap::new();
+    let mut insert = |name: &dyn Fn(usize) -> String, values| {
+        let number = numbers.entry(name(1)).or_insert(0);
+        *number += 1;
+        series.insert(name(*number), values);
+    };
     for flow in &run.results.flows {
         let (direction, class) = (flow.direction, class_of(flow));
+        let Traffic { kind, name, .. } = &traffic[flow.group as usize];
         let rate = |n: usize| flow.series.get(n).map(|bytes| *bytes as f64 * 8e-6 / step);
-        let name = |n: usize| match &flow.outcome {
-            Outcome::Ping { .. } => match traffic[flow.group as usize].kind {
-                Kind::Ping { icmp: true, .. } if n == 1 => "Ping (ms) ICMP".to_string(),
-                Kind::Ping { icmp: true, .. } => format!("Ping (ms) ICMP{n}"),
-                _ => test.probe(&class, n),
-            },
-            Outcome::Datagrams { .. } => {
-                format!("UDP {} {} {n}", way(direction), traffic[flow.group as usize].name)
-            }
-            _ => test.transfer(direction, &class, n),
-        };
-        let name = (1..).map(name).find(|name| !series.contains_key(name)).unwrap_or_default();
-        let values: Vec<Option<f64>> = match &flow.outcome {
+        match &flow.outcome {
             Outcome::Ping { over_time, base_rtt, .. } => {
                 let at = |n: usize| {
                     let mean = over_time.get(n).and_then(|moment| moment.mean());
                     mean.map(|added| millis(added) + millis(*base_rtt))
                 };
-                (0..points).map(at).collect()
+                let values: Series = (0..points).map(at).collect();
+                pings.push(values.clone());
+                let name = |n: usize| match kind {
+                    Kind::Ping { icmp: true, .. } if n == 1 => "Ping (ms) ICMP".to_string(),
+                    Kind::Ping { icmp: true, .. } => format!("Ping (ms) ICMP{n}"),
+                    _ => test.probe(&class, n),
+                };
+                insert(&name, values);
             }
-            _ => (0..points).map(rate).collect(),
-        };
-        match &flow.outcome {
-            Outcome::Ping { .. } => pings.push(values.clone()),
-            Outcome::Datagrams { .. } => {}
-            _ => sums[direction as usize].push(values.clone()),
+            Outcome::Datagrams { .. } => {
+                let name = |n: usize| format!("UDP {} {name} {n}", way(direction));
+                insert(&name, (0..points).map(rate).collect());
+            }
+            _ if is_transfer(flow, traffic) => {
+                let values: Series = (0..points).map(rate).collect();
+                rates[direction as usize].push(values.clone());
+                insert(&|n| test.transfer(direction, &class, n), values);
+            }
+            _ => {
+                let group = groups.entry((flow.group, direction as usize)).or_default();
+                group.resize(points, None);
+                for (n, sum) in group.iter_mut().enumerate() {
+                    *sum = rate(n).map(|rate| rate + sum.unwrap_or(0.0)).or(*sum);
+                }
+            }
         }
-        series.insert(name, values);
     }
-    let sum = |all: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
+    for ((group, direction), values) in groups {
+        let name = &traffic[group as usize].name;
+        insert(&|_| format!("TCP {} {name}", way(Direction::BOTH[direction])), values);
+    }
+    let sum = |all: &[Series]| -> Series {
         (0..points).map(|n| Some(all.iter().filter_map(|values| values[n]).sum())).collect()
     };
-    let mean = |all: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
+    let mean = |all: &[Series]| -> Series {
         let at = |n: usize| {
             let there: Vec<f64> = all.iter().filter_map(|values| values[n]).collect();
             (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
@@ -217,14 +239,14 @@ fn series(run: &Finished, points: usize, step: f64) -> (Test, BTreeMap<String, V
         (0..points).map(at).collect()
     };
     for direction in Direction::BOTH {
-        let (all, way) = (&sums[direction as usize], way(direction));
+        let (all, way) = (&rates[direction as usize], way(direction));
         if !all.is_empty() {
             series.insert(format!("TCP {way} sum"), sum(all));
             series.insert(format!("TCP {way} avg"), mean(all));
         }
     }
     if !transfers.is_empty() {
-        series.insert("TCP totals".into(), sum(&sums.concat()));
+        series.insert("TCP totals".into(), sum(&rates.concat()));
     }
     if !pings.is_empty() {
         series.insert("Ping (ms) avg".into(), mean(&pings));

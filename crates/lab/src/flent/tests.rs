@@ -59,6 +59,18 @@ fn sums_are_those_of_the_transfers_alone() {
 }
 
 #[test]
+fn groups_of_short_flows_are_one_series_each() {
+    let pages = "[[traffic]]\nkind = \"web\"\nname = \"pages\"\nrate = 20\n";
+    let data = data(&format!("{BULK}direction = \"down\"\n{pages}"));
+    assert_eq!(data.metadata["NAME"], "tcp_download");
+    let sum = |name: &str| data.results[name].iter().flatten().sum::<f64>();
+    assert!(sum("TCP download pages") > 0.0, "{:?}", data.results.keys());
+    // What belongs to no test of flent's is in none of its sums.
+    assert_eq!(sum("TCP download sum"), sum("TCP download"));
+    assert_eq!(data.results.keys().filter(|name| name.contains("pages")).count(), 1);
+}
+
+#[test]
 fn plots_show_flows_and_leave_out_what_was_sampled_beside_them() {
     let data = data(&format!("{BULK}direction = \"down\"\ncount = 3\n{PING}"));
     let ids: Vec<String> = plot::plots(&data).into_iter().map(|figure| figure.id).collect();
