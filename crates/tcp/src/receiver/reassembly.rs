@@ -10,12 +10,13 @@ const RECENT: usize = 4;
 
 /// The out-of-order store.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Reassembly {
+    recent: [(u64, u64); RECENT],
+    recent_count: usize,
     ranges: Ranges,
     /// Bytes in `ranges`.
     held: u64,
-    recent: [(u64, u64); RECENT],
-    recent_count: usize,
     duplicate: Option<(u64, u64)>,
 }
 
