@@ -301,6 +301,11 @@ impl PacketOwner for Pool {
         self.free.push(handle);
     }
 
+    fn expect(&mut self, next: &Packet, after: &Packet) {
+        prefetch_index(slice::from_ref(after), 0);
+        prefetch_index(&self.slots, next.handle as usize);
+    }
+
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
         match self.payload(packet.handle as u32) {
             Payload::Tcp(segment) => Some(segment.ack_view()),
