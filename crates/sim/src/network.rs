@@ -42,6 +42,8 @@ const UDP: u32 = 8;
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
 const CACHED_SEATS: usize = 32;
+/// Endpoints whose records stay in the second-level cache by themselves.
+const NEAR_SEATS: usize = 512;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.
@@ -272,6 +274,9 @@ impl Network {
         let mut next = pipe.pop();
         if self.seats.len() > CACHED_SEATS {
             self.prefetch_upcoming(index);
+            if self.seats.len() > NEAR_SEATS {
+                self.prefetch_records(index);
+            }
         }
         while let Some((handle, following)) = next {
             next = match following {
@@ -303,11 +308,16 @@ impl Network {
         if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
             let socket = (tag.socket ^ 1) as usize;
             prefetch_index(&self.tags, socket);
-            match self.pool.payload(handle) {
-                Payload::Tcp(segment) if segment.len == 0 => self.seats[socket].prefetch_for_ack(),
-                _ => self.seats[socket].prefetch_for_data(),
-            }
+            self.seats[socket].prefetch(self.pool.has_data(handle));
         }
+    }
+
+    /// Fetches what only an endpoint knows that has come by now itself.
+    #[inline(never)]
+    fn prefetch_records(&self, pipe: u32) {
+        let Some(handle) = self.pipes[pipe as usize].upcoming(AHEAD / 2) else { return };
+        let socket = (self.pool.tag(handle).socket ^ 1) as usize;
+        self.seats[socket].prefetch_records(self.pool.has_data(handle));
     }
 
     /// A line may send, and what it has kept until now is delivered.
@@ -323,6 +333,12 @@ impl Network {
     /// An endpoint's timer may be due.
     #[inline]
     pub fn on_endpoint(&mut self, socket: u32, now: Time) {
+        if self.seats.len() > NEAR_SEATS {
+            if let Some(Target::Endpoint(upcoming)) = self.events.upcoming_timer(AHEAD) {
+                prefetch_index(&self.tags, upcoming as usize);
+                self.seats[upcoming as usize].prefetch(true);
+            }
+        }
         let armed = &mut self.seats[socket as usize].armed;
         if *armed != now {
             return;

@@ -211,6 +211,12 @@ impl Pool {
         &self.slots[handle as usize].payload
     }
 
+    /// Whether it is more than an acknowledgement.
+    #[inline]
+    pub fn has_data(&self, handle: u32) -> bool {
+        !matches!(self.payload(handle), Payload::Tcp(segment) if segment.len == 0)
+    }
+
     /// Has the processor fetch a packet, and does not wait.
     #[inline]
     pub fn prefetch(&self, handle: u32) {

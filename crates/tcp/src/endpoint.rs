@@ -580,6 +580,21 @@ impl Endpoint {
         self.state
     }
 
+    /// What the next acknowledgement meets beside the endpoint: the records of the segment that is
+    /// out longest, and of the one that leaves next. For whoever fetches them beforehand.
+    #[inline]
+    pub fn records(&self) -> [&impl Sized; 2] {
+        let board = &self.sender.board;
+        [board.get(board.head()), board.get(board.last_id().wrapping_add(1))]
+    }
+
+    /// What the next data meets beside the endpoint: what has come out of order. For whoever
+    /// fetches it beforehand.
+    #[inline]
+    pub fn held(&self) -> Option<&impl Sized> {
+        self.receiver.reassembly.first()
+    }
+
     /// All the numbers.
     pub fn stats(&self) -> Stats {
         let (sender, receiver) = (&self.sender, &self.receiver);

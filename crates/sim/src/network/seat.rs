@@ -37,20 +37,32 @@ impl Seat {
     pub const EMPTY: Seat =
         Seat { armed: Time::MAX, to_bottleneck: NO_PIPE, watch: Watch::Nothing, endpoint: None };
 
-    /// Has the processor fetch what a segment with data meets, and does not wait.
+    /// Has the processor fetch what a segment with data, or an acknowledgement, meets, and does not
+    /// wait.
     #[inline]
-    pub fn prefetch_for_data(&self) {
-        self.prefetch::<{ Endpoint::RECEIVING }>();
+    pub fn prefetch(&self, has_data: bool) {
+        if has_data {
+            self.prefetch_lines::<{ Endpoint::RECEIVING }>();
+        } else {
+            self.prefetch_lines::<{ Endpoint::SENDING }>();
+        }
     }
 
-    /// Has the processor fetch what an acknowledgement meets, and does not wait.
+    /// The same for what lies elsewhere. The endpoint must have come by now.
     #[inline]
-    pub fn prefetch_for_ack(&self) {
-        self.prefetch::<{ Endpoint::SENDING }>();
+    pub fn prefetch_records(&self, has_data: bool) {
+        let Some(endpoint) = &self.endpoint else { return };
+        if !has_data {
+            for record in endpoint.records() {
+                prefetch_index(slice::from_ref(record), 0);
+            }
+        } else if let Some(range) = endpoint.held() {
+            prefetch_index(slice::from_ref(range), 0);
+        }
     }
 
     #[inline(always)]
-    fn prefetch<const BYTES: usize>(&self) {
+    fn prefetch_lines<const BYTES: usize>(&self) {
         let first = slice::from_ref(&self.armed.0);
         for line in 0..(offset_of!(Seat, endpoint) + BYTES).div_ceil(LINE) {
             prefetch_index(first, line * LINE / size_of::<u64>());

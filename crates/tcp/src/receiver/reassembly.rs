@@ -26,6 +26,12 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
+    /// The lowest range.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&(u64, u64)> {
+        self.ranges.first_ref()
+    }
+
     /// Bytes held out of order.
     pub(crate) fn held(&self) -> u64 {
         self.held
