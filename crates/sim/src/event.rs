@@ -9,6 +9,10 @@
 
 use simnel_core::Time;
 
+mod wheel;
+
+use wheel::Wheel;
+
 /// Who an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -32,6 +36,8 @@ const INDEX_BITS: u32 = 24;
 const TARGET_BITS: u32 = INDEX_BITS + 4;
 /// How many targets of one kind there can be.
 pub(crate) const MAX_TARGETS: usize = 1 << INDEX_BITS;
+/// Timers with which a heap stays in the nearest cache: nothing is faster.
+const FEW: usize = 128;
 /// Children of a node.
 const ARITY: usize = 4;
 
@@ -66,14 +72,18 @@ impl Target {
 
 /// All pending events. Those of the lines and of the few pipes that all packets go through stand in
 /// a tournament; those of access links, of which there may be thousands with nothing under way, and
-/// those of timers, which mostly lie far ahead, each in a heap. Sequence numbers are common to all.
+/// those of timers, which mostly lie far ahead, each in a heap; and timers beyond a few in a wheel.
+/// Sequence numbers are common to all.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     near: Tournament,
     accesses: Heap,
     timers: Heap,
-    /// The first of both heaps.
+    many_timers: Wheel,
+    /// The first of these three.
     first_heaped: u128,
+    /// The time of the last event from one of them.
+    now: Time,
     shared: u32,
     sequence: u64,
 }
@@ -85,6 +95,8 @@ impl Events {
             near: Tournament::new(LINES + shared as usize),
             accesses: Heap::default(),
             timers: Heap::default(),
+            many_timers: Wheel::default(),
+            now: Time::ZERO,
             first_heaped: NOTHING,
             shared,
             sequence: 0,
@@ -111,7 +123,7 @@ impl Events {
     fn push_heaped(&mut self, access: bool, entry: u128) {
         if access {
             self.accesses.push(entry);
-        } else {
+        } else if self.timers.length < FEW || !self.many_timers.push(entry, self.now) {
             self.timers.push(entry);
         }
         self.first_heaped = self.first_heaped.min(entry);
@@ -146,11 +158,21 @@ impl Events {
         }
         if self.accesses.first() == first {
             self.accesses.pop();
-        } else {
+        } else if self.timers.first() == first {
             self.timers.pop();
+        } else {
+            self.many_timers.pop();
         }
-        self.first_heaped = self.accesses.first().min(self.timers.first());
+        self.now = time;
+        self.first_heaped =
+            self.accesses.first().min(self.timers.first()).min(self.many_timers.first());
         Some((time, Target::from_code(first as u64)))
+    }
+
+    /// Whose timer comes after `n` others, as far as that is known.
+    #[inline]
+    pub fn upcoming_timer(&self, n: usize) -> Option<Target> {
+        self.many_timers.upcoming(n).map(|entry| Target::from_code(entry as u64))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The network: sockets, ways, the bottleneck, and what moves between them.
 //!
 //! A *connection* is a pair of sockets, numbers 2c and 2c + 1, so that the other end of socket s is
-//! s ^ 1, and a `Socket` knows everything about its packets that does not change: hashes, the
-//! pipe to the bottleneck, the line, the pipe behind it. TCP sockets have an endpoint; datagram
-//! sockets belong to an application. `connections` opens and closes them.
+//! s ^ 1. A socket has a `Tag`, with all about its packets that does not change: hashes, the line,
+//! the pipe behind it; and a `Seat`, where it keeps what changes. TCP sockets have an endpoint;
+//! datagram sockets belong to an application. `connections` opens and closes them.
 //!
 //! Endpoints' timers are armed lazily: an event stands for the earliest time at which the endpoint
 //! may want to be called; if it wants a later time by then, it is armed again. So moving a timer
@@ -42,6 +42,8 @@ const UDP: u32 = 8;
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
 const CACHED_SEATS: usize = 32;
+/// Endpoints whose records stay in the second-level cache by themselves.
+const NEAR_SEATS: usize = 512;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
 /// Random streams below this number belong to other components.
@@ -107,22 +109,6 @@ pub(crate) struct Opening {
     pub watched: Watch,
 }
 
-/// One end of a connection, as far as it is needed for every packet: two cache lines.
-#[derive(Clone, Copy, Debug)]
-struct Socket {
-    /// What all its packets have in common.
-    tag: Tag,
-    to_bottleneck: u32,
-    watch: Watch,
-}
-
-const _: () = assert!(size_of::<Socket>() == 128);
-
-impl Socket {
-    /// A socket that belongs to nobody yet.
-    const UNUSED: Socket = Socket { tag: Tag::NONE, to_bottleneck: NO_PIPE, watch: Watch::Nothing };
-}
-
 /// What both sockets of a connection share.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -160,7 +146,8 @@ pub(crate) struct Network {
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     seats: Vec<Seat>,
-    sockets: Vec<Socket>,
+    /// What all packets of a socket have in common.
+    tags: Vec<Tag>,
     headers: Vec<Headers>,
     shared: Vec<Shared>,
     free: Vec<u32>,
@@ -194,7 +181,7 @@ impl Network {
             hosts: hosts.to_vec(),
             attachments: Vec::new(),
             seats: Vec::new(),
-            sockets: Vec::new(),
+            tags: Vec::new(),
             headers: Vec::new(),
             shared: Vec::new(),
             free: Vec::new(),
@@ -267,10 +254,10 @@ impl Network {
         now: Time,
     ) {
         let len = ETHERNET + IPV4 + UDP + datagram.size;
-        let from = &self.sockets[connection.socket(side) as usize];
-        let (handle, place) = self.pool.insert(&from.tag, len, 0);
+        let socket = connection.socket(side) as usize;
+        let (handle, place) = self.pool.insert(&self.tags[socket], len, 0);
         *place = Payload::Datagram(datagram);
-        self.send(handle, from.to_bottleneck, len, now);
+        self.send(handle, self.seats[socket].to_bottleneck, len, now);
     }
 
     /// Wakes an application.
@@ -287,6 +274,9 @@ impl Network {
         let mut next = pipe.pop();
         if self.seats.len() > CACHED_SEATS {
             self.prefetch_upcoming(index);
+            if self.seats.len() > NEAR_SEATS {
+                self.prefetch_records(index);
+            }
         }
         while let Some((handle, following)) = next {
             next = match following {
@@ -316,9 +306,18 @@ impl Network {
         let tag = self.pool.tag(handle);
         // What has yet to queue arrives nobody knows when.
         if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
-            prefetch_index(&self.sockets, (tag.socket ^ 1) as usize);
-            self.seats[(tag.socket ^ 1) as usize].prefetch();
+            let socket = (tag.socket ^ 1) as usize;
+            prefetch_index(&self.tags, socket);
+            self.seats[socket].prefetch(self.pool.has_data(handle));
         }
+    }
+
+    /// Fetches what only an endpoint knows that has come by now itself.
+    #[inline(never)]
+    fn prefetch_records(&self, pipe: u32) {
+        let Some(handle) = self.pipes[pipe as usize].upcoming(AHEAD / 2) else { return };
+        let socket = (self.pool.tag(handle).socket ^ 1) as usize;
+        self.seats[socket].prefetch_records(self.pool.has_data(handle));
     }
 
     /// A line may send, and what it has kept until now is delivered.
@@ -334,6 +333,12 @@ impl Network {
     /// An endpoint's timer may be due.
     #[inline]
     pub fn on_endpoint(&mut self, socket: u32, now: Time) {
+        if self.seats.len() > NEAR_SEATS {
+            if let Some(Target::Endpoint(upcoming)) = self.events.upcoming_timer(AHEAD) {
+                prefetch_index(&self.tags, upcoming as usize);
+                self.seats[upcoming as usize].prefetch(true);
+            }
+        }
         let armed = &mut self.seats[socket as usize].armed;
         if *armed != now {
             return;
@@ -440,16 +445,17 @@ impl Network {
     #[inline]
     fn attend(&mut self, socket: u32, now: Time) {
         loop {
-            let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
+            let seat = &mut self.seats[socket as usize];
+            let Some(endpoint) = &mut seat.endpoint else { return };
             let segment = self.pool.next_segment();
             if !endpoint.poll_transmit_into(segment, now) {
                 break;
             }
             let len = ETHERNET + IPV4 + segment.wire_len();
             let ecn = segment.ecn as u8;
-            let from = &self.sockets[socket as usize];
-            let (handle, _) = self.pool.insert(&from.tag, len, ecn);
-            self.send(handle, from.to_bottleneck, len, now);
+            let to_bottleneck = seat.to_bottleneck;
+            let (handle, _) = self.pool.insert(&self.tags[socket as usize], len, ecn);
+            self.send(handle, to_bottleneck, len, now);
         }
         self.arm(socket, now);
     }
@@ -569,7 +575,7 @@ impl Network {
     #[cold]
     fn capture(&mut self, handle: u32, at: Time, now: Time) {
         let tag = self.pool.tag(handle);
-        let isn = |socket: u32| self.sockets[socket as usize].tag.hash as u32;
+        let isn = |socket: u32| self.tags[socket as usize].hash as u32;
         let headers = &self.headers[tag.socket as usize];
         let isns = (isn(tag.socket), isn(tag.socket ^ 1));
         write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
@@ -586,7 +592,7 @@ impl Network {
         let tag = self.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.sockets[socket as usize].tag.generation {
+        if generation != self.tags[socket as usize].generation {
             self.pool.late(handle);
             return;
         }
@@ -613,7 +619,7 @@ impl Network {
     /// Tells a watching application what its endpoint has seen.
     #[inline]
     fn notify(&mut self, socket: u32) {
-        let watch = self.sockets[socket as usize].watch;
+        let watch = self.seats[socket as usize].watch;
         if watch != Watch::Nothing {
             self.tell(socket, watch);
         }

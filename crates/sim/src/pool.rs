@@ -211,6 +211,12 @@ impl Pool {
         &self.slots[handle as usize].payload
     }
 
+    /// Whether it is more than an acknowledgement.
+    #[inline]
+    pub fn has_data(&self, handle: u32) -> bool {
+        !matches!(self.payload(handle), Payload::Tcp(segment) if segment.len == 0)
+    }
+
     /// Has the processor fetch a packet, and does not wait.
     #[inline]
     pub fn prefetch(&self, handle: u32) {
@@ -299,6 +305,11 @@ impl PacketOwner for Pool {
         self.dropped[usize::from(direction)] += 1;
         self.mix(u64::from(handle) | (reason as u64 + 2) << 40);
         self.free.push(handle);
+    }
+
+    fn expect(&mut self, next: &Packet, after: &Packet) {
+        prefetch_index(slice::from_ref(after), 0);
+        prefetch_index(&self.slots, next.handle as usize);
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {

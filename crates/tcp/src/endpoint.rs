@@ -8,6 +8,8 @@
 //! (RFC 9293, sections 3.5 and 3.6), negotiates options, lets data carry acknowledgements, and
 //! decides on a bare ACK only when nothing else leaves, as Linux does.
 
+use core::mem::offset_of;
+
 use simnel_core::packet::Ecn;
 use simnel_core::time::{Span, Time};
 
@@ -35,19 +37,23 @@ mod work {
 }
 
 /// One end of a connection.
+///
+/// In the order of the declaration, so that what a segment touches lies together: data the
+/// beginning, up to [`Endpoint::RECEIVING`], an acknowledgement all up to [`Endpoint::SENDING`].
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Endpoint {
-    sender: Sender,
     receiver: Receiver,
     state: State,
     work: u8,
     events: Events,
-    gro: Gro,
     negotiated: Negotiated,
+    gro: Gro,
     segments_sent: u64,
     segments_received: u64,
     data_received: u64,
     acks_sent: u64,
+    sender: Sender,
 }
 
 /// Options: what this side wants until the handshake, what both do after it.
@@ -68,6 +74,11 @@ const DEFAULT_MSS: u16 = 536;
 const TIMESTAMPS_LEN: u32 = 12;
 
 impl Endpoint {
+    /// Bytes from the beginning that matter to an endpoint that only receives.
+    pub const RECEIVING: usize = offset_of!(Endpoint, sender) + Sender::GLANCED;
+    /// Bytes from the beginning that matter to one that sends.
+    pub const SENDING: usize = offset_of!(Endpoint, sender) + Sender::NEEDED;
+
     /// A closed endpoint.
     pub fn new(config: &Config) -> Endpoint {
         let scale = if config.window_scaling { window_scale(config.rcvbuf_max) + 1 } else { 0 };
@@ -454,7 +465,7 @@ impl Endpoint {
 
     #[inline]
     fn round(&self) -> Round {
-        Round { srtt_us: self.sender.rtt.srtt_us(), rto_ticks: self.sender.rto_ticks() }
+        Round { srtt_us: self.sender.window.srtt8_us >> 3, rto_ticks: self.sender.rto_ticks() }
     }
 
     /// When [`Endpoint::on_timer`] must be called; None while no timer runs. May move in either
@@ -567,6 +578,21 @@ impl Endpoint {
     #[inline]
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// What the next acknowledgement meets beside the endpoint: the records of the segment that is
+    /// out longest, and of the one that leaves next. For whoever fetches them beforehand.
+    #[inline]
+    pub fn records(&self) -> [&impl Sized; 2] {
+        let board = &self.sender.board;
+        [board.get(board.head()), board.get(board.last_id().wrapping_add(1))]
+    }
+
+    /// What the next data meets beside the endpoint: what has come out of order. For whoever
+    /// fetches it beforehand.
+    #[inline]
+    pub fn held(&self) -> Option<&impl Sized> {
+        self.receiver.reassembly.first()
     }
 
     /// All the numbers.

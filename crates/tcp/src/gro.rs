@@ -4,6 +4,8 @@
 //! the same flags become one, up to a number and for a short time. The receiver then acknowledges
 //! the whole at once: this is what thins ACKs on fast links.
 
+use alloc::boxed::Box;
+
 use simnel_core::time::{Span, Time};
 
 use crate::segment::{Segment, TcpFlags};
@@ -11,9 +13,12 @@ use crate::segment::{Segment, TcpFlags};
 /// A merged segment, with the payload of one of its parts.
 pub(crate) type Merged = (Segment, u32);
 
-/// The merger. Off, and free of cost, with `most` 1.
+/// The merger: a pointer's room where it is off.
 #[derive(Clone, Debug)]
-pub(crate) struct Gro {
+pub(crate) struct Gro(Option<Box<Merger>>);
+
+#[derive(Clone, Debug)]
+struct Merger {
     most: u32,
     window: Span,
     held: Option<Merged>,
@@ -22,35 +27,48 @@ pub(crate) struct Gro {
 }
 
 impl Gro {
+    /// Merges up to `most` segments that come within `window`; 1 switches it off.
     pub(crate) fn new(most: u8, window: Span) -> Gro {
-        Gro { most: u32::from(most.max(1)), window, held: None, count: 0, due: Time::MAX }
+        let merger = Merger { most: most.into(), window, held: None, count: 0, due: Time::MAX };
+        Gro((most > 1).then(|| Box::new(merger)))
     }
 
     #[inline]
     pub(crate) fn is_off(&self) -> bool {
-        self.most == 1
+        self.0.is_none()
     }
 
     #[inline]
     pub(crate) fn next_timer(&self) -> Time {
-        self.due
+        self.0.as_ref().map_or(Time::MAX, |merger| merger.due)
     }
 
     /// What waits.
     pub(crate) fn flush(&mut self) -> Option<Merged> {
-        self.due = Time::MAX;
-        self.held.take()
+        self.0.as_mut()?.flush()
     }
 
     /// Takes in a segment; returns up to two that TCP may see now, in order.
     pub(crate) fn push(&mut self, segment: &Segment, now: Time) -> [Option<Merged>; 2] {
+        let Some(merger) = &mut self.0 else { return [None, Some((*segment, segment.len))] };
+        merger.push(segment, now)
+    }
+}
+
+impl Merger {
+    fn flush(&mut self) -> Option<Merged> {
+        self.due = Time::MAX;
+        self.held.take()
+    }
+
+    fn push(&mut self, segment: &Segment, now: Time) -> [Option<Merged>; 2] {
         let plain = segment.flags.0 & !TcpFlags::PSH.0 == TcpFlags::ACK.0;
         if !plain || segment.len == 0 || segment.sack_count > 0 {
             return [self.flush(), Some((*segment, segment.len))];
         }
         let mut first = None;
         match &mut self.held {
-            Some((held, unit)) if Gro::joins(held, *unit, segment) => {
+            Some((held, unit)) if Merger::joins(held, *unit, segment) => {
                 held.len += segment.len;
                 held.flags.set(segment.flags);
                 held.ts_val = segment.ts_val;

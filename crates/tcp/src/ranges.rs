@@ -28,6 +28,12 @@ impl Ranges {
         self.ranges.first().copied()
     }
 
+    /// Where the lowest range is kept.
+    #[inline]
+    pub(crate) fn first_ref(&self) -> Option<&(u64, u64)> {
+        self.ranges.first()
+    }
+
     /// One past the highest number in the set.
     #[inline]
     pub(crate) fn end(&self) -> Option<u64> {

@@ -56,6 +56,9 @@ pub enum Overflow {
     },
 }
 
+/// Descriptors that stay in the nearest cache by themselves: with more, the next ones are fetched.
+const CACHED_PACKETS: u32 = 512;
+
 /// What a packet leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
@@ -247,12 +250,15 @@ impl<A: FlowAqm> Many<A> {
 
     /// Sends the packet in `slot`, which was taken out of queue `index`.
     #[inline(always)]
-    fn send(&mut self, slot: u32, index: u32) -> &mut Packet {
+    fn send(&mut self, slot: u32, index: u32, owner: &mut dyn PacketOwner) -> &mut Packet {
         let Many { flows, sharing, store, .. } = self;
         sharing.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
-        // With many flows the next one's packet has long left the cache.
-        if let Some(upcoming) = flows[index as usize].account.upcoming(flows) {
-            store.warm(&upcoming.queue);
+        if store.len() > CACHED_PACKETS {
+            if let Some(next) = flows[index as usize].account.upcoming(flows) {
+                if let Some(after) = next.account.upcoming(flows) {
+                    store.expect(&next.queue, &after.queue, owner);
+                }
+            }
         }
         store.send(slot)
     }
@@ -391,7 +397,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
                 let Some(decided) = self.decide(slot, index, now, owner) else { continue };
                 slot = decided;
             }
-            return Some(self.send(slot, index));
+            return Some(self.send(slot, index, owner));
         }
     }
 

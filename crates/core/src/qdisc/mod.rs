@@ -118,6 +118,13 @@ pub trait PacketOwner {
         let _ = packet;
         None
     }
+
+    /// `next` and then `after` will probably be dequeued soon, and may have left the cache: `next`
+    /// not if the owner has fetched it as `after` the last time. A hint: nothing depends on it.
+    fn expect(&mut self, next: &Packet, after: &Packet) {
+        let _ = after;
+        core::hint::black_box(next.len);
+    }
 }
 
 /// An owner that forgets what is dropped: for benchmarks and doc examples.

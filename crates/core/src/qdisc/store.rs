@@ -207,10 +207,12 @@ impl<M: Memory> Store<M> {
         Some(slot)
     }
 
-    /// Brings the first packet of `queue` into the cache.
-    #[inline]
-    pub fn warm(&self, queue: &Queue) {
-        self.arena.warm(&queue.packets);
+    /// Tells the owner that the first packet of `next` and then that of `after` leave soon.
+    #[inline(never)]
+    pub fn expect(&self, next: &Queue, after: &Queue, owner: &mut dyn PacketOwner) {
+        if let (Some(next), Some(after)) = (self.head(next), self.head(after)) {
+            owner.expect(next, after);
+        }
     }
 
     /// The packet in `slot`.

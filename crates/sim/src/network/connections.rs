@@ -9,7 +9,7 @@ use simnel_core::Time;
 use simnel_tcp::{Endpoint, State};
 
 use super::seat::Seat;
-use super::{Connection, Network, Opening, Shared, Side, Socket, EPHEMERAL};
+use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
 use crate::capture::{protocol, Headers};
 use crate::pool::Tag;
 
@@ -23,7 +23,7 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = opening.tcp;
         for socket in [client, server] {
-            config.seed = self.sockets[socket as usize].tag.hash;
+            config.seed = self.tags[socket as usize].hash;
             self.seats[socket as usize].endpoint = Some(Endpoint::new(&config));
         }
         if let Some(endpoint) = &mut self.seats[server as usize].endpoint {
@@ -47,7 +47,7 @@ impl Network {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
-                self.sockets.push(Socket::UNUSED);
+                self.tags.push(Tag::NONE);
                 self.headers.push(Headers::default());
                 self.seats.push(Seat::EMPTY);
             }
@@ -86,13 +86,14 @@ impl Network {
                 group: opening.group,
                 len: 0,
                 from_bottleneck: self.attachments[to].ingress,
-                generation: self.sockets[socket].tag.generation,
+                generation: self.tags[socket].generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
             };
-            let to_bottleneck = self.attachments[from].egress;
-            self.sockets[socket] = Socket { tag, to_bottleneck, watch: opening.watched };
+            self.tags[socket] = tag;
+            self.seats[socket].to_bottleneck = self.attachments[from].egress;
+            self.seats[socket].watch = opening.watched;
         }
         connection
     }
@@ -149,9 +150,8 @@ impl Network {
             if let Some(endpoint) = seat.endpoint {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            let generation = self.sockets[socket].tag.generation.wrapping_add(1);
-            self.sockets[socket] = Socket::UNUSED;
-            self.sockets[socket].tag.generation = generation;
+            let generation = self.tags[socket].generation.wrapping_add(1);
+            self.tags[socket] = Tag { generation, ..Tag::NONE };
         }
         self.free.push(connection.0);
     }

@@ -12,6 +12,8 @@ mod hystart;
 mod ledbat;
 mod reno;
 
+use alloc::boxed::Box;
+
 use crate::clock::Now;
 use crate::config::{Config, CongestionControl};
 use crate::sender::rate_sample::RateSample;
@@ -23,7 +25,16 @@ pub(crate) const UNPACED: u64 = u64::MAX;
 
 /// The window, and what a control may know of the connection.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Window {
+    /// First unacknowledged sequence number.
+    pub una: u64,
+    /// Next sequence number to send.
+    pub nxt: u64,
+    /// Smoothed RTT in 1/8 µs.
+    pub srtt8_us: u32,
+    /// Least RTT in µs, `u32::MAX` if unknown.
+    pub min_rtt_us: u32,
     /// Congestion window in segments.
     pub cwnd: u32,
     /// Slow-start threshold in segments.
@@ -36,14 +47,8 @@ pub(crate) struct Window {
     pub initial: u32,
     /// Payload bytes of a full segment.
     pub mss: u32,
-    /// First unacknowledged sequence number.
-    pub una: u64,
-    /// Next sequence number to send.
-    pub nxt: u64,
-    /// Smoothed RTT in 1/8 µs.
-    pub srtt8_us: u32,
-    /// Least RTT in µs, `u32::MAX` if unknown.
-    pub min_rtt_us: u32,
+    /// Bytes per second, by a control that sets it; [`UNPACED`] if it leaves that to the window.
+    pub pacing_rate: u64,
     /// Segments in flight.
     pub in_flight: u32,
     /// Segments sent and not cumulatively acknowledged.
@@ -54,16 +59,14 @@ pub(crate) struct Window {
     pub delivered_ce: u32,
     /// Segments ever taken for lost.
     pub lost: u32,
-    /// The window, not the application, limits sending.
-    pub cwnd_limited: bool,
     /// The last data was sent then, in milliseconds.
     pub last_sent_ms: u32,
-    /// Segments leave at the pacing rate.
-    pub paced: bool,
-    /// Bytes per second, by a control that sets it; [`UNPACED`] if it leaves that to the window.
-    pub pacing_rate: u64,
     /// Largest super-packet of the sending device, in bytes.
     pub burst_bytes: u32,
+    /// The window, not the application, limits sending.
+    pub cwnd_limited: bool,
+    /// Segments leave at the pacing rate.
+    pub paced: bool,
     /// The application limits sending.
     pub app_limited: bool,
     /// Set by a control that keeps the window small on purpose: rates mean nothing meanwhile.
@@ -191,7 +194,8 @@ pub(crate) enum Controller {
     Reno(reno::Reno),
     Cubic(cubic::Cubic),
     Ledbat(ledbat::Ledbat),
-    Bbr(bbr::Bbr),
+    /// Far larger than the others, and not to make room for in all connections.
+    Bbr(Box<bbr::Bbr>),
     Dctcp(dctcp::Dctcp),
 }
 
@@ -214,7 +218,7 @@ impl Controller {
             CongestionControl::Reno => Controller::Reno(reno::Reno),
             CongestionControl::Cubic => Controller::Cubic(cubic::Cubic::new(config)),
             CongestionControl::Ledbat => Controller::Ledbat(ledbat::Ledbat::new(config)),
-            CongestionControl::Bbr => Controller::Bbr(bbr::Bbr::new(config)),
+            CongestionControl::Bbr => Controller::Bbr(Box::new(bbr::Bbr::new(config))),
             CongestionControl::Dctcp => Controller::Dctcp(dctcp::Dctcp::new()),
         }
     }

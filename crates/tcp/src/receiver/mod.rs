@@ -24,29 +24,30 @@ const QUICK_AFTER_MARK: u32 = 2;
 
 /// The receiving half.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
-    /// Next sequence number expected.
-    pub nxt: u64,
     pub reassembly: Reassembly,
-    pub acks: AckTimers,
-    pub window: ReceiveWindow,
-    /// Timestamp to echo.
-    pub ts_recent: u32,
-    /// Payload bytes received in order.
-    pub received: u64,
-    pub ce_received: u64,
     /// What an ACK must say of the state before the last change of marks (DCTCP), not yet sent.
     pub owed: Option<Owed>,
+    fin_seq: Option<u64>,
+    pub ce_received: u64,
+    /// Up to where data had come when marks last changed.
+    prior_nxt: u64,
+    /// Payload bytes received in order.
+    pub received: u64,
+    pub window: ReceiveWindow,
+    pub acks: AckTimers,
+    /// Next sequence number expected.
+    pub nxt: u64,
+    /// Timestamp to echo.
+    pub ts_recent: u32,
     /// FIN has arrived in order.
     pub fin: bool,
-    fin_seq: Option<u64>,
     ecn: bool,
     accurate: bool,
     seen_ect: bool,
     /// ECE goes out until CWR comes in; with accurate feedback, while marks come in.
     pub echo: bool,
-    /// Up to where data had come when marks last changed.
-    prior_nxt: u64,
     sack: bool,
 }
 

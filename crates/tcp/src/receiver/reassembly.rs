@@ -10,12 +10,13 @@ const RECENT: usize = 4;
 
 /// The out-of-order store.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Reassembly {
+    recent: [(u64, u64); RECENT],
+    recent_count: usize,
     ranges: Ranges,
     /// Bytes in `ranges`.
     held: u64,
-    recent: [(u64, u64); RECENT],
-    recent_count: usize,
     duplicate: Option<(u64, u64)>,
 }
 
@@ -23,6 +24,12 @@ impl Reassembly {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// The lowest range.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&(u64, u64)> {
+        self.ranges.first_ref()
     }
 
     /// Bytes held out of order.

@@ -84,7 +84,7 @@ impl Sender {
     #[inline]
     pub(crate) fn is_settled(&mut self, segment: &Segment) -> bool {
         let settled = segment.ack == self.window.una
-            && self.board.is_empty()
+            && self.window.nxt == self.window.una
             && segment.window == self.peer_window
             && self.write_end <= self.window.nxt;
         if settled {

@@ -20,6 +20,8 @@ mod source;
 mod timers;
 mod transmit;
 
+use core::mem::offset_of;
+
 use simnel_core::time::Time;
 
 use crate::clock::{Now, Ticks};
@@ -63,40 +65,21 @@ enum Resend {
     NewFirst,
 }
 
-/// The sending half.
+/// The sending half. First, what an endpoint that only receives looks at as well; last, what is
+/// seldom looked at.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
-    pub(crate) window: Window,
-    pub(crate) control: Controller,
-    pub(crate) board: Scoreboard,
-    pub(crate) rtt: RoundTrip,
-    pub(crate) counters: Counters,
-    recovery: Recovery,
-    rack: Rack,
-    timers: Timers,
-    sampler: Sampler,
-    pacer: Pacer,
-    ticks: Ticks,
-    settings: Settings,
-
-    source: Source,
     /// One past the last byte written.
     write_end: u64,
-    /// The application has closed: FIN follows the last byte.
-    closing: bool,
-    fin_sent: bool,
-    /// Right edge of the peer's window.
-    peer_edge: u64,
     /// The peer's window, and the segment that told it last.
+    window_seq: u64,
     peer_window: u32,
     peer_window_max: u32,
-    /// Up to here a segment has carried PSH.
-    pushed: u64,
-    window_seq: u64,
-    /// End of the last segment below the MSS (Minshall's rule for Nagle).
-    small_end: u64,
-    /// Timestamp echoed by the last acknowledgement; zero if none.
-    last_echo: u32,
+    /// Right edge of the peer's window.
+    peer_edge: u64,
+    /// Segments sent since the last acknowledgement, timer or write was taken in.
+    burst: u32,
     resend: Resend,
     /// A segment to send regardless of the window.
     forced: Option<transmit::Forced>,
@@ -104,22 +87,40 @@ pub(crate) struct Sender {
     timer_stale: bool,
     /// Something may be sendable.
     dirty: bool,
-    /// Segments sent since the last acknowledgement, timer or write was taken in.
-    burst: u32,
-
-    /// Window validation (RFC 7661's aim, Linux's means).
-    limited: bool,
-    most_out: u32,
-    usage_end: u64,
-    used: u32,
-    used_since_ms: u32,
-    /// The idle time after the data sent then has had its effect.
-    restarted_ms: Option<u32>,
-
+    /// The application has closed: FIN follows the last byte.
+    closing: bool,
+    fin_sent: bool,
     /// The connection negotiated ECN; the next new segment must carry CWR.
     pub(crate) ecn: bool,
     pub(crate) queue_cwr: bool,
     pub(crate) sack: bool,
+    /// Window validation (RFC 7661's aim, Linux's means).
+    limited: bool,
+    most_out: u32,
+    timers: Timers,
+    pacer: Pacer,
+    pub(crate) window: Window,
+    pub(crate) board: Scoreboard,
+    rack: Rack,
+    pub(crate) rtt: RoundTrip,
+    recovery: Recovery,
+    pub(crate) control: Controller,
+    usage_end: u64,
+    used: u32,
+    used_since_ms: u32,
+    /// Up to here a segment has carried PSH.
+    pushed: u64,
+    /// End of the last segment below the MSS (Minshall's rule for Nagle).
+    small_end: u64,
+    source: Source,
+    settings: Settings,
+    ticks: Ticks,
+    /// Timestamp echoed by the last acknowledgement; zero if none.
+    last_echo: u32,
+    pub(crate) counters: Counters,
+    sampler: Sampler,
+    /// The idle time after the data sent then has had its effect.
+    restarted_ms: Option<u32>,
 }
 
 /// The part of [`Config`] that sending needs.
@@ -172,6 +173,11 @@ pub(crate) fn initial_window(config: &Config) -> Window {
 }
 
 impl Sender {
+    /// Bytes from the beginning that matter even if nothing is sent: up to [`Window`]'s first.
+    pub(crate) const GLANCED: usize = offset_of!(Sender, window) + 32;
+    /// Bytes from the beginning that matter if something is.
+    pub(crate) const NEEDED: usize = offset_of!(Sender, counters) + 16;
+
     pub(crate) fn new(config: &Config) -> Sender {
         let ticks = Ticks::new(config.tick);
         let control = Controller::new(config);
@@ -200,7 +206,7 @@ impl Sender {
             recovery: Recovery::new(),
             rack: Rack::default(),
             timers: Timers::new(settings.initial_rto_ticks),
-            sampler: Sampler::default(),
+            sampler: Sampler::new(control.takes_over()),
             pacer: Pacer::default(),
             control,
             ticks,

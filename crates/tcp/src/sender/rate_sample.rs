@@ -4,6 +4,8 @@
 //! itself, the difference over the longer of sending and acknowledging time is a sample of the
 //! path's rate. Off, and free of cost, for controls that do not ask.
 
+use alloc::boxed::Box;
+
 use super::rtt::RoundTrip;
 use super::scoreboard::{flag, Departure, Record};
 use crate::clock::{before, Now};
@@ -31,10 +33,12 @@ pub(crate) struct RateSample {
     pub ack_delayed: bool,
 }
 
-/// The connection's side of sampling.
+/// The connection's side of sampling: a pointer's room where it is off.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler(Option<Box<Sampling>>);
+
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sampler {
-    pub enabled: bool,
+struct Sampling {
     /// When the newest segment known to be delivered was sent.
     first_sent_us: u32,
     /// When something was last delivered.
@@ -54,39 +58,50 @@ struct Newest {
 }
 
 impl Sampler {
+    pub(super) fn new(enabled: bool) -> Sampler {
+        Sampler(enabled.then(Box::default))
+    }
+
+    #[inline]
+    pub(super) fn is_enabled(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// What to remember of a segment that leaves now. `idle`: nothing else is in flight.
     #[inline]
     pub(super) fn depart(&mut self, idle: bool, delivered: u32, now: &Now) -> Departure {
+        let Some(sampling) = &mut self.0 else { return Departure::default() };
         if idle {
-            self.first_sent_us = now.us;
-            self.delivered_us = now.us;
+            sampling.first_sent_us = now.us;
+            sampling.delivered_us = now.us;
         }
-        Departure { delivered, delivered_us: self.delivered_us, first_sent_us: self.first_sent_us }
+        let Sampling { delivered_us, first_sent_us, .. } = **sampling;
+        Departure { delivered, delivered_us, first_sent_us }
     }
 
     #[inline]
     pub(super) fn app_limited(&self) -> bool {
-        self.app_limited_until != 0
+        self.0.as_ref().is_some_and(|sampling| sampling.app_limited_until != 0)
     }
 
     /// The application has nothing more to send while the window would allow it.
     #[inline]
     pub(super) fn limit_by_application(&mut self, delivered: u32, in_flight: u32) {
-        self.app_limited_until = delivered.wrapping_add(in_flight).max(1);
+        if let Some(sampling) = &mut self.0 {
+            sampling.app_limited_until = delivered.wrapping_add(in_flight).max(1);
+        }
     }
 
     /// `record` was delivered.
     #[inline]
     pub(super) fn on_delivered(&mut self, record: &Record, departure: Departure) {
-        if !self.enabled {
-            return;
-        }
-        let newer = self.best.is_none_or(|best| {
+        let Some(sampling) = &mut self.0 else { return };
+        let newer = sampling.best.is_none_or(|best| {
             before(best.sent_us, record.sent_us)
                 || (best.sent_us == record.sent_us && best.end < record.end())
         });
         if newer {
-            self.best = Some(Newest {
+            sampling.best = Some(Newest {
                 departure,
                 sent_us: record.sent_us,
                 end: record.end(),
@@ -104,15 +119,17 @@ impl Sampler {
         rtt: &RoundTrip,
         now: &Now,
     ) -> RateSample {
-        if self.app_limited() && before(self.app_limited_until, window.delivered) {
-            self.app_limited_until = 0;
+        let mut sample = RateSample { acked, lost, ..RateSample::default() };
+        let Some(sampling) = &mut self.0 else { return sample };
+        let limited_until = sampling.app_limited_until;
+        if limited_until != 0 && before(limited_until, window.delivered) {
+            sampling.app_limited_until = 0;
         }
         if acked > 0 {
-            self.delivered_us = now.us;
+            sampling.delivered_us = now.us;
         }
-        let mut sample = RateSample { acked, lost, ..RateSample::default() };
-        let Some(newest) = self.best.take() else { return sample };
-        self.first_sent_us = newest.sent_us;
+        let Some(newest) = sampling.best.take() else { return sample };
+        sampling.first_sent_us = newest.sent_us;
         let departure = newest.departure;
         let sending = newest.sent_us.wrapping_sub(departure.first_sent_us);
         let acking = now.us.wrapping_sub(departure.delivered_us);

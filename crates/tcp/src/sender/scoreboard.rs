@@ -9,8 +9,8 @@
 //! in that order by themselves, from `oldest_original` on; retransmissions queue in `resent`. So
 //! no list by time is needed, and no search (RFC 8985, section 6.2, step 5).
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 use crate::ranges::Ranges;
 
@@ -79,16 +79,12 @@ pub(crate) type Id = u32;
 
 /// The ring of records with its counts.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    records: Vec<Record>,
-    /// Beside `records`; empty unless samples are wanted.
-    departures: Vec<Departure>,
-    sampled: bool,
+    records: Box<[Record]>,
     mask: u32,
     head: Id,
     tail: Id,
-    /// Ranges covered by SACK.
-    pub sacked: Ranges,
     /// Records with SACKED.
     pub sacked_out: u32,
     /// Duplicate ACKs that stand for SACKed records, where there is no SACK.
@@ -101,8 +97,14 @@ pub(crate) struct Scoreboard {
     pub resend_hint: Id,
     /// No unsacked, not lost, never resent record lies before this one.
     pub oldest_original: Id,
+    /// Ranges covered by SACK.
+    pub sacked: Ranges,
+    /// Whether there are departures.
+    sampled: bool,
     /// Retransmissions in the order in which they were sent: record and time.
     pub resent: VecDeque<(Id, u32)>,
+    /// Beside `records`; empty unless samples are wanted.
+    departures: Box<[Departure]>,
 }
 
 /// Records for which the ring has room at first.
@@ -111,8 +113,8 @@ const INITIAL: usize = 16;
 impl Scoreboard {
     pub(crate) fn new(sampled: bool) -> Scoreboard {
         Scoreboard {
-            records: alloc::vec![Record::default(); INITIAL],
-            departures: alloc::vec![Departure::default(); if sampled { INITIAL } else { 0 }],
+            records: alloc::vec![Record::default(); INITIAL].into(),
+            departures: alloc::vec![Departure::default(); if sampled { INITIAL } else { 0 }].into(),
             sampled,
             mask: INITIAL as u32 - 1,
             head: 0,
@@ -223,8 +225,8 @@ impl Scoreboard {
         let old_departures = core::mem::take(&mut self.departures);
         let old_mask = self.mask;
         self.mask = (old.len() * 2 - 1) as u32;
-        self.records = alloc::vec![Record::default(); old.len() * 2];
-        self.departures = alloc::vec![Departure::default(); old_departures.len() * 2];
+        self.records = alloc::vec![Record::default(); old.len() * 2].into();
+        self.departures = alloc::vec![Departure::default(); old_departures.len() * 2].into();
         for n in 0..self.len() {
             let id = self.head.wrapping_add(n);
             let (from, to) = ((id & old_mask) as usize, (id & self.mask) as usize);

@@ -94,7 +94,6 @@ impl Sender {
                 self.board.push(record);
                 self.window.nxt = 1;
                 self.window.packets_out = 1;
-                self.sampler.enabled = self.control.takes_over();
                 self.rearm_rto(now);
                 Some(outgoing(&record, true))
             }
@@ -398,7 +397,7 @@ impl Sender {
     /// Notes for rate samples that the application is the limit.
     #[inline]
     fn note_application_limit(&mut self) {
-        if !self.sampler.enabled {
+        if !self.sampler.is_enabled() {
             return;
         }
         let in_flight = self.board.in_flight();

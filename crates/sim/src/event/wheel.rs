@@ -1,0 +1,169 @@
+//! Many timers in the order of their times: a wheel.
+//!
+//! TCP's timers fire on ticks of a millisecond, so that among thousands of endpoints hundreds are
+//! due at once. A heap of them would be walked from top to bottom for each, through memory that has
+//! left the cache. Here a timer is put at the end of the list of its millisecond; when that comes
+//! next, the list is sorted, which mostly it is already, and read from its beginning. Who comes
+//! soon is then known, and can be fetched meanwhile.
+//!
+//! What lies beyond the wheel, or in a millisecond that was opened already, has no place here.
+
+use simnel_core::Time;
+
+use super::NOTHING;
+
+/// Length of a slot of the wheel: the tick of TCP's timers.
+const SLOT_NS: u64 = 1_000_000;
+/// Slots: most timers are shorter than half a second.
+const SLOTS: usize = 512;
+
+/// Pending timers, but for those that have no place.
+#[derive(Clone, Debug)]
+pub(super) struct Wheel {
+    /// The opened slot's timers in order, and which of them is next.
+    opened: Vec<u128>,
+    next: usize,
+    /// Number of the opened slot, counted from time zero.
+    number: u64,
+    /// Timers of the slots that follow, each at its number modulo [`SLOTS`].
+    slots: Vec<Vec<u128>>,
+    /// Those of them that have timers, a bit each.
+    occupied: [u64; SLOTS / 64],
+    /// Lists that are not in use: the last one is in the cache.
+    spare: Vec<Vec<u128>>,
+}
+
+impl Default for Wheel {
+    fn default() -> Wheel {
+        Wheel {
+            opened: Vec::new(),
+            next: 0,
+            number: 0,
+            slots: vec![Vec::new(); SLOTS],
+            occupied: [0; SLOTS / 64],
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl Wheel {
+    /// The least entry.
+    #[inline(always)]
+    pub fn first(&self) -> u128 {
+        self.opened.get(self.next).copied().unwrap_or(NOTHING)
+    }
+
+    /// The entry that comes after `n` others, if that is known.
+    #[inline]
+    pub fn upcoming(&self, n: usize) -> Option<u128> {
+        self.opened.get(self.next + n).copied()
+    }
+
+    /// Takes an entry in, at a time at or after `now`. False if there is no place for it.
+    #[inline(never)]
+    pub fn push(&mut self, entry: u128, now: Time) -> bool {
+        let is_idle = self.next == self.opened.len();
+        if is_idle {
+            // The wheel follows the time, so that there are slots for what comes next.
+            self.number = self.number.max(now.0 / SLOT_NS);
+        }
+        let number = (entry >> 64) as u64 / SLOT_NS;
+        // Of the opened slot and those before it, the difference is beyond the wheel as well.
+        if number.wrapping_sub(self.number + 1) >= SLOTS as u64 - 1 {
+            return false;
+        }
+        let slot = number as usize % SLOTS;
+        let (word, bit) = (slot / 64, 1 << (slot % 64));
+        if self.occupied[word] & bit == 0 {
+            self.occupied[word] |= bit;
+            self.slots[slot] = self.spare.pop().unwrap_or_default();
+        }
+        self.slots[slot].push(entry);
+        if is_idle {
+            self.open();
+        }
+        true
+    }
+
+    /// Takes the least entry out; there must be one.
+    #[inline(never)]
+    pub fn pop(&mut self) {
+        self.next += 1;
+        if self.next == self.opened.len() {
+            self.open();
+        }
+    }
+
+    /// Opens the first slot that has timers, if there is one. The one before must be empty.
+    fn open(&mut self) {
+        let start = (self.number as usize + 1) % SLOTS;
+        let Some(ahead) = self.next_occupied(start) else { return };
+        let slot = (start + ahead) % SLOTS;
+        self.number += 1 + ahead as u64;
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        let mut emptied =
+            std::mem::replace(&mut self.opened, std::mem::take(&mut self.slots[slot]));
+        emptied.clear();
+        self.spare.push(emptied);
+        self.opened.sort_unstable();
+        self.next = 0;
+    }
+
+    /// How many slots after `start` the first one with timers is.
+    fn next_occupied(&self, start: usize) -> Option<usize> {
+        let words = self.occupied.len();
+        for n in 0..=words {
+            let word = (start / 64 + n) % words;
+            let mut bits = self.occupied[word];
+            if n == 0 {
+                bits &= u64::MAX << (start % 64);
+            } else if n == words {
+                bits &= !(u64::MAX << (start % 64));
+            }
+            if bits != 0 {
+                let slot = word * 64 + bits.trailing_zeros() as usize;
+                return Some((slot + SLOTS - start) % SLOTS);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simnel_core::random::Random;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn timers_come_in_order() {
+        let (mut wheel, mut model) = (Wheel::default(), BTreeSet::new());
+        let mut random = Random::new(5);
+        let (mut now, mut taken) = (0, 0);
+        for step in 0..300_000u128 {
+            // Grows to thousands, shrinks to nothing and idles, again and again.
+            if random.below(100) < if step % 20_000 < 10_000 { 60 } else { 30 } {
+                let ahead_ns = match random.below(4) {
+                    // On a tick, within the opened slot, on the wheel, and beyond it.
+                    0 => (now / SLOT_NS + 40) * SLOT_NS - now,
+                    1 => u64::from(random.below(1_000)),
+                    2 => u64::from(random.below(400_000_000)),
+                    _ => u64::from(random.below(2_000_000_000)),
+                };
+                let entry = u128::from(now + ahead_ns) << 64 | step;
+                if wheel.push(entry, Time(now)) {
+                    model.insert(entry);
+                    taken += 1;
+                }
+            } else if let Some(first) = model.pop_first() {
+                assert_eq!(wheel.first(), first);
+                wheel.pop();
+                now = (first >> 64) as u64;
+            } else {
+                assert_eq!(wheel.first(), NOTHING);
+                now += 3_000_000_000;
+            }
+        }
+        assert!(taken > 50_000, "{taken}");
+    }
+}
