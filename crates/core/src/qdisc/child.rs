@@ -35,6 +35,10 @@ impl PacketOwner for Tally<'_> {
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
         self.owner.ack_view(packet)
     }
+
+    fn expect(&mut self, next: &Packet, after: &Packet) {
+        self.owner.expect(next, after);
+    }
 }
 
 /// A discipline below another one.

@@ -57,7 +57,7 @@ pub enum Overflow {
 }
 
 /// Descriptors that stay in the nearest cache by themselves: with more, the next ones are fetched.
-const CACHED_PACKETS: u32 = 512;
+const CACHED_PACKETS: u32 = 2048;
 
 /// What a packet leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
