@@ -5,7 +5,7 @@
 //! that a [`Rotation`](super::rotation::Rotation) needs, from whose middle flows may leave at any
 //! time.
 
-use super::rotation::{Linked, NIL};
+use super::rotation::{known, Linked, NIL};
 
 /// Flows in the order of their turns, by index into the slice that holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +25,13 @@ impl ActiveList {
     /// The flow whose turn it is.
     #[inline(always)]
     pub fn first(&self) -> Option<u32> {
-        match self.first {
-            NIL => None,
-            first => Some(first),
-        }
+        known(self.first)
     }
 
     /// True if no flow is waiting.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.first == NIL
+        self.first().is_none()
     }
 
     /// True if one flow stands here alone.

@@ -7,6 +7,12 @@
 /// No flow.
 pub(super) const NIL: u32 = u32::MAX;
 
+/// The flow of this number, unless it is [`NIL`].
+#[inline(always)]
+pub(super) fn known(flow: u32) -> Option<u32> {
+    (flow != NIL).then_some(flow)
+}
+
 /// A flow's neighbours in its rotation: itself, if it is the only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
@@ -50,16 +56,13 @@ impl Rotation {
     /// The flow whose turn it is.
     #[inline(always)]
     pub fn first(&self) -> Option<u32> {
-        match self.first {
-            NIL => None,
-            first => Some(first),
-        }
+        known(self.first)
     }
 
     /// True if no flow is waiting.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.first == NIL
+        self.first().is_none()
     }
 
     /// Puts `flow`, which must be in no rotation, at the end.
@@ -139,5 +142,6 @@ mod tests {
             order.push(first);
         }
         assert_eq!(order, [1, 3, 2]);
+        assert!(rotation.is_empty());
     }
 }
