@@ -88,7 +88,7 @@ impl Arena {
     /// True if `push` would fail.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.len() == self.capacity
+        self.free.is_empty() && self.slots.len() == self.capacity as usize
     }
 
     /// True if there is a free slot among those that were used before.
@@ -140,18 +140,18 @@ impl Arena {
     /// Takes the first packet of `list`; it lies where it lay until the next one is pushed.
     #[inline(always)]
     pub fn pop(&mut self, list: &mut List) -> Option<&mut Packet> {
-        let index = self.detach(list)?;
+        let (index, _) = self.detach(list)?;
         Some(self.release(index))
     }
 
     /// Takes the first packet of `list` out of it, but leaves it in its slot: it can be looked at
     /// and changed there. [`Arena::release`] must follow.
     #[inline(always)]
-    pub fn detach(&mut self, list: &mut List) -> Option<u32> {
+    pub fn detach(&mut self, list: &mut List) -> Option<(u32, &mut Packet)> {
         let index = list.head()?;
-        let next = self.slots[index as usize].next;
-        list.head = if index == list.tail { Link::END } else { next };
-        Some(index)
+        let packet = &mut self.slots[index as usize];
+        list.head = if index == list.tail { Link::END } else { packet.next };
+        Some((index, packet))
     }
 
     /// Frees slot `index`, whose packet is in no list any more; it lies there until the next one is

@@ -238,11 +238,17 @@ impl Packet {
         }
     }
 
+    /// True if the length is one that a shaper can charge: 1 to `most` bytes.
+    #[inline(always)]
+    pub(crate) fn is_chargeable(&self, most: u32) -> bool {
+        self.len.wrapping_sub(1) < most
+    }
+
     /// A copy with the length that a shaper can charge, 1 to `most` bytes; None if it has such a
     /// length.
     #[inline(always)]
     pub(crate) fn clamped(&self, most: u32) -> Option<Packet> {
-        if self.len.wrapping_sub(1) < most {
+        if self.is_chargeable(most) {
             return None;
         }
         Some(Packet { len: self.len.clamp(1, most), ..*self })

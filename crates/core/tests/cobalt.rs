@@ -28,6 +28,21 @@ fn params(target: u64, interval: u64) -> Params {
     }
 }
 
+/// Decides about a packet that leaves at `now`, as a discipline does.
+fn should_drop(
+    cobalt: &mut Cobalt,
+    params: &Params,
+    packet: &mut Packet,
+    now: Time,
+    bulk_flows: u32,
+    random: &mut Random,
+) -> Verdict {
+    if cobalt.passes(params, now.since(packet.enqueued), now, bulk_flows) {
+        return Verdict::Pass;
+    }
+    cobalt.decide(params, packet, now, bulk_flows, random)
+}
+
 /// A queue whose packets leave one `step` after another.
 struct Queue {
     cobalt: Cobalt,
@@ -50,7 +65,7 @@ impl Queue {
         packet.flags = Flags::IPV4;
         let before = packet.tos;
         let Queue { cobalt, params, now, random, .. } = self;
-        let verdict = cobalt.should_drop(params, &mut packet, *now, 0, random);
+        let verdict = should_drop(cobalt, params, &mut packet, *now, 0, random);
         let marked = matches!(verdict, Verdict::Marked | Verdict::Flood { marked: true });
         assert_eq!(packet.tos, if marked { before | 3 } else { before });
         verdict
@@ -127,7 +142,7 @@ fn behind_the_bottleneck_each_bulk_flow_may_keep_two() {
             now += Span::from_millis(1);
             let mut packet = Packet::new(0, 1514);
             packet.enqueued = now - Span::from_millis(sojourn);
-            let verdict = cobalt.should_drop(&params, &mut packet, now, flows, &mut random);
+            let verdict = should_drop(&mut cobalt, &params, &mut packet, now, flows, &mut random);
             signals += u32::from(verdict != Verdict::Pass);
         }
         assert_eq!(signals == 0, passes, "{flows} flows, {sojourn} ms");
@@ -192,13 +207,13 @@ fn blue_rises_at_overflow_and_falls_at_emptiness_once_a_target() {
     let mut steps = 0;
     while cobalt.is_unresponsive() {
         *now += Span(5_000_001);
-        let rested = cobalt.queue_empty(params, *now);
-        assert!(!cobalt.queue_empty(params, *now), "once a target");
+        let tamed = cobalt.queue_empty(params, *now).tamed;
+        assert!(!cobalt.queue_empty(params, *now).tamed, "once a target");
         steps += 1;
-        assert_eq!(rested, steps == 16);
+        assert_eq!(tamed, steps == 16);
     }
     assert_eq!(steps, 16);
-    assert!(!cobalt.queue_empty(params, *now), "at rest already");
+    assert!(!cobalt.queue_empty(params, *now).tamed, "tame already");
 }
 
 #[test]
@@ -251,7 +266,8 @@ fn state_is_kept_until_nothing_would_be_lost_with_it() {
     let mut looks = 0;
     while !queue.cobalt.is_at_rest(queue.now) {
         queue.now += Span::from_millis(20);
-        queue.cobalt.queue_empty(&queue.params, queue.now);
+        let emptied = queue.cobalt.queue_empty(&queue.params, queue.now);
+        assert_eq!(emptied.at_rest, queue.cobalt.is_at_rest(queue.now));
         looks += 1;
         assert!(looks < 1_000);
     }

@@ -7,9 +7,9 @@
 //! time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it
 //! is there for senders that ignore marks. (Facts A.6.)
 //!
-//! Caller's rule: [`Cobalt::should_drop`] for each packet taken from the queue,
-//! [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when a packet of
-//! this queue had to go for room.
+//! Caller's rule: [`Cobalt::passes`] for each packet taken from the queue, and [`Cobalt::decide`] if
+//! it does not; [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when a
+//! packet of this queue had to go for room.
 //!
 //! Work is bounded: each step down of `count` was paid for by a step up.
 
@@ -33,10 +33,9 @@ pub struct Params {
 }
 
 impl Params {
-    /// True if `packet` has waited too long at `now`.
+    /// True if `sojourn` is too long.
     #[inline(always)]
-    fn is_over_target(&self, packet: &Packet, now: Time, bulk_flows: u32) -> bool {
-        let sojourn = now.since(packet.enqueued);
+    fn is_over_target(&self, sojourn: Span, bulk_flows: u32) -> bool {
         sojourn > self.target
             && sojourn > self.mtu_time * (2 * u64::from(bulk_flows))
             && sojourn > self.mtu_time * 4
@@ -91,6 +90,15 @@ impl Verdict {
     }
 }
 
+/// What came of finding the queue empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emptied {
+    /// [`Cobalt::is_at_rest`] now.
+    pub at_rest: bool,
+    /// BLUE, which had been active, is no longer.
+    pub tamed: bool,
+}
+
 /// BLUE's step up at an overflow: 1/256.
 const P_INC: u32 = 1 << 24;
 /// BLUE's step down at an empty queue: 1/4096.
@@ -107,29 +115,13 @@ impl Cobalt {
         dropping: false,
     };
 
-    /// Decides about `packet`, which is leaving the queue at `now` after `sojourn`, and marks it if
-    /// marking is enough. `bulk_flows` raises the target where the queue stands behind the
-    /// bottleneck (`ingress`): each flow needs two packets under way; zero elsewhere.
+    /// The common case for a packet that leaves the queue at `now`, after `sojourn`: true if nothing
+    /// was ever wrong here and nothing is now. Else nothing is done, and [`Cobalt::decide`] must
+    /// follow. `bulk_flows` raises the target where the queue stands behind the bottleneck
+    /// (`ingress`): each flow needs two packets under way; zero elsewhere.
     #[inline(always)]
-    pub fn should_drop(
-        &mut self,
-        params: &Params,
-        packet: &mut Packet,
-        now: Time,
-        bulk_flows: u32,
-        random: &mut Random,
-    ) -> Verdict {
-        if self.passes(params, packet, now, bulk_flows) {
-            return Verdict::Pass;
-        }
-        self.decide(params, packet, now, bulk_flows, random)
-    }
-
-    /// The common case: true if nothing was ever wrong here and nothing is now. Else nothing is
-    /// done, and [`Cobalt::decide`] must follow.
-    #[inline(always)]
-    pub fn passes(&mut self, params: &Params, packet: &Packet, now: Time, bulk_flows: u32) -> bool {
-        if self.count | self.p_drop != 0 || params.is_over_target(packet, now, bulk_flows) {
+    pub fn passes(&mut self, params: &Params, sojourn: Span, now: Time, bulk_flows: u32) -> bool {
+        if self.count | self.p_drop != 0 || params.is_over_target(sojourn, bulk_flows) {
             return false;
         }
         // `dropping` is false while `count` is zero.
@@ -137,7 +129,7 @@ impl Cobalt {
         true
     }
 
-    /// [`Cobalt::should_drop`] for a packet that does not pass at once.
+    /// Decides about a packet that does not pass at once, and marks it if marking is enough.
     #[inline(never)]
     pub fn decide(
         &mut self,
@@ -147,7 +139,7 @@ impl Cobalt {
         bulk_flows: u32,
         random: &mut Random,
     ) -> Verdict {
-        let over_target = params.is_over_target(packet, now, bulk_flows);
+        let over_target = params.is_over_target(now.since(packet.enqueued), bulk_flows);
         let mut behind = now > self.drop_next;
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut verdict = Verdict::Pass;
@@ -203,29 +195,33 @@ impl Cobalt {
         awakened
     }
 
-    /// The queue was found empty. True if BLUE has thereby come to rest.
+    /// The queue was found empty.
     #[inline(always)]
-    pub fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
-        self.count | self.p_drop != 0 && self.wind_down(params, now)
+    pub fn queue_empty(&mut self, params: &Params, now: Time) -> Emptied {
+        if self.count | self.p_drop != 0 {
+            return self.wind_down(params, now);
+        }
+        Emptied { at_rest: self.is_at_rest(now), tamed: false }
     }
 
-    fn wind_down(&mut self, params: &Params, now: Time) -> bool {
+    #[inline(never)]
+    fn wind_down(&mut self, params: &Params, now: Time) -> Emptied {
         self.dropping = false;
-        let mut rested = false;
+        let mut tamed = false;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
             self.p_drop = self.p_drop.saturating_sub(P_DEC);
             self.blue_timer = now;
-            rested = self.p_drop == 0;
+            tamed = self.p_drop == 0;
         }
         if self.count > 0 && now >= self.drop_next {
             self.count -= 1;
             self.reschedule(params);
         }
-        rested
+        Emptied { at_rest: self.is_at_rest(now), tamed }
     }
 
     /// True once nothing would be lost by forgetting this state.
-    #[inline]
+    #[inline(always)]
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop | self.count == 0 && now >= self.drop_next
     }

@@ -150,7 +150,7 @@ impl Aqm for Controlled {
 
     #[inline]
     fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {
-        self.state.passes(&self.law, packet, now, 0)
+        self.state.passes(&self.law, now.since(packet.enqueued), now, 0)
     }
 
     fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {

@@ -200,8 +200,7 @@ impl<M: Memory> Store<M> {
     /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
     pub fn detach(&mut self, queue: &mut impl Listed) -> Option<u32> {
-        let slot = self.arena.detach(queue.list_mut())?;
-        let packet = self.arena.get(slot);
+        let (slot, packet) = self.arena.detach(queue.list_mut())?;
         queue.shrink(packet.len);
         self.memory.shrink(packet.truesize);
         Some(slot)

@@ -58,36 +58,38 @@ impl Sparse {
     ) -> Option<u32> {
         loop {
             let is_new = !self.new.is_empty();
-            let list = if is_new { &self.new } else { &self.old };
-            let first = list.first()?;
-            if flows[first as usize].account().deficit > 0 {
+            let first = if is_new { self.new.first() } else { self.old.first() }?;
+            let flow = &mut flows[first as usize];
+            if flow.account().deficit > 0 {
                 return Some(first);
             }
             if is_new {
+                flow.account().standing = Standing::Old;
+            }
+            let quantum = quantum(flow, is_new);
+            flow.account().credit(quantum);
+            if is_new {
                 self.new.pop(flows);
                 self.old.push(flows, first);
-                flows[first as usize].account().standing = Standing::Old;
             } else {
                 self.old.rotate(flows);
             }
-            let flow = &mut flows[first as usize];
-            let quantum = quantum(flow, is_new);
-            flow.account().credit(quantum);
         }
     }
 
     /// `flow`, which was just chosen, leaves.
     #[inline(always)]
     pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        let standing = core::mem::take(&mut flows[flow as usize].account().standing);
-        let list = if standing == Standing::New { &mut self.new } else { &mut self.old };
+        flows[flow as usize].account().standing = Standing::Idle;
+        // What was chosen stands first.
+        let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
         list.pop(flows);
     }
 
     /// `flow`, which was just chosen, has no packet.
     #[inline(always)]
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        let was_new = flows[flow as usize].account().standing == Standing::New;
+        let was_new = !self.new.is_empty();
         self.leave(flows, flow);
         if was_new && !self.old.is_empty() {
             flows[flow as usize].account().standing = Standing::Old;

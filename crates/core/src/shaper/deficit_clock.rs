@@ -52,8 +52,8 @@ impl DeficitClock {
     #[inline]
     pub fn start(&mut self, now: Time) -> bool {
         if self.next < now {
-            self.next = now;
-            self.failsafe = now;
+            (self.next, self.failsafe) = (now, now);
+            return false;
         }
         if self.byte_time.arithmetic() == Arithmetic::Exact {
             self.failsafe = self.failsafe.max(now);

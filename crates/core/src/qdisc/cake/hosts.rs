@@ -9,13 +9,6 @@ use alloc::vec;
 
 use super::flows::WAYS;
 
-/// One host: its hash and its counting flows, as source and as destination.
-#[derive(Clone, Copy, Debug, Default)]
-struct Host {
-    tags: [u32; 2],
-    loads: [u16; 2],
-}
-
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -26,7 +19,10 @@ pub(super) enum End {
 /// The hosts of all tiers.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
-    table: Box<[Host]>,
+    /// The hash of the host at each place, as source and as destination.
+    tags: Box<[[u32; 2]]>,
+    /// Its counting flows, apart from the hashes: each packet that opens a turn reads them.
+    loads: Box<[[u16; 2]]>,
     /// Places of each tier, minus one.
     mask: u32,
 }
@@ -34,13 +30,18 @@ pub(super) struct Hosts {
 impl Hosts {
     /// Tables of `places` (a power of two, at least `WAYS`) for each of `tins` tiers.
     pub(super) fn new(tins: usize, places: u32) -> Hosts {
-        let table = vec![Host::default(); tins * places as usize].into_boxed_slice();
-        Hosts { table, mask: places - 1 }
+        let all = tins * places as usize;
+        Hosts {
+            tags: vec![[0; 2]; all].into_boxed_slice(),
+            loads: vec![[0; 2]; all].into_boxed_slice(),
+            mask: places - 1,
+        }
     }
 
     /// Forgets all hosts.
     pub(super) fn clear(&mut self) {
-        self.table.fill(Host::default());
+        self.tags.fill([0; 2]);
+        self.loads.fill([0; 2]);
     }
 
     /// The place of the host with `hash` in the tier that begins at `base`: the one that has its
@@ -50,27 +51,27 @@ impl Hosts {
         let home = hash & self.mask;
         let set = home & !(WAYS as u32 - 1);
         let probe = |i: u32| set + ((home + i) & (WAYS as u32 - 1));
-        let host = |place: u32| &self.table[(base + place) as usize];
+        let at = |place: u32| (base + place) as usize;
         let place = (0..WAYS as u32)
             .map(probe)
-            .find(|&place| host(place).tags[end] == hash)
-            .or_else(|| (0..WAYS as u32).map(probe).find(|&place| host(place).loads[end] == 0))
+            .find(|&place| self.tags[at(place)][end] == hash)
+            .or_else(|| (0..WAYS as u32).map(probe).find(|&place| self.loads[at(place)][end] == 0))
             .unwrap_or(home);
-        self.table[(base + place) as usize].tags[end] = hash;
+        self.tags[at(place)][end] = hash;
         place as u16
     }
 
     /// One more flow counts at `place`.
     #[inline(always)]
     pub(super) fn count(&mut self, base: u32, end: End, place: u16) {
-        let load = &mut self.table[(base + u32::from(place)) as usize].loads[end as usize];
+        let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
         *load = load.saturating_add(1);
     }
 
     /// One flow fewer counts at `place`.
     #[inline(always)]
     pub(super) fn discount(&mut self, base: u32, end: End, place: u16) {
-        let load = &mut self.table[(base + u32::from(place)) as usize].loads[end as usize];
+        let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
         debug_assert!(*load > 0, "a host was discounted more often than counted");
         *load = load.saturating_sub(1);
     }
@@ -78,7 +79,7 @@ impl Hosts {
     /// Flows that count at `place`.
     #[inline(always)]
     pub(super) fn load(&self, base: u32, end: End, place: u16) -> u16 {
-        self.table[(base + u32::from(place)) as usize].loads[end as usize]
+        self.loads[(base + u32::from(place)) as usize][end as usize]
     }
 }
 

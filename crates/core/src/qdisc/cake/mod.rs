@@ -142,18 +142,12 @@ impl Cake {
             flags if flags.has(Flags::ARP) => ARP_DSCP,
             _ => 0,
         };
-        let tins = self.tins.count();
         if self.params.fwmark | packet.class != 0 {
             if let Some(tin) = self.overridden_tin(packet) {
                 return tin;
             }
         }
-        let tin = usize::from(self.tiers.tin_of[usize::from(dscp & 63)]);
-        if tin < tins {
-            tin
-        } else {
-            0
-        }
+        usize::from(self.tiers.tin_of[usize::from(dscp & 63)])
     }
 
     /// The tier that the firewall mark or the packet's class asks for: 1 is the first that
@@ -176,6 +170,14 @@ impl Cake {
                 None
             }
         })
+    }
+
+    /// Queues a copy of `packet` with a length that can be charged.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_clamped(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let len = packet.len.clamp(1, MOST_BYTES);
+        self.enqueue(&Packet { len, ..*packet }, now, owner);
     }
 
     /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
@@ -302,67 +304,23 @@ impl Cake {
         self.tins.choose_by_schedule(now)
     }
 
-    /// Takes the first packet that COBALT lets pass out of a queue.
-    #[inline(always)]
-    fn take_from(
-        &mut self,
-        tin: usize,
-        queue: u32,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Taken {
-        loop {
-            let (tier, flow) = self.tins.pair_mut(tin, queue);
-            let Some(slot) = self.arena.detach(&mut flow.packets) else { return Taken::Nothing };
-            let packet = self.arena.get_mut(slot);
-            let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
-            let bulk_flows = if self.params.ingress { tier.bulk_flows } else { 0 };
-            let verdict =
-                flow.cobalt.should_drop(&tier.cobalt, packet, now, bulk_flows, &mut self.random);
-            flow.backlog = flow.backlog.wrapping_sub(len);
-            tier.backlog -= u64::from(len);
-            self.memory -= u64::from(truesize);
-
-            if !matches!(verdict, Verdict::Pass) {
-                // The last packet of a queue may be marked but is never dropped.
-                if verdict.is_drop() && !flow.packets.is_empty() {
-                    self.heap.shrunk(queue, &self.tins.flows);
-                    let reason = match verdict {
-                        Verdict::Flood { .. } => DropReason::Flood,
-                        _ => DropReason::Congested,
-                    };
-                    self.discard(slot, tin, queue, reason, now, owner);
-                    if self.params.ingress {
-                        return Taken::Lost;
-                    }
-                    continue;
-                }
-                if verdict.is_marked() {
-                    tier.counters.marks += 1;
-                    self.totals.marked += 1;
-                }
-            }
-            tier.record_delay(now.since(enqueued));
-            flow.account.deficit -= adj_len as i32;
-            tier.deficit -= i64::from(adj_len);
-            charge(&mut self.clock, tier, adj_len, now, true);
-            self.totals.sent_bytes += u64::from(len);
-            self.heap.sent(queue, &self.tins.flows);
-            return Taken::Packet(slot);
-        }
-    }
-
-    /// Drops the packet in `slot`, which COBALT has taken out of its queue.
+    /// Drops the packet in `slot`, which has been taken out of its queue.
     #[cold]
+    #[inline(never)]
     fn discard(
         &mut self,
         slot: u32,
         tin: usize,
         queue: u32,
-        reason: DropReason,
+        verdict: Verdict,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
+        self.heap.shrunk(queue, &self.tins.flows);
+        let reason = match verdict {
+            Verdict::Flood { .. } => DropReason::Flood,
+            _ => DropReason::Congested,
+        };
         let packet = *self.arena.release(slot);
         let (tier, flow) = self.tins.pair_mut(tin, queue);
         tier.counters.drops += 1;
@@ -373,16 +331,6 @@ impl Cake {
         }
         self.give_up(packet, reason, owner);
     }
-}
-
-/// What came of asking a queue for a packet.
-enum Taken {
-    /// The packet that was taken out of the queue and lies in this slot.
-    Packet(u32),
-    /// The queue was empty.
-    Nothing,
-    /// A packet was dropped and charged: it may be another flow's turn now.
-    Lost,
 }
 
 /// Charges a packet to the shaper and to its tier's clock.
@@ -396,8 +344,8 @@ fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivere
 
 impl Qdisc for Cake {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = packet.clamped(MOST_BYTES) {
-            return self.enqueue(&packet, now, owner);
+        if !packet.is_chargeable(MOST_BYTES) {
+            return self.enqueue_clamped(packet, now, owner);
         }
         self.totals.enqueued_packets += 1;
         let adj_len = self.sizes.charge(&self.params.framing, packet);
@@ -413,10 +361,11 @@ impl Qdisc for Cake {
         if packet.len > tier.counters.max_len {
             tier.counters.max_len = packet.len;
         }
-        tier.counters.packets += 1;
         tier.counters.bytes += u64::from(packet.len);
 
         let queue = self.tins.queue_of(tin, packet);
+        // Not beside `bytes`: compilers make one slow vector of two neighbours.
+        self.tins.tin_mut(tin).counters.packets += 1;
         let (slot, was_empty, queued) = self.append(packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if self.has_extras {
@@ -435,43 +384,63 @@ impl Qdisc for Cake {
     }
 
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        let mut decayed = false;
-        // Ends: each time round, a flow leaves the rotations or loses a packet.
-        'tier: while !self.arena.is_empty() {
-            let tin = self.choose_tin(now)?;
+        if self.arena.is_empty() {
+            return None;
+        }
+        let mut tin = self.choose_tin(now)?;
+        self.tins.decay(tin, now);
+        // Ends: each time round, flows leave the rotations or a packet is lost.
+        'turn: loop {
             self.current_tin = tin;
-            if !decayed {
-                self.tins.decay(tin, now);
-                decayed = true;
-            }
-            loop {
-                let Some(queue) = self.tins.choose_flow(tin, &self.arena, &mut self.random) else {
-                    continue 'tier;
-                };
-                match self.take_from(tin, queue, now, owner) {
-                    Taken::Packet(slot) => {
-                        self.current_queue = queue;
-                        if self.tins.savings.is_some() {
-                            self.tins.settle_saver(tin, queue, true, now, &self.arena);
+            let chosen = self.tins.choose_flow(tin, now, &self.arena, &mut self.random);
+            let Some((queue, mut tier, mut flow)) = chosen else {
+                tin = self.choose_tin(now)?;
+                continue;
+            };
+            while let Some((slot, packet)) = self.arena.detach(&mut flow.packets) {
+                let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
+                flow.backlog = flow.backlog.wrapping_sub(len);
+                tier.backlog -= u64::from(len);
+                self.memory -= u64::from(truesize);
+
+                let sojourn = now.since(enqueued);
+                let bulk_flows = if self.params.ingress { tier.bulk_flows } else { 0 };
+                if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
+                    let random = &mut self.random;
+                    let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
+                    // The last packet of a queue may be marked but is never dropped.
+                    if verdict.is_drop() && !flow.packets.is_empty() {
+                        self.discard(slot, tin, queue, verdict, now, owner);
+                        if self.params.ingress {
+                            // It was charged: it may be another flow's turn now.
+                            self.tins.settle_saver(tin, queue, false, now, &self.arena);
+                            continue 'turn;
                         }
-                        // With many flows the next one's packet has long left the cache.
-                        if let Some(packets) = self.tins.upcoming(queue) {
-                            self.arena.warm(packets);
-                        }
-                        return Some(self.arena.release(slot));
+                        (tier, flow) = self.tins.pair_mut(tin, queue);
+                        continue;
                     }
-                    Taken::Nothing => {
-                        self.tins.retire(tin, queue, now);
-                        // Nothing else than this could make another tier the next one.
-                        if !self.tins.is_active(tin) {
-                            continue 'tier;
-                        }
-                    }
-                    Taken::Lost => self.tins.settle_saver(tin, queue, false, now, &self.arena),
+                    let marks = u32::from(verdict.is_marked());
+                    tier.counters.marks += marks;
+                    self.totals.marked += u64::from(marks);
                 }
+
+                tier.record_delay(sojourn);
+                flow.account.deficit -= adj_len as i32;
+                tier.deficit -= i64::from(adj_len);
+                charge(&mut self.clock, tier, adj_len, now, true);
+                self.totals.sent_bytes += u64::from(len);
+                self.current_queue = queue;
+                self.heap.sent(queue, &self.tins.flows);
+                if self.tins.savings.is_some() {
+                    self.tins.settle_saver(tin, queue, true, now, &self.arena);
+                }
+                // With many flows the next one's packet has long left the cache.
+                if let Some(packets) = self.tins.upcoming(queue) {
+                    self.arena.warm(packets);
+                }
+                return Some(self.arena.release(slot));
             }
         }
-        None
     }
 
     fn next_event(&self) -> Option<Time> {

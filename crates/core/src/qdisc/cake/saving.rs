@@ -75,7 +75,7 @@ impl Tins {
         let Some(savings) = &mut tin.savings else { return };
         let flow = &mut self.flows.queues[queue as usize];
         let first = head(flow, arena);
-        if first.is_none() && flow.cobalt.queue_empty(&tin.cobalt, now) {
+        if first.is_none() && flow.cobalt.queue_empty(&tin.cobalt, now).tamed {
             tin.counters.unresponsive -= 1;
         }
         match is_sent {

@@ -16,6 +16,7 @@ use super::flows::{Flow, Flows, Found};
 use super::hosts::{End, Hosts};
 use super::params::{FlowMode, HostLoad, Params};
 use super::tin::{shares, Tin};
+use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
 use crate::dscp;
 use crate::packet::Packet;
@@ -261,10 +262,11 @@ impl Tins {
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
         let flow = &mut queues[queue as usize];
-        if flow.cobalt.queue_empty(&tin.cobalt, now) {
+        let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
+        if tamed {
             tin.counters.unresponsive -= 1;
         }
-        if !flow.cobalt.is_at_rest(now) {
+        if !at_rest {
             return tin.decaying.rotate(queues);
         }
         recount(tin, flow, Standing::Decaying, Standing::Idle, *rule, hosts);
@@ -272,29 +274,47 @@ impl Tins {
         tin.decaying.remove(queues, queue);
     }
 
-    /// The flow of an active tier whose turn it is. Old debts are paid on the way.
+    /// The flow of an active tier that sends next, with its tier: it has a packet. On the way old
+    /// debts are paid, and flows with nothing to send leave. None if no flow is left; nothing else
+    /// could make another tier the next one.
     #[inline(always)]
     pub(super) fn choose_flow(
         &mut self,
         number: usize,
+        now: Time,
         arena: &Arena,
         random: &mut Random,
-    ) -> Option<u32> {
+    ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if self.savings.is_some() {
-            return self.choose_saver(number, arena, random);
+            let queue = self.choose_saver(number, arena, random)?;
+            let (tin, flow) = self.pair_mut(number, queue);
+            return Some((queue, tin, flow));
         }
-        let Tins { tins, flows, hosts, rule, .. } = self;
-        let Tin { sparse, bulk_flows, base, flow_quantum, .. } = &mut tins[number % MAX_TINS];
-        sparse.choose(&mut flows.queues, |flow, is_aged| {
-            if is_aged {
-                if flow.packets.is_empty() {
+        let Tins { tins, flows, hosts, rule, active, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        let queue = loop {
+            let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
+            let chosen = sparse.choose(queues, |flow, is_aged| {
+                if is_aged && flow.packets.is_empty() {
+                    // Counts as it did when it was new.
                     flow.account.standing = Standing::Waiting;
+                } else if is_aged {
+                    let (from, to) = (Standing::New, Standing::Old);
+                    recount_in(bulk_flows, *base, flow, from, to, *rule, hosts);
                 }
-                let to = flow.account.standing;
-                recount_in(bulk_flows, *base, flow, Standing::New, to, *rule, hosts);
+                quantum(*flow_quantum, *base, flow, hosts, random)
+            });
+            let Some(queue) = chosen else {
+                *active &= !(1 << number);
+                return None;
+            };
+            if !queues[queue as usize].packets.is_empty() {
+                break queue;
             }
-            quantum(*flow_quantum, *base, flow, hosts, random)
-        })
+            retire(tin, queues, queue, now, *rule, hosts);
+        };
+        Some((queue, tin, &mut queues[queue as usize]))
     }
 
     /// The packets of the flow whose turn comes after `queue`'s.
@@ -303,28 +323,29 @@ impl Tins {
         let queues = &*self.flows.queues;
         queues[queue as usize].account.upcoming(queues).map(|flow| &flow.packets)
     }
+}
 
-    /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
-    #[inline(always)]
-    pub(super) fn retire(&mut self, number: usize, queue: u32, now: Time) {
-        let Tins { tins, flows, hosts, rule, active, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
-        let queues = &mut *flows.queues;
-        let flow = &mut queues[queue as usize];
-        if flow.cobalt.queue_empty(&tin.cobalt, now) {
-            tin.counters.unresponsive -= 1;
-        }
-        let at_rest = flow.cobalt.is_at_rest(now);
-        let to = if at_rest { Standing::Idle } else { Standing::Decaying };
-        recount(tin, flow, flow.account.standing, to, *rule, hosts);
-        tin.sparse.leave(queues, queue);
-        if !at_rest {
-            queues[queue as usize].account.standing = Standing::Decaying;
-            tin.decaying.push(queues, queue);
-        }
-        if tin.sparse.is_empty() {
-            *active &= !(1 << number);
-        }
+/// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
+#[inline(always)]
+fn retire(
+    tin: &mut Tin,
+    queues: &mut [Flow],
+    queue: u32,
+    now: Time,
+    rule: LoadRule,
+    hosts: &mut Hosts,
+) {
+    let flow = &mut queues[queue as usize];
+    let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
+    if tamed {
+        tin.counters.unresponsive -= 1;
+    }
+    let to = if at_rest { Standing::Idle } else { Standing::Decaying };
+    recount(tin, flow, flow.account.standing, to, rule, hosts);
+    tin.sparse.leave(queues, queue);
+    if !at_rest {
+        queues[queue as usize].account.standing = Standing::Decaying;
+        tin.decaying.push(queues, queue);
     }
 }
 
@@ -376,32 +397,38 @@ pub(super) fn quantum(
     let [source, destination] = flow.hosts;
     let source = hosts.load(base, End::Source, source);
     let load = source.max(hosts.load(base, End::Destination, destination));
-    // 65535 / load, as Linux's table of reciprocals has it.
-    let share = 65_535 / u32::from(load.max(1));
+    // 65535 / load, as Linux's table of reciprocals has it. Most hosts have one flow at a time.
+    let share = if load > 1 { reciprocal(load) } else { 65_535 };
     (flow_quantum * share + u32::from(random.u16())) >> 16
+}
+
+/// Apart, or the division is done in any case.
+#[cold]
+fn reciprocal(load: u16) -> u32 {
+    65_535 / u32::from(load)
 }
 
 /// Which flows count as their hosts' load, and at which end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadRule {
     mode: FlowMode,
-    /// Standings whose flows count, one bit each.
-    counted: u8,
+    /// Not only flows with a standing queue count, but all that stand in a rotation.
+    all_active: bool,
 }
 
 impl LoadRule {
     fn new(params: &Params) -> LoadRule {
-        let bit = |standing: Standing| 1 << standing as u8;
-        let counted = match params.host_load {
-            HostLoad::Bulk => bit(Standing::Old),
-            HostLoad::Active => bit(Standing::New) | bit(Standing::Waiting) | bit(Standing::Old),
-        };
-        LoadRule { mode: params.flow_mode, counted }
+        let all_active = params.host_load == HostLoad::Active;
+        LoadRule { mode: params.flow_mode, all_active }
     }
 
     #[inline(always)]
     fn counts(self, standing: Standing) -> bool {
-        self.counted >> standing as u8 & 1 != 0
+        match standing {
+            Standing::Old => true,
+            Standing::New | Standing::Waiting => self.all_active,
+            _ => false,
+        }
     }
 
     /// Calls `f` with each end that the mode isolates, and its place.
