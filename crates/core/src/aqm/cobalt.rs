@@ -7,9 +7,9 @@
 //! time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it
 //! is there for senders that ignore marks. (Facts A.6.)
 //!
-//! Caller's rule: [`Cobalt::passes`] for each packet taken from the queue, and [`Cobalt::decide`] if
-//! it does not; [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when a
-//! packet of this queue had to go for room.
+//! Caller's rule: [`Cobalt::passes`] for each packet taken from the queue, and [`Cobalt::decide`]
+//! if it does not; [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when
+//! a packet of this queue had to go for room.
 //!
 //! Work is bounded: each step down of `count` was paid for by a step up.
 
@@ -115,7 +115,7 @@ impl Cobalt {
         dropping: false,
     };
 
-    /// The common case for a packet that leaves the queue at `now`, after `sojourn`: true if nothing
+    /// The common case for a packet that leaves the queue at `now` after `sojourn`: true if nothing
     /// was ever wrong here and nothing is now. Else nothing is done, and [`Cobalt::decide`] must
     /// follow. `bulk_flows` raises the target where the queue stands behind the bottleneck
     /// (`ingress`): each flow needs two packets under way; zero elsewhere.
