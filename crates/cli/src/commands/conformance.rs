@@ -41,7 +41,7 @@ struct GoldenArgs {
     /// Only recordings whose GROUP/NAME fits (`*` stands for any characters).
     #[arg(long, value_name = "PATTERN", default_value = "*")]
     only: String,
-    /// The ledger of chosen deviations [default: ledger.toml beside the directory].
+    /// The ledger of chosen deviations [default: ledger.toml beside DIRECTORY, or in conformance/].
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// One JSON object a line.
@@ -69,7 +69,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 }
 
 fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let ledger = read_ledger(args)?;
+    let ledger = match find_ledger(args.ledger.as_ref(), &args.directory, "ledger.toml") {
+        Some(path) => Ledger::read(&path).into_diagnostic()?,
+        None => Ledger::default(),
+    };
     let outcomes = golden::run_directory(&args.directory, &args.only, &golden::build, &ledger)
         .into_diagnostic()?;
     if outcomes.is_empty() {
@@ -93,13 +96,19 @@ fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn read_ledger(args: &GoldenArgs) -> miette::Result<Ledger> {
-    let beside = args.directory.parent().unwrap_or(Path::new("")).join("ledger.toml");
-    match &args.ledger {
-        Some(path) => Ledger::read(path).into_diagnostic(),
-        None if beside.exists() => Ledger::read(&beside).into_diagnostic(),
-        None => Ok(Ledger::default()),
+/// The ledger that was given, else the one called `name` beside the recordings' directory or in
+/// this project's `conformance/`. Without any, differences cannot be explained; that is said.
+fn find_ledger(given: Option<&PathBuf>, directory: &Path, name: &str) -> Option<PathBuf> {
+    if let Some(given) = given {
+        return Some(given.clone());
     }
+    let beside = directory.parent().unwrap_or(Path::new("")).join(name);
+    let usual = [beside, Path::new("conformance").join(name)];
+    let found = usual.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        eprintln!("no ledger: --ledger names the {name} that says why we differ where we do");
+    }
+    found
 }
 
 fn json(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {

@@ -1,12 +1,13 @@
 //! `simnel conformance linux DIR`: recorded situations of real Linux, simulated and compared.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
 use simnel_lab::linux_reference::{self, Ledger, Line};
 
+use super::find_ledger;
 use crate::commands::output_failed;
 use crate::commands::progress::Progress;
 
@@ -26,7 +27,7 @@ pub struct Args {
     /// Seeds for each of Linux's runs.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// The ledger [default: conformance/linux-ledger.toml, or linux-ledger.toml beside DIR].
+    /// The ledger [default: linux-ledger.toml beside DIRECTORY, or in conformance/].
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// One JSON object a line.
@@ -36,7 +37,10 @@ pub struct Args {
 
 /// Simulates and compares.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let ledger = read_ledger(args)?;
+    let ledger = match find_ledger(args.ledger.as_ref(), &args.directory, "linux-ledger.toml") {
+        Some(path) => Ledger::read(&path).into_diagnostic()?,
+        None => Ledger::default(),
+    };
     let mut paths = linux_reference::list(&args.directory).into_diagnostic()?;
     paths.retain(|path| {
         path.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(&args.only))
@@ -64,16 +68,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let good = lines.iter().all(|line| line.within || line.ledger.is_some()) && stale.is_empty();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn read_ledger(args: &Args) -> miette::Result<Ledger> {
-    let beside = args.directory.parent().unwrap_or(Path::new("")).join("linux-ledger.toml");
-    let usual = [PathBuf::from("conformance/linux-ledger.toml"), beside];
-    let found = usual.iter().find(|path| path.exists());
-    match args.ledger.as_ref().or(found) {
-        Some(path) => Ledger::read(path).into_diagnostic(),
-        None => Ok(Ledger::default()),
-    }
 }
 
 fn json(lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
