@@ -48,17 +48,14 @@ for target in "${targets[@]}"; do
 done
 cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$triple" "${bins[@]}"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-failed=0
-for target in "${targets[@]}"; do
-    corpus=fuzz/corpus/$target
-    artifacts=fuzz/artifacts/$target
+# Fuzzes one target; prints what came of it.
+fuzz() { # TARGET LOG
+    local target=$1 log=$2 status=0 executions coverage summary
+    local corpus=fuzz/corpus/$target artifacts=fuzz/artifacts/$target
     # A canary that was found once would be found at once.
     [[ $target == canary ]] && rm -rf "$corpus" "$artifacts"
     mkdir -p "$corpus" "$artifacts"
     rm -f "$corpus"/seed-*
-    status=0
     # Seed 0 is one drawn by libFuzzer.
     SEEDS=$corpus "$CARGO_TARGET_DIR/$triple/release/$target" -max_total_time="$seconds" -timeout=5 \
         -seed="${FUZZ_SEED:-0}" \
@@ -73,15 +70,33 @@ for target in "${targets[@]}"; do
         else
             echo "$summary, NOT FOUND in $seconds s: this set-up finds nothing" >&2
             tail -20 "$log" >&2
-            failed=1
+            return 1
         fi
     elif ((status != 0)); then
         echo "$summary, FAILED (status $status)" >&2
         tail -60 "$log" >&2
         echo "reproduce: $CARGO_TARGET_DIR/$triple/release/$target $artifacts/<file>" >&2
-        failed=1
+        return 1
     else
         echo "$summary, no findings in $seconds s"
     fi
+}
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+failed=0
+# As many at once as there are cores.
+running=0
+for target in "${targets[@]}"; do
+    if ((running == $(nproc))); then
+        wait -n || failed=1
+        running=$((running - 1))
+    fi
+    fuzz "$target" "$logs/$target" &
+    running=$((running + 1))
+done
+while ((running > 0)); do
+    wait -n || failed=1
+    running=$((running - 1))
 done
 exit "$failed"
