@@ -108,7 +108,7 @@ impl Below {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         match self {
-            Below::Fifo(fifo) => fifo.head().is_none(),
+            Below::Fifo(fifo) => fifo.is_empty(),
             Below::Other(qdisc) => qdisc.backlog().packets == 0,
         }
     }
