@@ -126,6 +126,16 @@ impl Child {
         Ok(Child { qdisc: Below::new(config, device)?, held: Packet::new(0, 0), holds: false })
     }
 
+    /// The FIFO that it is, if it is one. None of its packets is ever held. For the common case of
+    /// the disciplines above, where nothing needs to be called.
+    #[inline(always)]
+    pub fn fifo(&mut self) -> Option<&mut Fifo> {
+        match &mut self.qdisc {
+            Below::Fifo(fifo) => Some(fifo),
+            Below::Other(_) => None,
+        }
+    }
+
     #[inline]
     pub fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.qdisc.enqueue(packet, now, owner);
