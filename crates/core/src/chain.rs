@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 use crate::packet::Packet;
 
-/// Slots of a chunk: 1 KiB.
-const CHUNK: usize = 16;
+/// Slots of a chunk: 2 KiB.
+const CHUNK: usize = 32;
 
 /// No chunk.
 const NIL: usize = usize::MAX;
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn packets_leave_in_the_order_of_their_coming() {
         let (mut chain, mut model) = (Chain::new(100), VecDeque::new());
-        for (least, most) in [(0, 1), (1, 2), (0, 16), (7, 90), (15, 33), (0, 100), (0, 99)] {
+        for (least, most) in [(0, 1), (1, 2), (0, 32), (7, 90), (31, 65), (0, 100), (0, 99)] {
             (0..100).for_each(|_| swing(&mut chain, &mut model, least, most));
         }
         assert!(chain.is_empty() && chain.head().is_none() && chain.pop().is_none());

@@ -147,6 +147,60 @@ impl Drr {
     }
 }
 
+impl Drr {
+    /// As `enqueue`, in either form and with any discipline below.
+    #[inline(never)]
+    fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match &mut self.form {
+            Form::Users(users) => users.enqueue(packet, now, &mut tally),
+            Form::Classes(classes) => classes.enqueue(packet, now, &mut tally),
+        }
+    }
+
+    /// As `enqueue`, with classes. Apart from the other form, which needs none of its registers.
+    #[inline(never)]
+    fn enqueue_classified(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let is_queued = match &mut self.form {
+            Form::Classes(classes) => classes.admits(packet, now),
+            Form::Users(_) => false,
+        };
+        if !is_queued {
+            self.enqueue_any(packet, now, owner);
+        }
+    }
+
+    /// As `dequeue`, with classes.
+    #[inline(never)]
+    fn dequeue_classified(
+        &mut self,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<&mut Packet> {
+        let ready = match &mut self.form {
+            Form::Classes(classes) => classes.ready(),
+            Form::Users(_) => None,
+        };
+        let Some(index) = ready else { return self.dequeue_any(now, owner) };
+        let Form::Classes(classes) = &mut self.form else { return None };
+        let packet = classes.send_ready(index)?;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+
+    /// As `dequeue`, in either form and with any discipline below.
+    #[inline(never)]
+    fn dequeue_any(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        let packet = match &mut self.form {
+            Form::Users(users) => users.dequeue(now, &mut tally),
+            Form::Classes(classes) => classes.dequeue(now, &mut tally),
+        }?;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+}
+
 impl Form {
     fn new(params: &Params, device: &Device) -> Result<Form, ConfigError> {
         params.validate()?;
@@ -161,22 +215,18 @@ impl Qdisc for Drr {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.totals.enqueued_packets += 1;
-        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        match &mut self.form {
-            Form::Users(users) => users.enqueue(packet, now, &mut tally),
-            Form::Classes(classes) => classes.enqueue(packet, now, &mut tally),
+        match self.form {
+            Form::Users(_) => self.enqueue_any(packet, now, owner),
+            Form::Classes(_) => self.enqueue_classified(packet, now, owner),
         }
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        let packet = match &mut self.form {
-            Form::Users(users) => users.dequeue(now, &mut tally),
-            Form::Classes(classes) => classes.dequeue(now, &mut tally),
-        }?;
-        self.totals.sent_bytes += u64::from(packet.len);
-        Some(packet)
+        match self.form {
+            Form::Users(_) => self.dequeue_any(now, owner),
+            Form::Classes(_) => self.dequeue_classified(now, owner),
+        }
     }
 
     #[inline]

@@ -255,12 +255,42 @@ impl Htb {
         self.place(clamped.as_ref().unwrap_or(packet), now, owner);
     }
 
-    /// Takes `packet` in, if that can be done without a call; says to which leaf.
+    /// As `enqueue`, for a packet that belongs to `leaf`.
     #[inline(always)]
-    fn admits(&mut self, packet: &Packet, now: Time) -> Option<u16> {
-        let index = self.classify(packet)?;
-        let fifo = self.leaves.get_mut(usize::from(index))?.as_mut()?.fifo()?;
-        (packet.is_chargeable(ByteTime::MOST_BYTES) && fifo.admits(packet, now)).then_some(index)
+    fn enqueue_to(
+        &mut self,
+        leaf: Option<u16>,
+        packet: &Packet,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        self.now = now;
+        self.totals.enqueued_packets += 1;
+        let Some(index) = leaf.filter(|index| self.admits(*index, packet, now)) else {
+            return self.enqueue_any(packet, now, owner);
+        };
+        self.stalled = false;
+        if !self.tree.is_active(index) {
+            self.tree.activate(index);
+        }
+    }
+
+    /// As `enqueue`, for a packet that may name a class. Apart, since a search needs registers that
+    /// must be saved.
+    #[inline(never)]
+    fn enqueue_classified(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.enqueue_to(self.classify(packet), packet, now, owner);
+    }
+
+    /// Takes `packet` into leaf `index`, if that can be done without a call; else nothing happens.
+    #[inline(always)]
+    fn admits(&mut self, index: u16, packet: &Packet, now: Time) -> bool {
+        let fifo = match self.leaves.get_mut(usize::from(index)) {
+            Some(Some(child)) => child.fifo(),
+            _ => None,
+        };
+        packet.is_chargeable(ByteTime::MOST_BYTES)
+            && fifo.is_some_and(|fifo| fifo.admits(packet, now))
     }
 
     /// The leaf to be served, its priority and what its first packet has on the line, if all that
@@ -275,7 +305,7 @@ impl Htb {
         if packet.segments() > 1 {
             return None;
         }
-        let wire_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+        let wire_len = self.tree.classes[usize::from(index)].framing.charge_ordinary(packet);
         (wire_len <= ByteTime::MOST_BYTES).then_some((index, prio, wire_len))
     }
 
@@ -294,7 +324,7 @@ impl Htb {
         if is_last {
             self.tree.deactivate(index);
         }
-        self.tree.charge(index, 0, packet, now);
+        self.tree.charge(index, 0, packet, wire_len, now);
         self.stalled = false;
         self.last = self.tree.classes[usize::from(index)].id.into();
         self.totals.sent_packets += 1;
@@ -366,12 +396,13 @@ impl Htb {
             if let Some(len) = sent {
                 let emptied = child.is_empty();
                 let packet = child.taken();
-                packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                let wire_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                packet.adj_len = wire_len;
                 self.tree.spend(index, level, prio, len);
                 if emptied {
                     self.tree.deactivate(index);
                 }
-                self.tree.charge(index, level, packet, now);
+                self.tree.charge(index, level, packet, wire_len, now);
                 self.last = self.tree.classes[usize::from(index)].id.into();
                 return Some(index);
             }
@@ -402,14 +433,9 @@ impl Htb {
 impl Qdisc for Htb {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.now = now;
-        self.totals.enqueued_packets += 1;
-        let Some(index) = self.admits(packet, now) else {
-            return self.enqueue_any(packet, now, owner);
-        };
-        self.stalled = false;
-        if !self.tree.is_active(index) {
-            self.tree.activate(index);
+        match packet.class {
+            0 => self.enqueue_to(self.default, packet, now, owner),
+            _ => self.enqueue_classified(packet, now, owner),
         }
     }
 

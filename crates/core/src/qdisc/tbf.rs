@@ -169,7 +169,7 @@ impl Qdisc for Tbf {
         if packet.segments() > 1 || self.peak.is_some() {
             return self.dequeue_any(now, owner);
         }
-        let wire_len = self.framing.charge(packet);
+        let wire_len = self.framing.charge_ordinary(packet);
         if wire_len > ByteTime::MOST_BYTES {
             return self.dequeue_any(now, owner);
         }

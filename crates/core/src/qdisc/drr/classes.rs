@@ -86,20 +86,38 @@ impl Classes {
         Ok(Classes { classes, places, sharing, saves: params.savings.is_some() })
     }
 
+    /// The class that `packet` names.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
+    fn classify(&self, packet: &Packet) -> Option<u32> {
         let minor = packet.class as u16;
-        let Ok(place) = self.places.binary_search_by_key(&minor, |(minor, _)| *minor) else {
+        let place = self.places.binary_search_by_key(&minor, |(minor, _)| *minor).ok()?;
+        Some(self.places[place].1)
+    }
+
+    /// The common case of [`Classes::enqueue`], which calls nothing: the scheduler is Linux's and
+    /// below the class is a FIFO that has room. Else nothing happens, and it says so.
+    #[inline(always)]
+    pub(super) fn admits(&mut self, packet: &Packet, now: Time) -> bool {
+        let Some(index) = self.classify(packet) else { return false };
+        let Sharing::Covered(drr) = &mut self.sharing else { return false };
+        let class = &mut self.classes[index as usize];
+        let quantum = class.quantum;
+        let is_queued = class.child.fifo().is_some_and(|fifo| fifo.admits(packet, now));
+        if is_queued {
+            drr.activate(&mut self.classes, index, quantum);
+        }
+        is_queued
+    }
+
+    pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
+        let Some(index) = self.classify(packet) else {
             return owner.dropped(*packet, DropReason::Unclassified);
         };
-        let index = self.places[place].1;
-        let class = &mut self.classes[index as usize];
-        class.child.enqueue(packet, now, owner);
+        self.classes[index as usize].child.enqueue(packet, now, owner);
         self.arrived(index, now, owner);
     }
 
     /// Tells the scheduler that a class may have got a packet, or lost some for it.
-    #[inline(always)]
     fn arrived(&mut self, index: u32, now: Time, owner: &mut Tally<'_>) {
         let Classes { classes, sharing, saves, .. } = self;
         let class = &mut classes[index as usize];
@@ -110,7 +128,35 @@ impl Classes {
         sharing.arrived(classes, index, quantum, |_| head);
     }
 
+    /// The class whose turn it is, where that is known without a call: the scheduler is Linux's and
+    /// there are FIFOs below. [`Classes::send_ready`] must follow.
     #[inline(always)]
+    pub(super) fn ready(&mut self) -> Option<u32> {
+        let Sharing::Covered(drr) = &mut self.sharing else { return None };
+        // Ends as every choice of that scheduler does.
+        loop {
+            let first = drr.first()?;
+            let class = self.classes.get_mut(first as usize)?;
+            let (needed, quantum) = (class.child.fifo()?.head()?.len, class.quantum);
+            if drr.is_covered(&mut self.classes, first, needed, quantum) {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Sends the first packet of the class that is [`Classes::ready`].
+    #[inline(always)]
+    pub(super) fn send_ready(&mut self, index: u32) -> Option<&mut Packet> {
+        let class = self.classes.get_mut(index as usize)?;
+        let fifo = class.child.fifo()?;
+        let is_last = fifo.backlog().packets == 1;
+        class.account.charge(fifo.head()?.len);
+        if let (true, Sharing::Covered(drr)) = (is_last, &mut self.sharing) {
+            drr.retire(&mut self.classes, index);
+        }
+        self.classes.get_mut(index as usize)?.child.fifo()?.take()
+    }
+
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
         let mut passed = 0;

@@ -133,6 +133,18 @@ impl Feed {
         self.members.get(self.members.partition_point(|member| *member < class)).copied()
     }
 
+    /// Whose turn it is, if nothing was lost; the first one's after the last.
+    #[inline(always)]
+    fn plain_turn(&mut self) -> Option<u16> {
+        if self.lost.is_some() {
+            return None;
+        }
+        if self.turn.is_none() {
+            self.turn = self.members.first().copied();
+        }
+        self.turn
+    }
+
     /// The turn goes to the next; to nobody after the last.
     #[inline]
     fn advance(&mut self) {
@@ -470,32 +482,22 @@ impl Tree {
     /// has gone past the last, it returns to the first and the one above moves on.
     #[inline]
     pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
-        self.leaf_in_row(level, prio).or_else(|| self.descend(level, prio))
-    }
-
-    /// The common case of [`Tree::leaf`]: a leaf hangs in the row itself, and nothing left it.
-    #[inline(always)]
-    fn leaf_in_row(&mut self, level: usize, prio: usize) -> Option<u16> {
-        let row = self.levels[level].rows.get_mut(prio)?;
-        if row.lost.is_some() {
-            return None;
-        }
-        if row.turn.is_none() {
-            row.turn = row.members.first().copied();
-        }
-        row.turn.filter(|index| self.classes[usize::from(*index)].level == 0)
+        // The common case: a leaf hangs in the row itself, and nothing left it.
+        let turn = self.levels[level].rows[prio].plain_turn();
+        let leaf = turn.filter(|index| self.classes[usize::from(*index)].level == 0);
+        leaf.or_else(|| self.descend(level, prio))
     }
 
     /// The leaf that is to be served at level 0, and its priority, where nothing needs to be called
     /// to find it: no class of that level is to be looked at by `now`.
     #[inline(always)]
     pub fn ready_leaf(&mut self, now: Time) -> Option<(u16, usize)> {
-        let Level { mask, waiting, .. } = &self.levels[0];
+        let Level { rows, mask, waiting } = &mut self.levels[0];
         if waiting.last().is_some_and(|(at, _)| *at <= now) {
             return None;
         }
-        let prio = mask.trailing_zeros() as usize;
-        Some((self.leaf_in_row(0, prio)?, prio))
+        let prio = u32::from(*mask).trailing_zeros() as usize;
+        Some((rows.get_mut(prio)?.plain_turn()?, prio))
     }
 
     #[inline(never)]
@@ -548,18 +550,19 @@ impl Tree {
         let class = self.class(index);
         let quantum = class.quantum;
         let deficit = &mut class.deficit[level];
-        *deficit = deficit.saturating_sub_unsigned(len);
+        // Lengths are bounded on arrival.
+        *deficit = deficit.saturating_sub(len as i32);
         if *deficit < 0 {
             *deficit = deficit.saturating_add(quantum);
             self.pass_on(index, level, prio);
         }
     }
 
-    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it. Its
-    /// `adj_len` is what the leaf's framing makes of it.
+    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it. The
+    /// leaf's framing makes `wire_len` bytes of it.
     #[inline(always)]
-    pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, now: Time) {
-        if let Some(parent) = self.charge_class(index, level, packet.adj_len, now) {
+    pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, wire_len: u32, now: Time) {
+        if let Some(parent) = self.charge_class(index, level, wire_len, now) {
             self.charge_inner(parent, level, packet, now);
         }
     }
