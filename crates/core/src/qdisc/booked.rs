@@ -105,19 +105,24 @@ impl BookedQueue {
     }
 
     /// True if there is room for `packet`.
-    #[inline(always)]
+    #[inline]
     pub fn has_room(&self, packet: &Packet) -> bool {
-        let Backlog { packets, bytes } = self.backlog();
-        packets < self.limit.packets && bytes + u64::from(packet.len) <= self.limit.bytes
+        self.has_room_once(self.bytes_in + u64::from(packet.len))
+    }
+
+    /// True if there is room for a packet with which `bytes_in` will have come.
+    #[inline(always)]
+    fn has_room_once(&self, bytes_in: u64) -> bool {
+        self.chain.len() < self.limit.packets && bytes_in - self.bytes_out <= self.limit.bytes
     }
 
     /// True if there is room for `packet` and it can be inserted without a call. Else
     /// [`BookedQueue::has_room`] tells.
     #[inline(always)]
     pub fn has_slot(&self, packet: &Packet) -> bool {
-        let is_sure = self.chain.counts().0 < self.sure_packets
-            && self.bytes_in + u64::from(packet.len) <= self.sure_bytes;
-        is_sure || (self.chain.has_slot() && self.has_room(packet))
+        let bytes_in = self.bytes_in + u64::from(packet.len);
+        (self.chain.counts().0 < self.sure_packets && bytes_in <= self.sure_bytes)
+            || (self.chain.has_slot() && self.has_room_once(bytes_in))
     }
 
     /// Puts a copy of `packet`, for which there is a slot, at the end, as one that is there since

@@ -251,8 +251,10 @@ impl Htb {
     /// As `enqueue`, for any packet.
     #[inline(never)]
     fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let clamped = packet.clamped(ByteTime::MOST_BYTES);
-        self.place(clamped.as_ref().unwrap_or(packet), now, owner);
+        match packet.clamped(ByteTime::MOST_BYTES) {
+            None => self.place(packet, now, owner),
+            Some(packet) => self.enqueue_any(&packet, now, owner),
+        }
     }
 
     /// As `enqueue`, for a packet that belongs to `leaf`.

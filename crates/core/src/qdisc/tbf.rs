@@ -118,8 +118,9 @@ impl Tbf {
     /// As `enqueue`, for any packet and any discipline below.
     #[inline(never)]
     fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let clamped = packet.clamped(ByteTime::MOST_BYTES);
-        let packet = clamped.as_ref().unwrap_or(packet);
+        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
+            return self.enqueue_any(&packet, now, owner);
+        }
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let segment = match packet.segments() {
             1 => packet.len,

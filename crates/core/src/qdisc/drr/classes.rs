@@ -10,7 +10,7 @@ use super::Params;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::sched::sharing::Sharing;
+use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::tc::Config;
 use crate::time::Time;
@@ -24,6 +24,8 @@ pub(super) struct Classes {
     sharing: Sharing,
     /// Lengths of first packets must be known early: which list a class belongs to depends on them.
     saves: bool,
+    /// The scheduler is Linux's and all disciplines are FIFOs.
+    is_plain: bool,
 }
 
 #[derive(Debug)]
@@ -83,7 +85,10 @@ impl Classes {
             Some(limit) => Sharing::savings(limit, &mut classes),
             None => Sharing::covered(),
         };
-        Ok(Classes { classes, places, sharing, saves: params.savings.is_some() })
+        let saves = params.savings.is_some();
+        let is_fifo = |class| matches!(discipline(class), Config::Fifo(_));
+        let is_plain = !saves && params.classes.iter().all(is_fifo);
+        Ok(Classes { classes, places, sharing, saves, is_plain })
     }
 
     /// The class that `packet` names.
@@ -92,6 +97,12 @@ impl Classes {
         let minor = packet.class as u16;
         let place = self.places.binary_search_by_key(&minor, |(minor, _)| *minor).ok()?;
         Some(self.places[place].1)
+    }
+
+    /// True if [`Classes::admits`] and [`Classes::ready`] are worth to be tried.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// The common case of [`Classes::enqueue`], which calls nothing: the scheduler is Linux's and
@@ -109,6 +120,7 @@ impl Classes {
         is_queued
     }
 
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
         let Some(index) = self.classify(packet) else {
             return owner.dropped(*packet, DropReason::Unclassified);
@@ -118,6 +130,7 @@ impl Classes {
     }
 
     /// Tells the scheduler that a class may have got a packet, or lost some for it.
+    #[inline(always)]
     fn arrived(&mut self, index: u32, now: Time, owner: &mut Tally<'_>) {
         let Classes { classes, sharing, saves, .. } = self;
         let class = &mut classes[index as usize];
@@ -157,6 +170,7 @@ impl Classes {
         self.classes.get_mut(index as usize)?.child.fifo()?.take()
     }
 
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
         let mut passed = 0;
