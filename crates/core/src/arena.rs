@@ -91,12 +91,6 @@ impl Arena {
         self.free.is_empty() && self.slots.len() == self.capacity as usize
     }
 
-    /// True if there is a free slot among those that were used before.
-    #[inline(always)]
-    pub fn has_free_slot(&self) -> bool {
-        !self.free.is_empty()
-    }
-
     /// Puts a copy of `packet` at the end of `list`, and gives the copy out to be changed; None if
     /// the arena is full. Fields that are written before a copy make the copy wait for them;
     /// written after it, they cost nothing.
@@ -105,13 +99,6 @@ impl Arena {
         if self.free.is_empty() {
             self.open_slot()?;
         }
-        self.reuse_slot(list, packet)
-    }
-
-    /// As [`Arena::push`], but into a slot that was used before; None if there is none. For callers
-    /// that have a slow path anyway.
-    #[inline(always)]
-    pub fn reuse_slot(&mut self, list: &mut List, packet: &Packet) -> Option<(u32, &mut Packet)> {
         let index = self.free.pop()?;
         let slots = &mut *self.slots;
         if list.is_empty() {
@@ -127,7 +114,7 @@ impl Arena {
 
     /// Makes a slot that was never used before the only free one; None if all are used.
     #[cold]
-    pub fn open_slot(&mut self) -> Option<()> {
+    fn open_slot(&mut self) -> Option<()> {
         let index = self.slots.len() as u32;
         if index == self.capacity {
             return None;
@@ -163,13 +150,6 @@ impl Arena {
             self.free.push(index);
         }
         &mut self.slots[index as usize]
-    }
-
-    /// The packet that was released last, if none was pushed since.
-    #[inline(always)]
-    pub fn released(&mut self) -> Option<&mut Packet> {
-        let index = *self.free.last()?;
-        self.slots.get_mut(index as usize)
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.

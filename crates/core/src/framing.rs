@@ -34,7 +34,7 @@ pub struct Framing {
 
 impl Framing {
     /// Bytes of network layer in a frame of `len` bytes: what [`Framing::wire_len`] starts from.
-    #[inline]
+    #[inline(always)]
     pub fn network_len(&self, len: u32, network_offset: u8) -> u32 {
         if self.compensate {
             len.saturating_sub(u32::from(network_offset))
@@ -44,7 +44,7 @@ impl Framing {
     }
 
     /// Bytes on the line of a frame whose [`Framing::network_len`] is `len`.
-    #[inline]
+    #[inline(always)]
     pub fn wire_len(&self, len: u32) -> u32 {
         let least = i64::from(self.mpu);
         let len = (i64::from(len) + i64::from(self.overhead)).clamp(least, i64::from(u32::MAX));
@@ -62,6 +62,12 @@ impl Framing {
         if packet.segments() > 1 {
             return self.charge_segments(packet);
         }
+        self.charge_ordinary(packet)
+    }
+
+    /// Bytes on the line of `packet`, which is no super-packet.
+    #[inline(always)]
+    pub fn charge_ordinary(&self, packet: &Packet) -> u32 {
         self.wire_len(self.network_len(packet.len, packet.network_offset))
     }
 

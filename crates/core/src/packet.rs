@@ -238,14 +238,13 @@ impl Packet {
         }
     }
 
-    /// True if the length is one that a shaper can charge: 1 to `most` bytes.
+    /// True if it has a length that a shaper can charge, 1 to `most` bytes.
     #[inline(always)]
-    pub(crate) fn is_chargeable(&self, most: u32) -> bool {
+    pub(crate) const fn is_chargeable(&self, most: u32) -> bool {
         self.len.wrapping_sub(1) < most
     }
 
-    /// A copy with the length that a shaper can charge, 1 to `most` bytes; None if it has such a
-    /// length.
+    /// A copy with a length that a shaper can charge; None if it has one.
     #[inline(always)]
     pub(crate) fn clamped(&self, most: u32) -> Option<Packet> {
         if self.is_chargeable(most) {

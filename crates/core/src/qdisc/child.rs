@@ -108,7 +108,7 @@ impl Below {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         match self {
-            Below::Fifo(fifo) => fifo.head().is_none(),
+            Below::Fifo(fifo) => fifo.is_empty(),
             Below::Other(qdisc) => qdisc.backlog().packets == 0,
         }
     }
@@ -124,6 +124,16 @@ impl Child {
     /// The discipline that `config` describes, empty.
     pub fn new(config: &Config, device: &Device) -> Result<Child, ConfigError> {
         Ok(Child { qdisc: Below::new(config, device)?, held: Packet::new(0, 0), holds: false })
+    }
+
+    /// The FIFO that it is, if it is one. None of its packets is ever held. For the common case of
+    /// the disciplines above, where nothing needs to be called.
+    #[inline(always)]
+    pub fn fifo(&mut self) -> Option<&mut Fifo> {
+        match &mut self.qdisc {
+            Below::Fifo(fifo) => Some(fifo),
+            Below::Other(_) => None,
+        }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
-//! One list in one [`Arena`]. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
+//! One [`BookedQueue`]. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
 //! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
 //! a `limit` the device's queue length counts, times its MTU for bytes.
 //!
@@ -11,8 +11,8 @@
 //!
 //! Like Linux's, these queues count a full queue under `dropped` only: `overlimits` is for shapers.
 
-use crate::arena::{Arena, List};
 use crate::packet::Packet;
+use crate::qdisc::booked::{BookedQueue, Limit};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::Config;
@@ -65,6 +65,15 @@ impl Params {
         };
         slots.clamp(1, MAX_PACKETS)
     }
+
+    /// What the queue may hold on `device`.
+    fn bounds(&self, device: &Device) -> Limit {
+        let limit = self.effective_limit(device);
+        match self.kind {
+            Kind::Bfifo => Limit { packets: self.max_packets(device), bytes: limit.into() },
+            Kind::Pfifo | Kind::PfifoHeadDrop => Limit::packets(limit),
+        }
+    }
 }
 
 /// A FIFO queue.
@@ -72,38 +81,26 @@ impl Params {
 pub struct Fifo {
     params: Params,
     device: Device,
-    /// Packets that may be queued: the limit, or what the arena holds for a limit in bytes.
-    max_packets: u32,
-    /// Bytes that may be queued; no bound for a limit in packets.
-    max_bytes: u64,
-    bytes: u64,
-    queue: List,
-    arena: Arena,
-    /// But for `sent_packets`, which the others tell.
-    totals: Totals,
+    queue: BookedQueue,
 }
 
 impl Fifo {
     /// An empty FIFO for `device`.
     pub fn new(params: &Params, device: &Device) -> Fifo {
-        let mut fifo = Fifo {
-            params: *params,
-            device: *device,
-            max_packets: 0,
-            max_bytes: 0,
-            bytes: 0,
-            queue: List::EMPTY,
-            arena: Arena::new(params.max_packets(device)),
-            totals: Totals::default(),
-        };
-        fifo.set_limits(params);
-        fifo
+        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device));
+        Fifo { params: *params, device: *device, queue }
     }
 
     /// The oldest packet.
     #[inline]
     pub fn head(&self) -> Option<&Packet> {
-        self.queue.head().map(|slot| self.arena.get(slot))
+        self.queue.head()
+    }
+
+    /// True if no packet is queued.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 
     /// Takes `packet` in as one that is queued since `enqueued`; says whether it is now queued. For
@@ -115,58 +112,49 @@ impl Fifo {
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        self.totals.enqueued_packets += 1;
-        let bytes = self.bytes + u64::from(packet.len);
-        if self.arena.len() < self.max_packets && bytes <= self.max_bytes {
-            if let Some((_, queued)) = self.arena.reuse_slot(&mut self.queue, packet) {
-                queued.enqueued = enqueued;
-                self.bytes = bytes;
-                return true;
-            }
-        }
-        self.admit_slowly(packet, enqueued, owner)
+        self.admits(packet, enqueued) || self.admit_slowly(packet, enqueued, owner)
     }
 
-    /// The packet that `dequeue` has just given out.
+    /// The common case of [`Fifo::admit`], which calls nothing. If it says no, nothing has
+    /// happened.
+    #[inline(always)]
+    pub(crate) fn admits(&mut self, packet: &Packet, enqueued: Time) -> bool {
+        let has_slot = self.queue.has_slot(packet);
+        if has_slot {
+            self.queue.insert_in_slot(packet, enqueued);
+        }
+        has_slot
+    }
+
+    /// Takes the oldest packet.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<&mut Packet> {
+        self.queue.take().map(|(_, packet)| packet)
+    }
+
+    /// The packet that was taken last, if none was admitted since.
     #[inline]
     pub(crate) fn sent(&mut self) -> Option<&mut Packet> {
-        self.arena.released()
+        self.queue.last_taken()
     }
 
     /// Changes the settings; what no longer fits is dropped, the oldest first. None of `params`'
     /// values is out of range.
     pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {
-        self.set_limits(params);
-        while self.arena.len() > self.max_packets || self.bytes > self.max_bytes {
-            self.drop_oldest(DropReason::Overlimit, owner);
+        self.params = *params;
+        self.queue.set_limit(params.bounds(&self.device));
+        while self.queue.is_over_limit() {
+            self.queue.drop_first(DropReason::Overlimit, owner);
         }
-        let capacity = params.max_packets(&self.device);
-        if capacity != self.arena.capacity() {
-            let mut old = core::mem::replace(&mut self.arena, Arena::new(capacity));
-            let mut packets = core::mem::take(&mut self.queue);
-            while let Some(packet) = old.pop(&mut packets) {
-                let moved = self.arena.push(&mut self.queue, packet);
-                debug_assert!(moved.is_some(), "the packets were cut down to the capacity above");
-            }
-        }
+        self.queue.resize(params.max_packets(&self.device));
     }
 
     /// Packets and bytes in, out and lost so far.
-    #[inline]
-    pub(crate) fn totals(&self) -> &Totals {
-        &self.totals
+    pub(crate) fn totals(&self) -> Totals {
+        self.queue.totals()
     }
 
-    fn set_limits(&mut self, params: &Params) {
-        self.params = *params;
-        let limit = params.effective_limit(&self.device);
-        (self.max_packets, self.max_bytes) = match params.kind {
-            Kind::Bfifo => (params.max_packets(&self.device), u64::from(limit)),
-            Kind::Pfifo | Kind::PfifoHeadDrop => (limit.min(MAX_PACKETS), u64::MAX),
-        };
-    }
-
-    /// The queue is full, or longer than ever before.
+    /// The queue is full, or should be looked at closely.
     #[cold]
     fn admit_slowly(
         &mut self,
@@ -174,42 +162,14 @@ impl Fifo {
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        let is_full = self.arena.len() >= self.max_packets
-            || self.bytes + u64::from(packet.len) > self.max_bytes;
-        if is_full {
-            if self.params.kind != Kind::PfifoHeadDrop || self.max_packets == 0 {
-                return self.refuse(packet, owner);
+        if !self.queue.has_room(packet) {
+            let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
+            if !gives_up_oldest || !self.queue.drop_first(DropReason::Overlimit, owner) {
+                self.queue.refuse(*packet, DropReason::Overlimit, owner);
+                return false;
             }
-            self.drop_oldest(DropReason::Overlimit, owner);
         }
-        match self.arena.push(&mut self.queue, packet) {
-            Some((_, queued)) => {
-                queued.enqueued = enqueued;
-                self.bytes += u64::from(packet.len);
-                true
-            }
-            None => self.refuse(packet, owner),
-        }
-    }
-
-    fn drop_oldest(&mut self, reason: DropReason, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = self.arena.pop(&mut self.queue) {
-            let packet = *packet;
-            self.bytes -= u64::from(packet.len);
-            self.give_up(packet, reason, owner);
-        }
-    }
-
-    #[cold]
-    fn refuse(&mut self, packet: &Packet, owner: &mut dyn PacketOwner) -> bool {
-        self.give_up(*packet, DropReason::Overlimit, owner);
-        false
-    }
-
-    #[cold]
-    fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
-        self.totals.dropped[reason as usize] += 1;
-        owner.dropped(packet, reason);
+        self.queue.insert(packet, enqueued).is_some()
     }
 }
 
@@ -221,11 +181,7 @@ impl Qdisc for Fifo {
 
     #[inline]
     fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        let packet = self.arena.pop(&mut self.queue)?;
-        let len = u64::from(packet.len);
-        self.bytes -= len;
-        self.totals.sent_bytes += len;
-        Some(packet)
+        self.take()
     }
 
     #[inline]
@@ -240,15 +196,11 @@ impl Qdisc for Fifo {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        Backlog { packets: self.arena.len(), bytes: self.bytes }
+        self.queue.backlog()
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            totals: self.totals.settled(self.arena.len()),
-            backlog: self.backlog(),
-            detail: Detail::None,
-        }
+        Snapshot { totals: self.totals(), backlog: self.backlog(), detail: Detail::None }
     }
 
     fn config(&self) -> Config {
@@ -267,9 +219,7 @@ impl Qdisc for Fifo {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        while !self.queue.is_empty() {
-            self.drop_oldest(DropReason::Reset, owner);
-        }
+        self.queue.clear(owner);
     }
 }
 

@@ -212,7 +212,7 @@ impl Htb {
     #[inline]
     fn classify(&self, packet: &Packet) -> Option<u16> {
         let major = 0xffff_0000;
-        if packet.class & major == self.device.handle & major && packet.class != 0 {
+        if packet.class != 0 && packet.class & major == self.device.handle & major {
             if packet.class == self.device.handle {
                 return None;
             }
@@ -248,6 +248,125 @@ impl Htb {
         self.stalled = false;
     }
 
+    /// As `enqueue`, for any packet.
+    #[inline(never)]
+    fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        match packet.clamped(ByteTime::MOST_BYTES) {
+            None => self.place(packet, now, owner),
+            Some(packet) => self.enqueue_any(&packet, now, owner),
+        }
+    }
+
+    /// As `enqueue`, for a packet that belongs to `leaf`.
+    #[inline(always)]
+    fn enqueue_to(
+        &mut self,
+        leaf: Option<u16>,
+        packet: &Packet,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        self.now = now;
+        self.totals.enqueued_packets += 1;
+        let Some(index) = leaf.filter(|index| self.admits(*index, packet, now)) else {
+            return self.enqueue_any(packet, now, owner);
+        };
+        self.stalled = false;
+        if !self.tree.is_active(index) {
+            self.tree.activate(index);
+        }
+    }
+
+    /// As `enqueue`, for a packet that may name a class. Apart, since a search needs registers that
+    /// must be saved.
+    #[inline(never)]
+    fn enqueue_classified(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.enqueue_to(self.classify(packet), packet, now, owner);
+    }
+
+    /// Takes `packet` into leaf `index`, if that can be done without a call; else nothing happens.
+    #[inline(always)]
+    fn admits(&mut self, index: u16, packet: &Packet, now: Time) -> bool {
+        let fifo = match self.leaves.get_mut(usize::from(index)) {
+            Some(Some(child)) => child.fifo(),
+            _ => None,
+        };
+        packet.is_chargeable(ByteTime::MOST_BYTES)
+            && fifo.is_some_and(|fifo| fifo.admits(packet, now))
+    }
+
+    /// The leaf to be served, its priority and what its first packet has on the line, if all that
+    /// is known without a call: nothing is direct, and an ordinary packet stands in a FIFO.
+    #[inline(always)]
+    fn ready(&mut self, now: Time) -> Option<(u16, usize, u32)> {
+        if !self.direct.is_empty() {
+            return None;
+        }
+        let (index, prio) = self.tree.ready_leaf(now)?;
+        let packet = self.leaves.get_mut(usize::from(index))?.as_mut()?.fifo()?.head()?;
+        if packet.segments() > 1 {
+            return None;
+        }
+        let wire_len = self.tree.classes[usize::from(index)].framing.charge_ordinary(packet);
+        (wire_len <= ByteTime::MOST_BYTES).then_some((index, prio, wire_len))
+    }
+
+    /// Sends what is [`Htb::ready`].
+    #[inline(always)]
+    fn send_ready(
+        &mut self,
+        (index, prio, wire_len): (u16, usize, u32),
+        now: Time,
+    ) -> Option<&mut Packet> {
+        let fifo = self.leaves.get_mut(usize::from(index))?.as_mut()?.fifo()?;
+        let is_last = fifo.backlog().packets == 1;
+        let packet = fifo.take()?;
+        packet.adj_len = wire_len;
+        self.tree.spend(index, 0, prio, packet.len);
+        if is_last {
+            self.tree.deactivate(index);
+        }
+        self.tree.charge(index, 0, packet, wire_len, now);
+        self.stalled = false;
+        self.last = self.tree.classes[usize::from(index)].id.into();
+        self.totals.sent_packets += 1;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+
+    /// As `dequeue`, for all that may be.
+    #[inline(never)]
+    fn dequeue_any(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        if self.direct.head().is_some() {
+            let packet = self.direct.dequeue(now, owner)?;
+            self.last = 0;
+            packet.adj_len = packet.len;
+            self.totals.sent_packets += 1;
+            self.totals.sent_bytes += u64::from(packet.len);
+            return Some(packet);
+        }
+        if self.queued() == 0 {
+            return None;
+        }
+        for level in self.tree.levels() {
+            self.tree.wake(level, now);
+            let mut rows = self.tree.rows(level);
+            while rows != 0 {
+                let prio = rows.trailing_zeros() as usize;
+                rows &= rows - 1;
+                if let Some(index) = self.serve(level, prio, now, owner) {
+                    self.stalled = false;
+                    let packet = self.leaves[usize::from(index)].as_mut()?.taken();
+                    self.totals.sent_packets += 1;
+                    self.totals.sent_bytes += u64::from(packet.len);
+                    return Some(packet);
+                }
+            }
+        }
+        self.stalled = self.tree.is_open();
+        None
+    }
+
     /// Takes the next packet of a row, from the leaf whose turn it is, and says which that was.
     #[inline(always)]
     fn serve(
@@ -279,12 +398,13 @@ impl Htb {
             if let Some(len) = sent {
                 let emptied = child.is_empty();
                 let packet = child.taken();
-                packet.adj_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                let wire_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                packet.adj_len = wire_len;
                 self.tree.spend(index, level, prio, len);
                 if emptied {
                     self.tree.deactivate(index);
                 }
-                self.tree.charge(index, level, packet, now);
+                self.tree.charge(index, level, packet, wire_len, now);
                 self.last = self.tree.classes[usize::from(index)].id.into();
                 return Some(index);
             }
@@ -315,45 +435,19 @@ impl Htb {
 impl Qdisc for Htb {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
-            return self.enqueue(&packet, now, owner);
+        match packet.class {
+            0 => self.enqueue_to(self.default, packet, now, owner),
+            _ => self.enqueue_classified(packet, now, owner),
         }
-        self.now = now;
-        self.totals.enqueued_packets += 1;
-        self.place(packet, now, owner);
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.now = now;
-        if self.direct.head().is_some() {
-            let packet = self.direct.dequeue(now, owner)?;
-            self.last = 0;
-            packet.adj_len = packet.len;
-            self.totals.sent_packets += 1;
-            self.totals.sent_bytes += u64::from(packet.len);
-            return Some(packet);
+        match self.ready(now) {
+            Some(ready) => self.send_ready(ready, now),
+            None => self.dequeue_any(now, owner),
         }
-        if self.queued() == 0 {
-            return None;
-        }
-        for level in self.tree.levels() {
-            self.tree.wake(level, now);
-            let mut rows = self.tree.rows(level);
-            while rows != 0 {
-                let prio = rows.trailing_zeros() as usize;
-                rows &= rows - 1;
-                if let Some(index) = self.serve(level, prio, now, owner) {
-                    self.stalled = false;
-                    let packet = self.leaves[usize::from(index)].as_mut()?.taken();
-                    self.totals.sent_packets += 1;
-                    self.totals.sent_bytes += u64::from(packet.len);
-                    return Some(packet);
-                }
-            }
-        }
-        self.stalled = self.tree.is_open();
-        None
     }
 
     #[inline]

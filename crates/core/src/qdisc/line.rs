@@ -142,13 +142,10 @@ impl Qdisc for Line {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let way = self.way.snapshot().totals;
-        let mut totals = Totals {
-            enqueued_packets: self.queue.totals().enqueued_packets,
-            overlimits: self.overlimits,
-            ..way
-        };
-        for (sum, dropped) in totals.dropped.iter_mut().zip(self.queue.totals().dropped) {
+        let (queue, way) = (self.queue.totals(), self.way.snapshot().totals);
+        let mut totals =
+            Totals { enqueued_packets: queue.enqueued_packets, overlimits: self.overlimits, ..way };
+        for (sum, dropped) in totals.dropped.iter_mut().zip(queue.dropped) {
             *sum += dropped;
         }
         Snapshot { totals, backlog: self.backlog(), detail: Detail::None }

@@ -15,12 +15,13 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::sched::sharing::Sharing;
+use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::{Config, Listed};
@@ -85,7 +86,7 @@ pub trait FlowAqm: Sized {
     /// Settings of the discipline.
     type Params: Copy + Listed;
     /// What it knows of one queue.
-    type State: Copy;
+    type State: Copy + fmt::Debug;
 
     /// An AQM for queues that were always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
@@ -176,11 +177,20 @@ impl<S> Scheduled for Flow<S> {
     }
 }
 
-/// Queues under `A`.
+/// Queues under `A`, and their scheduler.
 #[derive(Clone, Debug)]
 pub struct Many<A: FlowAqm> {
-    flows: Box<[Flow<A::State>]>,
+    queues: Queues<A>,
     sharing: Sharing,
+    params: A::Params,
+    device: Device,
+}
+
+/// All but the scheduler. That is handed in: which it is, is asked once for each packet, and not at
+/// every step.
+#[derive(Clone, Debug)]
+struct Queues<A: FlowAqm> {
+    flows: Box<[Flow<A::State>]>,
     store: Store<u64>,
     aqm: A,
     quantum: u32,
@@ -188,8 +198,6 @@ pub struct Many<A: FlowAqm> {
     memory_limit: u64,
     overflow: Overflow,
     new_flow_count: u32,
-    params: A::Params,
-    device: Device,
 }
 
 impl<A: FlowAqm> Many<A> {
@@ -198,8 +206,8 @@ impl<A: FlowAqm> Many<A> {
         let settings = A::settings(params);
         settings.validate()?;
         let mut flows = empty::<A>(settings.flows);
-        Ok(Many {
-            sharing: settings.sharing(&mut flows),
+        let sharing = settings.sharing(&mut flows);
+        let queues = Queues {
             flows,
             store: Store::new(settings.limit),
             aqm: A::new(params, device)?,
@@ -208,9 +216,76 @@ impl<A: FlowAqm> Many<A> {
             memory_limit: settings.memory_limit.into(),
             overflow: A::overflow(params),
             new_flow_count: 0,
-            params: *params,
-            device: *device,
-        })
+        };
+        Ok(Many { queues, sharing, params: *params, device: *device })
+    }
+
+    fn lists(&self) -> Lists {
+        let count = |wanted: [Standing; 2]| {
+            let standings = self.queues.flows.iter().map(|flow| flow.account.standing);
+            standings.filter(|standing| wanted.contains(standing)).count() as u32
+        };
+        Lists {
+            new_flow_count: self.queues.new_flow_count,
+            new: count([Standing::New, Standing::Eligible]),
+            old: count([Standing::Old, Standing::Collecting]),
+            memory: self.queues.store.memory,
+            memory_limit: A::settings(&self.params).memory_limit,
+        }
+    }
+}
+
+impl<A: FlowAqm> Queues<A> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        packet: &Packet,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        self.store.totals.enqueued_packets += 1;
+        self.aqm.catch_up(&mut self.flows, now);
+        let index = self.index_of(packet.flow);
+        let flow = &mut self.flows[index as usize];
+        if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
+            self.aqm.refused(&mut flow.state);
+            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
+        }
+        let bytes = flow.queue.bytes;
+        let verdict = self.aqm.arrives(&mut flow.state, packet, bytes, self.store.memory);
+        if verdict == Verdict::Drop {
+            return self.store.refuse(packet, now, DropReason::Congested, owner);
+        }
+        self.insert(scheduler, index, packet, now, verdict == Verdict::Marked);
+        if let Overflow::Longest { batch } = self.overflow {
+            if self.store.len() > self.limit || self.store.memory > self.memory_limit {
+                self.make_room(scheduler, batch, owner);
+            }
+        }
+    }
+
+    #[inline]
+    fn dequeue(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<&mut Packet> {
+        self.aqm.catch_up(&mut self.flows, now);
+        // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
+        loop {
+            let Queues { flows, store, quantum, .. } = self;
+            let index = scheduler.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
+            let Some((mut slot, passes)) = self.detach(scheduler, index, now) else { continue };
+            if !passes {
+                let Some(decided) = self.decide(scheduler, slot, index, now, owner) else {
+                    continue;
+                };
+                slot = decided;
+            }
+            return Some(self.send(scheduler, slot, index, owner));
+        }
     }
 
     /// The queue of a packet with this hash.
@@ -221,27 +296,39 @@ impl<A: FlowAqm> Many<A> {
 
     /// Queues `packet`, for which there is room, and tells the scheduler.
     #[inline(always)]
-    fn insert(&mut self, index: u32, packet: &Packet, enqueued: Time, is_marked: bool) {
+    fn insert(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        index: u32,
+        packet: &Packet,
+        enqueued: Time,
+        is_marked: bool,
+    ) {
         let queue = &mut self.flows[index as usize].queue;
         let queued = self.store.insert(queue, packet, enqueued);
         debug_assert!(queued.is_some(), "the store has one slot more than the limit");
         if is_marked {
             queued.map(Packet::mark_ce);
         }
-        let Many { sharing, flows, store, .. } = self;
-        let was_idle = sharing.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
+        let Queues { flows, store, .. } = self;
+        let was_idle = scheduler.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
     }
 
     /// Takes the first packet out of queue `index`; says where it lies and whether it passes at
     /// once.
     #[inline(always)]
-    fn detach(&mut self, index: u32, now: Time) -> Option<(u32, bool)> {
-        let Many { flows, sharing, store, aqm, .. } = self;
+    fn detach(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        index: u32,
+        now: Time,
+    ) -> Option<(u32, bool)> {
+        let Queues { flows, store, aqm, .. } = self;
         let Flow { queue, state, .. } = &mut flows[index as usize];
         let Some(slot) = store.detach(queue) else {
             aqm.found_empty(state);
-            sharing.found_empty(flows, index);
+            scheduler.found_empty(flows, index);
             return None;
         };
         let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
@@ -250,9 +337,15 @@ impl<A: FlowAqm> Many<A> {
 
     /// Sends the packet in `slot`, which was taken out of queue `index`.
     #[inline(always)]
-    fn send(&mut self, slot: u32, index: u32, owner: &mut dyn PacketOwner) -> &mut Packet {
-        let Many { flows, sharing, store, .. } = self;
-        sharing.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
+    fn send(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        slot: u32,
+        index: u32,
+        owner: &mut dyn PacketOwner,
+    ) -> &mut Packet {
+        let Queues { flows, store, .. } = self;
+        scheduler.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
             if let Some(next) = flows[index as usize].account.upcoming(flows) {
                 if let Some(after) = next.account.upcoming(flows) {
@@ -269,6 +362,7 @@ impl<A: FlowAqm> Many<A> {
     #[inline(never)]
     fn decide(
         &mut self,
+        scheduler: &mut impl Scheduler,
         mut slot: u32,
         index: u32,
         now: Time,
@@ -276,21 +370,26 @@ impl<A: FlowAqm> Many<A> {
     ) -> Option<u32> {
         let mut passes = false;
         while !passes {
-            let Many { flows, store, aqm, .. } = self;
+            let Queues { flows, store, aqm, .. } = self;
             let Flow { queue, state, .. } = &mut flows[index as usize];
             let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
             if aqm.leaves(state, store.packet_mut(slot), left, now) != Verdict::Drop {
                 break;
             }
             store.discard(slot, DropReason::Congested, owner);
-            (slot, passes) = self.detach(index, now)?;
+            (slot, passes) = self.detach(scheduler, index, now)?;
         }
         Some(slot)
     }
 
     /// Drops the older half of the longest queue, but not more than `batch` packets.
     #[cold]
-    fn make_room(&mut self, batch: u32, owner: &mut dyn PacketOwner) {
+    fn make_room(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        batch: u32,
+        owner: &mut dyn PacketOwner,
+    ) {
         let memory = self.store.memory > self.memory_limit;
         let Some(index) = longest(self.flows.iter().map(|flow| &flow.queue)) else { return };
         let flow = &mut self.flows[index as usize];
@@ -304,7 +403,7 @@ impl<A: FlowAqm> Many<A> {
         }
         self.aqm.overflowed(&mut flow.state, Loss { packets, memory });
         let head = self.store.head_len(&flow.queue);
-        self.sharing.dropped(&mut self.flows, index, head);
+        scheduler.dropped(&mut self.flows, index, head);
     }
 
     /// Takes everything out, oldest packet first.
@@ -317,20 +416,6 @@ impl<A: FlowAqm> Many<A> {
         }
         packets.sort_by_key(|packet| packet.enqueued);
         packets
-    }
-
-    fn lists(&self) -> Lists {
-        let count = |wanted: [Standing; 2]| {
-            let standings = self.flows.iter().map(|flow| flow.account.standing);
-            standings.filter(|standing| wanted.contains(standing)).count() as u32
-        };
-        Lists {
-            new_flow_count: self.new_flow_count,
-            new: count([Standing::New, Standing::Eligible]),
-            old: count([Standing::Old, Standing::Collecting]),
-            memory: self.store.memory,
-            memory_limit: A::settings(&self.params).memory_limit,
-        }
     }
 }
 
@@ -364,57 +449,36 @@ impl Settings {
 impl<A: FlowAqm> Qdisc for Many<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.store.totals.enqueued_packets += 1;
-        self.aqm.catch_up(&mut self.flows, now);
-        let index = self.index_of(packet.flow);
-        let flow = &mut self.flows[index as usize];
-        if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
-            self.aqm.refused(&mut flow.state);
-            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
-        }
-        let bytes = flow.queue.bytes;
-        let verdict = self.aqm.arrives(&mut flow.state, packet, bytes, self.store.memory);
-        if verdict == Verdict::Drop {
-            return self.store.refuse(packet, now, DropReason::Congested, owner);
-        }
-        self.insert(index, packet, now, verdict == Verdict::Marked);
-        if let Overflow::Longest { batch } = self.overflow {
-            if self.store.len() > self.limit || self.store.memory > self.memory_limit {
-                self.make_room(batch, owner);
-            }
+        match &mut self.sharing {
+            Sharing::Sparse(sparse) => self.queues.enqueue(sparse, packet, now, owner),
+            Sharing::Savings(savings) => self.queues.enqueue(savings, packet, now, owner),
+            Sharing::Covered(drr) => self.queues.enqueue(drr, packet, now, owner),
         }
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        self.aqm.catch_up(&mut self.flows, now);
-        // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
-        loop {
-            let Many { flows, sharing, store, quantum, .. } = self;
-            let index = sharing.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
-            let Some((mut slot, passes)) = self.detach(index, now) else { continue };
-            if !passes {
-                let Some(decided) = self.decide(slot, index, now, owner) else { continue };
-                slot = decided;
-            }
-            return Some(self.send(slot, index, owner));
+        match &mut self.sharing {
+            Sharing::Sparse(sparse) => self.queues.dequeue(sparse, now, owner),
+            Sharing::Savings(savings) => self.queues.dequeue(savings, now, owner),
+            Sharing::Covered(drr) => self.queues.dequeue(drr, now, owner),
         }
     }
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
         // In the past: now.
-        (self.store.len() > 0).then_some(Time::ZERO)
+        (self.queues.store.len() > 0).then_some(Time::ZERO)
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.store.backlog()
+        self.queues.store.backlog()
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.store.totals();
-        let detail = self.aqm.statistics(&self.lists(), &mut totals);
+        let mut totals = self.queues.store.totals();
+        let detail = self.queues.aqm.statistics(&self.lists(), &mut totals);
         Snapshot { totals, backlog: self.backlog(), detail }
     }
 
@@ -431,37 +495,40 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
         let (new, old) = (A::settings(&params), A::settings(&self.params));
         new.validate()?;
-        self.aqm.catch_up(&mut self.flows, now);
-        self.aqm.change(&params, &self.device)?;
+        let Many { queues, sharing, .. } = self;
+        queues.aqm.catch_up(&mut queues.flows, now);
+        queues.aqm.change(&params, &self.device)?;
         self.params = params;
-        self.quantum = new.quantum.unwrap_or(self.device.mtu);
-        self.limit = new.limit.min(MAX_PACKETS);
-        self.memory_limit = new.memory_limit.into();
-        self.overflow = A::overflow(&params);
-        while self.store.len() > self.limit
-            || (self.overflow != Overflow::Newcomer && self.store.memory > self.memory_limit)
+        queues.quantum = new.quantum.unwrap_or(self.device.mtu);
+        queues.limit = new.limit.min(MAX_PACKETS);
+        queues.memory_limit = new.memory_limit.into();
+        queues.overflow = A::overflow(&params);
+        while queues.store.len() > queues.limit
+            || (queues.overflow != Overflow::Newcomer && queues.store.memory > queues.memory_limit)
         {
-            self.make_room(1, owner);
+            queues.make_room(sharing, 1, owner);
         }
-        self.store.resize(new.limit, self.flows.iter_mut().map(|flow| &mut flow.queue));
+        queues.store.resize(new.limit, queues.flows.iter_mut().map(|flow| &mut flow.queue));
         if new.flows != old.flows || new.savings != old.savings {
-            let packets = self.drain();
+            let packets = queues.drain();
             if new.flows != old.flows {
-                self.flows = empty::<A>(new.flows);
+                queues.flows = empty::<A>(new.flows);
             }
-            self.sharing = new.sharing(&mut self.flows);
+            *sharing = new.sharing(&mut queues.flows);
             for packet in packets {
-                self.insert(self.index_of(packet.flow), &packet, packet.enqueued, false);
+                let index = queues.index_of(packet.flow);
+                queues.insert(sharing, index, &packet, packet.enqueued, false);
             }
         }
         Ok(())
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for flow in &mut self.flows {
-            self.store.clear(&mut flow.queue, owner);
+        let Many { queues, sharing, .. } = self;
+        for flow in &mut queues.flows {
+            queues.store.clear(&mut flow.queue, owner);
             flow.state = A::state();
         }
-        self.sharing = A::settings(&self.params).sharing(&mut self.flows);
+        *sharing = A::settings(&self.params).sharing(&mut queues.flows);
     }
 }

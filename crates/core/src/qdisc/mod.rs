@@ -18,6 +18,7 @@ use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
+pub(crate) mod booked;
 pub(crate) mod child;
 #[macro_use]
 mod list;

@@ -7,14 +7,14 @@
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
 //! [`super::fifo::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
 
-use crate::arena::List;
 use crate::packet::Packet;
-use crate::qdisc::fifo::BYTES_PER_SLOT;
-use crate::qdisc::store::{Store, MAX_PACKETS};
+use crate::qdisc::booked::BookedQueue;
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::{Config, Listed};
 use crate::time::Time;
+
+pub use crate::qdisc::booked::Limit;
 
 /// What an AQM makes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,28 +25,6 @@ pub enum Verdict {
     Marked,
     /// It is to be dropped, also if it was marked.
     Drop(DropReason),
-}
-
-/// How much a queue may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Packets.
-    pub packets: u32,
-    /// Bytes; no bound if `u64::MAX`.
-    pub bytes: u64,
-}
-
-impl Limit {
-    /// A limit in packets.
-    pub fn packets(limit: u32) -> Limit {
-        Limit { packets: limit.min(MAX_PACKETS), bytes: u64::MAX }
-    }
-
-    /// A limit in bytes, with a slot for each [`BYTES_PER_SLOT`] of them.
-    pub fn bytes(limit: u32) -> Limit {
-        let packets = (limit / BYTES_PER_SLOT).saturating_add(1).min(MAX_PACKETS);
-        Limit { packets, bytes: limit.into() }
-    }
 }
 
 /// Active queue management of one queue.
@@ -117,9 +95,7 @@ pub trait Aqm: Sized {
 /// One queue under `A`.
 #[derive(Clone, Debug)]
 pub struct Single<A: Aqm> {
-    limit: Limit,
-    queue: List,
-    store: Store,
+    queue: BookedQueue,
     aqm: A,
     params: A::Params,
     device: Device,
@@ -130,9 +106,7 @@ impl<A: Aqm> Single<A> {
     pub fn new(params: &A::Params, device: &Device) -> Result<Single<A>, ConfigError> {
         let limit = A::limit(params, device);
         Ok(Single {
-            limit,
-            queue: List::EMPTY,
-            store: Store::new(limit.packets),
+            queue: BookedQueue::new(limit, limit.packets),
             aqm: A::new(params, device)?,
             params: *params,
             device: *device,
@@ -147,82 +121,73 @@ impl<A: Aqm> Single<A> {
     /// Queues an arrival that is not admitted at once, or gives it up.
     #[inline(never)]
     fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let backlog = self.store.backlog();
-        let has_room = self.has_room(backlog, packet);
+        let backlog = self.queue.backlog();
+        let has_room = self.queue.has_room(packet);
+        let refused = Packet { enqueued: now, ..*packet };
         let mut verdict = Verdict::Pass;
         if has_room || A::SEES_OVERFLOW {
             verdict = self.aqm.arrives(packet, backlog, now);
             if let Verdict::Drop(reason) = verdict {
-                return self.store.refuse(packet, now, reason, owner);
+                return self.queue.refuse(refused, reason, owner);
             }
         }
-        if has_room {
-            if let Some(queued) = self.store.insert(&mut self.queue, packet, now) {
-                if verdict == Verdict::Marked {
-                    queued.mark_ce();
-                }
-                return self.aqm.queued(backlog.packets + 1);
-            }
+        if !has_room {
+            self.aqm.refused(now);
+            return self.queue.refuse(refused, DropReason::Overlimit, owner);
         }
-        self.aqm.refused(now);
-        self.store.refuse(packet, now, DropReason::Overlimit, owner);
+        let queued = self.queue.insert(packet, now);
+        if let Some(queued) = queued.filter(|_| verdict == Verdict::Marked) {
+            queued.mark_ce();
+        }
+        self.aqm.queued(backlog.packets + 1);
     }
 
     /// Takes the first packet out of the queue; says where it lies and whether it passes at once.
     #[inline(always)]
-    fn detach(&mut self, now: Time) -> Option<(u32, bool)> {
-        let Some(slot) = self.store.detach(&mut self.queue) else {
+    fn take(&mut self, now: Time) -> Option<(usize, bool)> {
+        let Some((slot, _)) = self.queue.take() else {
             self.aqm.found_empty(now);
             return None;
         };
-        let left = self.store.left(slot);
-        Some((slot, self.aqm.passes(self.store.packet(slot), left, now)))
+        let left = self.queue.backlog();
+        Some((slot, self.aqm.passes(self.queue.packet(slot), left, now)))
     }
 
     /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may.
     #[inline(never)]
     fn decide(
         &mut self,
-        mut slot: u32,
+        mut slot: usize,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
         let mut passes = false;
         while !passes {
-            let left = self.store.left(slot);
-            let verdict = self.aqm.leaves(self.store.packet_mut(slot), left, now);
+            let left = self.queue.backlog();
+            let verdict = self.aqm.leaves(self.queue.packet_mut(slot), left, now);
             let Verdict::Drop(reason) = verdict else { break };
-            self.store.discard(slot, reason, owner);
-            (slot, passes) = self.detach(now)?;
+            self.queue.discard(slot, reason, owner);
+            (slot, passes) = self.take(now)?;
         }
-        Some(self.store.send(slot))
-    }
-
-    #[inline]
-    fn has_room(&self, backlog: Backlog, packet: &Packet) -> bool {
-        backlog.packets < self.limit.packets
-            && backlog.bytes + u64::from(packet.len) <= self.limit.bytes
+        Some(self.queue.packet_mut(slot))
     }
 }
 
 impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.store.totals.enqueued_packets += 1;
-        let backlog = self.store.backlog();
-        let is_common = self.store.has_free_slot() && self.has_room(backlog, packet);
-        if !is_common || !self.aqm.admits(packet, backlog, now) {
+        let backlog = self.queue.backlog();
+        if !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
             return self.enqueue_if_advised(packet, now, owner);
         }
-        let queued = self.store.insert(&mut self.queue, packet, now);
-        debug_assert!(queued.is_some(), "there is a free slot");
+        self.queue.insert_in_slot(packet, now);
         self.aqm.queued(backlog.packets + 1);
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        match self.detach(now)? {
-            (slot, true) => Some(self.store.send(slot)),
+        match self.take(now)? {
+            (slot, true) => Some(self.queue.packet_mut(slot)),
             (slot, false) => self.decide(slot, now, owner),
         }
     }
@@ -230,7 +195,7 @@ impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn peek(&self) -> Option<&Packet> {
         if A::LEAVES_ALL {
-            self.store.head(&self.queue)
+            self.queue.head()
         } else {
             None
         }
@@ -238,16 +203,16 @@ impl<A: Aqm> Qdisc for Single<A> {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        self.store.head(&self.queue).map(|packet| packet.enqueued)
+        self.queue.head().map(|packet| packet.enqueued)
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.store.backlog()
+        self.queue.backlog()
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.store.totals();
+        let mut totals = self.queue.totals();
         let detail = self.aqm.statistics(&mut totals);
         Snapshot { totals, backlog: self.backlog(), detail }
     }
@@ -265,22 +230,18 @@ impl<A: Aqm> Qdisc for Single<A> {
         let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
         self.aqm.change(&params, &self.device)?;
         self.params = params;
-        self.limit = A::limit(&params, &self.device);
-        while {
-            let backlog = self.store.backlog();
-            backlog.packets > self.limit.packets || backlog.bytes > self.limit.bytes
-        } {
-            if self.store.drop_first(&mut self.queue, DropReason::Overlimit, owner).is_none() {
-                break;
-            }
+        let limit = A::limit(&params, &self.device);
+        self.queue.set_limit(limit);
+        while self.queue.is_over_limit() {
+            self.queue.drop_first(DropReason::Overlimit, owner);
             self.aqm.discarded();
         }
-        self.store.resize(self.limit.packets, core::iter::once(&mut self.queue));
+        self.queue.resize(limit.packets);
         Ok(())
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.store.clear(&mut self.queue, owner);
+        self.queue.clear(owner);
         self.aqm.restart(&self.params, &self.device);
     }
 }

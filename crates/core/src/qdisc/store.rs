@@ -1,4 +1,5 @@
-//! What disciplines with one or many queues in one pool keep: the pool, and the books over it.
+//! What disciplines with many queues in one pool keep: the pool, and the books over it. Those with
+//! one queue have it in [`super::booked`].
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
 //! its bytes. Every packet comes in by [`Store::insert`], is taken out by [`Store::detach`] or
@@ -29,51 +30,18 @@ impl Queue {
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
-}
 
-/// A list of packets in a store, with or without books of its own.
-pub(crate) trait Listed {
-    fn list(&self) -> &List;
-    fn list_mut(&mut self) -> &mut List;
     /// A packet of `len` bytes came.
-    fn grow(&mut self, len: u32);
-    /// A packet of `len` bytes went.
-    fn shrink(&mut self, len: u32);
-}
-
-impl Listed for Queue {
-    #[inline(always)]
-    fn list(&self) -> &List {
-        &self.packets
-    }
-    #[inline(always)]
-    fn list_mut(&mut self) -> &mut List {
-        &mut self.packets
-    }
     #[inline(always)]
     fn grow(&mut self, len: u32) {
         self.bytes += u64::from(len);
     }
+
+    /// A packet of `len` bytes went.
     #[inline(always)]
     fn shrink(&mut self, len: u32) {
         self.bytes -= u64::from(len);
     }
-}
-
-/// The only list of a store: the store's books are its own.
-impl Listed for List {
-    #[inline(always)]
-    fn list(&self) -> &List {
-        self
-    }
-    #[inline(always)]
-    fn list_mut(&mut self) -> &mut List {
-        self
-    }
-    #[inline(always)]
-    fn grow(&mut self, _: u32) {}
-    #[inline(always)]
-    fn shrink(&mut self, _: u32) {}
 }
 
 /// The sum of `truesize` where somebody asks for it: a `u64`, or nothing.
@@ -155,27 +123,20 @@ impl<M: Memory> Store<M> {
 
     /// Length of the first packet of `queue`.
     #[inline]
-    pub fn head_len(&self, queue: &impl Listed) -> Option<u32> {
+    pub fn head_len(&self, queue: &Queue) -> Option<u32> {
         self.head(queue).map(|packet| packet.len)
     }
 
     /// The first packet of `queue`.
     #[inline]
-    pub fn head(&self, queue: &impl Listed) -> Option<&Packet> {
-        queue.list().head().map(|slot| self.arena.get(slot))
+    pub fn head(&self, queue: &Queue) -> Option<&Packet> {
+        queue.packets.head().map(|slot| self.arena.get(slot))
     }
 
     /// The first packet of `queue`, to be changed in place.
     #[inline]
-    pub fn head_mut(&mut self, queue: &impl Listed) -> Option<&mut Packet> {
-        queue.list().head().map(|slot| self.arena.get_mut(slot))
-    }
-
-    /// True if a packet can be inserted in a slot that was used before. Who asks this first spares
-    /// [`Store::insert`] the call that opens another one.
-    #[inline(always)]
-    pub fn has_free_slot(&self) -> bool {
-        self.arena.has_free_slot()
+    pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
+        queue.packets.head().map(|slot| self.arena.get_mut(slot))
     }
 
     /// Puts a copy of `packet` at the end of `queue`, as one that is there since `enqueued`, and
@@ -184,11 +145,11 @@ impl<M: Memory> Store<M> {
     #[inline(always)]
     pub fn insert(
         &mut self,
-        queue: &mut impl Listed,
+        queue: &mut Queue,
         packet: &Packet,
         enqueued: Time,
     ) -> Option<&mut Packet> {
-        let (_, queued) = self.arena.push(queue.list_mut(), packet)?;
+        let (_, queued) = self.arena.push(&mut queue.packets, packet)?;
         queued.enqueued = enqueued;
         queue.grow(packet.len);
         self.inserted += u64::from(packet.len);
@@ -199,8 +160,8 @@ impl<M: Memory> Store<M> {
     /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
     /// changed there. [`Store::send`] or [`Store::discard`] must follow.
     #[inline]
-    pub fn detach(&mut self, queue: &mut impl Listed) -> Option<u32> {
-        let (slot, packet) = self.arena.detach(queue.list_mut())?;
+    pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
+        let (slot, packet) = self.arena.detach(&mut queue.packets)?;
         queue.shrink(packet.len);
         self.memory.shrink(packet.truesize);
         Some(slot)
@@ -245,8 +206,8 @@ impl<M: Memory> Store<M> {
 
     /// Takes the first packet of `queue`.
     #[inline]
-    pub fn take(&mut self, queue: &mut impl Listed) -> Option<Packet> {
-        let packet = *self.arena.pop(queue.list_mut())?;
+    pub fn take(&mut self, queue: &mut Queue) -> Option<Packet> {
+        let packet = *self.arena.pop(&mut queue.packets)?;
         self.account_removal(queue, &packet);
         Some(packet)
     }
@@ -266,7 +227,7 @@ impl<M: Memory> Store<M> {
     }
 
     #[inline]
-    fn account_removal(&mut self, queue: &mut impl Listed, packet: &Packet) {
+    fn account_removal(&mut self, queue: &mut Queue, packet: &Packet) {
         queue.shrink(packet.len);
         self.given_up += u64::from(packet.len);
         self.memory.shrink(packet.truesize);
@@ -288,7 +249,7 @@ impl<M: Memory> Store<M> {
     #[cold]
     pub fn drop_first(
         &mut self,
-        queue: &mut impl Listed,
+        queue: &mut Queue,
         reason: DropReason,
         owner: &mut dyn PacketOwner,
     ) -> Option<u32> {
@@ -304,16 +265,13 @@ impl<M: Memory> Store<M> {
     }
 
     /// Gives up all packets of `queue`.
-    pub fn clear(&mut self, queue: &mut impl Listed, owner: &mut dyn PacketOwner) {
+    pub fn clear(&mut self, queue: &mut Queue, owner: &mut dyn PacketOwner) {
         while self.drop_first(queue, DropReason::Reset, owner).is_some() {}
     }
 
     /// Makes the store one for `limit` packets, which hold all that are in it. `queues` are all
     /// queues that have packets.
-    pub fn resize<'a, Q>(&mut self, limit: u32, queues: impl Iterator<Item = &'a mut Q>)
-    where
-        Q: Listed + 'a,
-    {
+    pub fn resize<'a>(&mut self, limit: u32, queues: impl Iterator<Item = &'a mut Queue>) {
         let capacity = limit.min(MAX_PACKETS) + 1;
         if capacity == self.arena.capacity() {
             return;
@@ -321,11 +279,11 @@ impl<M: Memory> Store<M> {
         let mut arena = Arena::new(capacity.max(self.arena.len()));
         for queue in queues {
             let mut moved = List::EMPTY;
-            while let Some(packet) = self.arena.pop(queue.list_mut()) {
+            while let Some(packet) = self.arena.pop(&mut queue.packets) {
                 let pushed = arena.push(&mut moved, packet);
                 debug_assert!(pushed.is_some(), "the new arena holds what the old one held");
             }
-            *queue.list_mut() = moved;
+            queue.packets = moved;
         }
         self.arena = arena;
     }

@@ -44,9 +44,10 @@ impl Params {
         self.child.as_ref().map_or(Config::Fifo(fifo), |config| Config::clone(config))
     }
 
-    /// Longest packet that can be sent.
+    /// Longest packet that can be sent. Longer ones than a shaper can charge do not come.
     fn max_size(&self) -> u32 {
-        self.peak.map_or(self.burst, |(_, mtu)| self.burst.min(mtu))
+        let size = self.peak.map_or(self.burst, |(_, mtu)| self.burst.min(mtu));
+        size.min(ByteTime::MOST_BYTES)
     }
 
     /// The buckets for `rate` and for the peak rate.
@@ -90,23 +91,36 @@ impl Tbf {
     }
 
     /// How long after `filled` the buckets hold what a packet of `wire_len` bytes needs.
-    #[inline]
+    #[inline(always)]
     fn wait(&self, wire_len: u32) -> Span {
-        let lacks = |bucket: &TokenBucket| {
-            let needed = bucket.cost(wire_len).min(bucket.depth().0 as i64);
-            (needed - bucket.level(Span::ZERO)).max(0) as u64
-        };
-        Span(lacks(&self.rate).max(self.peak.as_ref().map_or(0, lacks)))
+        let wait = self.rate.wait(wire_len);
+        self.peak.as_ref().map_or(wait, |peak| wait.max(peak.wait(wire_len)))
     }
-}
 
-impl Qdisc for Tbf {
-    #[inline]
-    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
-            return self.enqueue(&packet, now, owner);
+    /// True if a packet of `wire_len` bytes may be sent at `now`, for which it then pays.
+    #[inline(always)]
+    fn pays(&mut self, wire_len: u32, now: Time) -> bool {
+        let elapsed = now.since(self.filled);
+        if elapsed < self.wait(wire_len) {
+            self.totals.overlimits += 1;
+            return false;
         }
-        self.totals.enqueued_packets += 1;
+        // Time beyond what the larger bucket holds is lost to both, as in Linux.
+        let elapsed = elapsed.min(self.rate.depth());
+        self.rate.pay(elapsed, wire_len, i64::MIN);
+        if let Some(peak) = &mut self.peak {
+            peak.pay(elapsed, wire_len, i64::MIN);
+        }
+        self.filled = self.filled.max(now);
+        true
+    }
+
+    /// As `enqueue`, for any packet and any discipline below.
+    #[inline(never)]
+    fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
+            return self.enqueue_any(&packet, now, owner);
+        }
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let segment = match packet.segments() {
             1 => packet.len,
@@ -118,24 +132,52 @@ impl Qdisc for Tbf {
         self.child.enqueue(packet, now, &mut tally);
     }
 
-    #[inline]
-    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+    /// As `dequeue`, for any packet and any discipline below.
+    #[inline(never)]
+    fn dequeue_any(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let wire_len = self.child.front(now, &mut tally, |packet| self.framing.charge(packet))?;
-        let elapsed = now.since(self.filled);
-        if elapsed < self.wait(wire_len) {
-            self.totals.overlimits += 1;
+        if !self.pays(wire_len, now) {
             return None;
         }
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let packet = self.child.dequeue(now, &mut tally)?;
-        // Time beyond what the larger bucket holds is lost to both, as in Linux.
-        let elapsed = elapsed.min(self.rate.depth());
-        self.rate.pay(elapsed, wire_len, i64::MIN);
-        if let Some(peak) = &mut self.peak {
-            peak.pay(elapsed, wire_len, i64::MIN);
+        packet.adj_len = wire_len;
+        self.totals.sent_bytes += u64::from(packet.len);
+        Some(packet)
+    }
+}
+
+impl Qdisc for Tbf {
+    // The common case, an ordinary packet and a FIFO below and one bucket, calls nothing, and does
+    // with the registers that need not be saved.
+
+    #[inline]
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.totals.enqueued_packets += 1;
+        let is_common = packet.segments() == 1
+            && packet.is_chargeable(self.max_size)
+            && self.child.fifo().is_some_and(|fifo| fifo.admits(packet, now));
+        if !is_common {
+            self.enqueue_any(packet, now, owner);
         }
-        self.filled = self.filled.max(now);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        let Some(fifo) = self.child.fifo() else { return self.dequeue_any(now, owner) };
+        let packet = fifo.head()?;
+        if packet.segments() > 1 || self.peak.is_some() {
+            return self.dequeue_any(now, owner);
+        }
+        let wire_len = self.framing.charge_ordinary(packet);
+        if wire_len > ByteTime::MOST_BYTES {
+            return self.dequeue_any(now, owner);
+        }
+        if !self.pays(wire_len, now) {
+            return None;
+        }
+        let packet = self.child.fifo()?.take()?;
         packet.adj_len = wire_len;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)

@@ -55,20 +55,38 @@ impl Drr {
         loop {
             let first = self.active.first()?;
             let flow = &mut flows[first as usize];
-            let needed = head(flow).min(MOST_BYTES);
-            if flow.account().covers(needed) {
+            let (needed, quantum) = (head(flow), quantum(flow));
+            if self.is_covered(flows, first, needed, quantum) {
                 return Some(first);
             }
-            let quantum = quantum(flow).max(1);
-            // A flow that is alone would come round until it can pay.
-            let short = i64::from(needed) - i64::from(flow.account().deficit);
-            let mut rounds = 1;
-            if short > i64::from(quantum) && self.active.is_single() {
-                rounds = (short / i64::from(quantum)) as u32;
-            }
-            flows[first as usize].account().credit(quantum.saturating_mul(rounds));
-            self.active.rotate(flows);
         }
+    }
+
+    /// True if the deficit of `first`, whose turn it is, covers `needed` bytes. Else it gets its
+    /// `quantum` and goes to the end.
+    #[inline(always)]
+    pub fn is_covered<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        first: u32,
+        needed: u32,
+        quantum: u32,
+    ) -> bool {
+        let needed = needed.min(MOST_BYTES);
+        let account = flows[first as usize].account();
+        if account.covers(needed) {
+            return true;
+        }
+        let quantum = quantum.max(1);
+        // A flow that is alone would come round until it can pay.
+        let short = i64::from(needed) - i64::from(account.deficit);
+        let mut rounds = 1;
+        if short > i64::from(quantum) && self.active.is_single() {
+            rounds = (short / i64::from(quantum)) as u32;
+        }
+        account.credit(quantum.saturating_mul(rounds));
+        self.active.rotate(flows);
+        false
     }
 
     /// The next flow that is not in debt.

@@ -1,12 +1,13 @@
-//! One of the schedulers, chosen at run time: what disciplines with many flows are built on.
+//! The schedulers behind one interface: what disciplines with many flows are built on.
 //!
-//! The caller says what happens to a flow's queue, and asks who is next; which list moves that
-//! means is the scheduler's business. Lengths of first packets are asked for only where a scheduler
-//! goes by them (DRR++ does not).
+//! The caller of a [`Scheduler`] says what happens to a flow's queue, and asks who is next; which
+//! list moves that means is the scheduler's business. Lengths of first packets are asked for only
+//! where a scheduler goes by them (DRR++ does not). [`Sharing`] is one of them, chosen at run time;
+//! whoever asks for every packet asks it once which it is, and then that one.
 //!
-//! Caller's rules: [`Sharing::arrived`] after each packet is queued, [`Sharing::choose`] for a
-//! flow to take packets from, then [`Sharing::sent`] or [`Sharing::found_empty`] for that flow; and
-//! [`Sharing::dropped`] when a flow lost packets otherwise.
+//! Caller's rules: [`Scheduler::arrived`] after each packet is queued, [`Scheduler::choose`] for a
+//! flow to take packets from, then [`Scheduler::sent`] or [`Scheduler::found_empty`] for that flow;
+//! and [`Scheduler::dropped`] when a flow lost packets otherwise.
 
 use super::drr::Drr;
 use super::savings::Savings;
@@ -39,99 +40,267 @@ impl Sharing {
     pub fn savings<F: Scheduled>(limit: u32, flows: &mut [F]) -> Sharing {
         Sharing::Savings(Savings::new(limit, flows, 0..flows.len() as u32))
     }
+}
 
+/// A scheduler as its callers see it.
+pub trait Scheduler {
     /// A packet has been queued for `flow`. True if the flow had been idle. `head` gives the length
     /// of a flow's first packet.
-    #[inline(always)]
-    pub fn arrived<F: Scheduled>(
+    fn arrived<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         flow: u32,
         quantum: u32,
-        mut head: impl FnMut(&mut F) -> Option<u32>,
-    ) -> bool {
-        match self {
-            Sharing::Sparse(sparse) => sparse.activate(flows, flow, quantum),
-            Sharing::Covered(drr) => drr.activate(flows, flow, quantum),
-            Sharing::Savings(savings) => {
-                let was_fresh = flows[flow as usize].account().standing == Standing::Fresh;
-                let head = head(&mut flows[flow as usize]);
-                savings.settle(flows, flow, head);
-                was_fresh
-            }
-        }
-    }
+        head: impl FnMut(&mut F) -> Option<u32>,
+    ) -> bool;
 
     /// The flow whose turn it is. `head` gives the length of a flow's first packet, `quantum` its
     /// quantum.
+    fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        head: impl FnMut(&mut F) -> Option<u32>,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32>;
+
+    /// `flow`, which was chosen, has sent a packet of `len` bytes.
+    fn sent<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        len: u32,
+        head: impl FnMut(&mut F) -> Option<u32>,
+    );
+
+    /// `flow`, which was chosen, had no packet to send.
+    fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32);
+
+    /// `flow`, which was chosen, cannot send now: its turn passes.
+    fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>);
+
+    /// Packets of `flow` were dropped; `head` is the length of the one that is first now.
+    fn dropped<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>);
+}
+
+impl Scheduler for Sharing {
     #[inline(always)]
-    pub fn choose<F: Scheduled>(
+    fn arrived<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        quantum: u32,
+        head: impl FnMut(&mut F) -> Option<u32>,
+    ) -> bool {
+        match self {
+            Sharing::Covered(drr) => Scheduler::arrived(drr, flows, flow, quantum, head),
+            Sharing::Sparse(sparse) => Scheduler::arrived(sparse, flows, flow, quantum, head),
+            Sharing::Savings(savings) => Scheduler::arrived(savings, flows, flow, quantum, head),
+        }
+    }
+
+    #[inline(always)]
+    fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        head: impl FnMut(&mut F) -> Option<u32>,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
+        match self {
+            Sharing::Covered(drr) => Scheduler::choose(drr, flows, head, quantum),
+            Sharing::Sparse(sparse) => Scheduler::choose(sparse, flows, head, quantum),
+            Sharing::Savings(savings) => Scheduler::choose(savings, flows, head, quantum),
+        }
+    }
+
+    #[inline(always)]
+    fn sent<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        len: u32,
+        head: impl FnMut(&mut F) -> Option<u32>,
+    ) {
+        match self {
+            Sharing::Covered(drr) => Scheduler::sent(drr, flows, flow, len, head),
+            Sharing::Sparse(sparse) => Scheduler::sent(sparse, flows, flow, len, head),
+            Sharing::Savings(savings) => Scheduler::sent(savings, flows, flow, len, head),
+        }
+    }
+
+    #[inline(always)]
+    fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        match self {
+            Sharing::Covered(drr) => Scheduler::found_empty(drr, flows, flow),
+            Sharing::Sparse(sparse) => Scheduler::found_empty(sparse, flows, flow),
+            Sharing::Savings(savings) => Scheduler::found_empty(savings, flows, flow),
+        }
+    }
+
+    fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        match self {
+            Sharing::Covered(drr) => Scheduler::pass(drr, flows, flow, head),
+            Sharing::Sparse(sparse) => Scheduler::pass(sparse, flows, flow, head),
+            Sharing::Savings(savings) => Scheduler::pass(savings, flows, flow, head),
+        }
+    }
+
+    fn dropped<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        match self {
+            Sharing::Covered(drr) => Scheduler::dropped(drr, flows, flow, head),
+            Sharing::Sparse(sparse) => Scheduler::dropped(sparse, flows, flow, head),
+            Sharing::Savings(savings) => Scheduler::dropped(savings, flows, flow, head),
+        }
+    }
+}
+
+impl Scheduler for Drr {
+    #[inline(always)]
+    fn arrived<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        quantum: u32,
+        _: impl FnMut(&mut F) -> Option<u32>,
+    ) -> bool {
+        self.activate(flows, flow, quantum)
+    }
+
+    #[inline(always)]
+    fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
     ) -> Option<u32> {
-        match self {
-            Sharing::Sparse(sparse) => sparse.choose(flows, |flow, _| quantum(flow).max(1)),
-            Sharing::Covered(drr) => {
-                drr.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum)
-            }
-            Sharing::Savings(savings) => savings.choose(flows, head, quantum),
-        }
+        self.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum)
     }
 
-    /// `flow`, which was chosen, has sent a packet of `len` bytes.
     #[inline(always)]
-    pub fn sent<F: Scheduled>(
+    fn sent<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         flow: u32,
         len: u32,
         mut head: impl FnMut(&mut F) -> Option<u32>,
     ) {
-        match self {
-            Sharing::Sparse(_) => flows[flow as usize].account().charge(len),
-            Sharing::Covered(drr) => {
-                flows[flow as usize].account().charge(len);
-                if head(&mut flows[flow as usize]).is_none() {
-                    drr.retire(flows, flow);
-                }
-            }
-            Sharing::Savings(savings) => {
-                let head = head(&mut flows[flow as usize]);
-                savings.charge(flows, flow, len, head);
-            }
+        flows[flow as usize].account().charge(len);
+        if head(&mut flows[flow as usize]).is_none() {
+            self.retire(flows, flow);
         }
     }
 
-    /// `flow`, which was chosen, had no packet to send.
     #[inline(always)]
-    pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        match self {
-            Sharing::Sparse(sparse) => sparse.found_empty(flows, flow),
-            Sharing::Covered(drr) => drr.retire(flows, flow),
-            Sharing::Savings(savings) => savings.settle(flows, flow, None),
-        }
+    fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        self.retire(flows, flow);
     }
 
-    /// `flow`, which was chosen, cannot send now: its turn passes.
-    pub fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
-        match self {
-            // Comes round again with more, as if it had paid.
-            Sharing::Sparse(_) => flows[flow as usize].account().deficit = 0,
-            Sharing::Covered(drr) => drr.pass(flows),
-            Sharing::Savings(savings) => savings.charge(flows, flow, 0, head),
-        }
+    fn pass<F: Scheduled>(&mut self, flows: &mut [F], _: u32, _: Option<u32>) {
+        Drr::pass(self, flows);
     }
 
-    /// Packets of `flow` were dropped; `head` is the length of the one that is first now.
-    pub fn dropped<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
-        match (self, head) {
-            // Found empty when its turn comes.
-            (Sharing::Sparse(_), _) | (Sharing::Covered(_), Some(_)) => {}
-            (Sharing::Covered(drr), None) => drr.retire(flows, flow),
-            (Sharing::Savings(savings), head) => savings.settle(flows, flow, head),
+    fn dropped<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        if head.is_none() {
+            self.retire(flows, flow);
         }
+    }
+}
+
+impl Scheduler for Sparse {
+    #[inline(always)]
+    fn arrived<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        quantum: u32,
+        _: impl FnMut(&mut F) -> Option<u32>,
+    ) -> bool {
+        self.activate(flows, flow, quantum)
+    }
+
+    #[inline(always)]
+    fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        _: impl FnMut(&mut F) -> Option<u32>,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
+        Sparse::choose(self, flows, |flow, _| quantum(flow).max(1))
+    }
+
+    #[inline(always)]
+    fn sent<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        len: u32,
+        _: impl FnMut(&mut F) -> Option<u32>,
+    ) {
+        flows[flow as usize].account().charge(len);
+    }
+
+    #[inline(always)]
+    fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        Sparse::found_empty(self, flows, flow);
+    }
+
+    fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, _: Option<u32>) {
+        // Comes round again with more, as if it had paid.
+        flows[flow as usize].account().deficit = 0;
+    }
+
+    fn dropped<F: Scheduled>(&mut self, _: &mut [F], _: u32, _: Option<u32>) {
+        // Found empty when its turn comes.
+    }
+}
+
+impl Scheduler for Savings {
+    #[inline(always)]
+    fn arrived<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        _: u32,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
+    ) -> bool {
+        let was_fresh = flows[flow as usize].account().standing == Standing::Fresh;
+        let head = head(&mut flows[flow as usize]);
+        self.settle(flows, flow, head);
+        was_fresh
+    }
+
+    #[inline(always)]
+    fn choose<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        head: impl FnMut(&mut F) -> Option<u32>,
+        quantum: impl Fn(&F) -> u32,
+    ) -> Option<u32> {
+        Savings::choose(self, flows, head, quantum)
+    }
+
+    #[inline(always)]
+    fn sent<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        flow: u32,
+        len: u32,
+        mut head: impl FnMut(&mut F) -> Option<u32>,
+    ) {
+        let head = head(&mut flows[flow as usize]);
+        self.charge(flows, flow, len, head);
+    }
+
+    #[inline(always)]
+    fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        self.settle(flows, flow, None);
+    }
+
+    fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        self.charge(flows, flow, 0, head);
+    }
+
+    fn dropped<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        self.settle(flows, flow, head);
     }
 }
 

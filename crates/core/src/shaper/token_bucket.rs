@@ -39,25 +39,26 @@ impl TokenBucket {
         Span(self.depth as u64)
     }
 
-    /// What `bytes` cost, but for a fraction.
+    /// Time until it holds what `bytes` cost, but for a fraction, or is full.
     #[inline]
-    pub fn cost(&self, bytes: u32) -> i64 {
-        self.byte_time.of(bytes).0.min(i64::MAX as u64 / 4) as i64
+    pub fn wait(&self, bytes: u32) -> Span {
+        let needed = self.byte_time.of(bytes).0.min(self.depth as u64) as i64;
+        Span((needed - self.tokens).max(0) as u64)
     }
 
     /// Tokens after `elapsed` more time.
     #[inline]
     pub fn level(&self, elapsed: Span) -> i64 {
-        let elapsed = elapsed.0.min(i64::MAX as u64 / 4) as i64;
-        (self.tokens + elapsed).min(self.depth)
+        let missing = (self.depth - self.tokens) as u64;
+        self.tokens + elapsed.0.min(missing) as i64
     }
 
-    /// Takes the price of `bytes` after `elapsed` more time. Debts are cut off at `floor`.
+    /// Takes the price of `bytes` after `elapsed` more time. Debts are cut off at `floor`. What a
+    /// packet may have on a line, 48 MiB, takes no more than 2^56 ns at the lowest rate.
     #[inline]
     pub fn pay(&mut self, elapsed: Span, bytes: u32, floor: i64) {
         let price = self.byte_time.charge(bytes, &mut self.remainder);
-        let price = price.0.min(i64::MAX as u64 / 4) as i64;
-        self.tokens = (self.level(elapsed) - price).max(floor);
+        self.tokens = (self.level(elapsed) - price.0 as i64).max(floor);
     }
 
     /// Lets `elapsed` time pass without a packet.

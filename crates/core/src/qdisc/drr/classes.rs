@@ -10,7 +10,7 @@ use super::Params;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::sched::sharing::Sharing;
+use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::tc::Config;
 use crate::time::Time;
@@ -24,6 +24,8 @@ pub(super) struct Classes {
     sharing: Sharing,
     /// Lengths of first packets must be known early: which list a class belongs to depends on them.
     saves: bool,
+    /// The scheduler is Linux's and all disciplines are FIFOs.
+    is_plain: bool,
 }
 
 #[derive(Debug)]
@@ -83,18 +85,47 @@ impl Classes {
             Some(limit) => Sharing::savings(limit, &mut classes),
             None => Sharing::covered(),
         };
-        Ok(Classes { classes, places, sharing, saves: params.savings.is_some() })
+        let saves = params.savings.is_some();
+        let is_fifo = |class| matches!(discipline(class), Config::Fifo(_));
+        let is_plain = !saves && params.classes.iter().all(is_fifo);
+        Ok(Classes { classes, places, sharing, saves, is_plain })
+    }
+
+    /// The class that `packet` names.
+    #[inline(always)]
+    fn classify(&self, packet: &Packet) -> Option<u32> {
+        let minor = packet.class as u16;
+        let place = self.places.binary_search_by_key(&minor, |(minor, _)| *minor).ok()?;
+        Some(self.places[place].1)
+    }
+
+    /// True if [`Classes::admits`] and [`Classes::ready`] are worth to be tried.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// The common case of [`Classes::enqueue`], which calls nothing: the scheduler is Linux's and
+    /// below the class is a FIFO that has room. Else nothing happens, and it says so.
+    #[inline(always)]
+    pub(super) fn admits(&mut self, packet: &Packet, now: Time) -> bool {
+        let Some(index) = self.classify(packet) else { return false };
+        let Sharing::Covered(drr) = &mut self.sharing else { return false };
+        let class = &mut self.classes[index as usize];
+        let quantum = class.quantum;
+        let is_queued = class.child.fifo().is_some_and(|fifo| fifo.admits(packet, now));
+        if is_queued {
+            drr.activate(&mut self.classes, index, quantum);
+        }
+        is_queued
     }
 
     #[inline(always)]
     pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
-        let minor = packet.class as u16;
-        let Ok(place) = self.places.binary_search_by_key(&minor, |(minor, _)| *minor) else {
+        let Some(index) = self.classify(packet) else {
             return owner.dropped(*packet, DropReason::Unclassified);
         };
-        let index = self.places[place].1;
-        let class = &mut self.classes[index as usize];
-        class.child.enqueue(packet, now, owner);
+        self.classes[index as usize].child.enqueue(packet, now, owner);
         self.arrived(index, now, owner);
     }
 
@@ -108,6 +139,35 @@ impl Classes {
         }
         let (quantum, head) = (class.quantum, class.head_if(*saves, now, owner));
         sharing.arrived(classes, index, quantum, |_| head);
+    }
+
+    /// The class whose turn it is, where that is known without a call: the scheduler is Linux's and
+    /// there are FIFOs below. [`Classes::send_ready`] must follow.
+    #[inline(always)]
+    pub(super) fn ready(&mut self) -> Option<u32> {
+        let Sharing::Covered(drr) = &mut self.sharing else { return None };
+        // Ends as every choice of that scheduler does.
+        loop {
+            let first = drr.first()?;
+            let class = self.classes.get_mut(first as usize)?;
+            let (needed, quantum) = (class.child.fifo()?.head()?.len, class.quantum);
+            if drr.is_covered(&mut self.classes, first, needed, quantum) {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Sends the first packet of the class that is [`Classes::ready`].
+    #[inline(always)]
+    pub(super) fn send_ready(&mut self, index: u32) -> Option<&mut Packet> {
+        let class = self.classes.get_mut(index as usize)?;
+        let fifo = class.child.fifo()?;
+        let is_last = fifo.backlog().packets == 1;
+        class.account.charge(fifo.head()?.len);
+        if let (true, Sharing::Covered(drr)) = (is_last, &mut self.sharing) {
+            drr.retire(&mut self.classes, index);
+        }
+        self.classes.get_mut(index as usize)?.child.fifo()?.take()
     }
 
     #[inline(always)]

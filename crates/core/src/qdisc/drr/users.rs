@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::qdisc::child::Tally;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, Device, DropReason};
-use crate::sched::sharing::Sharing;
+use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::ways::Ways;
 use crate::sched::{Account, Scheduled, Standing};
 use crate::time::Time;

@@ -107,21 +107,42 @@ impl Feed {
         (self.turn, self.lost) = (None, None);
     }
 
+    // Each asks first whether it is about the last member, often the only one.
+
     fn insert(&mut self, class: u16) {
-        if let Err(at) = self.members.binary_search(&class) {
+        if self.members.last().is_none_or(|last| *last < class) {
+            self.members.push(class);
+        } else if let Err(at) = self.members.binary_search(&class) {
             self.members.insert(at, class);
         }
     }
 
     fn erase(&mut self, class: u16) {
-        if let Ok(at) = self.members.binary_search(&class) {
+        if self.members.last() == Some(&class) {
+            self.members.pop();
+        } else if let Ok(at) = self.members.binary_search(&class) {
             self.members.remove(at);
         }
     }
 
     /// The first member from `class` on.
     fn from(&self, class: u16) -> Option<u16> {
+        if self.members.last().is_none_or(|last| *last < class) {
+            return None;
+        }
         self.members.get(self.members.partition_point(|member| *member < class)).copied()
+    }
+
+    /// Whose turn it is, if nothing was lost; the first one's after the last.
+    #[inline(always)]
+    fn plain_turn(&mut self) -> Option<u16> {
+        if self.lost.is_some() {
+            return None;
+        }
+        if self.turn.is_none() {
+            self.turn = self.members.first().copied();
+        }
+        self.turn
     }
 
     /// The turn goes to the next; to nobody after the last.
@@ -459,20 +480,24 @@ impl Tree {
 
     /// The leaf whose turn it is in a row: through the turns of all feeds on the way. Where a turn
     /// has gone past the last, it returns to the first and the one above moves on.
-    #[inline(always)]
+    #[inline]
     pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
         // The common case: a leaf hangs in the row itself, and nothing left it.
-        let row = &mut self.levels[level].rows[prio];
-        if row.lost.is_none() {
-            if row.turn.is_none() {
-                row.turn = row.members.first().copied();
-            }
-            let index = row.turn?;
-            if self.classes[usize::from(index)].level == 0 {
-                return Some(index);
-            }
+        let turn = self.levels[level].rows[prio].plain_turn();
+        let leaf = turn.filter(|index| self.classes[usize::from(*index)].level == 0);
+        leaf.or_else(|| self.descend(level, prio))
+    }
+
+    /// The leaf that is to be served at level 0, and its priority, where nothing needs to be called
+    /// to find it: no class of that level is to be looked at by `now`.
+    #[inline(always)]
+    pub fn ready_leaf(&mut self, now: Time) -> Option<(u16, usize)> {
+        let Level { rows, mask, waiting } = &mut self.levels[0];
+        if waiting.last().is_some_and(|(at, _)| *at <= now) {
+            return None;
         }
-        self.descend(level, prio)
+        let prio = u32::from(*mask).trailing_zeros() as usize;
+        Some((rows.get_mut(prio)?.plain_turn()?, prio))
     }
 
     #[inline(never)]
@@ -520,53 +545,70 @@ impl Tree {
     }
 
     /// Takes `len` bytes off what leaf `index` may send in its turn at `level`.
-    #[inline]
+    #[inline(always)]
     pub fn spend(&mut self, index: u16, level: usize, prio: usize, len: u32) {
         let class = self.class(index);
         let quantum = class.quantum;
         let deficit = &mut class.deficit[level];
-        *deficit = deficit.saturating_sub_unsigned(len);
+        // Lengths are bounded on arrival.
+        *deficit = deficit.saturating_sub(len as i32);
         if *deficit < 0 {
             *deficit = deficit.saturating_add(quantum);
             self.pass_on(index, level, prio);
         }
     }
 
-    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it. Its
-    /// `adj_len` is what the leaf's framing makes of it.
-    #[inline]
-    pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, now: Time) {
-        let floor = 1 - MEMORY.0 as i64;
+    /// Charges `packet` of leaf `index`, which was served at `level`, to it and all above it. The
+    /// leaf's framing makes `wire_len` bytes of it.
+    #[inline(always)]
+    pub fn charge(&mut self, index: u16, level: usize, packet: &Packet, wire_len: u32, now: Time) {
+        if let Some(parent) = self.charge_class(index, level, wire_len, now) {
+            self.charge_inner(parent, level, packet, now);
+        }
+    }
+
+    /// Charges `packet`, which was lent at `level`, to class `index` and all above it, which have
+    /// framings of their own.
+    #[inline(never)]
+    fn charge_inner(&mut self, index: u16, level: usize, packet: &Packet, now: Time) {
         let mut next = Some(index);
         while let Some(index) = next {
-            let class = self.class(index);
-            let elapsed = class.elapsed(now);
-            let bytes = match class.level {
-                0 => packet.adj_len,
-                _ => class.framing.charge(packet),
-            };
-            if usize::from(class.level) >= level {
-                class.lends += u32::from(usize::from(class.level) == level);
-                class.rate.pay(elapsed, bytes, floor);
-            } else {
-                class.borrows += 1;
-                class.rate.fill(elapsed);
-            }
-            class.ceil.pay(elapsed, bytes, floor);
-            class.filled = now;
-            let before = class.mode;
-            let lack = self.change_mode(index, Span::ZERO);
-            let class = self.class(index);
-            let (mode, parent) = (class.mode, class.parent);
-            if mode != before {
-                if before != Mode::Send {
-                    self.stop_waiting(index);
-                }
-                if mode != Mode::Send {
-                    self.wait(index, now, lack);
-                }
-            }
-            next = parent;
+            let bytes = self.class(index).framing.charge(packet);
+            next = self.charge_class(index, level, bytes, now);
+        }
+    }
+
+    /// Charges `bytes`, which were lent at `level`, to class `index`; gives its parent.
+    #[inline(always)]
+    fn charge_class(&mut self, index: u16, level: usize, bytes: u32, now: Time) -> Option<u16> {
+        let floor = 1 - MEMORY.0 as i64;
+        let class = self.class(index);
+        let elapsed = class.elapsed(now);
+        if usize::from(class.level) >= level {
+            class.lends += u32::from(usize::from(class.level) == level);
+            class.rate.pay(elapsed, bytes, floor);
+        } else {
+            class.borrows += 1;
+            class.rate.fill(elapsed);
+        }
+        class.ceil.pay(elapsed, bytes, floor);
+        class.filled = now;
+        let parent = class.parent;
+        if class.mode_after(Span::ZERO).0 != class.mode {
+            self.leave_mode(index, now);
+        }
+        parent
+    }
+
+    /// Class `index` may do more or less than before, since it paid.
+    #[cold]
+    fn leave_mode(&mut self, index: u16, now: Time) {
+        if self.class(index).mode != Mode::Send {
+            self.stop_waiting(index);
+        }
+        let lack = self.change_mode(index, Span::ZERO);
+        if self.class(index).mode != Mode::Send {
+            self.wait(index, now, lack);
         }
     }
 }
