@@ -174,3 +174,19 @@ fn every_queue_count_that_can_be_said_can_be_made() {
     }
     assert!(tc::parse("cake queues 4").is_err() && tc::parse("cake queues 65536").is_err());
 }
+
+#[test]
+fn what_was_sent_under_a_shaper_is_no_debt_without_it() {
+    let voice = with(packet(2, 1000), |p| p.tos = 46 << 2);
+    let mut driver = Driver::new("diffserv4 bandwidth 100mbit memlimit 1mb");
+    for _ in 0..5_000 {
+        driver.put(packet(1, 1000));
+        driver.take();
+    }
+    driver.change("diffserv4 unlimited memlimit 1mb");
+    driver.put_all(packet(1, 1000), 100);
+    driver.put_all(voice, 100);
+    // Quanta of 1024 and 256 bytes: four packets for one.
+    let best_effort = (0..50).filter(|_| driver.take().unwrap().tos == 0).count();
+    assert!((38..=42).contains(&best_effort), "{best_effort}");
+}

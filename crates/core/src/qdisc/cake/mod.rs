@@ -326,8 +326,7 @@ impl Cake {
         tier.counters.drops += 1;
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
-            tier.deficit -= i64::from(packet.adj_len);
-            charge(&mut self.clock, tier, packet.adj_len, now, false);
+            charge_turn(&mut self.clock, tier, packet.adj_len, now, false);
         }
         self.give_up(packet, reason, owner);
     }
@@ -340,6 +339,16 @@ fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivere
         tin.advance_clock(len, now);
         clock.charge(len, delivered);
     }
+}
+
+/// As [`charge`], for a packet of the tier whose turn it is: without a shaper it is charged to the
+/// tier's share.
+#[inline(always)]
+fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivered: bool) {
+    if clock.is_unlimited() {
+        tin.deficit -= i64::from(len);
+    }
+    charge(clock, tin, len, now, delivered);
 }
 
 impl Qdisc for Cake {
@@ -426,8 +435,7 @@ impl Qdisc for Cake {
 
                 tier.record_delay(sojourn);
                 flow.account.deficit -= adj_len as i32;
-                tier.deficit -= i64::from(adj_len);
-                charge(&mut self.clock, tier, adj_len, now, true);
+                charge_turn(&mut self.clock, tier, adj_len, now, true);
                 self.totals.sent_bytes += u64::from(len);
                 self.current_queue = queue;
                 self.heap.sent(queue, &self.tins.flows);

@@ -37,6 +37,8 @@ pub(super) struct Tins {
     pub(super) rule: LoadRule,
     /// Tiers that have flows with something to send, one bit each.
     pub(super) active: u32,
+    /// Tiers whose deficit may have to be refilled, one bit each.
+    owing: u32,
     /// What an empty queue may save up in bytes, if it may.
     pub(super) savings: Option<u32>,
 }
@@ -52,6 +54,7 @@ impl Tins {
             hosts: Hosts::new(count, params.queues),
             rule: LoadRule::new(params),
             active: 0,
+            owing: every_tier(count),
             savings: params.savings,
         };
         tins.open_savings(params.queues);
@@ -73,6 +76,7 @@ impl Tins {
         self.flows.clear();
         self.hosts.clear();
         self.active = 0;
+        self.owing = every_tier(self.count);
         self.open_savings(queues);
     }
 
@@ -132,20 +136,31 @@ impl Tins {
     }
 
     /// The tier to serve without a shaper, starting from `current`: weighted DRR. None if no tier
-    /// has flows.
+    /// has flows. The caller charges what it sends to the tier's deficit.
     #[inline(always)]
     pub(super) fn choose_by_deficit(&mut self, mut current: usize) -> Option<usize> {
         if self.active == 0 {
             return None;
         }
         // Ends: each round pays every tier that is in debt its quantum.
-        while self.tin(current).deficit < 0 || !self.is_active(current) {
-            if self.tin(current).deficit <= 0 {
-                self.tin_mut(current).refill();
+        loop {
+            let (bit, is_active) = (1 << current, self.is_active(current));
+            let tin = self.tin_mut(current);
+            if is_active && tin.deficit >= 0 {
+                self.owing |= bit;
+                return Some(current);
             }
-            current = if current + 1 == self.count { 0 } else { current + 1 };
+            if tin.deficit <= 0 {
+                tin.refill();
+            } else {
+                self.owing &= !bit;
+            }
+            // Nothing happens to the other tiers in their turns.
+            let concerned = self.active | self.owing;
+            let later = concerned & (u32::MAX << 1 << current);
+            let next = if later != 0 { later } else { concerned };
+            current = next.trailing_zeros() as usize;
         }
-        Some(current)
     }
 
     /// The queue for `packet`, with its hosts known if the mode needs them.
@@ -323,6 +338,11 @@ impl Tins {
         let queues = &*self.flows.queues;
         queues[queue as usize].account.upcoming(queues).map(|flow| &flow.packets)
     }
+}
+
+/// The bits of `count` tiers.
+fn every_tier(count: usize) -> u32 {
+    (1 << count) - 1
 }
 
 /// The flow that was chosen had nothing to send: it goes to rest, at once or by way of decay.
