@@ -42,7 +42,7 @@ const UDP: u32 = 8;
 const EPHEMERAL: u16 = 32_768;
 /// Endpoints that stay in the cache by themselves.
 const CACHED_SEATS: usize = 32;
-/// Endpoints whose records stay in the second-level cache by themselves.
+/// Endpoints that are found in the second-level cache.
 const NEAR_SEATS: usize = 512;
 /// Packets between the one that arrives and the one whose endpoint is fetched meanwhile.
 const AHEAD: usize = 2;
@@ -273,9 +273,10 @@ impl Network {
         let to_bottleneck = pipe.to_bottleneck;
         let mut next = pipe.pop();
         if self.seats.len() > CACHED_SEATS {
-            self.prefetch_upcoming(index);
             if self.seats.len() > NEAR_SEATS {
-                self.prefetch_records(index);
+                self.prefetch_in_stages(index);
+            } else {
+                self.prefetch_upcoming(index);
             }
         }
         while let Some((handle, following)) = next {
@@ -302,22 +303,41 @@ impl Network {
         if let Some(handle) = pipe.upcoming(2 * AHEAD) {
             self.pool.prefetch(handle);
         }
-        let Some(handle) = pipe.upcoming(AHEAD) else { return };
-        let tag = self.pool.tag(handle);
-        // What has yet to queue arrives nobody knows when.
-        if !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE {
-            let socket = (tag.socket ^ 1) as usize;
+        if let Some((socket, has_data)) = self.upcoming_delivery(pipe, AHEAD) {
             prefetch_index(&self.tags, socket);
-            self.seats[socket].prefetch(self.pool.has_data(handle));
+            self.seats[socket].prefetch(has_data);
         }
     }
 
-    /// Fetches what only an endpoint knows that has come by now itself.
+    /// The same where everything comes from far away: earlier, and in stages, because a processor
+    /// waits with more than some twenty lines under way at once.
     #[inline(never)]
-    fn prefetch_records(&self, pipe: u32) {
-        let Some(handle) = self.pipes[pipe as usize].upcoming(AHEAD / 2) else { return };
-        let socket = (self.pool.tag(handle).socket ^ 1) as usize;
-        self.seats[socket].prefetch_records(self.pool.has_data(handle));
+    fn prefetch_in_stages(&self, pipe: u32) {
+        let pipe = &self.pipes[pipe as usize];
+        pipe.prefetch(8 * AHEAD);
+        if let Some(handle) = pipe.upcoming(3 * AHEAD) {
+            self.pool.prefetch(handle);
+        }
+        if let Some((socket, has_data)) = self.upcoming_delivery(pipe, 2 * AHEAD) {
+            prefetch_index(&self.tags, socket);
+            self.seats[socket].prefetch_first(has_data);
+        }
+        if let Some((socket, has_data)) = self.upcoming_delivery(pipe, 3 * AHEAD / 2) {
+            self.seats[socket].prefetch_rest(has_data);
+        }
+        if let Some((socket, has_data)) = self.upcoming_delivery(pipe, AHEAD) {
+            self.seats[socket].prefetch_records(has_data);
+        }
+    }
+
+    /// The socket to which the packet goes that arrives after `n` others, and whether it brings
+    /// data. None if it has yet to queue: then it arrives nobody knows when.
+    #[inline]
+    fn upcoming_delivery(&self, pipe: &Pipe, n: usize) -> Option<(usize, bool)> {
+        let handle = pipe.upcoming(n)?;
+        let tag = self.pool.tag(handle);
+        let is_last = !pipe.to_bottleneck || tag.from_bottleneck == NO_PIPE;
+        is_last.then(|| ((tag.socket ^ 1) as usize, self.pool.has_data(handle)))
     }
 
     /// A line may send, and what it has kept until now is delivered.
@@ -334,24 +354,35 @@ impl Network {
     #[inline]
     pub fn on_endpoint(&mut self, socket: u32, now: Time) {
         if self.seats.len() > NEAR_SEATS {
-            if let Some(Target::Endpoint(upcoming)) = self.events.upcoming_timer(AHEAD) {
-                prefetch_index(&self.tags, upcoming as usize);
-                self.seats[upcoming as usize].prefetch(true);
-            }
+            self.prefetch_timers();
         }
-        let armed = &mut self.seats[socket as usize].armed;
-        if *armed != now {
+        let seat = &mut self.seats[socket as usize];
+        if seat.armed != now {
             return;
         }
-        *armed = Time::MAX;
-        let Some(endpoint) = &mut self.seats[socket as usize].endpoint else { return };
-        match endpoint.next_timer() {
-            Some(at) if at <= now => {
-                endpoint.on_timer(now);
-                self.attend(socket, now);
-                self.notify(socket);
+        seat.armed = Time::MAX;
+        if seat.wanted > now {
+            self.arm(socket, now);
+            return;
+        }
+        let Some(endpoint) = &mut seat.endpoint else { return };
+        endpoint.on_timer(now);
+        self.attend(socket, now);
+        self.notify(socket);
+    }
+
+    /// Fetches what timers will meet that fire soon, see `seat`.
+    #[inline]
+    fn prefetch_timers(&self) {
+        if let Some(Target::Endpoint(socket)) = self.events.upcoming_timer(2 * AHEAD) {
+            self.seats[socket as usize].prefetch_times();
+        }
+        if let Some(Target::Endpoint(socket)) = self.events.upcoming_timer(AHEAD) {
+            let seat = &self.seats[socket as usize];
+            if seat.wanted <= seat.armed {
+                prefetch_index(&self.tags, socket as usize);
+                seat.prefetch(true);
             }
-            _ => self.arm(socket, now),
         }
     }
 
@@ -457,18 +488,19 @@ impl Network {
             let (handle, _) = self.pool.insert(&self.tags[socket as usize], len, ecn);
             self.send(handle, to_bottleneck, len, now);
         }
+        let seat = &mut self.seats[socket as usize];
+        let Some(endpoint) = &seat.endpoint else { return };
+        seat.wanted = endpoint.next_timer().unwrap_or(Time::MAX);
         self.arm(socket, now);
     }
 
+    /// Plans an endpoint's event, unless there is one that comes early enough.
     #[inline]
     fn arm(&mut self, socket: u32, now: Time) {
-        let Some(endpoint) = &self.seats[socket as usize].endpoint else { return };
-        if let Some(at) = endpoint.next_timer() {
-            let armed = &mut self.seats[socket as usize].armed;
-            if at < *armed {
-                *armed = at.max(now);
-                self.events.push(*armed, Target::Endpoint(socket));
-            }
+        let Seat { armed, wanted, .. } = &mut self.seats[socket as usize];
+        if *wanted < *armed {
+            *armed = (*wanted).max(now);
+            self.events.push(*armed, Target::Endpoint(socket));
         }
     }
 

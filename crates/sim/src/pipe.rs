@@ -10,7 +10,9 @@
 //! Invariant: due times in the ring never decrease.
 
 use std::collections::VecDeque;
+use std::slice;
 
+use prefetch_index::prefetch_index;
 use simnel_core::random::Random;
 use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::{Rate, Span, Time};
@@ -84,6 +86,15 @@ impl Pipe {
     #[inline]
     pub fn upcoming(&self, n: usize) -> Option<u32> {
         self.ring.get(n).map(|(_, handle)| *handle)
+    }
+
+    /// Has the processor fetch what the ring says of that packet, and does not wait: written one
+    /// delay ago, it has left the cache where thousands of packets are under way.
+    #[inline]
+    pub fn prefetch(&self, n: usize) {
+        if let Some(entry) = self.ring.get(n) {
+            prefetch_index(slice::from_ref(entry), 0);
+        }
     }
 
     /// Packets under way.

@@ -56,9 +56,8 @@ pub(crate) fn before(a: u32, b: u32) -> bool {
 /// Timers in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticks {
-    /// Length of a tick in microseconds; 1 where timers are exact.
+    /// Length of a tick in microseconds; zero where timers are exact and count microseconds.
     us: u32,
-    wheel: bool,
 }
 
 /// Each level of the wheel is this many bits coarser than the one below it.
@@ -68,8 +67,7 @@ const FINEST: u32 = 63;
 
 impl Ticks {
     pub(crate) fn new(tick: Span) -> Ticks {
-        let us = tick.as_micros().min(1_000_000) as u32;
-        Ticks { us: us.max(1), wheel: us > 0 }
+        Ticks { us: tick.as_micros().min(1_000_000) as u32 }
     }
 
     /// Ticks that cover `us` microseconds.
@@ -78,7 +76,7 @@ impl Ticks {
         match self.us {
             // The usual tick, for which the compiler knows a multiplication.
             1_000 => us.div_ceil(1_000),
-            1 => us,
+            0 => us,
             tick => us.div_ceil(tick),
         }
     }
@@ -86,7 +84,7 @@ impl Ticks {
     /// Microseconds in `ticks`.
     #[inline]
     pub(crate) fn to_us(self, ticks: u32) -> u32 {
-        ticks.saturating_mul(self.us)
+        ticks.saturating_mul(self.us.max(1))
     }
 
     /// Number of the tick in which `now` lies.
@@ -94,14 +92,14 @@ impl Ticks {
     pub(crate) fn number(&self, now: &Now) -> u64 {
         match self.us {
             1_000 => now.whole_ms,
-            tick => now.time.0 / (u64::from(tick) * 1_000),
+            tick => now.time.0 / (u64::from(tick.max(1)) * 1_000),
         }
     }
 
     /// When a timer set at `now` for `ticks` fires.
     #[inline]
     pub(crate) fn deadline(&self, now: &Now, ticks: u32) -> Time {
-        if !self.wheel {
+        if self.us == 0 {
             return now.time + Span(u64::from(ticks) * 1_000);
         }
         let expires = self.number(now) + u64::from(ticks);

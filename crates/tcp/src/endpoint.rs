@@ -581,18 +581,20 @@ impl Endpoint {
     }
 
     /// What the next acknowledgement meets beside the endpoint: the records of the segment that is
-    /// out longest, and of the one that leaves next. For whoever fetches them beforehand.
+    /// out longest, and of the one that leaves next; while there are losses, also what was SACKed
+    /// and what was sent again. For whoever fetches them beforehand.
     #[inline]
-    pub fn records(&self) -> [&impl Sized; 2] {
+    pub fn records(&self) -> ([&impl Sized; 2], Option<&impl Sized>, Option<&impl Sized>) {
         let board = &self.sender.board;
-        [board.get(board.head()), board.get(board.last_id().wrapping_add(1))]
+        let records = [board.get(board.head()), board.get(board.last_id().wrapping_add(1))];
+        (records, board.sacked.first_ref(), board.resent.front())
     }
 
-    /// What the next data meets beside the endpoint: what has come out of order. For whoever
-    /// fetches it beforehand.
+    /// What the next data meets beside the endpoint: what has come out of order, and what to SACK.
+    /// For whoever fetches it beforehand.
     #[inline]
-    pub fn held(&self) -> Option<&impl Sized> {
-        self.receiver.reassembly.first()
+    pub fn held(&self) -> (Option<&impl Sized>, Option<&impl Sized>) {
+        self.receiver.reassembly.records()
     }
 
     /// All the numbers.

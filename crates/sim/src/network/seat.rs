@@ -6,6 +6,7 @@
 //! those lines are fetched that are needed: the fewer they are, the more of all endpoints' stay.
 
 use std::mem::offset_of;
+use std::ops::Range;
 use std::slice;
 
 use prefetch_index::prefetch_index;
@@ -18,12 +19,20 @@ use crate::pool::NO_PIPE;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+/// Lines that a segment with data meets, and an acknowledgement.
+const RECEIVING_LINES: usize = lines_of(Endpoint::RECEIVING);
+const SENDING_LINES: usize = lines_of(Endpoint::SENDING);
+/// How many of the latter are fetched at once.
+const FIRST_LINES: usize = SENDING_LINES / 2;
+
 /// What a socket keeps between segments. Begins a cache line, with `armed`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Seat {
     /// When the endpoint's event fires; `Time::MAX` if none is planned.
     pub armed: Time,
+    /// When the endpoint wants to be called, as it last said; `Time::MAX` if it does not.
+    pub wanted: Time,
     /// The pipe to the bottleneck.
     pub to_bottleneck: u32,
     /// What the application wants to know.
@@ -34,18 +43,44 @@ pub(super) struct Seat {
 
 impl Seat {
     /// Nobody sits here.
-    pub const EMPTY: Seat =
-        Seat { armed: Time::MAX, to_bottleneck: NO_PIPE, watch: Watch::Nothing, endpoint: None };
+    pub const EMPTY: Seat = Seat {
+        armed: Time::MAX,
+        wanted: Time::MAX,
+        to_bottleneck: NO_PIPE,
+        watch: Watch::Nothing,
+        endpoint: None,
+    };
 
     /// Has the processor fetch what a segment with data, or an acknowledgement, meets, and does not
     /// wait.
     #[inline]
     pub fn prefetch(&self, has_data: bool) {
         if has_data {
-            self.prefetch_lines::<{ Endpoint::RECEIVING }>();
+            self.prefetch_lines(0..RECEIVING_LINES);
         } else {
-            self.prefetch_lines::<{ Endpoint::SENDING }>();
+            self.prefetch_lines(0..SENDING_LINES);
         }
+    }
+
+    /// The first part of what [`Seat::prefetch`] fetches.
+    #[inline]
+    pub fn prefetch_first(&self, has_data: bool) {
+        self.prefetch_lines(0..if has_data { RECEIVING_LINES } else { FIRST_LINES });
+    }
+
+    /// What [`Seat::prefetch_first`] leaves.
+    #[inline]
+    pub fn prefetch_rest(&self, has_data: bool) {
+        if !has_data {
+            self.prefetch_lines(FIRST_LINES..SENDING_LINES);
+        }
+    }
+
+    /// The same for what the endpoint's event meets first: mostly, that the endpoint wants to be
+    /// called later, and nothing else.
+    #[inline]
+    pub fn prefetch_times(&self) {
+        self.prefetch_lines(0..1);
     }
 
     /// The same for what lies elsewhere. The endpoint must have come by now.
@@ -53,19 +88,35 @@ impl Seat {
     pub fn prefetch_records(&self, has_data: bool) {
         let Some(endpoint) = &self.endpoint else { return };
         if !has_data {
-            for record in endpoint.records() {
-                prefetch_index(slice::from_ref(record), 0);
-            }
-        } else if let Some(range) = endpoint.held() {
-            prefetch_index(slice::from_ref(range), 0);
+            let (records, sacked, resent) = endpoint.records();
+            records.into_iter().for_each(fetch);
+            sacked.map(fetch);
+            resent.map(fetch);
+            return;
+        }
+        // While all comes in order there is nothing to SACK.
+        if let (Some(range), reports) = endpoint.held() {
+            fetch(range);
+            reports.map(fetch);
         }
     }
 
     #[inline(always)]
-    fn prefetch_lines<const BYTES: usize>(&self) {
+    fn prefetch_lines(&self, lines: Range<usize>) {
         let first = slice::from_ref(&self.armed.0);
-        for line in 0..(offset_of!(Seat, endpoint) + BYTES).div_ceil(LINE) {
+        for line in lines {
             prefetch_index(first, line * LINE / size_of::<u64>());
         }
     }
+}
+
+/// Has the processor fetch the line in which `what` begins, and does not wait.
+#[inline(always)]
+fn fetch<T>(what: &T) {
+    prefetch_index(slice::from_ref(what), 0);
+}
+
+/// Lines of a seat up to so many bytes of its endpoint.
+const fn lines_of(endpoint: usize) -> usize {
+    (offset_of!(Seat, endpoint) + endpoint).div_ceil(LINE)
 }

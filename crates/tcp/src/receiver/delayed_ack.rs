@@ -43,11 +43,9 @@ pub(crate) struct AckTimers {
     delayed: bool,
     compress: bool,
     /// Segments acknowledged at once in a full quick-ack phase.
-    pub most_quick: u32,
-    /// The delayed-ACK time's least value, and 200 and 500 ms, in ticks.
+    pub most_quick: u8,
+    /// The delayed-ACK time's least value in ticks.
     least_ticks: u32,
-    most_ticks: u32,
-    most_unknown_ticks: u32,
 
     /// An acknowledgement is owed.
     scheduled: bool,
@@ -82,10 +80,8 @@ impl AckTimers {
             ticks,
             delayed: config.delayed_ack,
             compress: config.sack_compression && config.sack,
-            most_quick: u32::from(config.quick_acks),
+            most_quick: config.quick_acks,
             least_ticks: ticks.covering(least_us),
-            most_ticks: ticks.covering(MOST_US.max(least_us)),
-            most_unknown_ticks: ticks.covering(MOST_UNKNOWN_US),
             scheduled: false,
             immediate: false,
             pushed: false,
@@ -133,18 +129,18 @@ impl AckTimers {
     }
 
     /// The next `most` segments are acknowledged at once, fewer if the window is small.
-    pub(crate) fn enter_quick(&mut self, most: u32, window: &ReceiveWindow) {
+    pub(crate) fn enter_quick(&mut self, most: u8, window: &ReceiveWindow) {
         self.add_quick(most, window);
         self.pingpong = false;
         self.ato = self.least_ticks;
     }
 
-    fn add_quick(&mut self, most: u32, window: &ReceiveWindow) {
+    fn add_quick(&mut self, most: u8, window: &ReceiveWindow) {
         let half = match window.offered / (2 * window.peer_mss.max(1)) {
             0 => 2,
             segments => segments,
         };
-        self.quick = self.quick.max(half.min(most));
+        self.quick = self.quick.max(half.min(most.into()));
     }
 
     /// Learns the peer's MSS from a segment of `len` bytes.
@@ -261,15 +257,16 @@ impl AckTimers {
     /// Starts the delayed-ACK timer; true if it is as good as over.
     fn delay(&mut self, round: &Round, now: &Now) -> bool {
         let mut ato = self.ato;
+        let most_ticks = self.ticks.covering(MOST_US).max(self.least_ticks);
         if ato > self.least_ticks {
             let known = self.pingpong || self.pushed;
-            let mut most = if known { self.most_ticks } else { self.most_unknown_ticks };
+            let mut most = if known { most_ticks } else { self.ticks.covering(MOST_UNKNOWN_US) };
             if round.srtt_us != 0 {
                 most = most.min(self.ticks.covering(round.srtt_us).max(self.least_ticks));
             }
             ato = ato.min(most);
         }
-        let ato = ato.min(self.most_ticks);
+        let ato = ato.min(most_ticks);
         let tick = self.ticks.number(now);
         let due_tick = tick + u64::from(ato);
         if self.due != Time::MAX {

@@ -20,7 +20,7 @@ use reassembly::Reassembly;
 use window::ReceiveWindow;
 
 /// Segments that are acknowledged at once after a mark or a suspected retransmission of the peer.
-const QUICK_AFTER_MARK: u32 = 2;
+const QUICK_AFTER_MARK: u8 = 2;
 
 /// The receiving half.
 #[derive(Clone, Debug)]
@@ -29,7 +29,8 @@ pub(crate) struct Receiver {
     pub reassembly: Reassembly,
     /// What an ACK must say of the state before the last change of marks (DCTCP), not yet sent.
     pub owed: Option<Owed>,
-    fin_seq: Option<u64>,
+    /// FIN's number; the last of all while it has not come.
+    fin_seq: u64,
     pub ce_received: u64,
     /// Up to where data had come when marks last changed.
     prior_nxt: u64,
@@ -70,7 +71,7 @@ impl Receiver {
             ce_received: 0,
             owed: None,
             fin: false,
-            fin_seq: None,
+            fin_seq: u64::MAX,
             ecn: false,
             accurate: config.ecn == EcnMode::Accurate,
             seen_ect: false,
@@ -147,7 +148,7 @@ impl Receiver {
             return;
         }
         if segment.flags.has(TcpFlags::FIN) {
-            self.fin_seq = Some(end - 1);
+            self.fin_seq = end - 1;
         }
         if segment.seq > self.nxt {
             self.note_mark(segment.ecn);
@@ -184,7 +185,7 @@ impl Receiver {
             self.window.hold(self.reassembly.held());
         }
         self.received += self.nxt - before;
-        if !self.fin && self.fin_seq.is_some_and(|fin| self.nxt > fin) {
+        if !self.fin && self.nxt > self.fin_seq {
             // FIN takes a number and is no payload.
             self.fin = true;
             self.received -= 1;

@@ -3,21 +3,32 @@
 //! The ranges themselves are kept whole; beside them the last four that changed, newest first, as
 //! Linux reports them: an ACK names the newest first, and a duplicate before all.
 
+use alloc::boxed::Box;
+
 use crate::ranges::Ranges;
 
 /// Ranges that are remembered by age.
 const RECENT: usize = 4;
 
-/// The out-of-order store.
+/// The out-of-order store. While all comes in order, only this much of it is looked at.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub(crate) struct Reassembly {
-    recent: [(u64, u64); RECENT],
-    recent_count: usize,
     ranges: Ranges,
-    /// Bytes in `ranges`.
-    held: u64,
-    duplicate: Option<(u64, u64)>,
+    /// Bytes in `ranges`: at most a window.
+    held: u32,
+    recent_count: u8,
+    has_duplicate: bool,
+    /// None until there is something to report.
+    reports: Option<Box<Reports>>,
+}
+
+/// What to SACK.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reports {
+    /// The newest first, `recent_count` of them.
+    recent: [(u64, u64); RECENT],
+    /// With `has_duplicate`: what came twice.
+    duplicate: (u64, u64),
 }
 
 impl Reassembly {
@@ -26,14 +37,14 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
-    /// The lowest range.
+    /// The lowest range, and what to SACK.
     #[inline]
-    pub(crate) fn first(&self) -> Option<&(u64, u64)> {
-        self.ranges.first_ref()
+    pub(crate) fn records(&self) -> (Option<&(u64, u64)>, Option<&Reports>) {
+        (self.ranges.first_ref(), self.reports.as_deref())
     }
 
     /// Bytes held out of order.
-    pub(crate) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u32 {
         self.held
     }
 
@@ -48,7 +59,7 @@ impl Reassembly {
         if fresh == 0 {
             return false;
         }
-        self.held += fresh;
+        self.held += fresh as u32;
         self.ranges.insert(left, right);
         self.remember(left, right);
         true
@@ -56,10 +67,11 @@ impl Reassembly {
 
     /// Puts a range in front of the list by age, joined with what it touches there.
     fn remember(&mut self, left: u64, right: u64) {
+        let reports = self.reports.get_or_insert_default();
         let mut joined = (left, right);
         let mut kept = 0;
         let mut list = [(0, 0); RECENT + 1];
-        for &(l, r) in &self.recent[..self.recent_count] {
+        for &(l, r) in &reports.recent[..usize::from(self.recent_count)] {
             if l <= joined.1 && joined.0 <= r {
                 joined = (joined.0.min(l), joined.1.max(r));
             } else {
@@ -68,46 +80,50 @@ impl Reassembly {
             }
         }
         list[0] = joined;
-        self.recent_count = (kept + 1).min(RECENT);
-        self.recent.copy_from_slice(&list[..RECENT]);
+        self.recent_count = (kept + 1).min(RECENT) as u8;
+        reports.recent.copy_from_slice(&list[..RECENT]);
     }
 
     /// All up to `next` is in order: how far what was held reaches on from there.
     pub(crate) fn advance(&mut self, next: u64) -> u64 {
         let mut next = next;
         while let Some((left, right)) = self.ranges.take_first_up_to(next) {
-            self.held -= right - left;
+            self.held -= (right - left) as u32;
             next = next.max(right);
         }
+        let Some(reports) = &mut self.reports else { return next };
         let mut kept = 0;
-        for n in 0..self.recent_count {
-            if self.recent[n].1 > next {
-                self.recent[kept] = self.recent[n];
+        for n in 0..usize::from(self.recent_count) {
+            if reports.recent[n].1 > next {
+                reports.recent[kept] = reports.recent[n];
                 kept += 1;
             }
         }
-        self.recent_count = kept;
+        self.recent_count = kept as u8;
         next
     }
 
     /// `[left, right)` came twice: the next ACK says so.
     #[cold]
     pub(crate) fn report_duplicate(&mut self, left: u64, right: u64) {
-        self.duplicate = match self.duplicate {
-            Some((l, r)) if left <= r && l <= right => Some((l.min(left), r.max(right))),
-            _ => Some((left, right)),
+        let reports = self.reports.get_or_insert_default();
+        reports.duplicate = match reports.duplicate {
+            (l, r) if self.has_duplicate && left <= r && l <= right => (l.min(left), r.max(right)),
+            _ => (left, right),
         };
+        self.has_duplicate = true;
     }
 
     #[inline]
     pub(crate) fn has_blocks(&self) -> bool {
-        self.recent_count > 0 || self.duplicate.is_some()
+        self.recent_count > 0 || self.has_duplicate
     }
 
     /// Writes the blocks of the next ACK into `out` and forgets the duplicate.
     pub(crate) fn blocks(&mut self, out: &mut [(u32, u32)]) -> u8 {
-        let duplicate = self.duplicate.take();
-        let recent = self.recent[..self.recent_count].iter().copied();
+        let Some(reports) = &self.reports else { return 0 };
+        let duplicate = core::mem::take(&mut self.has_duplicate).then_some(reports.duplicate);
+        let recent = reports.recent[..usize::from(self.recent_count)].iter().copied();
         let mut count = 0;
         for (slot, (left, right)) in out.iter_mut().zip(duplicate.into_iter().chain(recent)) {
             *slot = (left as u32, right as u32);

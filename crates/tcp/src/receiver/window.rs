@@ -45,8 +45,8 @@ pub(crate) struct ReceiveWindow {
     /// Up to here the application has read; automatic reading keeps it at the front.
     read: u64,
     auto_read: bool,
-    /// Memory of what came out of order.
-    held_memory: u64,
+    /// Memory of what came out of order; no more than counts.
+    held_memory: u32,
     /// What may be offered has changed although nothing has come in order.
     changed: bool,
 
@@ -158,8 +158,8 @@ impl ReceiveWindow {
     }
 
     /// Memory of `bytes` out of order.
-    pub(crate) fn hold(&mut self, bytes: u64) {
-        self.held_memory = memory(bytes, self.peer_mss);
+    pub(crate) fn hold(&mut self, bytes: u32) {
+        self.held_memory = memory(bytes.into(), self.peer_mss).min(self.buffer_max.into()) as u32;
         self.changed = true;
     }
 
@@ -222,7 +222,7 @@ impl ReceiveWindow {
     /// Bytes of window that memory allows with `unread` bytes waiting.
     #[inline]
     fn free(&self, unread: u64) -> u64 {
-        let used = self.held_memory + memory(unread, self.peer_mss);
+        let used = u64::from(self.held_memory) + memory(unread, self.peer_mss);
         u64::from(self.buffer).saturating_sub(used) / 2
     }
 

@@ -75,11 +75,6 @@ pub(crate) struct Sender {
     /// The peer's window, and the segment that told it last.
     window_seq: u64,
     peer_window: u32,
-    peer_window_max: u32,
-    /// Right edge of the peer's window.
-    peer_edge: u64,
-    /// Segments sent since the last acknowledgement, timer or write was taken in.
-    burst: u32,
     resend: Resend,
     /// A segment to send regardless of the window.
     forced: Option<transmit::Forced>,
@@ -94,20 +89,27 @@ pub(crate) struct Sender {
     pub(crate) ecn: bool,
     pub(crate) queue_cwr: bool,
     pub(crate) sack: bool,
-    /// Window validation (RFC 7661's aim, Linux's means).
+    /// Window validation (RFC 7661's aim, Linux's means), with what is below.
     limited: bool,
-    most_out: u32,
     timers: Timers,
     pacer: Pacer,
     pub(crate) window: Window,
+    /// Segments sent since the last acknowledgement, timer or write was taken in.
+    burst: u32,
+    peer_window_max: u32,
+    /// Right edge of the peer's window.
+    peer_edge: u64,
     pub(crate) board: Scoreboard,
     rack: Rack,
     pub(crate) rtt: RoundTrip,
     recovery: Recovery,
     pub(crate) control: Controller,
     usage_end: u64,
+    most_out: u32,
     used: u32,
     used_since_ms: u32,
+    /// Timestamp echoed by the last acknowledgement; zero if none.
+    last_echo: u32,
     /// Up to here a segment has carried PSH.
     pushed: u64,
     /// End of the last segment below the MSS (Minshall's rule for Nagle).
@@ -115,10 +117,8 @@ pub(crate) struct Sender {
     source: Source,
     settings: Settings,
     ticks: Ticks,
-    /// Timestamp echoed by the last acknowledgement; zero if none.
-    last_echo: u32,
-    pub(crate) counters: Counters,
     sampler: Sampler,
+    pub(crate) counters: Counters,
     /// The idle time after the data sent then has had its effect.
     restarted_ms: Option<u32>,
 }
@@ -133,7 +133,7 @@ struct Settings {
     slow_start_after_idle: bool,
     nagle: bool,
     tso_segments: u32,
-    in_flight_max: u64,
+    in_flight_max: u32,
 }
 
 /// Linux's cap on the retransmission timeout: two minutes, in µs.
@@ -173,8 +173,8 @@ pub(crate) fn initial_window(config: &Config) -> Window {
 }
 
 impl Sender {
-    /// Bytes from the beginning that matter even if nothing is sent: up to [`Window`]'s first.
-    pub(crate) const GLANCED: usize = offset_of!(Sender, window) + 32;
+    /// Bytes from the beginning that matter even if nothing is sent: up to [`Window::srtt8_us`].
+    pub(crate) const GLANCED: usize = offset_of!(Sender, window) + offset_of!(Window, min_rtt_us);
     /// Bytes from the beginning that matter if something is.
     pub(crate) const NEEDED: usize = offset_of!(Sender, counters) + 16;
 
@@ -191,9 +191,10 @@ impl Sender {
             slow_start_after_idle: config.slow_start_after_idle,
             nagle: config.nagle,
             tso_segments: u32::from(config.tso_segments.max(1)),
+            // No peer's window is larger.
             in_flight_max: match config.in_flight_max {
-                0 => u64::MAX,
-                bytes => u64::from(bytes),
+                0 => u32::MAX,
+                bytes => bytes,
             },
         };
         let mut window = initial_window(config);

@@ -99,24 +99,22 @@ pub(crate) struct Scoreboard {
     pub oldest_original: Id,
     /// Ranges covered by SACK.
     pub sacked: Ranges,
-    /// Whether there are departures.
-    sampled: bool,
     /// Retransmissions in the order in which they were sent: record and time.
     pub resent: VecDeque<(Id, u32)>,
     /// Beside `records`; empty unless samples are wanted.
     departures: Box<[Departure]>,
 }
 
-/// Records for which the ring has room at first.
-const INITIAL: usize = 16;
+/// Records for which the ring has room when there are more than one: an end that sends nothing but
+/// its SYN, and later its FIN, needs no more.
+const FIRST_ROOM: usize = 16;
 
 impl Scoreboard {
     pub(crate) fn new(sampled: bool) -> Scoreboard {
         Scoreboard {
-            records: alloc::vec![Record::default(); INITIAL].into(),
-            departures: alloc::vec![Departure::default(); if sampled { INITIAL } else { 0 }].into(),
-            sampled,
-            mask: INITIAL as u32 - 1,
+            records: Box::new([Record::default()]),
+            mask: 0,
+            departures: alloc::vec![Departure::default(); usize::from(sampled)].into(),
             head: 0,
             tail: 0,
             sacked: Ranges::default(),
@@ -192,16 +190,16 @@ impl Scoreboard {
     /// The departure noted for `id`; zeros if none are kept.
     #[inline]
     pub(crate) fn departure(&self, id: Id) -> Departure {
-        if self.sampled {
-            self.departures[(id & self.mask) as usize]
-        } else {
+        if self.departures.is_empty() {
             Departure::default()
+        } else {
+            self.departures[(id & self.mask) as usize]
         }
     }
 
     #[inline]
     pub(crate) fn set_departure(&mut self, id: Id, departure: Departure) {
-        if self.sampled {
+        if !self.departures.is_empty() {
             self.departures[(id & self.mask) as usize] = departure;
         }
     }
@@ -218,21 +216,23 @@ impl Scoreboard {
         id
     }
 
-    /// Doubles the ring; records keep their names.
+    /// Makes the ring larger; records keep their names.
     #[cold]
     fn grow(&mut self) {
         let old = core::mem::take(&mut self.records);
         let old_departures = core::mem::take(&mut self.departures);
         let old_mask = self.mask;
-        self.mask = (old.len() * 2 - 1) as u32;
-        self.records = alloc::vec![Record::default(); old.len() * 2].into();
-        self.departures = alloc::vec![Departure::default(); old_departures.len() * 2].into();
+        let room = (old.len() * 2).max(FIRST_ROOM);
+        self.mask = (room - 1) as u32;
+        self.records = alloc::vec![Record::default(); room].into();
+        let sampled = !old_departures.is_empty();
+        self.departures = alloc::vec![Departure::default(); if sampled { room } else { 0 }].into();
         for n in 0..self.len() {
             let id = self.head.wrapping_add(n);
             let (from, to) = ((id & old_mask) as usize, (id & self.mask) as usize);
             self.records[to] = old[from];
-            if self.sampled {
-                self.departures[to] = old_departures[from];
+            if let Some(departure) = old_departures.get(from) {
+                self.departures[to] = *departure;
             }
         }
     }

@@ -18,16 +18,16 @@ pub(super) struct Source {
     /// There is always more to write.
     pub unlimited: bool,
     /// Cap in bytes of memory; zero for none.
-    cap: u64,
+    cap: u32,
     /// Size now.
-    size: u64,
+    size: u32,
     /// The writer sleeps until no more than so many bytes are unacknowledged or unsent.
     wake: u64,
 }
 
 impl Source {
     pub(super) fn new(cap: u32) -> Source {
-        Source { cap: u64::from(cap), ..Source::default() }
+        Source { cap, ..Source::default() }
     }
 }
 
@@ -50,10 +50,10 @@ impl Sender {
         // A window in full use is no reason to expand.
         if self.board.in_flight() < window || self.source.size == 0 {
             let wanted = SIZING * u64::from(window.max(self.window.initial));
-            self.source.size = self.source.size.max(wanted.min(self.source.cap));
+            self.source.size = self.source.size.max(wanted.min(self.source.cap.into()) as u32);
         }
         let mss = u64::from(self.window.mss);
-        let segments = (self.source.size / (mss + SEGMENT_OVERHEAD)).max(2) + 1;
+        let segments = (u64::from(self.source.size) / (mss + SEGMENT_OVERHEAD)).max(2) + 1;
         self.write_end = self.write_end.max(self.window.una.max(1) + segments * mss);
         self.source.wake = segments * 2 / 3 * mss;
     }

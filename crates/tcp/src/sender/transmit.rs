@@ -194,7 +194,7 @@ impl Sender {
             }
             return self.end_burst(false, now);
         }
-        if self.window.nxt + u64::from(len) - self.window.una > self.settings.in_flight_max {
+        if self.window.nxt + u64::from(len) - self.window.una > self.settings.in_flight_max.into() {
             return self.end_burst(false, now);
         }
         if len < mss && !fin && self.nagle_holds() {
