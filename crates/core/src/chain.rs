@@ -20,7 +20,7 @@ const NIL: usize = usize::MAX;
 
 /// A queue of packets.
 ///
-/// Packets are numbered as they come. Chunks begin with multiples of [`CHUNK`], and are known by
+/// Packets are numbered as they come. Chunks begin with multiples of `CHUNK`, and are known by
 /// their numbers in the order in which they were first used.
 #[derive(Clone, Debug)]
 pub struct Chain {

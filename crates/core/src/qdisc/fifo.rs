@@ -1,6 +1,6 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
-//! One [`BookedQueue`]. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
+//! One `BookedQueue`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
 //! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
 //! a `limit` the device's queue length counts, times its MTU for bytes.
 //!

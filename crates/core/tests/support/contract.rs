@@ -15,7 +15,7 @@ use std::mem::discriminant;
 
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
-use simnel_core::tc::stats::{Detail, Snapshot};
+use simnel_core::tc::stats::Detail;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 use simnel_core::{Packet, Qdisc, Span, Time};
 
@@ -212,9 +212,6 @@ impl Run {
     fn enqueue(&mut self, packet: Packet, frame: Vec<u8>) {
         let packet = self.ledger.admit(packet, frame);
         self.qdisc.enqueue(&packet, self.now, &mut self.ledger);
-        let snapshot = self.qdisc.snapshot();
-        self.collided |= collided(self.qdisc.as_ref());
-        self.check_memory(&snapshot);
     }
 
     /// One call. What is due must bring a packet, unless it was dropped or the next event moves on.
@@ -262,7 +259,6 @@ impl Run {
             assert_eq!(self.qdisc.config(), config);
             self.ledger.epoch += 1;
             self.by_ecn = sorts_by_ecn(self.qdisc.as_ref());
-            self.collided |= collided(self.qdisc.as_ref());
             for reason in DropReason::ALL {
                 let lost = self.ledger.dropped[reason as usize] - dropped[reason as usize];
                 // A limit was lowered, or a class was taken away.
@@ -283,8 +279,9 @@ impl Run {
         assert_eq!(self.ledger.queued, 0, "reset kept packets");
     }
 
-    /// What must hold between any two operations.
-    fn check(&self) {
+    /// What must hold between any two operations; not more often, since cake looks at all of its
+    /// queues for a snapshot.
+    fn check(&mut self) {
         let (backlog, snapshot) = (self.qdisc.backlog(), self.qdisc.snapshot());
         let (ledger, totals) = (&self.ledger, &snapshot.totals);
         assert_eq!(u64::from(backlog.packets), ledger.queued);
@@ -299,16 +296,13 @@ impl Run {
             "packets in = out + dropped + queued"
         );
         assert_eq!(self.qdisc.next_event().is_some(), backlog.packets > 0, "next event");
-        self.check_memory(&snapshot);
-    }
-
-    fn check_memory(&self, snapshot: &Snapshot) {
         if let Detail::Cake(cake) = &snapshot.detail {
             // A limit beyond 4 GiB is shown as that.
             if cake.memory_limit != u32::MAX {
                 assert!(self.ledger.queued_memory <= u64::from(cake.memory_limit), "memory");
             }
         }
+        self.collided |= collided(self.qdisc.as_ref(), &snapshot.detail);
     }
 
     /// Follows `next_event` until the queue is empty.
@@ -327,11 +321,13 @@ impl Run {
     }
 }
 
-/// True if a packet had to share another flow's queue, here or in a discipline below.
-fn collided(qdisc: &dyn Qdisc) -> bool {
-    let here = match qdisc.snapshot().detail {
+/// True if a packet had to share another flow's queue, in the discipline that tells `detail` or in
+/// one below it.
+fn collided(qdisc: &dyn Qdisc, detail: &Detail) -> bool {
+    let here = match detail {
         Detail::Cake(cake) => cake.tins.iter().any(|tin| tin.way_collisions > 0),
         _ => false,
     };
-    here || (0..).map_while(|n| qdisc.below(n)).any(|(_, child)| collided(child))
+    let below = || (0..).map_while(|n| qdisc.below(n));
+    here || below().any(|(_, child)| collided(child, &child.snapshot().detail))
 }

@@ -50,7 +50,7 @@ pub struct Args {
     /// 10 to 10,000 flows at 10 Gbit/s for 10 s instead: time for each packet, and memory.
     #[arg(long, conflicts_with = "only")]
     scale: bool,
-    /// Runs, of which the fastest counts [default: 15, with --scale 1].
+    /// Runs, of which the fastest counts [default: 15, with --scale 3].
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     runs: Option<u8>,
     /// One JSON object a line.
@@ -79,7 +79,7 @@ struct Figure {
 
 /// Times the scenarios.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let runs = args.runs.unwrap_or(if args.scale { 1 } else { 15 });
+    let runs = args.runs.unwrap_or(if args.scale { 3 } else { 15 });
     if let Some(name) = &args.alone {
         let figure = measure(name, runs)?;
         serde_json::to_writer(&mut *out, &figure).into_diagnostic()?;
