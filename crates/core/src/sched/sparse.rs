@@ -82,8 +82,11 @@ impl Sparse {
     pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         flows[flow as usize].account().standing = Standing::Idle;
         // What was chosen stands first.
-        let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
-        list.pop(flows);
+        if self.new.is_empty() {
+            self.old.pop(flows);
+        } else {
+            self.new.pop(flows);
+        }
     }
 
     /// `flow`, which was just chosen, has no packet.

@@ -79,7 +79,7 @@ impl DeficitClock {
         let duration = self.byte_time.charge(len, &mut self.remainder);
         self.next += duration;
         if delivered {
-            self.failsafe += duration + Span(duration.0 / 2);
+            self.failsafe += Span(duration.0 * 3 / 2);
         }
     }
 }

@@ -55,6 +55,9 @@ const ARP_DSCP: u8 = 56;
 /// Longest packet: the 512 KiB of Linux's largest super-packets.
 const MOST_BYTES: u32 = 1 << 19;
 
+/// So many packets stay in the first-level cache; where there are more, the next flow's is fetched.
+const NEAR_PACKETS: u32 = 256;
+
 /// The discipline.
 #[derive(Clone, Debug)]
 pub struct Cake {
@@ -442,9 +445,10 @@ impl Qdisc for Cake {
                 if self.tins.savings.is_some() {
                     self.tins.settle_saver(tin, queue, true, now, &self.arena);
                 }
-                // With many flows the next one's packet has long left the cache.
-                if let Some(packets) = self.tins.upcoming(queue) {
-                    self.arena.warm(packets);
+                if self.arena.len() > NEAR_PACKETS {
+                    if let Some(packets) = self.tins.upcoming(queue) {
+                        self.arena.warm(packets);
+                    }
                 }
                 return Some(self.arena.release(slot));
             }

@@ -10,8 +10,9 @@ use crate::packet::Packet;
 /// What is known of packet sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// Length, network header's offset and cost of the last packet.
-    last: Option<(u32, u8, u32)>,
+    /// Length, network header's offset and cost of the last packet; the length is zero, as no
+    /// packet's, if they are not known.
+    last: (u32, u8, u32),
     pub(super) network: (u32, u32),
     pub(super) adjusted: (u32, u32),
     /// Moving average of the network header's offset, scaled by 2^16.
@@ -20,26 +21,21 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) const NONE: Sizes =
-        Sizes { last: None, network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
+        Sizes { last: (0, 0, 0), network: (u32::MAX, 0), adjusted: (u32::MAX, 0), offset: 0 };
 
     /// The framing has changed.
     pub(super) fn forget(&mut self) {
-        self.last = None;
+        self.last = Sizes::NONE.last;
     }
 
     /// Bytes of `packet` on the line.
     #[inline(always)]
     pub(super) fn charge(&mut self, framing: &Framing, packet: &Packet) -> u32 {
-        match self.last {
-            Some((len, offset, adj_len))
-                if len == packet.len
-                    && offset == packet.network_offset
-                    && packet.segments() == 1 =>
-            {
-                adj_len
-            }
-            _ => self.charge_anew(framing, packet),
+        let (len, offset, adj_len) = self.last;
+        if len == packet.len && offset == packet.network_offset && packet.segments() == 1 {
+            return adj_len;
         }
+        self.charge_anew(framing, packet)
     }
 
     #[inline(never)]
@@ -51,7 +47,10 @@ impl Sizes {
         let offset = ewma(self.offset, u64::from(packet.network_offset) << 16, 8);
         let stands_still = core::mem::replace(&mut self.offset, offset) == offset;
         let is_remembered = stands_still && packet.segments() == 1;
-        self.last = is_remembered.then_some((packet.len, packet.network_offset, adj_len));
+        self.last = match is_remembered {
+            true => (packet.len, packet.network_offset, adj_len),
+            false => Sizes::NONE.last,
+        };
         adj_len
     }
 }

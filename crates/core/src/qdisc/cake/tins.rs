@@ -394,8 +394,12 @@ fn recount_in(
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    *bulk_flows -= u32::from(from == Standing::Old);
-    *bulk_flows += u32::from(to == Standing::Old);
+    if from == Standing::Old {
+        *bulk_flows -= 1;
+    }
+    if to == Standing::Old {
+        *bulk_flows += 1;
+    }
     match (rule.counts(from), rule.counts(to)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),
