@@ -1,7 +1,7 @@
 //! A single queue of packets, in a chain of chunks: less to write than an arena's lists.
 //!
 //! Where a discipline has one queue, packets lie side by side in the order of their coming, and
-//! need no links: a packet that comes or goes is one counter more. Only when a chunk of [`CHUNK`]
+//! need no links: a packet that comes or goes is one counter more. Only when a chunk of `CHUNK`
 //! slots is full, or all of its packets are gone, a chunk is linked to the chain or put back. The
 //! chunk that was put back last is used next, since it is in the cache; so a short queue stays in
 //! two of them, however much memory is reserved for a long one.
