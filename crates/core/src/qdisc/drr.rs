@@ -145,9 +145,7 @@ impl Drr {
             device: *device,
         })
     }
-}
 
-impl Drr {
     // The forms do not share a frame, nor does what is common in one of them with what is not: none
     // saves registers for another.
 

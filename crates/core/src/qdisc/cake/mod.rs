@@ -179,8 +179,8 @@ impl Cake {
     #[cold]
     #[inline(never)]
     fn enqueue_clamped(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let len = packet.len.clamp(1, MOST_BYTES);
-        self.enqueue(&Packet { len, ..*packet }, now, owner);
+        let packet = packet.clamped(MOST_BYTES).unwrap_or(*packet);
+        self.enqueue(&packet, now, owner);
     }
 
     /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
