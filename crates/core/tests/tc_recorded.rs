@@ -420,7 +420,7 @@ fn classes_as_recorded() {
         let Ok(Config::Htb(params)) = tc::parse(&ours) else { panic!("{ours}") };
         for class in &params.classes {
             let mut line = String::new();
-            tc::write_class(1, &params, class, &mut line).unwrap();
+            tc::write_class(1, &params, class, None, &mut line).unwrap();
             assert!(text.contains(&line), "{words}: {line}{text}");
             compared += 1;
         }

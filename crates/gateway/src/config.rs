@@ -1,4 +1,4 @@
-//! The configuration file, `/etc/simnel/simnel.toml`, and how rates and words become settings.
+//! The configuration file, `/etc/simnel/simnel.toml`.
 //!
 //! ```toml
 //! [[interface]]
@@ -8,18 +8,18 @@
 //! qdisc = "cake diffserv4 nat"
 //! ```
 //!
-//! An unknown key is an error that names the key and the line. Rates and words are `tc`'s and are
-//! left to the discipline's own grammar; this module only puts them together.
+//! An unknown key is an error that names the key and the line. Rates and words are `tc`'s; how they
+//! are put together is said in [`crate::words`].
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use simnel_core::tc::{self, Config};
 use simnel_core::Span;
 
 use crate::error::Error;
 use crate::gateway::{check_name, Direction, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
+use crate::words::settings_of;
 
 /// Where the file lies unless told otherwise.
 pub const DEFAULT_FILE: &str = "/etc/simnel/simnel.toml";
@@ -135,55 +135,10 @@ impl Interface {
     }
 }
 
-/// Settings of one direction from a rate and the words of a discipline.
-///
-/// `cake` gets `bandwidth RATE`, and for downloads `ingress` unless the words say `egress` or
-/// `ingress` themselves: our queue stands behind the line's own there. `line` and `tbf` get `rate
-/// RATE`.
-///
-/// # Errors
-/// Another discipline was given a rate, or does not understand its words.
-pub fn settings_of(
-    direction: Direction,
-    rate: Option<&str>,
-    words: &str,
-) -> Result<Config, String> {
-    tc::parse(&compose(direction, rate, words)?).map_err(|e| format!("{direction}: {e}"))
-}
-
-/// The words that [`settings_of`] understands. Without the name of a discipline it is `cake`.
-///
-/// # Errors
-/// The discipline has no rate, but one was given.
-pub fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
-    let mut rest = words.split_whitespace().peekable();
-    let is_name = |word: &&str| tc::disciplines().iter().any(|known| known.name == *word);
-    let name = rest.next_if(is_name).unwrap_or("cake");
-    let rest: Vec<&str> = rest.collect();
-    let mut composed = vec![name];
-    if let Some(rate) = rate {
-        composed.push(match name {
-            "cake" => "bandwidth",
-            "line" | "tbf" => "rate",
-            _ => {
-                return Err(format!(
-                    "{direction}: `{name}` does not shape, so it cannot take the rate {rate}: \
-                     use `cake`, or leave the rate out"
-                ));
-            }
-        });
-        composed.push(rate);
-    }
-    let said = rest.iter().any(|word| ["ingress", "egress"].contains(word));
-    composed.extend(rest);
-    if name == "cake" && direction == Direction::Download && !said {
-        composed.push("ingress");
-    }
-    Ok(composed.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
+    use simnel_core::tc::Config;
+
     use super::*;
 
     #[test]
@@ -218,7 +173,7 @@ mod tests {
         for (rest, expected) in [
             ("", "neither `download` nor `upload`"),
             ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
-            ("upload = \"1mbit\"\nqdisc = \"pfifo\"", "`pfifo` does not shape"),
+            ("upload = \"1mbit\"\nqdisc = \"pfifo limt 9\"", "upload: `limt`"),
             ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
             ("upload = \"1mbit\"\nrealtime = 100", "realtime = 100"),
         ] {
@@ -231,18 +186,5 @@ mod tests {
         assert!(error("").contains("no [[interface]]"));
         let twice = "[[interface]]\nname = \"a\"\nupload = \"1mbit\"\n".repeat(2);
         assert!(error(&twice).contains("occurs twice"));
-    }
-
-    #[test]
-    fn words_are_put_together_as_documented() {
-        let (up, down) = (Direction::Upload, Direction::Download);
-        let ok = |direction, rate, words| compose(direction, rate, words).unwrap();
-        assert_eq!(ok(up, Some("1mbit"), ""), "cake bandwidth 1mbit");
-        assert_eq!(ok(down, Some("1mbit"), "cake nat"), "cake bandwidth 1mbit nat ingress");
-        assert_eq!(ok(down, Some("1mbit"), "cake egress"), "cake bandwidth 1mbit egress");
-        assert_eq!(ok(up, Some("9kbit"), "line delay 5ms"), "line rate 9kbit delay 5ms");
-        assert_eq!(ok(down, None, "pfifo limit 9"), "pfifo limit 9");
-        assert_eq!(ok(up, Some("1mbit"), "nat docsis"), "cake bandwidth 1mbit nat docsis");
-        assert!(compose(up, Some("1mbit"), "pfifo").is_err());
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::tc::stats::Snapshot;
 
-use crate::datapath::Counters;
+use crate::datapath::{Counters, Node};
 use crate::error::Error;
 use crate::gateway::{check_name, Direction, Report};
 use crate::nfqueue::KernelCounters;
@@ -71,6 +71,32 @@ impl Reply {
     }
 }
 
+/// A discipline below another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Below {
+    /// The class of the discipline above that it belongs to.
+    pub class: u32,
+    /// Settings in `tc`'s words.
+    pub config: String,
+    /// Its counters.
+    #[serde(with = "SnapshotForm")]
+    pub stats: Snapshot,
+    /// What stands below its own classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<Below>,
+}
+
+impl From<Node> for Below {
+    fn from(node: Node) -> Below {
+        Below {
+            class: node.class,
+            config: node.config.to_string(),
+            stats: node.snapshot,
+            below: node.below.into_iter().map(Below::from).collect(),
+        }
+    }
+}
+
 /// One direction of one interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -83,6 +109,9 @@ pub struct Entry {
     /// The discipline's counters.
     #[serde(with = "SnapshotForm")]
     pub stats: Snapshot,
+    /// What stands below its classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<Below>,
     /// The data path's counters.
     #[serde(with = "CountersForm")]
     pub datapath: Counters,
@@ -94,11 +123,13 @@ pub struct Entry {
 
 impl From<Report> for Entry {
     fn from(report: Report) -> Entry {
+        let Below { config, stats, below, .. } = report.status.root.into();
         Entry {
             dev: report.dev,
             direction: report.direction,
-            config: report.words,
-            stats: report.status.snapshot,
+            config,
+            stats,
+            below,
             datapath: report.status.counters,
             queue: report.queue,
             kernel: report.kernel,

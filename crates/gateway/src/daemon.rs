@@ -15,6 +15,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use simnel_core::qdisc::shapes_itself;
 use simnel_core::tc;
 
 use crate::control::{socket_path, Entry, Reply, Request};
@@ -113,6 +114,7 @@ impl Daemon {
             return Err(Error::system(format!("taking {} over", settings.interface), many));
         }
         let path = socket_path(&settings.control_dir, &settings.interface);
+        let mut warnings = unlimited(&settings);
         let gateway = Gateway::up(settings)?;
         let interface = gateway.interface().to_owned();
         // The lock is ours: whatever lies there is a leftover.
@@ -125,9 +127,8 @@ impl Daemon {
             })
             .map_err(|e| Error::system(format!("listening at {}", path.display()), e))?;
         self.served.push(Served { gateway, listener, path });
-        for warning in crate::offload::warnings(&interface) {
-            (self.notice)(Notice::Warning(warning));
-        }
+        warnings.extend(crate::offload::warnings(&interface));
+        warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface));
         Ok(())
     }
@@ -307,6 +308,20 @@ impl Daemon {
             }
         }
     }
+}
+
+/// A warning for each direction of `settings` whose packets nothing holds back.
+fn unlimited(settings: &Settings) -> Vec<String> {
+    let warning = |direction: Direction| {
+        let config = settings.direction(direction).filter(|config| !shapes_itself(config))?;
+        Some(format!(
+            "nothing limits the {direction} of `{}`: {} will find no queue here while the line \
+             has one; say `{direction} RATE`",
+            settings.interface,
+            tc::name(config)
+        ))
+    };
+    [Direction::Upload, Direction::Download].into_iter().filter_map(warning).collect()
 }
 
 /// True if the change is more than other settings of the same directions.

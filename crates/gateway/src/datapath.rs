@@ -14,7 +14,8 @@
 //! arrivals wait as long: one wake-up for several packets.
 //!
 //! After start the loop neither allocates nor logs nor locks. The control thread sends commands
-//! through a mailbox that is opened only when a flag says so, and reads statistics from a seqlock.
+//! through a mailbox that is opened only when a flag says so; statistics are made and sent when it
+//! asks for them.
 //! A packet that cannot be parsed is best effort; only the discipline drops.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::cake::AckFilter;
+use simnel_core::qdisc::cake::{self, AckFilter};
 use simnel_core::qdisc::{ConfigError, Device};
 use simnel_core::tc::stats::Snapshot;
 use simnel_core::tc::Config;
@@ -37,7 +38,6 @@ use crate::nfqueue::{Event, Receiver, Verdicts};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
-use crate::seqlock::SeqLock;
 use crate::sys;
 
 /// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
@@ -127,21 +127,39 @@ pub struct Counters {
     pub realtime: bool,
 }
 
+/// A discipline as it runs, with all that stand below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The class of the discipline above that it belongs to; 0 at the root.
+    pub class: u32,
+    /// Its settings.
+    pub config: Config,
+    /// Its counters.
+    pub snapshot: Snapshot,
+    /// What stands below its classes.
+    pub below: Vec<Node>,
+}
+
+impl Node {
+    fn of(class: u32, qdisc: &dyn Qdisc) -> Node {
+        let below =
+            (0..).map_while(|n| qdisc.below(n)).map(|(class, child)| Node::of(class, child));
+        Node { class, config: qdisc.config(), snapshot: qdisc.snapshot(), below: below.collect() }
+    }
+}
+
 /// All that a thread tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The discipline's settings.
-    pub config: Config,
-    /// The discipline's counters.
-    pub snapshot: Snapshot,
+    /// The discipline.
+    pub root: Node,
     /// The data path's counters.
     pub counters: Counters,
 }
 
 /// What the control thread may ask for.
 enum Command {
-    /// Publish the counters, and say what the settings are.
-    Publish(SyncSender<Config>),
+    Report(SyncSender<Status>),
     Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
     Replace(BoxedQdisc, SyncSender<Result<(), ConfigError>>),
     Drain(SyncSender<u64>),
@@ -152,7 +170,6 @@ struct Shared {
     attention: AtomicBool,
     wake: OwnedFd,
     mailbox: Mutex<Vec<Command>>,
-    published: SeqLock<(Snapshot, Counters)>,
 }
 
 /// The control thread's end.
@@ -179,10 +196,7 @@ impl Remote {
 
     /// Fresh statistics.
     pub(crate) fn status(&self) -> Result<Status, NoAnswer> {
-        // Settings may have parts on the heap, which no lock-free copy could follow.
-        let config = self.ask(Command::Publish)?;
-        let (snapshot, counters) = self.shared.published.read();
-        Ok(Status { config, snapshot, counters })
+        self.ask(Command::Report)
     }
 
     /// Changes the settings of the discipline that runs.
@@ -249,15 +263,14 @@ impl Worker {
             attention: AtomicBool::new(false),
             wake: sys::event()?,
             mailbox: Mutex::new(Vec::with_capacity(16)),
-            published: SeqLock::new((qdisc.snapshot(), Counters::default())),
         });
         let owner = Owner::new(verdicts, bits);
         let worker = Worker {
             receiver,
-            qdisc,
             owner,
-            classifier: classifier(key, &config),
-            filters_acks: filters_acks(&config),
+            classifier: classifier(key, qdisc.as_ref()),
+            filters_acks: filters_acks(qdisc.as_ref()),
+            qdisc,
             key,
             shared: Arc::clone(&shared),
             tuning,
@@ -309,9 +322,8 @@ impl Worker {
         );
         for command in commands {
             match command {
-                Command::Publish(reply) => {
-                    self.publish();
-                    let _ = reply.try_send(self.qdisc.config());
+                Command::Report(reply) => {
+                    let _ = reply.try_send(self.status());
                 }
                 Command::Configure(config, reply) => {
                     let now = self.now();
@@ -335,7 +347,6 @@ impl Worker {
                 }
                 Command::Stop => {
                     self.drain();
-                    self.publish();
                     return true;
                 }
             }
@@ -344,7 +355,7 @@ impl Worker {
         false
     }
 
-    fn publish(&mut self) {
+    fn status(&self) -> Status {
         let counters = Counters {
             released: self.owner.released,
             dropped: self.owner.dropped,
@@ -354,15 +365,13 @@ impl Worker {
             cpu: sys::thread_cpu(),
             ..self.counters
         };
-        let snapshot = self.qdisc.snapshot();
-        // SAFETY: of all that share the lock, only the one worker writes.
-        unsafe { self.shared.published.write((snapshot, counters)) };
+        Status { root: Node::of(0, self.qdisc.as_ref()), counters }
     }
 
     fn follow_settings(&mut self) {
         let config = self.qdisc.config();
-        self.filters_acks = filters_acks(&config);
-        self.classifier = classifier(self.key, &config);
+        self.filters_acks = filters_acks(self.qdisc.as_ref());
+        self.classifier = classifier(self.key, self.qdisc.as_ref());
         self.pace.follow(&config, &self.device, sys::now());
     }
 
@@ -532,14 +541,21 @@ impl Turn {
 }
 
 /// A classifier that tells hosts apart as the discipline wants it.
-fn classifier(key: HashKey, config: &Config) -> Classifier {
-    let host_prefix = match config {
-        Config::Cake(params) => params.host_prefix,
-        _ => 128,
-    };
+fn classifier(key: HashKey, qdisc: &dyn Qdisc) -> Classifier {
+    let host_prefix = cakes(qdisc).first().map_or(128, |cake| cake.host_prefix);
     Classifier::new(FlowHasher::new(key, host_prefix))
 }
 
-fn filters_acks(config: &Config) -> bool {
-    matches!(config, Config::Cake(params) if params.ack_filter != AckFilter::Off)
+fn filters_acks(qdisc: &dyn Qdisc) -> bool {
+    cakes(qdisc).iter().any(|cake| cake.ack_filter != AckFilter::Off)
+}
+
+/// What is set in `qdisc` and all below it, where that is cake.
+fn cakes(qdisc: &dyn Qdisc) -> Vec<cake::Params> {
+    let own = match qdisc.config() {
+        Config::Cake(params) => Some(params),
+        _ => None,
+    };
+    let below = (0..).map_while(|n| qdisc.below(n)).flat_map(|(_, child)| cakes(child));
+    own.into_iter().chain(below).collect()
 }

@@ -106,9 +106,7 @@ pub struct Report {
     pub dev: String,
     /// Which way.
     pub direction: Direction,
-    /// The settings as words.
-    pub words: String,
-    /// Settings, the discipline's counters, the data path's counters.
+    /// Disciplines and counters.
     pub status: Status,
     /// Number of the NFQUEUE.
     pub queue: u16,
@@ -212,7 +210,6 @@ impl Gateway {
             Ok(Report {
                 dev: self.settings.interface.clone(),
                 direction: lane.direction,
-                words: status.config.to_string(),
                 status,
                 queue: lane.queue,
                 kernel: kernel_counters(lane.queue).unwrap_or_default(),

@@ -3,15 +3,15 @@
 //! [`Gateway::up`] puts one interface's traffic, in both directions, through disciplines; packets
 //! stay in the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`]
 //! keeps gateways running, answers the control socket and handles signals; [`control::Client`] is
-//! the other end of that socket. [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an
-//! emulated line between two interfaces.
+//! the other end of that socket. [`words`] makes settings of what users say, [`config`] reads
+//! `/etc/simnel/simnel.toml`. [`link`] is an emulated line between two interfaces.
 //!
 //! Needs CAP_NET_ADMIN, nf_tables and nfnetlink_queue (Linux 5.12 or later); no module of ours.
 //! When the process ends, however it ends, the kernel removes our rules and traffic passes as
 //! before.
 //!
-//! The only crate of the project with unsafe code; all of it is in `sys` and `seqlock`, but for one
-//! promise in `datapath`.
+//! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of `link`
+//! that speak to the kernel.
 
 mod classify;
 pub mod config;
@@ -28,10 +28,10 @@ mod offload;
 mod owner;
 mod pace;
 mod report;
-mod seqlock;
 mod sys;
+pub mod words;
 
-pub use datapath::{Counters, Status, Tuning, LATENESS_BUCKETS};
+pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use error::Error;
 pub use gateway::{check_name, Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};

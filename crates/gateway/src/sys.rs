@@ -1,7 +1,7 @@
 //! The system calls that neither the standard library nor netlink framing covers.
 //!
-//! All of this crate's unsafe code is here and in `seqlock.rs`. Everything works on borrowed or
-//! owned file descriptors; nothing here allocates after construction.
+//! Everything works on borrowed or owned file descriptors; nothing here allocates after
+//! construction.
 
 use std::io;
 use std::mem;

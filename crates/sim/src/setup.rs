@@ -5,9 +5,9 @@
 //! back. A [`Setup`] and a seed determine a run completely.
 
 use simnel_core::framing::Framing;
-use simnel_core::qdisc::{self, Device, Discard, Qdisc};
+use simnel_core::qdisc::Device;
 use simnel_core::tc;
-use simnel_core::{Packet, Rate, Span, Time};
+use simnel_core::{Rate, Span, Time};
 
 use crate::schedule::{Step, Trace};
 
@@ -361,20 +361,4 @@ impl Setup {
     pub fn window(&self) -> (Time, Time) {
         (Time::ZERO + self.warmup, Time::ZERO + self.duration)
     }
-}
-
-/// True if the discipline holds packets back by itself: a line in front of it should not.
-///
-/// Found by trial, so that no discipline's name matters: packets that all came at once are not
-/// given out at once.
-pub fn shapes_itself(config: &tc::Config) -> bool {
-    /// More than the buckets that shapers are usually given.
-    const TRIAL: u32 = 256;
-    let Ok(mut qdisc) = qdisc::build(config, &Device::default()) else { return false };
-    let mut forget = Discard;
-    for handle in 0..TRIAL {
-        qdisc.enqueue(&Packet::new(u64::from(handle), 1514), Time::ZERO, &mut forget);
-    }
-    while qdisc.dequeue(Time::ZERO, &mut forget).is_some() {}
-    Qdisc::backlog(qdisc.as_ref()).packets > 0
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_core::qdisc::{self, Device};
+use simnel_core::qdisc::{self, shapes_itself, Device};
 use simnel_core::tc::{self, units, Config};
 use simnel_core::Rate;
 use simnel_lab::golden::{self, Link, Recording};
@@ -16,7 +16,6 @@ use simnel_lab::replay::{
     check, classifier, drive, open, own_rate, replace, tally_of, write_binary, Events, Failure,
     Sink, Summary, Tally, Trace, TraceError,
 };
-use simnel_sim::setup::shapes_itself;
 
 use super::progress::Progress;
 use super::{misuse, misuse_with_help, output_failed};

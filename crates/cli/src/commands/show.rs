@@ -4,19 +4,24 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
+use simnel_core::tc::stats::Snapshot;
 use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
-use simnel_gateway::control::{interfaces, Client, Entry};
-use simnel_gateway::Error;
+use simnel_gateway::control::{interfaces, Below, Client};
+use simnel_gateway::{Direction, Error};
 
 use super::{interface_name, output_failed, Control};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
+/// Distance of handles: they are major numbers.
+const NEXT_HANDLE: u32 = 1 << 16;
 
 /// Show what is being shaped, as `tc -s qdisc show` prints it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  simnel show -s\n  simnel show -j eth0\n\n\
-The download of an interface is listed as IFACE:download.")]
+#[command(
+    after_help = "Examples:\n  simnel show -s\n  simnel show -j eth0\n  simnel show -c eth0\n\n\
+The download of an interface is listed as IFACE:download."
+)]
 pub struct Args {
     /// Print statistics, too.
     #[arg(short, long)]
@@ -24,6 +29,9 @@ pub struct Args {
     /// Print JSON with tc's keys and units, statistics included.
     #[arg(short, long)]
     json: bool,
+    /// Print the classes of htb with their rates instead, as `tc class show` does.
+    #[arg(short, long, conflicts_with_all = ["json", "statistics"])]
+    classes: bool,
     /// One interface only [default: all].
     #[arg(value_parser = interface_name)]
     interface: Option<String>,
@@ -38,7 +46,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(name) => vec![name.clone()],
         None => interfaces(directory),
     };
-    let mut entries: Vec<(String, Config, Entry)> = Vec::new();
+    let mut shown = Shown::default();
     for name in names {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
@@ -46,33 +54,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             client => client.into_diagnostic()?,
         };
         for entry in client.show().into_diagnostic()? {
-            let config = tc::parse(&entry.config)
-                .map_err(|error| miette!("the daemon's own words cannot be read: {error}"))?;
             let dev = match entry.direction {
-                simnel_gateway::Direction::Upload => entry.dev.clone(),
-                simnel_gateway::Direction::Download => format!("{}:download", entry.dev),
+                Direction::Upload => entry.dev,
+                Direction::Download => format!("{}:download", entry.dev),
             };
-            entries.push((dev, config, entry));
+            let root =
+                Below { class: 0, config: entry.config, stats: entry.stats, below: entry.below };
+            shown.add(&dev, Parent::Root, root)?;
         }
     }
-    let views: Vec<QdiscView> = entries
-        .iter()
-        .zip(0u32..)
-        .map(|((dev, config, entry), n)| QdiscView {
-            handle: FIRST_HANDLE + (n << 16),
-            dev: Some(dev),
-            parent: Parent::Root,
-            refcnt: 2,
-            config,
-            snapshot: Some(&entry.stats),
-        })
-        .collect();
     let mut text = String::new();
-    let written = if args.json {
-        tc::show_json(&mut text, &views, Statistics::Tc)
+    let written = if args.classes {
+        shown.write_classes(&mut text)
+    } else if args.json {
+        tc::show_json(&mut text, &shown.views(), Statistics::Tc)
     } else {
         let detail = if args.statistics { Statistics::Tc } else { Statistics::Off };
-        tc::show(&mut text, &views, detail)
+        tc::show(&mut text, &shown.views(), detail)
     };
     written.map_err(|error| miette!("{error}"))?;
     out.write_all(text.as_bytes()).map_err(output_failed)?;
@@ -80,4 +78,61 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         writeln!(out).map_err(output_failed)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A discipline that runs, and the handle that it is shown under.
+struct Line {
+    handle: u32,
+    dev: String,
+    parent: Parent,
+    config: Config,
+    stats: Snapshot,
+}
+
+impl Line {
+    fn view(&self) -> QdiscView<'_> {
+        QdiscView {
+            handle: self.handle,
+            dev: Some(&self.dev),
+            parent: self.parent,
+            // As the kernel counts them.
+            refcnt: if self.parent == Parent::Root { 2 } else { 1 },
+            config: &self.config,
+            snapshot: Some(&self.stats),
+        }
+    }
+}
+
+/// All that run, each before what stands below it.
+#[derive(Default)]
+struct Shown(Vec<Line>);
+
+impl Shown {
+    fn add(&mut self, dev: &str, parent: Parent, node: Below) -> miette::Result<()> {
+        let config = tc::parse(&node.config)
+            .map_err(|error| miette!("the daemon's own words cannot be read: {error}"))?;
+        let handle = FIRST_HANDLE + NEXT_HANDLE * self.0.len() as u32;
+        self.0.push(Line { handle, dev: dev.to_owned(), parent, config, stats: node.stats });
+        for child in node.below {
+            self.add(dev, Parent::Class(handle | child.class & (NEXT_HANDLE - 1)), child)?;
+        }
+        Ok(())
+    }
+
+    fn views(&self) -> Vec<QdiscView<'_>> {
+        self.0.iter().map(Line::view).collect()
+    }
+
+    fn write_classes(&self, out: &mut String) -> std::fmt::Result {
+        for line in &self.0 {
+            let Config::Htb(params) = &line.config else { continue };
+            for class in &params.classes {
+                let here = Parent::Class(line.handle | u32::from(class.id));
+                let leaf = self.0.iter().find(|other| other.parent == here);
+                let leaf = leaf.map(|leaf| leaf.handle >> 16);
+                tc::write_class(line.handle >> 16, params, class, leaf, out)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -4,27 +4,42 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_gateway::config::settings_of;
+use simnel_core::tc;
 use simnel_gateway::daemon::Daemon;
+use simnel_gateway::words::{names_discipline, settings_of};
 use simnel_gateway::{check_name, Direction, Settings};
 
 use super::{misuse, misuse_with_help, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
-    simnel up eth0 download 50mbit upload 10mbit\n  \
-    simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n\n\
-IFACE is the interface towards the Internet. Give a little less than the line's real\n\
-rates, so that the queue stands here and not in the modem. Needs root or CAP_NET_ADMIN.\n\
-When the process ends, however it ends, the kernel removes its rules and traffic passes\n\
-as before.")]
+#[command(after_help = help())]
 pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
     words: Vec<String>,
     #[command(flatten)]
     control: Control,
+}
+
+const EXAMPLES: &str = "Examples:\n  \
+    simnel up eth0 download 50mbit upload 10mbit\n  \
+    simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n  \
+    simnel up eth0 download 50mbit upload 10mbit fq_codel\n  \
+    simnel up eth0 htb rate 10mbit burst 15k fq_codel\n\n\
+IFACE is the interface towards the Internet. Give a little less than the line's real\n\
+rates, so that the queue stands here and not in the modem. What does not shape is put\n\
+below htb. Without rates a discipline that is named serves both directions. Needs root\n\
+or CAP_NET_ADMIN. When the process ends, however it ends, the kernel removes its rules\n\
+and traffic passes as before.";
+
+/// The examples, and the names of all disciplines.
+fn help() -> String {
+    let mut help = format!("{EXAMPLES}\n\nDisciplines:\n");
+    for known in tc::disciplines() {
+        help.push_str(&format!("  {:<16} {}\n", known.name, known.about));
+    }
+    help
 }
 
 /// What the words ask for.
@@ -53,13 +68,15 @@ fn understand(words: &[String]) -> miette::Result<Request> {
         })?);
     }
     let discipline: Vec<&str> = words.map(String::as_str).collect();
-    if download.is_none() && upload.is_none() {
+    let discipline = discipline.join(" ");
+    // Words of cake without a rate are a rate forgotten; a discipline's name is meant.
+    if download.is_none() && upload.is_none() && !names_discipline(&discipline) {
         return Err(misuse_with_help(
             format!("neither `download RATE` nor `upload RATE` follows `{interface}`"),
             format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
-    Ok(Request { interface, download, upload, discipline: discipline.join(" ") })
+    Ok(Request { interface, download, upload, discipline })
 }
 
 /// Runs the gateway.
@@ -67,11 +84,11 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
+    let both = request.download.is_none() && request.upload.is_none();
     let config = |direction, rate: &Option<String>| {
-        rate.as_deref()
-            .map(|rate| settings_of(direction, Some(rate), &request.discipline))
-            .transpose()
-            .map_err(misuse)
+        let wanted = both || rate.is_some();
+        let settings = || settings_of(direction, rate.as_deref(), &request.discipline);
+        wanted.then(settings).transpose().map_err(misuse)
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
@@ -102,6 +119,14 @@ mod tests {
     fn a_missing_rate_is_named() {
         let message = |words| request(words).err().map(|error| error.to_string());
         assert!(message("eth0 download").unwrap().contains("`download` needs a rate"));
-        assert!(message("eth0 cake").unwrap().contains("`eth0`"));
+        assert!(message("eth0").unwrap().contains("`eth0`"));
+        assert!(message("eth0 nat").unwrap().contains("`eth0`"));
+    }
+
+    #[test]
+    fn a_discipline_that_is_named_needs_no_rate() {
+        let request = request("eth0 htb rate 2mbit burst 15k sfq").unwrap();
+        assert_eq!((request.download, request.upload), (None, None));
+        assert_eq!(request.discipline, "htb rate 2mbit burst 15k sfq");
     }
 }

@@ -1,8 +1,14 @@
 //! Commands and configuration files: what they do, and what they say about mistakes.
 
 use std::process::Command;
+use std::thread;
+use std::time::Instant;
 
-use crate::{text, Live, SIMNEL};
+use simnel_core::tc;
+use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_lab::testbed::Home;
+
+use crate::{text, Live, SECOND, SIMNEL};
 
 #[test]
 fn two_interfaces_at_once_and_no_second_gateway_on_one() {
@@ -56,6 +62,86 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
     assert!(live.is_clean());
 }
 
+/// A discipline's words where its name is not enough.
+fn least_words(name: &str) -> &str {
+    match name {
+        "delay" => "delay 5ms",
+        "red" => "red limit 400kb avpkt 1000",
+        "tbf" => "tbf burst 15k latency 50ms",
+        "htb" => "htb burst 15k fq_codel",
+        name => name,
+    }
+}
+
+#[test]
+fn every_discipline_serves_a_real_line() {
+    let Some(live) = Live::new("every_discipline_serves_a_real_line") else { return };
+    let line = live.line("rate 30mbit delay 1ms fifo 100p");
+    let home = &live.home;
+    let options = BulkOptions { direction: Direction::Upload, flows: 4, congestion: "cubic" };
+    let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
+    let bulk = bulk.start().unwrap();
+    let received = || home.isp.counters(Home::LINE_HOME).unwrap().rx_bytes;
+    for known in tc::disciplines() {
+        let words = least_words(known.name);
+        let up = live.start("wan", &format!("up wan download 50mbit upload 10mbit {words}"));
+        thread::sleep(SECOND / 4);
+        let (start, before) = (Instant::now(), received());
+        thread::sleep(SECOND / 4);
+        let bits = (received() - before) as f64 * 8.0;
+        let megabits = bits / start.elapsed().as_secs_f64() / 1e6;
+        println!("{words}: {megabits:.2} Mbit/s");
+        // Flows that have just met this queue may leave it empty for a while.
+        assert!((3.0..10.5).contains(&megabits), "{words}: {megabits:.2} of 10 Mbit/s");
+        let shown = live.ok("show -s wan");
+        assert_eq!(shown.matches(&format!("qdisc {} ", known.name)).count(), 2, "{shown}");
+        live.ok("change wan upload 20mbit");
+        live.ok("down wan");
+        drop(up);
+    }
+    drop(bulk);
+    line.stop();
+    assert!(live.is_clean());
+}
+
+#[test]
+fn what_stands_below_a_shaper_is_shown_and_changed() {
+    let Some(live) = Live::new("what_stands_below_a_shaper_is_shown_and_changed") else { return };
+    let one = |text: &str, word: &str| {
+        let found: Vec<&str> = text.lines().filter(|line| line.contains(word)).collect();
+        assert_eq!(found.len(), 1, "`{word}`: {text}");
+        String::from(found[0])
+    };
+    let up = live.start("wan", "up wan upload 10mbit fq_codel limit 500");
+    let shown = live.ok("show -s wan");
+    assert!(one(&shown, "qdisc htb ").contains("8001: dev wan root refcnt 2"), "{shown}");
+    let below = one(&shown, "qdisc fq_codel ");
+    assert!(below.contains("8002: dev wan parent 8001:1 limit 500p"), "{shown}");
+    one(&shown, "new_flows_len");
+    let json: serde_json::Value = serde_json::from_str(&live.ok("show -j wan")).unwrap();
+    assert_eq!((&json[1]["kind"], &json[1]["parent"]), (&"fq_codel".into(), &"8001:1".into()));
+    let class = one(&live.ok("show -c wan"), "class htb 8001:1 root leaf 8002: ");
+    assert!(class.contains("rate 10Mbit ceil 10Mbit burst 6600b"), "{class}");
+
+    live.ok("change wan upload 20mbit target 9ms");
+    assert!(live.ok("show -c wan").contains("rate 20Mbit"));
+    let below = one(&live.ok("show wan"), "qdisc fq_codel ");
+    assert!(below.contains("limit 500p") && below.contains("target 9ms"), "{below}");
+    live.ok("change wan upload 20mbit codel");
+    one(&live.ok("show wan"), "qdisc codel ");
+    live.ok("change wan upload 5mbit cake");
+    assert!(live.ok("show wan").contains("qdisc cake 8001: dev wan root"));
+    live.ok("down wan");
+    drop(up);
+
+    // Both directions, by the words' own rate; nothing that limits is worth a warning.
+    let up = live.start("wan", "up wan htb rate 20mbit burst 15k sfq");
+    assert_eq!(live.ok("show wan").matches("qdisc sfq ").count(), 2);
+    live.ok("down wan");
+    drop(up);
+    assert!(live.is_clean());
+}
+
 /// Standard error of a command that must fail, on one line.
 fn complaint(words: &[&str], status: i32) -> String {
     let output = Command::new(SIMNEL).args(words).output().unwrap();
@@ -72,7 +158,9 @@ fn mistakes_are_named() {
         ("up eth0 upload fast", "`fast`"),
         ("up eth0 upload 10mbit cake difserv4", "`difserv4`"),
         ("up eth0 upload 10mbit cakes", "`cakes`"),
-        ("up eth0 upload 10mbit pfifo", "`pfifo` does not shape"),
+        ("up eth0 upload 10mbit pfifo limt 9", "`limt`"),
+        ("up eth0 upload 10mbit htb rate 9mbit sfq", "or `upload 10mbit`"),
+        ("up eth0 nat", "neither `download RATE` nor `upload RATE` follows `eth0`"),
         ("up a/b upload 10mbit", "`a/b` is not an interface name"),
         ("link eth0 rate lots", "`lots`"),
         ("link eth0 eth1", "nothing says what the line is like"),

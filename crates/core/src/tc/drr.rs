@@ -4,7 +4,6 @@
 //! classes the words are ours: `drr srchost buffer 20 savings 15kb`.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use core::fmt::{self, Write};
 
 use super::described::{Described, Names};
@@ -166,11 +165,6 @@ fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
             "quantum" => class.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?),
             "weight" => class.weight = words.number("weight", WEIGHT, WEIGHT_RANGE)? as u32,
             _ => match words.discipline(word)? {
-                // Whose they are could not be told from the words.
-                Some(child) if child.to_string().contains(" class ") => {
-                    let range = "a discipline without classes of its own";
-                    return Err(words.error_here(Problem::OutOfRange { keyword: "class", range }));
-                }
                 Some(child) => class.child = Some(Box::new(child)),
                 None => return Err(words.unknown()),
             },

@@ -142,7 +142,9 @@ impl Described for Params {
             write!(out, "direct_qlen {limit} ")?;
         }
         for class in &self.classes {
-            write!(out, "class :{:x} ", class.id)?;
+            if !is_nameless(self) {
+                write!(out, "class :{:x} ", class.id)?;
+            }
             if let Some(parent) = class.parent {
                 write!(out, "parent :{parent:x} ")?;
             }
@@ -208,9 +210,10 @@ impl Said {
             "quantum" => bucket::take_size(&mut self.quantum, "quantum", words)?,
             _ if bucket::take_framing(&mut self.framing, word, words)? => {}
             _ => {
-                let end = words.until("class");
+                // What is below the only class may have classes itself.
+                let end = (self.id != 0).then(|| words.until("class"));
                 let child = words.discipline(word)?;
-                words.until_end(end);
+                end.into_iter().for_each(|end| words.until_end(end));
                 match child {
                     Some(child) => self.child = Some(child),
                     None => return Ok(false),
@@ -243,6 +246,12 @@ impl Said {
             child: self.child,
         })
     }
+}
+
+/// True for the one class that words without `class` describe.
+fn is_nameless(params: &Params) -> bool {
+    let only = |class: &Class| class.id == ONLY && class.parent.is_none();
+    params.default == ONLY && params.classes.len() == 1 && params.classes.iter().all(only)
 }
 
 fn hexadecimal(word: &str) -> Result<u16, ValueError> {
@@ -298,12 +307,21 @@ pub(super) fn write_json(params: &Params, stats: &HtbStats, json: &mut Json<'_>)
 }
 
 /// Writes `class` of a discipline with the handle `major:` as `tc class show` does, with a line
-/// feed.
-pub fn write_class(major: u32, params: &Params, class: &Class, out: &mut dyn Write) -> fmt::Result {
+/// feed. `leaf` is the major number of the discipline below, if it is to be named.
+pub fn write_class(
+    major: u32,
+    params: &Params,
+    class: &Class,
+    leaf: Option<u32>,
+    out: &mut dyn Write,
+) -> fmt::Result {
     write!(out, "class htb {major:x}:{:x} ", class.id)?;
     match class.parent {
         Some(parent) => write!(out, "parent {major:x}:{parent:x} ")?,
         None => out.write_str("root ")?,
+    }
+    if let Some(leaf) = leaf {
+        write!(out, "leaf {leaf:x}: ")?;
     }
     if !params.classes.iter().any(|other| other.parent == Some(class.id)) {
         write!(out, "prio {} ", class.prio)?;

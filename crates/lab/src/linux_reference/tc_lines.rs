@@ -4,12 +4,12 @@
 //! it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket, netem
 //! its loss, everything else is handed to the core's own `tc` parser as it stands.
 
-use simnel_core::qdisc::Device;
+use simnel_core::qdisc::{shapes_itself, Device};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tc::{self, units, Config};
 use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
-use simnel_sim::setup::{shapes_itself, LineSetup, Loss, Shaper};
+use simnel_sim::setup::{LineSetup, Loss, Shaper};
 
 /// Bytes that Linux's `tc` adds to the buckets of htb whose size is not given: one MTU.
 const DEFAULT_BUCKET: u32 = 1600;

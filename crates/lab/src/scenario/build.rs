@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use simnel_core::qdisc::Device;
+use simnel_core::qdisc::{shapes_itself, Device};
 use simnel_core::{tc, Rate, Span, Time};
 use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::{Step, Trace};
-use simnel_sim::setup::{shapes_itself, Access, Host, LineSetup, Loss, Recording, Shaper};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;

@@ -10,8 +10,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use simnel_core::qdisc::shapes_itself;
 use simnel_core::{tc, Span, Time};
-use simnel_sim::setup::{shapes_itself, Loss, Shaper};
+use simnel_sim::setup::{Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{EcnMode, Pacing};
 

@@ -1,0 +1,277 @@
+//! How a rate and the words of a discipline become one direction's settings.
+//!
+//! A rate goes where the discipline takes one: `cake` gets `bandwidth RATE`; `line`, `tbf` and
+//! `htb` get `rate RATE`. What does not shape stands below a shaper: `fq_codel` at 20 Mbit/s is
+//! `htb rate 20mbit burst 11600b cburst 11600b fq_codel`. Words without a discipline's name are
+//! `cake`'s. A cake for downloads gets `ingress` unless the words say `egress` or `ingress`
+//! themselves: our queue stands behind the line's own there.
+
+use simnel_core::qdisc::htb;
+use simnel_core::rate::Rate;
+use simnel_core::tc::{self, units, Config};
+
+use crate::gateway::Direction;
+
+/// The rate that asks for no limit.
+const UNLIMITED: &str = "unlimited";
+/// A shaper that we put in front may send a packet at once...
+const MTU: u64 = 1600;
+/// ...and this part of a second's worth, so that late wake-ups cost no throughput: what `tc` allows
+/// with a clock of 250 Hz.
+const BURSTS_PER_SECOND: u64 = 250;
+
+/// Settings of one direction from a rate and the words of a discipline.
+///
+/// # Errors
+/// The discipline does not understand its words, or they say a rate of their own.
+pub fn settings_of(
+    direction: Direction,
+    rate: Option<&str>,
+    words: &str,
+) -> Result<Config, String> {
+    understood(direction, &compose(direction, rate, words)?)
+}
+
+/// What runs as `present`, at another rate and with what `words` say. What they do not name stays
+/// as it is; another discipline's name begins from its defaults. Words without a name are those of
+/// the discipline below the shaper.
+///
+/// # Errors
+/// As [`settings_of`].
+pub fn changed(
+    direction: Direction,
+    present: &str,
+    rate: &str,
+    words: &str,
+) -> Result<Config, String> {
+    let config = understood(direction, present)?;
+    let managed = below(&config).unwrap_or(&config);
+    let (name, rest) = name_and_rest(words);
+    if name.is_some_and(|name| name != tc::name(managed)) {
+        return settings_of(direction, Some(rate), words);
+    }
+    let words = match (&config, below(&config)) {
+        (Config::Cake(_), _) => format!("{present} bandwidth {rate} {rest}"),
+        (Config::Line(_), _) => format!("{present} rate {rate} {rest}"),
+        (_, Some(child)) if rate == UNLIMITED => format!("{child} {rest}"),
+        (Config::Tbf(_), _) | (_, Some(_)) => {
+            format!("{} {rest}", at_rate(config, direction, rate)?)
+        }
+        _ => compose(direction, Some(rate), &format!("{present} {rest}"))?,
+    };
+    understood(direction, &words)
+}
+
+/// True if `words` begin with the name of a discipline.
+pub fn names_discipline(words: &str) -> bool {
+    name_and_rest(words).0.is_some()
+}
+
+/// The name that `words` begin with, if it is one, and the words after it.
+fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
+    let words = words.trim_start();
+    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    match tc::disciplines().iter().find(|known| known.name == first) {
+        Some(known) => (Some(known.name), rest),
+        None => (None, words),
+    }
+}
+
+fn understood(direction: Direction, words: &str) -> Result<Config, String> {
+    tc::parse(words).map_err(|error| format!("{direction}: {error}"))
+}
+
+/// The words that put `rate` and `words` together.
+fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
+    let (name, rest) = name_and_rest(words);
+    let name = name.unwrap_or("cake");
+    let mut composed = match (name, rate) {
+        ("cake", Some(rate)) => format!("cake bandwidth {rate} {rest}"),
+        ("tbf" | "htb", Some(rate)) if tc::parse(words).is_ok() => {
+            return Err(format!(
+                "{direction}: `{words}` says a rate of its own: leave that out, or `{direction} \
+                 {rate}`"
+            ));
+        }
+        ("line" | "tbf" | "htb", Some(rate)) => format!("{name} rate {rate} {rest}"),
+        (_, None | Some(UNLIMITED)) => format!("{name} {rest}"),
+        (_, Some(rate)) => {
+            // What is wrong with a rate, the grammar says.
+            let burst = burst(units::rate(rate).unwrap_or(Rate(0)));
+            format!("htb rate {rate} burst {burst}b cburst {burst}b {name} {rest}")
+        }
+    };
+    let said = |word| rest.split_whitespace().any(|other| other == word);
+    if name == "cake" && direction == Direction::Download && !said("ingress") && !said("egress") {
+        composed.push_str(" ingress");
+    }
+    Ok(composed)
+}
+
+/// Bytes that a shaper that we put in front may send at once.
+fn burst(rate: Rate) -> u32 {
+    u32::try_from(rate.0 / BURSTS_PER_SECOND + MTU).unwrap_or(u32::MAX)
+}
+
+/// The discipline that a shaper of one rate is there for.
+fn below(config: &Config) -> Option<&Config> {
+    match config {
+        Config::Tbf(params) => params.child.as_deref(),
+        Config::Htb(htb::Params { classes, .. }) if classes.len() == 1 => classes[0].child.as_ref(),
+        _ => None,
+    }
+}
+
+/// A shaper of one rate, at another. Its burst stays, unless it was one of ours.
+fn at_rate(mut config: Config, direction: Direction, word: &str) -> Result<Config, String> {
+    let new = units::rate(word).ok().filter(|rate| rate.0 > 0).ok_or_else(|| {
+        format!("{direction}: `{word}` cannot be used: `rate` takes a RATE such as 20mbit")
+    })?;
+    let bucket = |rate: &mut Rate, bytes: &mut u32| {
+        if *bytes == burst(*rate) {
+            *bytes = burst(new);
+        }
+        *rate = new;
+    };
+    match &mut config {
+        Config::Tbf(params) => bucket(&mut params.rate, &mut params.burst),
+        Config::Htb(params) => {
+            for class in &mut params.classes {
+                bucket(&mut class.rate, &mut class.burst);
+                bucket(&mut class.ceil, &mut class.cburst);
+            }
+        }
+        _ => {}
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Direction::{Download, Upload};
+    use super::*;
+
+    fn settings(words: &str) -> Config {
+        tc::parse(words).unwrap()
+    }
+
+    #[test]
+    fn words_are_put_together_as_documented() {
+        let below_htb = "htb rate 10mbit burst 6600 cburst 6600";
+        for (direction, rate, words, expected) in [
+            (Upload, Some("1mbit"), "", "cake bandwidth 1mbit"),
+            (Upload, Some("1mbit"), "nat docsis", "cake bandwidth 1mbit nat docsis"),
+            (Upload, Some("unlimited"), "cake", "cake unlimited"),
+            (Download, Some("1mbit"), "cake nat", "cake bandwidth 1mbit nat ingress"),
+            (Download, Some("1mbit"), "cake egress", "cake bandwidth 1mbit egress"),
+            (Upload, Some("9kbit"), "line delay 5ms", "line rate 9kbit delay 5ms"),
+            (Download, None, "pfifo limit 9", "pfifo limit 9"),
+            (Download, Some("unlimited"), "pfifo limit 9", "pfifo limit 9"),
+            (Upload, None, "htb rate 2mbit burst 15k sfq", "htb rate 2mbit burst 15k sfq"),
+            (Upload, Some("2mbit"), "htb burst 15k sfq", "htb rate 2mbit burst 15k sfq"),
+            (Upload, Some("2mbit"), "tbf burst 15k pie", "tbf rate 2mbit burst 15k pie"),
+            (Upload, Some("10mbit"), "codel ecn", &format!("{below_htb} codel ecn")),
+            (
+                Upload,
+                Some("10mbit"),
+                "drr class 1:1 quantum 300",
+                &format!("{below_htb} drr class 1:1 quantum 300"),
+            ),
+        ] {
+            let composed = settings_of(direction, rate, words).unwrap();
+            assert_eq!(composed, settings(expected), "{rate:?} {words}");
+            assert_eq!(settings(&composed.to_string()), composed, "{rate:?} {words}");
+        }
+    }
+
+    /// A discipline's words where its name is not enough.
+    fn least_words(name: &str) -> &str {
+        match name {
+            "delay" => "delay delay 10ms",
+            "red" => "red limit 100kb avpkt 1000",
+            "tbf" => "tbf burst 15k limit 100kb",
+            "htb" => "htb burst 15k fq_codel",
+            name => name,
+        }
+    }
+
+    #[test]
+    fn every_discipline_takes_a_rate_and_another_one() {
+        for known in tc::disciplines() {
+            for direction in [Upload, Download] {
+                let words = least_words(known.name);
+                let config = settings_of(direction, Some("10mbit"), words).unwrap();
+                assert!(simnel_core::qdisc::shapes_itself(&config), "{config}");
+                let later = changed(direction, &config.to_string(), "20mbit", "").unwrap();
+                let expected = settings_of(direction, Some("20mbit"), words).unwrap();
+                assert_eq!(later, expected, "{}", known.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_put_together_is_named() {
+        for (rate, words, expected) in [
+            (Some("fast"), "", "upload: `fast`"),
+            (Some("fast"), "fq_codel", "upload: `fast`"),
+            (Some("0"), "fq_codel", "upload: `0`"),
+            (Some("1mbit"), "fq_codel limt 9", "`limt`"),
+            (Some("1mbit"), "red", "`red`"),
+            (Some("1mbit"), "tbf", "burst SIZE"),
+            (Some("1mbit"), "htb rate 2mbit sfq", "or `upload 1mbit`"),
+            (Some("unlimited"), "htb sfq", "`unlimited`"),
+            (None, "htb sfq", "rate RATE"),
+        ] {
+            let error = settings_of(Upload, rate, words).unwrap_err();
+            assert!(error.contains(expected), "{rate:?} {words}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays_as_it_is() {
+        for (present, rate, words, expected) in [
+            (
+                "cake bandwidth 9mbit nat docsis rtt 50ms",
+                "8mbit",
+                "",
+                "cake bandwidth 8mbit nat docsis rtt 50ms",
+            ),
+            (
+                "cake bandwidth 9mbit diffserv4 nat docsis ack-filter",
+                "8mbit",
+                "cake besteffort nonat no-ack-filter",
+                "cake bandwidth 8mbit besteffort nonat docsis no-ack-filter",
+            ),
+            ("cake bandwidth 9mbit nat", "1mbit", "line fifo 9p", "line rate 1mbit fifo 9p"),
+            ("line rate 3mbit delay 5ms", "1mbit", "", "line rate 1mbit delay 5ms"),
+            (
+                "htb rate 2mbit burst 15k fq_codel limit 500",
+                "10mbit",
+                "target 9ms",
+                "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms",
+            ),
+            (
+                "htb rate 2mbit burst 15k fq_codel limit 500",
+                "10mbit",
+                "fq_codel target 9ms",
+                "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms",
+            ),
+            (
+                "htb rate 2mbit burst 15k fq_codel limit 500",
+                "10mbit",
+                "codel",
+                "htb rate 10mbit burst 6600 cburst 6600 codel",
+            ),
+            ("htb rate 2mbit burst 15k sfq limit 50", "unlimited", "", "sfq limit 50"),
+            ("tbf rate 2mbit burst 15k sfq", "3mbit", "", "tbf rate 3mbit burst 15k sfq"),
+            ("sfq limit 50", "10mbit", "", "htb rate 10mbit burst 6600 cburst 6600 sfq limit 50"),
+        ] {
+            let present = settings(present).to_string();
+            let later = changed(Upload, &present, rate, words).unwrap();
+            assert_eq!(later, settings(expected), "{present} {rate} {words}");
+        }
+        let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
+        let error = changed(Upload, several, "2mbit", "").unwrap_err();
+        assert!(error.contains("says a rate of its own"), "{error}");
+    }
+}
