@@ -151,6 +151,8 @@ impl<'a> Simulation<'a> {
                 Event::Probe => {}
                 Event::Acknowledged { sender, number } => self.acknowledged(sender, number, now),
                 Event::Timeout { sender, expected } => self.timeout(sender, expected, now),
+                // One that an earlier one has taken the place of.
+                Event::Drive if self.driven != Some(now) => continue,
                 Event::Drive => self.driven = None,
             }
             self.drive(now);
