@@ -15,7 +15,7 @@ use crate::{within_three_tries, Live, Try, Watch, SECOND};
 /// less the more there are.
 const FLOWS: usize = 4;
 /// Long enough that it does not matter.
-const TIME: Duration = Duration::from_secs(8);
+const TIME: Duration = Duration::from_secs(5);
 
 /// Bytes received on an interface: no earlier than the first time and no later than the second.
 type Count = (Instant, u64, Instant);
@@ -42,7 +42,7 @@ fn accurate(live: &Live, direction: Direction, megabits: f64, words: &str, charg
     let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
     let bulk = bulk.start().unwrap();
     let received = bulk.counter();
-    thread::sleep(SECOND * 3);
+    thread::sleep(SECOND * 2);
     let (namespace, interface) = match direction {
         Direction::Upload => (&home.isp, Home::LINE_HOME),
         Direction::Download => (&home.lan1, "net0"),

@@ -12,10 +12,12 @@ mod wire;
 mod world;
 
 use std::io::Write;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::catch_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use cases::Case;
 use simnel_core::tc;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::{config, Error, Settings};
@@ -26,7 +28,7 @@ fn main() {
     }
     // SAFETY: takes nothing.
     if unsafe { libc::geteuid() } != 0 {
-        let cases = cases::ALL.len();
+        let cases = cases::TOGETHER.len() + cases::ALONE.len();
         eprintln!("\n*** NOT RUN: {cases} tests of the live data path need root ***\n");
         println!("test result: ok. 0 passed; 0 failed; {cases} NOT RUN (no root)");
         return;
@@ -37,31 +39,47 @@ fn main() {
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let chosen =
         |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
-    let mut failed = Vec::new();
-    let mut passed = 0;
-    for (name, case) in cases::ALL.iter().filter(|(name, _)| chosen(name)) {
-        let not_run = cases::NOT_RUN.load(Ordering::Relaxed);
-        match catch_unwind(AssertUnwindSafe(case)) {
-            Ok(()) if cases::NOT_RUN.load(Ordering::Relaxed) > not_run => {
-                println!("test {name} ... NOT RUN");
-            }
-            Ok(()) => {
-                println!("test {name} ... ok");
-                passed += 1;
-            }
-            Err(_) => {
-                println!("test {name} ... FAILED");
-                failed.push(name);
-            }
-        }
-    }
-    let not_run = cases::NOT_RUN.load(Ordering::Relaxed);
-    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
-    let failures = failed.len();
-    println!("test result: {verdict}. {passed} passed; {failures} failed; {not_run} NOT RUN");
-    if !failed.is_empty() {
+    let mut results = run(cases::TOGETHER, &chosen, 2);
+    results.extend(run(cases::ALONE, &chosen, 1));
+    let count = |wanted| results.iter().filter(|&&result| result == wanted).count();
+    let (passed, failed) = (count(Verdict::Passed), count(Verdict::Failed));
+    let (verdict, not_run) = (if failed == 0 { "ok" } else { "FAILED" }, count(Verdict::NotRun));
+    println!("test result: {verdict}. {passed} passed; {failed} failed; {not_run} NOT RUN");
+    if failed > 0 {
         std::process::exit(1);
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    Failed,
+    NotRun,
+}
+
+/// Runs those of `cases` that are `chosen`, so many at a time.
+fn run(cases: &[Case], chosen: &(dyn Fn(&str) -> bool + Sync), at_once: usize) -> Vec<Verdict> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut results = Vec::new();
+        while let Some((name, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if !chosen(name) {
+                continue;
+            }
+            let (verdict, word) = match catch_unwind(case) {
+                Err(_) => (Verdict::Failed, "FAILED"),
+                Ok(()) if cases::was_not_run() => (Verdict::NotRun, "NOT RUN"),
+                Ok(()) => (Verdict::Passed, "ok"),
+            };
+            println!("test {name} ... {word}");
+            results.push(verdict);
+        }
+        results
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no case panics here")).collect()
+    })
 }
 
 /// `name=download|upload;…`, `tc`'s words or nothing. SIGHUP reads the configuration file GW_FILE.

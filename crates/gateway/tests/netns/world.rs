@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,9 @@ pub fn run(words: &str) -> String {
 
 impl World {
     pub fn new() -> World {
-        let prefix = format!("gw-{}", std::process::id());
+        static WORLDS: AtomicUsize = AtomicUsize::new(0);
+        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("gw-{}-{number}", std::process::id());
         let control = std::env::temp_dir().join(&prefix);
         let world = World { prefix, control, daemon: None };
         for place in ["c", "g", "s"] {
