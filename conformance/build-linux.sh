@@ -9,6 +9,12 @@
 # would on a wire, so that the router's disciplines hash the headers.
 set -eu
 directory=${1:?usage: build-linux.sh DIRECTORY}
+for tool in flex bison bc gcc make xz; do
+    if ! command -v $tool >/dev/null; then
+        echo "build-linux.sh: $tool is missing: apt-get install flex bison bc gcc make xz-utils" >&2
+        exit 1
+    fi
+done
 mkdir -p "$directory/src"
 cd "$directory"
 apt-get download linux-source-6.1

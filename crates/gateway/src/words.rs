@@ -29,7 +29,13 @@ pub fn settings_of(
     rate: Option<&str>,
     words: &str,
 ) -> Result<Config, String> {
-    understood(direction, &compose(direction, rate, words)?)
+    tc::parse(&compose(direction, rate, words)?).map_err(|error| match tc::parse(words) {
+        // What is no word of cake may be a discipline's name that was misspelt.
+        Err(misspelt) if error.nearest().is_none() && misspelt.nearest().is_some() => {
+            format!("{direction}: {misspelt}")
+        }
+        _ => format!("{direction}: {error}"),
+    })
 }
 
 /// What runs as `present`, at another rate and with what `words` say. What they do not name stays
@@ -216,6 +222,8 @@ mod tests {
             (Some("fast"), "fq_codel", "upload: `fast`"),
             (Some("0"), "fq_codel", "upload: `0`"),
             (Some("1mbit"), "fq_codel limt 9", "`limt`"),
+            (Some("1mbit"), "fq_codle", "`fq_codle` (word 1) is not a queue discipline; did you"),
+            (Some("1mbit"), "diffserv5", "`diffserv5` (word 4) is not a keyword of cake; did you"),
             (Some("1mbit"), "red", "`red`"),
             (Some("1mbit"), "tbf", "burst SIZE"),
             (Some("1mbit"), "htb rate 2mbit sfq", "or `upload 1mbit`"),
