@@ -132,7 +132,7 @@ pub struct Counters {
 pub struct Node {
     /// The class of the discipline above that it belongs to; 0 at the root.
     pub class: u32,
-    /// Its settings.
+    /// Its settings, with what the interface decides filled in: limits and quanta.
     pub config: Config,
     /// Its counters.
     pub snapshot: Snapshot,
@@ -141,10 +141,14 @@ pub struct Node {
 }
 
 impl Node {
-    fn of(class: u32, qdisc: &dyn Qdisc) -> Node {
-        let below =
-            (0..).map_while(|n| qdisc.below(n)).map(|(class, child)| Node::of(class, child));
-        Node { class, config: qdisc.config(), snapshot: qdisc.snapshot(), below: below.collect() }
+    fn of(class: u32, qdisc: &dyn Qdisc, device: &Device) -> Node {
+        let below = (0..).map_while(|n| qdisc.below(n));
+        Node {
+            class,
+            config: qdisc.config().resolved(device),
+            snapshot: qdisc.snapshot(),
+            below: below.map(|(class, child)| Node::of(class, child, device)).collect(),
+        }
     }
 }
 
@@ -365,7 +369,7 @@ impl Worker {
             cpu: sys::thread_cpu(),
             ..self.counters
         };
-        Status { root: Node::of(0, self.qdisc.as_ref()), counters }
+        Status { root: Node::of(0, self.qdisc.as_ref(), &self.device), counters }
     }
 
     fn follow_settings(&mut self) {

@@ -116,7 +116,8 @@ fn what_stands_below_a_shaper_is_shown_and_changed() {
     let shown = live.ok("show -s wan");
     assert!(one(&shown, "qdisc htb ").contains("8001: dev wan root refcnt 2"), "{shown}");
     let below = one(&shown, "qdisc fq_codel ");
-    assert!(below.contains("8002: dev wan parent 8001:1 limit 500p"), "{shown}");
+    let as_tc = "8002: dev wan parent 8001:1 limit 500p flows 1024 quantum 1514 target 5ms";
+    assert!(below.contains(as_tc), "{shown}");
     one(&shown, "new_flows_len");
     let json: serde_json::Value = serde_json::from_str(&live.ok("show -j wan")).unwrap();
     assert_eq!((&json[1]["kind"], &json[1]["parent"]), (&"fq_codel".into(), &"8001:1".into()));
