@@ -29,12 +29,11 @@ pub fn settings_of(
     rate: Option<&str>,
     words: &str,
 ) -> Result<Config, String> {
-    tc::parse(&compose(direction, rate, words)?).map_err(|error| match tc::parse(words) {
+    tc::parse(&compose(direction, rate, words)?).map_err(|error| {
         // What is no word of cake may be a discipline's name that was misspelt.
-        Err(misspelt) if error.nearest().is_none() && misspelt.nearest().is_some() => {
-            format!("{direction}: {misspelt}")
-        }
-        _ => format!("{direction}: {error}"),
+        let misspelt = tc::parse(words).err().filter(|other| other.nearest().is_some());
+        let error = misspelt.filter(|_| error.nearest().is_none()).unwrap_or(error);
+        format!("{direction}: {error}")
     })
 }
 
@@ -237,6 +236,8 @@ mod tests {
 
     #[test]
     fn what_is_not_named_stays_as_it_is() {
+        let below_htb = "htb rate 2mbit burst 15k fq_codel limit 500";
+        let later = "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms";
         for (present, rate, words, expected) in [
             (
                 "cake bandwidth 9mbit nat docsis rtt 50ms",
@@ -252,24 +253,9 @@ mod tests {
             ),
             ("cake bandwidth 9mbit nat", "1mbit", "line fifo 9p", "line rate 1mbit fifo 9p"),
             ("line rate 3mbit delay 5ms", "1mbit", "", "line rate 1mbit delay 5ms"),
-            (
-                "htb rate 2mbit burst 15k fq_codel limit 500",
-                "10mbit",
-                "target 9ms",
-                "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms",
-            ),
-            (
-                "htb rate 2mbit burst 15k fq_codel limit 500",
-                "10mbit",
-                "fq_codel target 9ms",
-                "htb rate 10mbit burst 15k fq_codel limit 500 target 9ms",
-            ),
-            (
-                "htb rate 2mbit burst 15k fq_codel limit 500",
-                "10mbit",
-                "codel",
-                "htb rate 10mbit burst 6600 cburst 6600 codel",
-            ),
+            (below_htb, "10mbit", "target 9ms", later),
+            (below_htb, "10mbit", "fq_codel target 9ms", later),
+            (below_htb, "10mbit", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
             ("htb rate 2mbit burst 15k sfq limit 50", "unlimited", "", "sfq limit 50"),
             ("tbf rate 2mbit burst 15k sfq", "3mbit", "", "tbf rate 3mbit burst 15k sfq"),
             ("sfq limit 50", "10mbit", "", "htb rate 10mbit burst 6600 cburst 6600 sfq limit 50"),

@@ -135,7 +135,7 @@ fn what_stands_below_a_shaper_is_shown_and_changed() {
     live.ok("down wan");
     drop(up);
 
-    // Both directions, by the words' own rate; nothing that limits is worth a warning.
+    // Both directions, by the words' own rate.
     let up = live.start("wan", "up wan htb rate 20mbit burst 15k sfq");
     assert_eq!(live.ok("show wan").matches("qdisc sfq ").count(), 2);
     live.ok("down wan");
