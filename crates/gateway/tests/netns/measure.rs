@@ -1,4 +1,5 @@
 //! Figures of a release build: `GW_MEASURE=1 cargo test --release -p simnel-gateway --test netns`.
+//! Needs `ethtool`.
 
 use std::time::Duration;
 
@@ -22,7 +23,15 @@ pub fn all() {
         let time = Duration::from_secs(seconds);
         println!("{}", Measured::upload(&mut world, &words, 1514, time));
     }
-    throughput(&mut world);
+    println!("routed by the kernel, 1500-byte packets: goodput {:.0} Mbit/s", routed() / 1e6);
+    const WORDS: [&str; 2] = ["cake bandwidth 1gbit", "cake unlimited"];
+    WORDS.iter().for_each(|words| throughput(&mut world, words, false));
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        println!("the gateway on one core, the hosts on another:");
+        steer_to_hosts(&world);
+        WORDS.iter().for_each(|words| throughput(&mut world, words, true));
+        run_on(GATEWAY | HOSTS);
+    }
 }
 
 fn idle(world: &mut World) {
@@ -44,9 +53,34 @@ fn idle(world: &mut World) {
     );
 }
 
-fn throughput(world: &mut World) {
-    let words = "cake unlimited";
+/// The core of the gateway's threads, and that of all else, where they are kept apart.
+const GATEWAY: usize = 1;
+const HOSTS: usize = 2;
+
+/// Keeps the calling thread, and what it will start, on the cores of a mask.
+fn run_on(mask: usize) {
+    // SAFETY: pointer and length describe `mask`, an array of bits; 0 is the calling thread.
+    let result =
+        unsafe { libc::sched_setaffinity(0, size_of_val(&mask), (&raw const mask).cast()) };
+    assert_eq!(result, 0, "sched_setaffinity: {}", std::io::Error::last_os_error());
+}
+
+/// What arrives at any interface is attended to by the hosts' core, and not by the thread that sent
+/// it: that is how it is with hosts that are machines of their own.
+fn steer_to_hosts(world: &World) {
+    for (place, interface) in [("c", "lan0"), ("g", "lan0"), ("g", "wan0"), ("s", "wan0")] {
+        world.shell(
+            place,
+            &format!("echo {HOSTS:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus"),
+        );
+    }
+}
+
+/// Goodput of an upload, and what it cost the gateway.
+fn throughput(world: &mut World, words: &str, apart: bool) {
+    run_on(if apart { GATEWAY } else { GATEWAY | HOSTS });
     world.start(&[&format!("wan0={words}|{words}")]);
+    run_on(if apart { HOSTS } else { GATEWAY | HOSTS });
     let upload = Transfer::start(world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
     let before = entry(world, Direction::Upload);
@@ -57,10 +91,22 @@ fn throughput(world: &mut World) {
     let packets = after.datapath.released - before.datapath.released;
     let cpu = after.datapath.cpu.0 - before.datapath.cpu.0;
     println!(
-        "unlimited: goodput {:.0} Mbit/s, {:.2} µs CPU a packet, {:.1} packets a turn, kernel {:?}",
+        "{words}: goodput {:.0} Mbit/s, {:.2} µs CPU a packet, {:.1} packets a turn, kernel {:?}",
         rate / 1e6,
         cpu as f64 / 1000.0 / packets as f64,
         packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
         after.kernel
     );
+}
+
+/// Goodput of an upload without a gateway in its way, in packets of 1500 bytes from its sender on:
+/// bit/s.
+fn routed() -> f64 {
+    let world = World::new();
+    world.shell("c", "ethtool -K lan0 tso off gso off");
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5100), false);
+    std::thread::sleep(Duration::from_secs(2));
+    let rate = upload.rate(Duration::from_secs(8));
+    upload.end();
+    rate
 }

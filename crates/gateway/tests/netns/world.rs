@@ -91,6 +91,13 @@ impl World {
         run(&format!("ip -n {} {words}", self.ns(place)))
     }
 
+    /// Runs a line of the shell, which must succeed, where /sys shows the place's interfaces.
+    pub fn shell(&self, place: &str, line: &str) {
+        let ns = self.ns(place);
+        let status = Command::new("ip").args(["netns", "exec", &ns, "sh", "-c", line]).status();
+        assert!(status.unwrap().success(), "`{line}` failed");
+    }
+
     pub fn nft(&self, words: &[&str]) -> String {
         self.try_nft(words).unwrap_or_else(|errors| panic!("nft {words:?}: {errors}"))
     }
