@@ -108,23 +108,25 @@ pub struct Law {
     arithmetic: Arithmetic,
 }
 
-/// State of one queue.
+/// State of one queue. What each packet meets comes first, so that it shares a cache line with what
+/// stands before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Pie {
     /// Drop probability.
     prob: u64,
-    /// Sum of probabilities since the last drop.
-    accu_prob: u64,
+    /// Burst still allowed.
+    burst_time: u64,
     /// Delay at the last departure, or at the last update with the rate estimator.
     qdelay: u64,
-    /// Delay at the update before.
-    qdelay_old: u64,
     /// When the last packet left, or the present measurement began; [`UNSET`] if neither.
     dq_tstamp: u64,
     /// Bytes that left in the present measurement; [`UNSET`] if there is none.
     dq_count: u64,
-    /// Burst still allowed.
-    burst_time: u64,
+    /// Sum of probabilities since the last drop.
+    accu_prob: u64,
+    /// Delay at the update before.
+    qdelay_old: u64,
     /// Estimated departure rate.
     avg_dq_rate: u32,
     /// False while `on_off` lets everything through.
@@ -217,7 +219,16 @@ impl Pie {
         backlog: u64,
         random: &mut Random,
     ) -> Verdict {
-        if self.is_calm(law, backlog) || !self.hits(law, packet.len, random) {
+        match self.is_calm(law, backlog) {
+            true => Verdict::Pass,
+            false => self.dice(law, packet, random),
+        }
+    }
+
+    /// What becomes of `packet` if the dice decide.
+    #[inline(never)]
+    fn dice(&mut self, law: &Law, packet: &Packet, random: &mut Random) -> Verdict {
+        if !self.hits(law, packet.len, random) {
             return Verdict::Pass;
         }
         if law.mark_up_to > 0 && self.prob <= law.mark_up_to && packet.is_markable() {
