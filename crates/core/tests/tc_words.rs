@@ -67,6 +67,15 @@ fn errors_say_what_where_and_what_instead() {
             "`ack-fitler` (word 2) is not a keyword of cake; did you mean `ack-filter`?",
         ),
         ("cake xyzzy", "`xyzzy` (word 2) is not a keyword of cake"),
+        (
+            "red limit 40kb avpkt 1000 nowait",
+            "`nowait` (word 6) does not fit here; in red it is for: ns: signal as chance has it (ours)",
+        ),
+        (
+            "drr weight 2",
+            "`weight` (word 2) does not fit here; in drr it is for: quanta that the class earns, \
+             default 1",
+        ),
         ("cke nat", "`cke` (word 1) is not a queue discipline; did you mean `cake`?"),
         ("", "no discipline is named: say `cake`, for instance"),
         ("cake bandwidth", "`bandwidth` (word 2) must be followed by a RATE such as 20mbit"),
@@ -129,8 +138,12 @@ fn every_keyword_in_the_tables_is_read() {
             let words = format!("{first} {} {value}", keyword.word);
             // It may need company, or lie in another range, but it is not unknown.
             if let Err(error) = tc::parse(&words) {
-                let unknown =
-                    matches!(error.problem, Problem::UnknownWord { .. } | Problem::Invalid { .. });
+                let unknown = matches!(
+                    error.problem,
+                    Problem::UnknownWord { .. }
+                        | Problem::Misplaced { .. }
+                        | Problem::Invalid { .. }
+                );
                 assert!(!unknown, "{words}: {error}");
             }
             assert!(!keyword.meaning.is_empty());

@@ -33,6 +33,13 @@ pub enum Problem {
         /// The keyword most like it.
         nearest: Option<&'static str>,
     },
+    /// The discipline has this keyword, but for words other than those that stand here.
+    Misplaced {
+        /// The discipline.
+        discipline: &'static str,
+        /// What the keyword does, and with which others.
+        meaning: &'static str,
+    },
     /// A keyword stands without its value.
     Missing {
         /// The keyword.
@@ -77,6 +84,7 @@ impl ParseError {
         match self.problem {
             Problem::UnknownDiscipline { .. } => "the name of a discipline",
             Problem::UnknownWord { .. } => "a keyword of the discipline",
+            Problem::Misplaced { .. } => "a keyword that goes with the others",
             Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
             Problem::OutOfRange { range, .. } => range,
             Problem::Twice { .. } => "something that was not said before",
@@ -96,6 +104,13 @@ impl fmt::Display for ParseError {
             }
             Problem::UnknownWord { discipline, .. } => {
                 write!(f, "`{word}` (word {place}) is not a keyword of {discipline}")?;
+            }
+            Problem::Misplaced { discipline, meaning } => {
+                write!(
+                    f,
+                    "`{word}` (word {place}) does not fit here; in {discipline} it is for: "
+                )?;
+                f.write_str(meaning)?;
             }
             Problem::Missing { keyword, expected } => {
                 // Under the name that was used, where there are several.

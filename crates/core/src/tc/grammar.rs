@@ -240,12 +240,18 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The error that the last word read is not one of the discipline's keywords.
+    /// The error that the last word read is not one of the discipline's keywords, or not one that
+    /// can stand there.
     pub fn unknown(&self) -> ParseError {
-        let word = self.words[self.next - 1].text;
-        let candidates = keywords(self.discipline).map(|keyword| keyword.word);
-        let nearest = nearest(word, candidates);
-        self.error_here(Problem::UnknownWord { discipline: self.discipline, nearest })
+        let (word, discipline) = (self.words[self.next - 1].text, self.discipline);
+        let problem = match keywords(discipline).find(|keyword| keyword.word == word) {
+            Some(keyword) => Problem::Misplaced { discipline, meaning: keyword.meaning },
+            None => {
+                let candidates = keywords(discipline).map(|keyword| keyword.word);
+                Problem::UnknownWord { discipline, nearest: nearest(word, candidates) }
+            }
+        };
+        self.error_here(problem)
     }
 
     /// `problem` with the last word read.
