@@ -177,6 +177,16 @@ impl<S> Scheduled for Flow<S> {
     }
 }
 
+/// A packet that was taken out of its queue.
+struct Taken {
+    /// Its queue.
+    index: u32,
+    /// Where it lies.
+    slot: u32,
+    /// True if it passes as it is.
+    passes: bool,
+}
+
 /// Queues under `A`, and their scheduler.
 #[derive(Clone, Debug)]
 pub struct Many<A: FlowAqm> {
@@ -273,18 +283,45 @@ impl<A: FlowAqm> Queues<A> {
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
         self.aqm.catch_up(&mut self.flows, now);
+        let Taken { index, slot, passes } = self.next(scheduler, now)?;
+        match passes {
+            true => Some(self.send(scheduler, slot, index, owner)),
+            false => self.dequeue_decided(scheduler, slot, index, now, owner),
+        }
+    }
+
+    /// [`Queues::dequeue`] from where the packet in `slot` was taken out of queue `index` and does
+    /// not pass at once.
+    #[inline(never)]
+    fn dequeue_decided(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        mut slot: u32,
+        mut index: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<&mut Packet> {
+        let mut passes = false;
+        while !passes {
+            if let Some(decided) = self.decide(scheduler, slot, index, now, owner) {
+                slot = decided;
+                break;
+            }
+            Taken { index, slot, passes } = self.next(scheduler, now)?;
+        }
+        Some(self.send(scheduler, slot, index, owner))
+    }
+
+    /// Takes the packet whose turn it is out of its queue.
+    #[inline(always)]
+    fn next(&mut self, scheduler: &mut impl Scheduler, now: Time) -> Option<Taken> {
         // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
         loop {
             let Queues { flows, store, quantum, .. } = self;
             let index = scheduler.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
-            let Some((mut slot, passes)) = self.detach(scheduler, index, now) else { continue };
-            if !passes {
-                let Some(decided) = self.decide(scheduler, slot, index, now, owner) else {
-                    continue;
-                };
-                slot = decided;
+            if let Some((slot, passes)) = self.detach(scheduler, index, now) {
+                return Some(Taken { index, slot, passes });
             }
-            return Some(self.send(scheduler, slot, index, owner));
         }
     }
 
@@ -347,13 +384,20 @@ impl<A: FlowAqm> Queues<A> {
         let Queues { flows, store, .. } = self;
         scheduler.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
-            if let Some(next) = flows[index as usize].account.upcoming(flows) {
-                if let Some(after) = next.account.upcoming(flows) {
-                    store.expect(&next.queue, &after.queue, owner);
-                }
+            self.expect_after(index, owner);
+        }
+        self.store.send(slot)
+    }
+
+    /// Tells the owner whose packets leave soon: those of the two queues after `index`.
+    #[inline(never)]
+    fn expect_after(&self, index: u32, owner: &mut dyn PacketOwner) {
+        let Queues { flows, store, .. } = self;
+        if let Some(next) = flows[index as usize].account.upcoming(flows) {
+            if let Some(after) = next.account.upcoming(flows) {
+                store.expect(&next.queue, &after.queue, owner);
             }
         }
-        store.send(slot)
     }
 
     /// Where the packet lies that is to be sent: the one in `slot`, which was taken out of queue

@@ -64,8 +64,8 @@ impl ActiveList {
     pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
         let Some(first) = self.first() else { return };
         if first != self.last {
-            flows[self.last as usize].links().next = first;
             let next = flows[first as usize].links().next;
+            flows[self.last as usize].links().next = first;
             *self = ActiveList { first: next, last: first };
         }
     }

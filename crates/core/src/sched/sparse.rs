@@ -56,25 +56,27 @@ impl Sparse {
         flows: &mut [F],
         mut quantum: impl FnMut(&mut F, bool) -> u32,
     ) -> Option<u32> {
-        loop {
-            let is_new = !self.new.is_empty();
-            let first = if is_new { self.new.first() } else { self.old.first() }?;
+        while let Some(first) = self.new.first() {
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
                 return Some(first);
             }
-            if is_new {
-                flow.account().standing = Standing::Old;
-            }
-            let quantum = quantum(flow, is_new);
+            flow.account().standing = Standing::Old;
+            let quantum = quantum(flow, true);
             flow.account().credit(quantum);
-            if is_new {
-                self.new.pop(flows);
-                self.old.push(flows, first);
-            } else {
-                self.old.rotate(flows);
-            }
+            self.new.pop(flows);
+            self.old.push(flows, first);
         }
+        while let Some(first) = self.old.first() {
+            let flow = &mut flows[first as usize];
+            if flow.account().deficit > 0 {
+                return Some(first);
+            }
+            let quantum = quantum(flow, false);
+            flow.account().credit(quantum);
+            self.old.rotate(flows);
+        }
+        None
     }
 
     /// `flow`, which was just chosen, leaves.
