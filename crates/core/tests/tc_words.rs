@@ -69,7 +69,8 @@ fn errors_say_what_where_and_what_instead() {
         ("cake xyzzy", "`xyzzy` (word 2) is not a keyword of cake"),
         (
             "red limit 40kb avpkt 1000 nowait",
-            "`nowait` (word 6) does not fit here; in red it is for: ns: signal as chance has it (ours)",
+            "`nowait` (word 6) does not fit here; in red it is for: ns: signal as chance has it \
+             (ours)",
         ),
         (
             "drr weight 2",
