@@ -8,12 +8,12 @@
 //! `penalty_rate` packets a second. From one half on, ECN-capable packets are dropped as well, with
 //! a chance that rises to one.
 //!
-//! So that no flow shares bad luck for ever, a second set of bins with another hash takes over
-//! every
+//! So that no flow shares bad luck for ever, a second set of bins with another hash takes over each
 //! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering).
 //!
 //! Under [`Arithmetic::Linux`] the two hashes are the two halves of `Packet::flow`, low for the
-//! first set: recordings give them. Where a set gets a new key, both halves stay as they are.
+//! first set: recordings give them. They do not give those of later keys: with each new key a set's
+//! flows move on by a bin on each level, where nothing of the old key's is remembered of them.
 //!
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
@@ -102,7 +102,12 @@ struct Bin {
 struct Set {
     bins: [[Bin; BINS]; LEVELS],
     key: (u64, u64),
+    /// Stands for a new key where recordings give the hash: one bin of each level for another.
+    moved: u32,
 }
+
+/// One, in the bits of each level.
+const NEXT_BINS: u32 = 0x1111_1111;
 
 /// What a packet's bins say together.
 struct Answer {
@@ -135,7 +140,7 @@ pub struct Blue {
 
 impl Set {
     fn new(random: &mut Random) -> Set {
-        Set { bins: [[Bin::default(); BINS]; LEVELS], key: draw_key(random) }
+        Set { bins: [[Bin::default(); BINS]; LEVELS], key: draw_key(random), moved: 0 }
     }
 
     /// The bins of a packet with this hash.
@@ -176,7 +181,7 @@ impl Blue {
     #[inline]
     fn hash(&self, packet: &Packet, set: usize) -> u32 {
         let hash = match self.arithmetic {
-            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32,
+            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32 ^ self.sets[set].moved,
             Arithmetic::Exact => {
                 let (first, second) = self.sets[set].key;
                 let mixed = (packet.flow ^ first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -185,6 +190,21 @@ impl Blue {
             }
         };
         hash.max(1)
+    }
+
+    /// Changes the bins over when their time has come; says in which set a packet is looked up that
+    /// comes at `now`.
+    ///
+    /// Linux reads which set is present before it changes them over: the packet that finds the
+    /// change due goes by the old set, and its new key.
+    #[inline]
+    fn change_over_for_arrival(&mut self, now: Time) -> usize {
+        let before = self.present;
+        self.change_over(now);
+        match self.arithmetic {
+            Arithmetic::Linux => before,
+            Arithmetic::Exact => self.present,
+        }
     }
 
     /// Changes the bins over when their time has come.
@@ -197,7 +217,9 @@ impl Blue {
         let tick = self.tick.last(now);
         let due = self.changed_over + self.tick.enough(rehash);
         if tick > due {
-            self.sets[self.present].key = draw_key(&mut self.random);
+            let set = &mut self.sets[self.present];
+            set.key = draw_key(&mut self.random);
+            set.moved = set.moved.wrapping_add(NEXT_BINS);
             self.present ^= 1;
             self.warming = false;
             self.changed_over = tick;
@@ -297,9 +319,8 @@ impl Aqm for Blue {
 
     #[inline]
     fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
-        self.change_over(now);
-        let (present, other) = (self.present, self.present ^ 1);
-        let hash = self.hash(packet, present);
+        let present = self.change_over_for_arrival(now);
+        let (other, hash) = (present ^ 1, self.hash(packet, present));
         self.hashes = [0; 2];
         self.hashes[present] = hash;
         let Answer { least_prob, least_len } = self.sets[present].consult(hash, &self.params);

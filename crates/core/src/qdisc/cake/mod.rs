@@ -404,7 +404,8 @@ impl Qdisc for Cake {
         // Ends: each time round, flows leave the rotations or a packet is lost.
         'turn: loop {
             self.current_tin = tin;
-            let chosen = self.tins.choose_flow(tin, now, &self.arena, &mut self.random);
+            let ingress = self.params.ingress;
+            let chosen = self.tins.choose_flow(tin, now, ingress, &self.arena, &mut self.random);
             let Some((queue, mut tier, mut flow)) = chosen else {
                 tin = self.choose_tin(now)?;
                 continue;
@@ -416,14 +417,14 @@ impl Qdisc for Cake {
                 self.memory -= u64::from(truesize);
 
                 let sojourn = now.since(enqueued);
-                let bulk_flows = if self.params.ingress { tier.bulk_flows } else { 0 };
+                let bulk_flows = if ingress { tier.bulk_flows } else { 0 };
                 if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
                     let random = &mut self.random;
                     let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
                     // The last packet of a queue may be marked but is never dropped.
                     if verdict.is_drop() && !flow.packets.is_empty() {
                         self.discard(slot, tin, queue, verdict, now, owner);
-                        if self.params.ingress {
+                        if ingress {
                             // It was charged: it may be another flow's turn now.
                             self.tins.settle_saver(tin, queue, false, now, &self.arena);
                             continue 'turn;

@@ -290,13 +290,15 @@ impl Tins {
     }
 
     /// The flow of an active tier that sends next, with its tier: it has a packet. On the way old
-    /// debts are paid, and flows with nothing to send leave. None if no flow is left; nothing else
-    /// could make another tier the next one.
+    /// debts are paid, and flows with nothing to send leave. None if no flow is left; and, where
+    /// `drops_are_charged`, if one has left: it may be another tier's turn then, or nobody's.
+    /// Nothing else could make another tier the next one.
     #[inline(always)]
     pub(super) fn choose_flow(
         &mut self,
         number: usize,
         now: Time,
+        drops_are_charged: bool,
         arena: &Arena,
         random: &mut Random,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
@@ -328,6 +330,9 @@ impl Tins {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
+            if drops_are_charged {
+                return None;
+            }
         };
         Some((queue, tin, &mut queues[queue as usize]))
     }
