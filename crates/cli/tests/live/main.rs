@@ -135,20 +135,24 @@ enum Try {
     Unclear,
 }
 
-/// Tries until it holds, three times at most. If all misses are the machine's, that is said.
+/// Tries until it holds: three times at most, not counting those that a busy machine spoilt, and
+/// six times with those. If all misses are the machine's, that is said.
 fn within_three_tries(what: &str, mut attempt: impl FnMut() -> Try) {
-    let mut missed = false;
-    for number in 1..=3 {
+    let mut misses = 0;
+    for number in 1..=6 {
         let result = attempt();
         println!("{what}: try {number}: {result:?}");
         match result {
             Try::Holds => return,
-            Try::Misses => missed = true,
+            Try::Misses => misses += 1,
             Try::Unclear => {}
         }
+        if misses == 3 {
+            break;
+        }
     }
-    assert!(!missed, "{what}: missed in three tries, with the figures above");
-    eprintln!("NOT RUN: {what}: the machine was too busy in each of three tries");
+    assert!(misses == 0, "{what}: missed in each try that tells, with the figures above");
+    eprintln!("NOT RUN: {what}: the machine was too busy in each of six tries");
 }
 
 /// Wake-ups of the gateway's threads, to tell a busy machine from a wrong figure.
