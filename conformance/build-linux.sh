@@ -3,12 +3,15 @@
 # virtual clock, HZ=1000, and every discipline built in. Needs Debian 12's package sources, and
 # flex, bison, bc, gcc, make, xz-utils. Takes some ten minutes of one core and 2 GB in DIRECTORY.
 #
-#     conformance/build-linux.sh DIRECTORY        # leaves the kernel as DIRECTORY/linux
+#     conformance/build-linux.sh DIRECTORY [OPTION...]    # leaves the kernel as DIRECTORY/linux
+#
+# Each OPTION (without CONFIG_) is built in, too.
 #
 # One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
 # would on a wire, so that the router's disciplines hash the headers.
 set -eu
-directory=${1:?usage: build-linux.sh DIRECTORY}
+directory=${1:?usage: build-linux.sh DIRECTORY [OPTION...]}
+shift
 for tool in flex bison bc gcc make xz; do
     if ! command -v $tool >/dev/null; then
         echo "build-linux.sh: $tool is missing: apt-get install flex bison bc gcc make xz-utils" >&2
@@ -31,7 +34,7 @@ for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDER
     TCP_CONG_BBR TCP_CONG_DCTCP DEFAULT_CUBIC NETDEVICES NET_CORE VETH TUN DUMMY NET_SCHED \
     NET_SCH_HTB NET_SCH_PRIO NET_SCH_RED NET_SCH_SFB NET_SCH_SFQ NET_SCH_TBF NET_SCH_NETEM \
     NET_SCH_DRR NET_SCH_CODEL NET_SCH_FQ_CODEL NET_SCH_CAKE NET_SCH_FQ NET_SCH_PIE \
-    NET_SCH_FQ_PIE NET_SCH_FIFO NET_CLS
+    NET_SCH_FQ_PIE NET_SCH_FIFO NET_CLS "$@"
 do
     echo "CONFIG_$option=y"
 done > ../fragment

@@ -105,6 +105,14 @@ mod tests {
     use crate::netlink::Messages;
 
     #[test]
+    fn features_of_a_device_are_read_by_name() {
+        let on = |name: &str| feature("lo", name).unwrap();
+        assert!(on("loopback"));
+        assert!(!on("hw-tc-offload") && !on("no-such-feature"));
+        assert!(feature("no-such-device", "loopback").is_err());
+    }
+
+    #[test]
     fn a_flowtable_concerns_its_devices_only() {
         let mut writer = Writer::default();
         writer.begin(10 << 8 | 22, 0, 1, 1, 0);

@@ -1,0 +1,58 @@
+#!/bin/sh
+# The gateway's live cases (crates/gateway/tests/netns) on Linux 6.1, which has what the kernel of
+# this machine may lack: nftables' own `queue` expression, flowtables. The kernel runs as a user
+# process with this machine's files, read only; it needs no root.
+#
+#     conformance/live-on-linux.sh DIRECTORY [CASE...]
+#
+# DIRECTORY holds, or will hold, the kernel (build-linux.sh says what that needs). Without CASE all
+# run that do not measure: this kernel has one core and spends some 0.2 ms on a packet.
+set -eu
+directory=${1:?usage: live-on-linux.sh DIRECTORY [CASE...]}
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# -gt 0 ] || set -- both_directions_are_shaped_v4 both_directions_are_shaped_v6 \
+    the_routers_own_traffic_is_shaped_v4 the_routers_own_traffic_is_shaped_v6 \
+    masqueraded_flows_are_shaped a_second_up_is_refused marks_and_washing_reach_the_far_side \
+    damaged_packets_pass reloading_changes_what_runs flow_offload_is_warned_of \
+    a_killed_daemon_lets_traffic_pass ending_in_good_order_loses_nothing two_interfaces_at_once \
+    show_change_and_down
+
+if ! [ -x "$directory/linux" ]; then
+    "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
+        NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \
+        NF_CONNTRACK NF_NAT NF_TABLES NF_TABLES_INET NF_TABLES_IPV4 NF_TABLES_IPV6 NFT_CT \
+        NFT_MASQ NFT_NAT NFT_QUEUE NFT_FLOW_OFFLOAD NF_FLOW_TABLE NF_FLOW_TABLE_INET
+elif ! grep -q '^CONFIG_NFT_QUEUE=y' "$directory/src/.config"; then
+    echo "live-on-linux.sh: $directory/linux was built without nftables: name another directory" >&2
+    exit 1
+fi
+kernel=$(realpath "$directory/linux")
+
+cd "$here/.."
+cargo test --release --locked --package simnel-gateway --test netns --no-run
+program=$(cargo test --release --locked --package simnel-gateway --test netns --no-run 2>&1 |
+    sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+program=$(realpath "$program")
+
+guest=$(mktemp -d)
+trap 'rm -rf "$guest"' EXIT
+cat > "$guest/init" <<INIT
+#!/bin/sh
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/run/tmp
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t tmpfs tmpfs /run
+mkdir -p /run/netns /run/tmp
+cd /run
+for case in $*; do timeout 60 '$program' \$case 2>&1; done
+echo o > /proc/sysrq-trigger
+sleep 10
+INIT
+chmod +x "$guest/init"
+TMPDIR=$guest "$kernel" mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro \
+    con=null con0=null,fd:1 ssl=null noreboot quiet "uml_dir=$guest" "init=$guest/init" \
+    < /dev/null 2>&1 | tee "$guest/console"
+passed=$(grep -c '^test result: ok. 1 passed' "$guest/console" || true)
+echo "$passed of $# cases passed"
+[ "$passed" -eq $# ]
