@@ -125,6 +125,9 @@ fn every_command_refuses_options_and_words_that_it_does_not_have() {
     for line in [
         "daemon x/q7",
         "demo x/q7",
+        "demo fq_codel x/q7",
+        "demo --line x_q7",
+        "demo --rtt x/q7",
         "demo --seconds x/q7",
         "demo --seconds 7000000000",
         "down simnel-none x/q7",

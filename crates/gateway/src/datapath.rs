@@ -495,7 +495,8 @@ impl Worker {
         };
         let real = sys::now();
         let now = self.pace.at(real);
-        if turn.spacing(next) < BATCH_BELOW {
+        let all_left = turn.released < RELEASES_PER_TURN;
+        if all_left && turn.spacing(next) < BATCH_BELOW {
             let until = next.max(turn.now + self.tuning.batch);
             self.planned = Some(until);
             if until > now {

@@ -14,7 +14,7 @@ use simnel_lab::report::svg::escape;
 use simnel_lab::statistics::Estimate;
 
 use super::progress::Progress;
-use super::{misuse_with_help, output_failed, sim};
+use super::{line_rates, output_failed, sim};
 
 /// Compare disciplines on a line: a table and a verdict.
 #[derive(clap::Args)]
@@ -47,10 +47,7 @@ pub struct Args {
 
 /// Compares.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let Some((down, up)) = args.line.split_once('/') else {
-        let help = "both rates, down and up: --line 20mbit/3mbit";
-        return Err(misuse_with_help(format!("`{}` is no line", args.line), help));
-    };
+    let (down, up) = line_rates(&args.line)?;
     let question = Question {
         contenders: args.contenders.clone(),
         line: (down.into(), up.into()),

@@ -4,19 +4,33 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_core::qdisc::cake::{Cake, Params};
-use simnel_core::qdisc::Device;
-use simnel_core::{Qdisc, Rate};
+use simnel_core::qdisc::{build, Device};
+use simnel_core::tc::units;
+use simnel_core::{Qdisc, Rate, Span};
+use simnel_gateway::words::settings_of;
+use simnel_gateway::Direction;
 use simnel_lab::demo::{Demo, Options, Progress, Style};
 
-use super::output_failed;
+use super::{line_rates, misuse, misuse_with_help, output_failed};
 
 /// Show what Simnel does to a home line under load: latency and throughput, before and after.
 #[derive(clap::Args)]
 #[command(after_help = "Makes its own home network in network namespaces (root), runs real TCP \
 through it\nfor about 40 seconds, and removes it again. Without root it says so and runs the \
-same\ncore over a synthetic overload.")]
+same\ncore over a synthetic overload.\n\n\
+Examples:\n  \
+    simnel demo\n  \
+    simnel demo --line 50mbit/10mbit --rtt 30ms fq_codel")]
 pub struct Args {
+    /// The discipline and its options, as after the rates of `simnel up` [default: cake].
+    #[arg(value_name = "QDISC WORDS")]
+    words: Vec<String>,
+    /// Rates of the line, down and up: 100kbit to 1gbit.
+    #[arg(long, value_name = "DOWN/UP", default_value = "20mbit/3mbit")]
+    line: String,
+    /// Round-trip time of the idle line, up to 2s.
+    #[arg(long, value_name = "TIME", default_value = "90ms")]
+    rtt: String,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -25,16 +39,51 @@ pub struct Args {
     seconds: u32,
 }
 
+impl Args {
+    fn options(&self) -> miette::Result<Options> {
+        let (down, up) = line_rates(&self.line)?;
+        let rtt = units::time(&self.rtt).ok().filter(|&rtt| rtt <= Span::from_secs(2));
+        Ok(Options {
+            simnel: Some(std::env::current_exe().into_diagnostic()?),
+            words: self.words.clone(),
+            download: rate(down)?,
+            upload: rate(up)?,
+            rtt: rtt.ok_or_else(|| {
+                let help = "a time up to 2s, for example --rtt 30ms";
+                misuse_with_help(format!("`{}` is no round-trip time for this", self.rtt), help)
+            })?,
+            seconds: self.seconds,
+            ..Options::default()
+        })
+    }
+
+    /// What runs at `rate`.
+    fn discipline(&self, direction: Direction, rate: Rate) -> miette::Result<Box<dyn Qdisc>> {
+        let rate = format!("{}bit", rate.bits());
+        let config = settings_of(direction, Some(&rate), &self.words.join(" ")).map_err(misuse)?;
+        Ok(build(&config, &Device::default()).map_err(misuse)?)
+    }
+}
+
+/// A line's rate: fast enough to be seen in seconds, slow enough for this machine.
+fn rate(word: &str) -> miette::Result<Rate> {
+    const SLOWEST: Rate = Rate::from_bits(100_000);
+    const FASTEST: Rate = Rate::from_bits(1_000_000_000);
+    let rate = units::rate(word).ok().filter(|rate| (SLOWEST..=FASTEST).contains(rate));
+    rate.ok_or_else(|| {
+        let help = "100kbit to 1gbit, down and up: --line 20mbit/3mbit";
+        misuse_with_help(format!("`{word}` is no rate for this"), help)
+    })
+}
+
 /// Runs both phases and prints the comparison.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let options = Options {
-        simnel: Some(std::env::current_exe().into_diagnostic()?),
-        seconds: args.seconds,
-        ..Options::default()
-    };
-    let factory = |rate: Rate| -> Box<dyn Qdisc> {
-        let params = Params { bandwidth: rate, ..Params::default() };
-        Box::new(Cake::new(&params, &Device::default()).expect("default settings are in range"))
+    let options = args.options()?;
+    // Wrong words are told before anything is set up.
+    args.discipline(Direction::Download, options.download)?;
+    args.discipline(Direction::Upload, options.upload)?;
+    let factory = |rate: Rate| {
+        args.discipline(Direction::Upload, rate).expect("the words were understood above")
     };
     let mut progress = |progress: Progress| {
         if std::io::stderr().is_terminal() {

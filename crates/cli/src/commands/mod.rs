@@ -104,6 +104,14 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
     Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
 }
 
+/// The two rates of a line, down and up.
+fn line_rates(line: &str) -> miette::Result<(&str, &str)> {
+    line.split_once('/').ok_or_else(|| {
+        let help = "both rates, down and up: --line 20mbit/3mbit";
+        misuse_with_help(format!("`{line}` is no line"), help)
+    })
+}
+
 /// True if the command line could not be understood.
 pub fn is_misuse(report: &miette::Report) -> bool {
     report.is::<Misuse>() || sim::is_wrong(report)

@@ -238,6 +238,9 @@ impl DemoReport {
              with {} flows each way.",
             options.flows
         );
+        if !options.words.is_empty() {
+            let _ = writeln!(text, "Simnel runs `{}`.", options.words.join(" "));
+        }
         if let Kind::Synthetic { reason } = &self.kind {
             let _ = writeln!(
                 text,
@@ -253,7 +256,7 @@ impl DemoReport {
         let loss = |phase: &Phase| {
             format!("{:.1} %", 100.0 * phase.lost as f64 / phase.echoes.max(1) as f64)
         };
-        let mut rows = vec![
+        let rows = [
             ("Delay of the idle line", delay(Some(without.idle_ms)), delay(Some(with.idle_ms))),
             (
                 "Load adds, to a typical packet",
@@ -278,8 +281,8 @@ impl DemoReport {
             ("A call's packets lost", loss(without), loss(with)),
             ("Download", rate(without.download_mbit), rate(with.download_mbit)),
             ("Upload", rate(without.upload_mbit), rate(with.upload_mbit)),
+            ("Grade", without.grade.name().into(), with.grade.name().into()),
         ];
-        rows.push(("Grade", without.grade.name().into(), with.grade.name().into()));
         let (bar, lines) = if style.unicode {
             ("│", [["┌", "┬", "┐"], ["├", "┼", "┤"], ["└", "┴", "┘"]])
         } else {
@@ -313,6 +316,14 @@ impl DemoReport {
         text +=
             "The grade is of what load adds for 95 of 100 packets: below 5 ms A+, 30 A, 60 B,\n\
              200 C, 400 D, else F. Rates are of payload.\n";
+        let packet_ms = 1514.0 * 8.0 / 1000.0 / upload_mbit;
+        if packet_ms >= 1.0 {
+            let _ = writeln!(
+                text,
+                "A packet of 1514 bytes occupies the upload for {packet_ms:.1} ms: others wait \
+                 for it."
+            );
+        }
         text
     }
 }
