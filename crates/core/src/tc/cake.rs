@@ -10,10 +10,10 @@ use core::fmt::{self, Write};
 
 use super::described::{Described, Names};
 use super::error::ParseError;
-use super::fq_codel::{take_savings, write_savings};
 use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::link::{self, FramingWords};
+use super::savings;
 use super::stats::{CakeStats, TinStats};
 use super::units::{self, write_rate, write_size, write_time, Digits, Shown, ValueError};
 use crate::qdisc::cake::{AckFilter, Cake, DiffservMode, FlowMode, HostLoad, Params};
@@ -80,7 +80,7 @@ const KEYWORDS: Keywords = &[
         Keyword::new("memlimit", "SIZE", "memory for packets; 0 computes it (default)"),
         Keyword::new("fwmark", "MASK", "firewall-mark bits that choose the tier"),
         Keyword::new("queues", "N", "queues in each tier, 8 to 32768, default 1024 (ours)"),
-        Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)"),
+        savings::KEYWORD,
         Keyword::new("host-prefix", "BITS", "IPv6 bits that make a host, default 128 (ours)"),
         Keyword::new("host-load", "bulk|active", "flows that divide a host's share (ours)"),
     ],
@@ -194,7 +194,7 @@ impl Described for Params {
         if self.queues != linux.queues {
             write!(out, "queues {} ", self.queues)?;
         }
-        write_savings(self.savings, digits, out)?;
+        savings::write(self.savings, digits, out)?;
         if self.host_prefix != linux.host_prefix {
             write!(out, "host-prefix {} ", self.host_prefix)?;
         }
@@ -232,9 +232,7 @@ impl Described for Params {
         if self.queues != linux.queues {
             json.key("queues")?.number(self.queues.into())?;
         }
-        if let Some(savings) = self.savings {
-            json.key("savings")?.number(savings.into())?;
-        }
+        savings::write_json(self.savings, json)?;
         if self.host_prefix != linux.host_prefix {
             json.key("host_prefix")?.number(self.host_prefix.into())?;
         }
@@ -293,7 +291,7 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
                 Err(_) => Err(ValueError::Invalid),
             })?;
         }
-        "savings" => params.savings = Some(take_savings(words)?),
+        "savings" => params.savings = Some(savings::take(words)?),
         "host-prefix" => params.host_prefix = words.number("host-prefix", (1, 128), PREFIX)? as u8,
         "host-load" => {
             params.host_load = words.value("host-load", LOAD, LOAD, |word| match word {

@@ -8,9 +8,9 @@ use core::fmt::{self, Write};
 
 use super::described::{Described, Names};
 use super::error::{ParseError, Problem};
-use super::fq_codel::{take_savings, write_savings, SAVINGS};
 use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
+use super::savings;
 use super::units::{self, packet_count, write_size, write_time, Digits, ValueError};
 use crate::qdisc::drr::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
 use crate::qdisc::{ConfigError, Device, Qdisc};
@@ -35,7 +35,7 @@ const KEYWORDS: Keywords = &[
     ],
     &[
         Keyword::new("quantum", "SIZE", "bytes earned in a turn, default one full frame"),
-        SAVINGS,
+        savings::KEYWORD,
         Keyword::new("class", "MAJOR:MINOR", "a class instead; its words and discipline follow"),
         Keyword::new("weight", "N", "quanta that the class earns, default 1"),
     ],
@@ -72,7 +72,7 @@ impl Described for Params {
                     continue;
                 }
                 "savings" => {
-                    params.savings = Some(take_savings(words)?);
+                    params.savings = Some(savings::take(words)?);
                     continue;
                 }
                 _ => return Err(words.unknown()),
@@ -111,7 +111,7 @@ impl Described for Params {
             out.write_char(' ')?;
         }
         write_quantum(self.quantum, digits, out)?;
-        write_savings(self.savings, digits, out)?;
+        savings::write(self.savings, digits, out)?;
         for class in self.classes.iter().filter(|_| digits == Digits::Exact) {
             write!(out, "class {:x}:{:x} ", class.id >> 16, class.id & 0xffff)?;
             write_quantum(class.quantum, digits, out)?;
@@ -144,10 +144,7 @@ impl Described for Params {
         if let Some(quantum) = self.quantum {
             json.key("quantum")?.number(quantum.into())?;
         }
-        match self.savings {
-            Some(limit) => json.key("savings")?.number(limit.into()),
-            None => Ok(()),
-        }
+        savings::write_json(self.savings, json)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {

@@ -12,6 +12,7 @@ use super::error::ParseError;
 use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::pie::or_default;
+use super::savings;
 use super::stats::FqCodelStats;
 use super::units::{self, packet_count, write_size, Digits};
 use crate::aqm::codel::CeSelector;
@@ -42,15 +43,13 @@ const KEYWORDS: Keywords = &[
         Keyword::new("ecn", "", "mark ECN-capable packets instead of dropping them (default)"),
         Keyword::new("noecn", "", "drop all"),
     ],
-    &[SAVINGS],
+    &[savings::KEYWORD],
 ];
 
 /// Keywords of all fair queues.
 pub(super) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
 pub(super) const MEMORY_LIMIT: Keyword =
     Keyword::new("memory_limit", "SIZE", "memory that may be used, default 32mb");
-pub(super) const SAVINGS: Keyword =
-    Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)");
 
 /// Takes `word` and its value into `queues`; false if it is none that fair queues share. `default`
 /// is what a zero stands for.
@@ -73,21 +72,10 @@ pub(super) fn take_queues(
         "memory_limit" => {
             queues.memory_limit = words.value("memory_limit", SIZE, SIZE_RANGE, units::size)?;
         }
-        "savings" => queues.savings = Some(take_savings(words)?),
+        "savings" => queues.savings = Some(savings::take(words)?),
         _ => return Ok(false),
     }
     Ok(true)
-}
-
-/// Reads the size after `savings`.
-pub(super) fn take_savings(words: &mut Words<'_>) -> Result<u32, ParseError> {
-    const RANGE: &str = "a SIZE of at most 2147483647 bytes";
-    words.value("savings", "a SIZE such as 15kb", RANGE, |word| {
-        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
-            Ok(_) => Ok(bytes),
-            Err(_) => Err(units::ValueError::TooLarge),
-        })
-    })
 }
 
 impl Described for Params {
@@ -135,7 +123,7 @@ impl Described for Params {
             (false, Digits::Exact) => " noecn ",
         })?;
         write!(out, "drop_batch {} ", self.drop_batch)?;
-        write_savings(savings, digits, out)
+        savings::write(savings, digits, out)
     }
 
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
@@ -151,10 +139,7 @@ impl Described for Params {
             json.key("ecn")?.boolean(true)?;
         }
         json.key("drop_batch")?.number(self.drop_batch.into())?;
-        match savings {
-            Some(limit) => json.key("savings")?.number(limit.into()),
-            None => Ok(()),
-        }
+        savings::write_json(savings, json)
     }
 
     fn resolve(&mut self, device: &Device) {
@@ -164,18 +149,6 @@ impl Described for Params {
     fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
         Ok(Box::new(FqCodel::new(self, device)?))
     }
-}
-
-/// Writes the savings as a word, with a space after it.
-pub(super) fn write_savings(
-    savings: Option<u32>,
-    digits: Digits,
-    out: &mut dyn Write,
-) -> fmt::Result {
-    let Some(limit) = savings else { return Ok(()) };
-    out.write_str("savings ")?;
-    write_size(limit.into(), digits, out)?;
-    out.write_char(' ')
 }
 
 /// Writes the statistics below the lines that all disciplines have.

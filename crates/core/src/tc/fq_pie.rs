@@ -5,10 +5,11 @@ use core::fmt::{self, Write};
 
 use super::described::{Described, Names};
 use super::error::ParseError;
-use super::fq_codel::{take_queues, write_savings, FLOWS, MEMORY_LIMIT, SAVINGS};
+use super::fq_codel::{take_queues, FLOWS, MEMORY_LIMIT};
 use super::grammar::{Keyword, Keywords, Words};
 use super::json::Json;
 use super::pie::{self, AqmWords};
+use super::savings;
 use super::stats::FqPieStats;
 use super::units::{self, write_size, Digits};
 use crate::qdisc::fq_pie::{FqPie, Params};
@@ -33,7 +34,7 @@ const KEYWORDS: Keywords = &[
         Keyword::new("ecn_prob", "N", "percent up to which marks are set, default 10"),
     ],
     pie::LINUX,
-    &[SAVINGS],
+    &[savings::KEYWORD],
     pie::OURS,
 ];
 
@@ -79,7 +80,7 @@ impl Described for Params {
         write_size(memory_limit.into(), digits, out)?;
         write!(out, " ecn_prob {} ", self.ecn_prob)?;
         pie::write_switches(&self.aqm, out)?;
-        write_savings(savings, digits, out)
+        savings::write(savings, digits, out)
     }
 
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
@@ -93,10 +94,7 @@ impl Described for Params {
         json.key("memory_limit")?.number(memory_limit.into())?;
         json.key("ecn_prob")?.number(self.ecn_prob.into())?;
         pie::write_switches_json(&self.aqm, json)?;
-        match savings {
-            Some(limit) => json.key("savings")?.number(limit.into()),
-            None => Ok(()),
-        }
+        savings::write_json(savings, json)
     }
 
     fn resolve(&mut self, device: &Device) {

@@ -25,6 +25,7 @@ mod line;
 mod link;
 mod pie;
 mod red;
+mod savings;
 mod sfb;
 mod sfq;
 mod show;

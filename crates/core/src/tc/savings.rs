@@ -1,0 +1,39 @@
+//! The word `savings` of every discipline that can run DRR-LDS: ours, printed after `tc`'s words.
+
+use core::fmt::{self, Write};
+
+use super::error::ParseError;
+use super::grammar::{Keyword, Words};
+use super::json::Json;
+use super::units::{self, write_size, Digits};
+
+/// The word.
+pub(super) const KEYWORD: Keyword =
+    Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)");
+
+/// Reads the size after `savings`.
+pub(super) fn take(words: &mut Words<'_>) -> Result<u32, ParseError> {
+    const RANGE: &str = "a SIZE of at most 2147483647 bytes";
+    words.value("savings", "a SIZE such as 15kb", RANGE, |word| {
+        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
+            Ok(_) => Ok(bytes),
+            Err(_) => Err(units::ValueError::TooLarge),
+        })
+    })
+}
+
+/// Writes them as words, with a space after them.
+pub(super) fn write(savings: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let Some(limit) = savings else { return Ok(()) };
+    out.write_str("savings ")?;
+    write_size(limit.into(), digits, out)?;
+    out.write_char(' ')
+}
+
+/// Writes them in JSON.
+pub(super) fn write_json(savings: Option<u32>, json: &mut Json<'_>) -> fmt::Result {
+    match savings {
+        Some(limit) => json.key("savings")?.number(limit.into()),
+        None => Ok(()),
+    }
+}
