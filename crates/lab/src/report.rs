@@ -60,8 +60,12 @@ pub fn write(
     put(&directory.join("index.html"), page.as_bytes())
 }
 
-/// Writes a file: under another name first, so that `path` is never half of it.
+/// Writes a file: under another name first, so that `path` is never half of it. What is there but
+/// is no file (a terminal, a pipe, a link such as /dev/stdout) is written to as it is.
 pub fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return fs::write(path, bytes);
+    }
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
@@ -101,5 +105,18 @@ mod tests {
         fs::create_dir(&taken).expect("a directory");
         assert!(put(&taken, b"three").is_err());
         assert_eq!(fs::read_dir(directory.path()).expect("the directory").count(), 2);
+    }
+
+    #[test]
+    fn devices_and_links_stay_what_they_are() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        put(&file, b"one").expect("a writable directory");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        put(&link, b"two").expect("through the link");
+        assert_eq!(fs::read(&file).expect("the file"), b"two");
+        assert!(fs::symlink_metadata(&link).expect("still there").is_symlink());
+        put(Path::new("/dev/null"), b"a page").expect("it takes everything");
+        assert!(!fs::metadata("/dev/null").expect("still there").is_file());
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
+use simnel_lab::report::put;
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
 use super::output_failed;
@@ -99,7 +100,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if let Some(path) = target {
         let text = std::fs::read_to_string(&args.file).unwrap_or_default();
         let page = report::page(&scenario, &text, &finished, &summaries);
-        std::fs::write(&path, page).map_err(|error| {
+        put(&path, page.as_bytes()).map_err(|error| {
             miette!(
                 help = "say where it may go with --report FILE",
                 "cannot write the report to {}: {error}",
