@@ -47,6 +47,7 @@
 
 pub mod compare;
 pub mod demo;
+pub mod files;
 pub mod flent;
 pub mod golden;
 pub mod linux_reference;

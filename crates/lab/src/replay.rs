@@ -9,14 +9,14 @@
 //! Memory is bounded, however long the trace and however many its flows: a read-ahead buffer, the
 //! packets that wait in the discipline (its own limit), and [`shares::CAPACITY`] flows and hosts.
 
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::tc::Config;
 use simnel_core::wire::Classifier;
 use simnel_core::Rate;
+
+use crate::files::replace;
 
 mod capture;
 mod drive;
@@ -84,25 +84,4 @@ pub fn write_binary(
     step: &mut dyn FnMut(),
 ) -> Result<u64, Failure> {
     replace(path, |file| records::write(source, file, step))
-}
-
-/// Writes a file beside `path` and, if that went well, puts it in the place of `path`.
-pub fn replace<T>(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<std::fs::File>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".simnel-")
-        // As any new file: the user's mask takes away what it takes away.
-        .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory)?;
-    let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut().try_clone()?);
-    let result = write(&mut buffered)?;
-    buffered.flush()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(result)
 }

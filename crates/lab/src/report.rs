@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::{fs, io};
 
+use crate::files::put;
 use crate::flent::{file_name, slug};
 use crate::paper::arms::Reading;
 use crate::paper::figure::Figure;
@@ -60,21 +61,6 @@ pub fn write(
     put(&directory.join("index.html"), page.as_bytes())
 }
 
-/// Writes a file: under another name first, so that `path` is never half of it. What is there but
-/// is no file (a terminal, a pipe, a link such as /dev/stdout) is written to as it is.
-pub fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
-        return fs::write(path, bytes);
-    }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = Path::new(&part);
-    fs::write(part, bytes).and_then(|()| fs::rename(part, path)).inspect_err(|_| {
-        // What cannot be finished is not left lying about.
-        let _ = fs::remove_file(part);
-    })
-}
-
 /// An experiment's figures as an arm showed them, with names of their own.
 fn of_arm(reading: &Reading) -> Vec<Figure> {
     let name = reading.kind.name();
@@ -87,36 +73,4 @@ fn of_arm(reading: &Reading) -> Vec<Figure> {
         ..figure
     };
     figures.unwrap_or_default().into_iter().map(renamed).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_cannot_be_written_leaves_nothing() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("page");
-        put(&path, b"one").expect("a writable directory");
-        put(&path, b"two").expect("it is replaced");
-        assert_eq!(fs::read(&path).expect("the file"), b"two");
-        // A directory in its place cannot be replaced.
-        let taken = directory.path().join("taken");
-        fs::create_dir(&taken).expect("a directory");
-        assert!(put(&taken, b"three").is_err());
-        assert_eq!(fs::read_dir(directory.path()).expect("the directory").count(), 2);
-    }
-
-    #[test]
-    fn devices_and_links_stay_what_they_are() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
-        put(&file, b"one").expect("a writable directory");
-        std::os::unix::fs::symlink(&file, &link).expect("a link");
-        put(&link, b"two").expect("through the link");
-        assert_eq!(fs::read(&file).expect("the file"), b"two");
-        assert!(fs::symlink_metadata(&link).expect("still there").is_symlink());
-        put(Path::new("/dev/null"), b"a page").expect("it takes everything");
-        assert!(!fs::metadata("/dev/null").expect("still there").is_file());
-    }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use simnel_sim::Run;
 use siphasher::sip::SipHasher13;
 
+use crate::files;
 use crate::scenario::{Finished, Scenario, Summary};
 use crate::statistics::Estimate;
 
@@ -200,7 +201,7 @@ impl Sweep {
             }
             let record = self.one(*run)?;
             let mut file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            write_line(&mut file, &record).map_err(broken)?;
+            write_line(&mut *file, &record).map_err(broken)?;
             step();
             Ok(())
         })
@@ -250,7 +251,7 @@ impl Sweep {
     }
 }
 
-fn write_line(file: &mut File, value: &impl Serialize) -> std::io::Result<()> {
+fn write_line(file: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     // One call, so that a kill leaves a whole line or a torn last one, never two mixed.
@@ -288,9 +289,11 @@ pub fn merge(journals: &[std::path::PathBuf], out: &Path) -> Result<usize, Sweep
     let broken = |error: std::io::Error| {
         wrong(format!("{}: {error}", out.display()), "a file that can be written")
     };
-    let mut file = File::create(out).map_err(broken)?;
-    write_line(&mut file, &head).map_err(broken)?;
-    all.values().try_for_each(|record| write_line(&mut file, record)).map_err(broken)?;
+    files::replace(out, |file| {
+        write_line(file, &head)?;
+        all.values().try_for_each(|record| write_line(file, record))
+    })
+    .map_err(broken)?;
     Ok(head.runs - all.len().min(head.runs))
 }
 

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic};
 use simnel_lab::compare::{self, Question, Row};
+use simnel_lab::files::put;
 use simnel_lab::paper::claim::number;
+use simnel_lab::report::page;
 use simnel_lab::report::svg::escape;
-use simnel_lab::report::{self, page};
 use simnel_lab::statistics::Estimate;
 
 use super::progress::Progress;
@@ -72,7 +73,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if let Some(path) = args.report.clone().or(usual) {
         let stopped = stop.load(Ordering::Relaxed);
         let page = whole_page(args, &rows, &sentences, stopped);
-        report::put(&path, page.as_bytes()).map_err(|error| {
+        put(&path, page.as_bytes()).map_err(|error| {
             let help = "say where it may go with --report FILE";
             miette!(help = help, "cannot write {}: {error}", path.display())
         })?;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
+use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
-use simnel_lab::report::{self, page, svg};
+use simnel_lab::report::{page, svg};
 
 use super::output_failed;
 
@@ -45,7 +46,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         body += &format!("<p>{}</p>", svg::escape(data.title()));
         body += &page::figures(&figures, false);
     }
-    report::put(&args.output, page::frame("Plots", &body).as_bytes()).map_err(|error| {
+    put(&args.output, page::frame("Plots", &body).as_bytes()).map_err(|error| {
         let help = "say where it may go with --output FILE";
         miette!(help = help, "cannot write {}: {error}", args.output.display())
     })?;

@@ -11,10 +11,11 @@ use miette::miette;
 use simnel_core::qdisc::{self, shapes_itself, Device};
 use simnel_core::tc::{self, units, Config};
 use simnel_core::Rate;
+use simnel_lab::files::replace;
 use simnel_lab::golden::{self, Link, Recording};
 use simnel_lab::replay::{
-    check, classifier, drive, open, own_rate, replace, tally_of, write_binary, Events, Failure,
-    Sink, Summary, Tally, Trace, TraceError,
+    check, classifier, drive, open, own_rate, tally_of, write_binary, Events, Failure, Sink,
+    Summary, Tally, Trace, TraceError,
 };
 
 use super::progress::Progress;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
-use simnel_lab::report::put;
+use simnel_lab::files::put;
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
 use super::output_failed;

@@ -389,20 +389,3 @@ fn damage_is_an_error_with_the_packet_s_number_or_harmless() {
         }
     }
 }
-
-#[test]
-fn a_file_is_replaced_as_a_whole_or_not_at_all() {
-    let directory = tempfile::tempdir().unwrap();
-    let target = directory.path().join("target");
-    std::fs::write(&target, "before").unwrap();
-    let failed: Result<(), Failure> = replace(&target, |file| {
-        file.write_all(b"half")?;
-        Err(Failure::Discipline("no".into()))
-    });
-    assert!(failed.is_err());
-    assert_eq!(std::fs::read_to_string(&target).unwrap(), "before");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-    replace(&target, |file| Ok(file.write_all(b"whole")?)).unwrap();
-    assert_eq!(std::fs::read_to_string(&target).unwrap(), "whole");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-}
