@@ -39,6 +39,19 @@ fn misuse_is_status_2_and_failure_is_status_1() {
 }
 
 #[test]
+fn a_negative_overhead_is_a_word_and_no_option() {
+    for command in [
+        "up nosuch0 download 1mbit cake overhead -4",
+        "change nosuch0 upload 1mbit cake overhead -4",
+        "link nosuch0 nosuch1 rate 1mbit overhead -4",
+    ] {
+        let output = simnel(&command.split(' ').collect::<Vec<_>>());
+        let errors = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && !errors.contains("-4"), "{command}: {errors}");
+    }
+}
+
+#[test]
 fn conformance_says_what_it_did_not_find() {
     let empty = tempfile::tempdir().unwrap();
     let output = simnel(&["conformance", "golden", empty.path().to_str().unwrap()]);

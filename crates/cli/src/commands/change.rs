@@ -27,6 +27,7 @@ pub struct Args {
     /// The new rate.
     rate: String,
     /// The discipline's words.
+    #[arg(allow_negative_numbers = true)]
     words: Vec<String>,
     #[command(flatten)]
     control: Control,

@@ -23,7 +23,7 @@ Examples:\n  \
     simnel demo --line 50mbit/10mbit --rtt 30ms fq_codel")]
 pub struct Args {
     /// The discipline and its options, as after the rates of `simnel up` [default: cake].
-    #[arg(value_name = "QDISC WORDS")]
+    #[arg(value_name = "QDISC WORDS", allow_negative_numbers = true)]
     words: Vec<String>,
     /// Rates of the line, down and up: 100kbit to 1gbit.
     #[arg(long, value_name = "DOWN/UP", default_value = "20mbit/3mbit")]

@@ -36,7 +36,7 @@ pub struct Args {
     interface: String,
     /// The other end, if there is one; then rate RATE, delay TIME, jitter TIME, fifo Np or SIZE,
     /// overhead words; `reverse` and more of them.
-    #[arg(required = true, value_name = "[IFACE] WORDS")]
+    #[arg(required = true, value_name = "[IFACE] WORDS", allow_negative_numbers = true)]
     words: Vec<String>,
     #[command(flatten)]
     control: Control,

@@ -16,7 +16,11 @@ use super::{misuse, misuse_with_help, Control};
 #[command(after_help = help())]
 pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
-    #[arg(required = true, value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]")]
+    #[arg(
+        required = true,
+        value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]",
+        allow_negative_numbers = true
+    )]
     words: Vec<String>,
     #[command(flatten)]
     control: Control,
