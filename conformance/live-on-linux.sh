@@ -11,12 +11,6 @@ set -eu
 directory=${1:?usage: live-on-linux.sh DIRECTORY [CASE...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -gt 0 ] || set -- both_directions_are_shaped_v4 both_directions_are_shaped_v6 \
-    the_routers_own_traffic_is_shaped_v4 the_routers_own_traffic_is_shaped_v6 \
-    masqueraded_flows_are_shaped a_second_up_is_refused marks_and_washing_reach_the_far_side \
-    damaged_packets_pass reloading_changes_what_runs flow_offload_is_warned_of \
-    a_killed_daemon_lets_traffic_pass ending_in_good_order_loses_nothing two_interfaces_at_once \
-    show_change_and_down
 
 if ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
@@ -30,10 +24,9 @@ fi
 kernel=$(realpath "$directory/linux")
 
 cd "$here/.."
-cargo test --release --locked --package simnel-gateway --test netns --no-run
-program=$(cargo test --release --locked --package simnel-gateway --test netns --no-run 2>&1 |
-    sed -n 's/.*Executable.*(\(.*\))$/\1/p')
-program=$(realpath "$program")
+program=$(cargo test --release --locked --package simnel-gateway --test netns --no-run \
+    --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+[ $# -gt 0 ] || set -- $("$program" --list | sed -n 's/: test$//p' | grep -v '^rates_are_reached')
 
 guest=$(mktemp -d)
 trap 'rm -rf "$guest"' EXIT
@@ -55,4 +48,4 @@ TMPDIR=$guest "$kernel" mem=1G root=/dev/root rootfstype=hostfs rootflags=/ ro \
     < /dev/null 2>&1 | tee "$guest/console"
 passed=$(grep -c '^test result: ok. 1 passed' "$guest/console" || true)
 echo "$passed of $# cases passed"
-[ "$passed" -eq $# ]
+[ "$passed" -gt 0 ] && [ "$passed" -eq $# ]

@@ -1,8 +1,9 @@
 //! The live gateway in network namespaces of its own: everything that is promised, end to end.
 //!
 //! Runs as root only; otherwise it says loudly that nothing was checked. The daemon is this program
-//! again, told by GW_DAEMON. Arguments choose cases by name. `GW_MEASURE=1` with a release build
-//! prints figures instead: added round-trip time, throughput, processor time, accuracy.
+//! again, told by GW_DAEMON. Arguments choose cases by name, `--list` lists them. `GW_MEASURE=1`
+//! with a release build prints figures instead: added round-trip time, throughput, processor time,
+//! accuracy.
 
 mod accuracy;
 mod cases;
@@ -25,6 +26,10 @@ use simnel_gateway::{config, Error, Settings};
 fn main() {
     if let Ok(interfaces) = std::env::var("GW_DAEMON") {
         return daemon(&interfaces);
+    }
+    if std::env::args().any(|argument| argument == "--list") {
+        cases::TOGETHER.iter().chain(cases::ALONE).for_each(|(name, _)| println!("{name}: test"));
+        return;
     }
     // SAFETY: takes nothing.
     if unsafe { libc::geteuid() } != 0 {

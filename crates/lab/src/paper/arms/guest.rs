@@ -15,6 +15,7 @@ use simnel_core::tc;
 use super::generator::{self, PaceSender, Sides};
 use super::network::Network;
 use super::plan::{Plan, Work};
+use crate::files::put;
 use crate::testbed::{Namespace, TestbedError};
 
 /// Orders, in the directory that host and guest share.
@@ -40,9 +41,7 @@ pub fn run(directory: &Path, pace: PaceSender) -> io::Result<()> {
         Err(reason) => (REFUSED, reason),
     };
     // Complete when it has its name.
-    let part = directory.join(format!("{name}.part"));
-    fs::write(&part, text)?;
-    fs::rename(part, directory.join(name))
+    put(&directory.join(name), text.as_bytes())
 }
 
 fn heard(directory: &Path, pace: PaceSender) -> Result<String, String> {
