@@ -6,12 +6,15 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = cargo run --quiet --release --locked --package simnel --
 
-.PHONY: all build test demo bench lint fuzz clean setup help
+.PHONY: all build gateway test demo bench lint fuzz clean setup help
 
 all: build
 
 build: setup ## build everything, optimised
 	cargo build --release --locked --workspace
+
+gateway: setup ## build the gateway alone: 2 MB, without the lab
+	cargo build --profile router --locked --package simnel --no-default-features
 
 test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
 	@scripts/test.sh

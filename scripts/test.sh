@@ -33,6 +33,15 @@ documentation() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --locked
 }
 
+# A router's flash is small.
+gateway_alone() {
+    local most=$((3 * 1024 * 1024)) bytes
+    cargo build --quiet --profile router --locked --package simnel --no-default-features || return
+    bytes=$(stat -c %s target/router/simnel)
+    echo "$bytes bytes; $most at most"
+    [ "$bytes" -le "$most" ]
+}
+
 step 'format' scripts/format.sh --check
 step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 # --show-output: what tests could not run must be seen even when they pass.
@@ -44,6 +53,7 @@ if [ -x scripts/fuzz.sh ]; then
 else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi
+step 'gateway alone' gateway_alone
 step 'documentation' documentation
 
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests" |

@@ -29,13 +29,29 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:?}");
+            print_error(&error);
             if commands::is_misuse(&error) {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
             }
         }
+    }
+}
+
+/// The error, what caused it, and the fix.
+#[cfg(feature = "lab")]
+fn print_error(error: &miette::Report) {
+    eprintln!("{error:?}");
+}
+
+/// The same without the crates that draw it.
+#[cfg(not(feature = "lab"))]
+fn print_error(error: &miette::Report) {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    eprintln!("error: {}", causes.join(": "));
+    if let Some(help) = error.help() {
+        eprintln!("help: {help}");
     }
 }
 

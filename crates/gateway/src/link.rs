@@ -29,6 +29,7 @@
 //! `simnel link eth1 eth2 rate 3mbit delay 15ms fifo 1000p reverse rate 20mbit`.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
@@ -38,6 +39,8 @@ use simnel_core::qdisc::fifo::Fifo;
 use simnel_core::qdisc::line::Line;
 use simnel_core::qdisc::{self, Device, Qdisc};
 use simnel_core::tc::Config;
+
+use crate::sys;
 
 mod clock;
 mod direction;
@@ -174,12 +177,16 @@ impl Link {
     }
 }
 
-/// A flag that SIGINT and SIGTERM set, for [`Link::run`].
+/// A flag that SIGINT and SIGTERM set, for [`Link::run`]. Call it before any thread is started: it
+/// blocks both for all threads to come.
 pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let signals = sys::signal_descriptor(&[libc::SIGINT, libc::SIGTERM])?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let flag = Arc::clone(&stop);
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        sys::wait(&[signals.as_fd()], None);
+        flag.store(true, Ordering::Relaxed);
+    })?;
     Ok(stop)
 }
 

@@ -1,7 +1,8 @@
 //! The commands, one file each.
 //!
-//! A new one is a file with `Args` and `run`, and three lines here. `run` writes its result to
-//! `out`; whatever goes wrong is a [`miette::Report`] that names the thing and the fix.
+//! A new one is a file with `Args` and `run`, and three lines here, or in `lab` if the gateway can
+//! do without it. `run` writes its result to `out`; what goes wrong is a [`miette::Report`] that
+//! names the thing and the fix.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,24 +11,13 @@ use std::process::ExitCode;
 
 use simnel_gateway::DEFAULT_CONTROL_DIR;
 
-mod bench;
 mod change;
-mod compare;
-mod completions;
-mod conformance;
 mod daemon;
-mod demo;
 mod down;
-mod guest;
+#[cfg(feature = "lab")]
+mod lab;
 mod link;
-mod man;
-mod paper;
-mod plot;
-mod progress;
-mod replay;
 mod show;
-mod sim;
-mod sweep;
 mod up;
 
 /// What to do.
@@ -39,43 +29,23 @@ pub enum Command {
     Change(change::Args),
     Show(show::Args),
     Link(link::Args),
-    Demo(demo::Args),
-    Sim(sim::Args),
-    Paper(paper::Args),
-    #[command(hide = true)]
-    Guest(guest::Args),
-    Replay(replay::Args),
-    Compare(compare::Args),
-    Sweep(sweep::Args),
-    Plot(plot::Args),
-    Bench(bench::Args),
-    Conformance(conformance::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Lab(lab::Command),
 }
 
 impl Command {
     /// Does it. The exit status is 1 where a check that was asked for failed.
     pub fn run(self, out: &mut dyn Write) -> miette::Result<ExitCode> {
         match self {
-            Command::Sim(args) => sim::run(&args, out),
-            Command::Paper(args) => paper::run(&args, out),
-            Command::Guest(args) => guest::run(&args, out),
-            Command::Replay(args) => replay::run(&args, out),
-            Command::Compare(args) => compare::run(&args, out),
-            Command::Sweep(args) => sweep::run(&args, out),
-            Command::Plot(args) => plot::run(&args, out),
-            Command::Bench(args) => bench::run(&args, out),
-            Command::Completions(args) => completions::run(&args, out),
-            Command::Conformance(args) => conformance::run(&args, out),
-            Command::Daemon(args) => daemon::run(&args, out),
             Command::Up(args) => up::run(&args, out),
             Command::Down(args) => down::run(&args, out),
+            Command::Daemon(args) => daemon::run(&args, out),
             Command::Change(args) => change::run(&args, out),
             Command::Show(args) => show::run(&args, out),
             Command::Link(args) => link::run(&args, out),
-            Command::Demo(args) => demo::run(&args, out),
-            Command::Man(args) => man::run(&args, out),
+            #[cfg(feature = "lab")]
+            Command::Lab(command) => command.run(out),
         }
     }
 }
@@ -104,17 +74,13 @@ pub fn misuse_with_help(message: impl fmt::Display, help: impl fmt::Display) -> 
     Misuse { message: message.to_string(), help: Some(help.to_string()) }.into()
 }
 
-/// The two rates of a line, down and up.
-fn line_rates(line: &str) -> miette::Result<(&str, &str)> {
-    line.split_once('/').ok_or_else(|| {
-        let help = "both rates, down and up: --line 20mbit/3mbit";
-        misuse_with_help(format!("`{line}` is no line"), help)
-    })
-}
-
 /// True if the command line could not be understood.
 pub fn is_misuse(report: &miette::Report) -> bool {
-    report.is::<Misuse>() || sim::is_wrong(report)
+    #[cfg(feature = "lab")]
+    if lab::is_misuse(report) {
+        return true;
+    }
+    report.is::<Misuse>()
 }
 
 /// An interface's name, for clap.

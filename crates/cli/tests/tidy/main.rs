@@ -6,6 +6,7 @@
 //! must not, so that a rule which can no longer fail is itself a failure.
 
 mod code;
+mod crates;
 mod rules;
 
 use std::path::{Path, PathBuf};

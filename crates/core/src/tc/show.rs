@@ -312,8 +312,8 @@ mod tests {
         let mut qdisc = build(&config, &Device::default()).unwrap();
         qdisc.enqueue(&Packet::new(1, 1000), Time(0), &mut Discard);
         qdisc.dequeue(Time(5_000_000), &mut Discard).unwrap();
-        let snapshot = Some(&qdisc.snapshot());
-        let (dev, parent) = (Some("eth0"), Parent::Root);
+        let snapshot = qdisc.snapshot();
+        let (dev, parent, snapshot) = (Some("eth0"), Parent::Root, Some(&snapshot));
         let view =
             QdiscView { handle: 0x8001_0000, dev, parent, refcnt: 1, config: &config, snapshot };
         let (mut text, mut json) = (String::new(), String::new());

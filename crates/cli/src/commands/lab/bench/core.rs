@@ -15,8 +15,8 @@ use serde::Serialize;
 use simnel_core::qdisc::Device;
 use simnel_lab::golden::build;
 
+use super::super::{misuse_with_help, output_failed};
 use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING};
-use crate::commands::{misuse_with_help, output_failed};
 
 /// What is timed unless `--qdisc` says otherwise.
 const DISCIPLINES: [&str; 21] = [

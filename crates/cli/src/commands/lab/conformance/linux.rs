@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use miette::{miette, IntoDiagnostic};
 use simnel_lab::linux_reference::{self, Ledger, Line};
 
+use super::super::output_failed;
+use super::super::progress::Progress;
 use super::find_ledger;
-use crate::commands::output_failed;
-use crate::commands::progress::Progress;
 
 /// Simulate situations that real Linux was recorded in, and compare what came of them.
 #[derive(clap::Args)]

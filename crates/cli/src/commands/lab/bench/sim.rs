@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use simnel_lab::scenario::Scenario;
 use simnel_sim::{Results, Run, Setup};
 
-use crate::commands::{misuse_with_help, output_failed};
+use super::super::{misuse_with_help, output_failed};
 
 /// The scenarios, by name.
 const SCENARIOS: [(&str, &str); 4] = [

@@ -9,7 +9,7 @@ use simnel_lab::paper::arms::{self, ArmError, Kind, Options, Reading, Watch};
 use simnel_lab::paper::Experiment;
 use simnel_lab::testbed::TestbedError;
 
-use crate::commands::misuse_with_help;
+use super::super::misuse_with_help;
 
 /// The options.
 #[derive(clap::Args)]
