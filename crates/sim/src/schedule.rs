@@ -90,7 +90,7 @@ impl Trace {
         let (length, period) = (self.opportunities.len() as u64, u64::from(self.period));
         // The last opportunity of a period falls on the first millisecond of the next.
         let mut cycle = millis / period;
-        if millis > 0 && millis % period == 0 {
+        if millis > 0 && millis.is_multiple_of(period) {
             cycle -= 1;
         }
         let within = millis - cycle * period;

@@ -133,8 +133,8 @@ pub fn write_rate(rate: Rate, digits: Digits, out: &mut dyn Write) -> fmt::Resul
     while let Some(&larger) = prefixes.peek() {
         // tc gives digits up once six of them remain.
         let goes_up = match digits {
-            Digits::AsTc => bits >= 1000 && (bits % 1000 == 0 || bits >= 1_000_000),
-            Digits::Exact => bits >= 1000 && bits % 1000 == 0,
+            Digits::AsTc => bits >= 1000 && (bits.is_multiple_of(1000) || bits >= 1_000_000),
+            Digits::Exact => bits >= 1000 && bits.is_multiple_of(1000),
         };
         if !goes_up {
             break;
@@ -225,7 +225,7 @@ pub fn write_probability(scaled: u32, out: &mut dyn Write) -> fmt::Result {
     let places = (u64::from(scaled) * 9_765_625).div_ceil(1 << 22) as u128;
     let mut digits = places;
     let mut width = 10;
-    while digits % 10 == 0 && width > 1 {
+    while digits.is_multiple_of(10) && width > 1 {
         (digits, width) = (digits / 10, width - 1);
     }
     write!(out, "0.{digits:0width$}")

@@ -296,7 +296,7 @@ impl Pcapng {
             };
         }
         let length = reader.u32(&length);
-        if !(12..=LONGEST).contains(&length) || length % 4 != 0 {
+        if !(12..=LONGEST).contains(&length) || !length.is_multiple_of(4) {
             return Err(reader.error(format!("a block of {length} bytes: damaged")));
         }
         let body = reader.rest(length as usize - 8)?;
