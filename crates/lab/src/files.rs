@@ -1,9 +1,93 @@
-//! Files that are whole or not there.
+//! Files: what is written is whole or not there, what is read has an end.
+//!
+//! A file that others made may unpack to a thousand times its size, or be a device that never ends.
+//! Every reader of the lab reads through this module, which stops at a stated number of bytes.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Cursor, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+/// Most bytes, unpacked, of a file that is read whole. The largest of ours has 10 MB; of JSON, up
+/// to sixteen times its text is held in memory while it is read: 1 GB.
+pub const WHOLE: u64 = 64 << 20;
+/// Most bytes that a compressed stream may unpack to. A stream takes time and no memory: minutes.
+const UNPACKED: u64 = 64 << 30;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Enough to tell all kinds of file apart.
+const MAGIC: usize = 8;
+/// Bytes read ahead of compressed files.
+const BUFFER: usize = 1 << 17;
+const MIB: u64 = 1 << 20;
+
+/// The file at `path`, unpacked if it is compressed with gzip; `most` bytes at most.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    whole(File::open(path)?, most)
+}
+
+/// As [`read`], of text.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let not_text = |_| io::Error::new(ErrorKind::InvalidData, "this is no text (UTF-8)");
+    String::from_utf8(read(path, most)?).map_err(not_text)
+}
+
+/// What `reader` gives, unpacked if it is compressed with gzip; `most` bytes at most.
+pub fn whole(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let fix = "the most that is read of such a file: cut it into parts";
+    let mut bytes = Vec::new();
+    let (head, reader) = peek(reader)?;
+    if head.starts_with(&GZIP) {
+        let unpacked = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, reader));
+        Capped { reader: unpacked, most, left: most, fix }.read_to_end(&mut bytes)?;
+    } else {
+        Capped { reader, most, left: most, fix }.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// The first bytes of what `reader` gives, unpacked if it is compressed with gzip, and a reader
+/// that gives all of it, a buffer at a time. Of a compressed file, 64 GiB at most.
+pub fn stream(reader: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
+    let (head, reader) = peek(reader)?;
+    if !head.starts_with(&GZIP) {
+        return Ok((head, Box::new(reader)));
+    }
+    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, reader));
+    let fix = "the most that is read of a compressed file: unpack it first, with `gunzip`";
+    let (head, reader) = peek(Capped { reader: unpacked, most: UNPACKED, left: UNPACKED, fix })?;
+    Ok((head, Box::new(reader)))
+}
+
+/// The first bytes, and a reader that still gives them.
+fn peek<R: Read>(mut reader: R) -> io::Result<(Vec<u8>, impl Read)> {
+    let mut head = Vec::with_capacity(MAGIC);
+    reader.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
+    Ok((head.clone(), Cursor::new(head).chain(reader)))
+}
+
+/// Gives `most` bytes; the next one is an error that says how to go on.
+struct Capped<R> {
+    reader: R,
+    most: u64,
+    left: u64,
+    fix: &'static str,
+}
+
+impl<R: Read> Read for Capped<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() && self.reader.read(&mut [0])? > 0 {
+            let what = format!("it holds more than {} MiB, {}", self.most / MIB, self.fix);
+            return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let bytes = self.reader.read(&mut buffer[..most])?;
+        self.left -= bytes as u64;
+        Ok(bytes)
+    }
+}
 
 /// Writes a file beside `path` and, if that went well, puts it in the place of `path`. What is
 /// there but is no file (a terminal, a pipe, a link such as /dev/stdout) is written to as it is.
@@ -60,6 +144,45 @@ mod tests {
         fs::create_dir(&taken).expect("a directory");
         assert!(put(&taken, b"three").is_err());
         assert_eq!(fs::read_dir(directory.path()).expect("the directory").count(), 2);
+    }
+
+    /// `megabytes` of zeros, compressed.
+    fn bomb(megabytes: u64) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::copy(&mut io::repeat(0).take(megabytes * MIB), &mut gzip).expect("memory");
+        gzip.finish().expect("memory")
+    }
+
+    #[test]
+    fn what_is_read_whole_has_an_end() {
+        for (compressed, most) in [(bomb(3), 2 * MIB), (vec![7; 5 << 20], 4 * MIB)] {
+            let error = whole(&compressed[..], most).expect_err("it is too large").to_string();
+            let named = format!("it holds more than {} MiB", most / MIB);
+            assert!(error.contains(&named) && error.contains("cut it"), "{error}");
+        }
+        // As many bytes as are allowed are no error; nor is an empty file.
+        assert_eq!(whole(&bomb(2)[..], 2 * MIB).expect("it fits").len(), 2 << 20);
+        assert_eq!(whole(&b"abc"[..], 3).expect("it fits"), b"abc");
+        assert_eq!(whole(&b""[..], 0).expect("it fits"), b"");
+        // Parts that were compressed one by one are one file.
+        assert_eq!(
+            whole(&[bomb(1), bomb(1)].concat()[..], 2 * MIB).expect("it fits").len(),
+            2 << 20
+        );
+        let endless = read(Path::new("/dev/zero"), WHOLE).expect_err("it never ends").to_string();
+        assert!(endless.contains("it holds more than 64 MiB"), "{endless}");
+    }
+
+    #[test]
+    fn a_stream_has_an_end() {
+        let fix = "unpack it";
+        let mut capped = Capped { reader: io::repeat(1), most: MIB, left: MIB, fix };
+        let copied = io::copy(&mut capped, &mut io::sink());
+        assert!(copied.expect_err("it never ends").to_string().contains("1 MiB, unpack it"));
+        assert_eq!(capped.left, 0);
+        let (head, mut reader) = stream(Box::new(Cursor::new(bomb(1)))).expect("a stream");
+        assert_eq!(head, [0; MAGIC]);
+        assert_eq!(io::copy(&mut reader, &mut io::sink()).expect("all of it"), MIB);
     }
 
     #[test]

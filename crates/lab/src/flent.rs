@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use simnel_sim::{Direction, FlowResult, Kind, Outcome, Traffic};
 
 use self::test::{is_transfer, way, Test};
+use crate::files;
 use crate::scenario::summary::millis;
 use crate::scenario::Finished;
 
@@ -92,15 +93,9 @@ impl Data {
 
     /// Reads a file's bytes, gzipped or not; formats 2 to 4 have the parts that are needed here.
     pub fn read(bytes: &[u8]) -> Result<Data, String> {
-        let mut text = String::new();
-        let read = if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut decoder = flate2::read::GzDecoder::new(bytes);
-            std::io::Read::read_to_string(&mut decoder, &mut text)
-        } else {
-            std::io::Read::read_to_string(&mut { bytes }, &mut text)
-        };
-        read.map_err(|error| format!("the file is damaged, or no data file: {error}"))?;
-        let value: serde_json::Value = serde_json::from_str(&text)
+        let text = files::whole(bytes, files::WHOLE)
+            .map_err(|error| format!("the file is damaged, or no data file: {error}"))?;
+        let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|error| format!("this is no JSON, and so no data file: {error}"))?;
         // Later formats may mean something else by the same keys.
         match value.get("version").and_then(serde_json::Value::as_u64) {

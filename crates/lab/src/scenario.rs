@@ -8,6 +8,8 @@ use std::path::Path;
 
 use simnel_sim::Setup;
 
+use crate::files;
+
 mod build;
 mod capture;
 mod error;
@@ -35,7 +37,7 @@ pub struct Scenario {
 impl Scenario {
     /// Reads the file at `path`. The text comes back with the error, to show the place in it.
     pub fn read(path: &Path) -> Result<Scenario, (ScenarioError, String)> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = files::read_text(path, files::WHOLE).map_err(|error| {
             let what = format!("{}: {error}", path.display());
             (ScenarioError::whole(what, "a readable scenario file"), String::new())
         })?;

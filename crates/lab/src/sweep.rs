@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
@@ -50,6 +50,11 @@ fn at(what: &str, expected: &str, point: &[(String, String)]) -> SweepError {
 
 /// Most runs of a sweep.
 pub const MAX_RUNS: usize = 10_000_000;
+
+/// Bytes of a journal that are read at most: a hundred thousand runs.
+const JOURNAL: u64 = 1 << 30;
+/// How the first line of a journal begins.
+const BEGINNING: &[u8] = b"{\"sweep\":";
 
 /// What is swept.
 #[derive(Clone, Debug)]
@@ -220,15 +225,17 @@ impl Sweep {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(journal);
         let mut file = file.map_err(broken)?;
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut file, &mut text).map_err(broken)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let bytes = files::whole(&file, JOURNAL).map_err(broken)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let text = std::str::from_utf8(&bytes[..whole]).map_err(|_| strange(journal, 1))?;
+        let parsed = match whole {
+            0 if bytes.starts_with(BEGINNING) || BEGINNING.starts_with(&bytes) => None,
+            _ => Some(parse(text, journal)?),
+        };
+        // What is no journal has been left as it is.
         file.set_len(whole as u64).map_err(broken)?;
         std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).map_err(broken)?;
-        if whole == 0 {
-            return Ok((file, None));
-        }
-        let (head, records) = parse(&text[..whole], journal)?;
+        let Some((head, records)) = parsed else { return Ok((file, None)) };
         if head != self.head() {
             return Err(wrong(
                 format!("{} belongs to another sweep", journal.display()),
@@ -259,15 +266,17 @@ fn write_line(file: &mut impl Write, value: &impl Serialize) -> std::io::Result<
     file.flush()
 }
 
+fn strange(journal: &Path, line: usize) -> SweepError {
+    wrong(format!("{}: line {line} is no line of a sweep", journal.display()), "another file")
+}
+
 fn parse(text: &str, journal: &Path) -> Result<(Head, Vec<Record>), SweepError> {
-    let strange = |line: usize| {
-        wrong(format!("{}: line {line} is no line of a sweep", journal.display()), "another file")
-    };
     let mut lines = text.lines().enumerate();
     let head = lines.next().and_then(|(_, line)| serde_json::from_str(line).ok());
-    let head = head.ok_or_else(|| strange(1))?;
-    let records: Result<Vec<Record>, SweepError> =
-        lines.map(|(n, line)| serde_json::from_str(line).map_err(|_| strange(n + 1))).collect();
+    let head = head.ok_or_else(|| strange(journal, 1))?;
+    let records: Result<Vec<Record>, SweepError> = lines
+        .map(|(n, line)| serde_json::from_str(line).map_err(|_| strange(journal, n + 1)))
+        .collect();
     Ok((head, records?))
 }
 
@@ -301,12 +310,7 @@ fn read(path: &Path) -> Result<(Head, Vec<Record>), SweepError> {
     let broken = |error: std::io::Error| {
         wrong(format!("{}: {error}", path.display()), "a journal of `simnel sweep`")
     };
-    let mut text = String::new();
-    for line in BufReader::new(File::open(path).map_err(broken)?).lines() {
-        text.push_str(&line.map_err(broken)?);
-        text.push('\n');
-    }
-    parse(&text, path)
+    parse(&files::read_text(path, JOURNAL).map_err(broken)?, path)
 }
 
 /// Runs that a journal has, and those of its sweep.

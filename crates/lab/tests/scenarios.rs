@@ -15,6 +15,40 @@ fn scenarios() -> Vec<PathBuf> {
     paths
 }
 
+/// What has no meaning, or would need more memory than there is, is refused before it runs.
+#[test]
+fn what_cannot_be_simulated_is_refused_by_its_key() {
+    let refused = |top: &str, traffic: &str| {
+        let text = format!(
+            "duration = \"10s\"\n{top}\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
+             [[traffic]]\n{traffic}\n"
+        );
+        let error = Scenario::parse(&text, "odd", Path::new("")).expect_err(traffic);
+        let place = error.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
+        format!("{}: expected {} `{place}`", error.what, error.expected)
+    };
+    for (top, traffic, named) in [
+        ("", "kind = \"bulk\"\nhome = []", "`home` names no host"),
+        ("", "kind = \"bulk\"\ninternet = []", "`internet` names no host"),
+        ("", "kind = \"bulk\"\ndscp = []", "`dscp` names no code point"),
+        ("", "kind = \"bulk\"\ncount = 0", "`0`"),
+        ("", "kind = \"bulk\"\ncount = 4294967295", "`4294967295`"),
+        ("", "kind = \"bulk\"\ntso = 0", "1 to 255 segments"),
+        ("", "kind = \"bulk\"\nsize = 18446744073709551615", "size"),
+        ("", "kind = \"bursts\"\nsize = 9223372036854775807", "1 PiB"),
+        ("", "kind = \"bursts\"\npause = []", "`[]`"),
+        ("", "kind = \"dash\"\nladder = []", "1 to 64 rates"),
+        ("", "kind = \"web\"\nspread = nan", "`nan`"),
+        ("", "kind = \"web\"\nrate = inf", "frequency"),
+        ("", "kind = \"ping\"\nsize = 4294967290", "size"),
+        ("interval = \"1us\"", "kind = \"bulk\"\ncount = 1000", "the intervals"),
+        ("", &"kind = \"bulk\"\n[[traffic]]\n".repeat(1_001), "too much traffic"),
+    ] {
+        let error = refused(top, traffic.trim_end_matches("[[traffic]]\n"));
+        assert!(error.contains(named), "{traffic}: {error}");
+    }
+}
+
 #[test]
 fn every_scenario_runs_twice_the_same_and_is_reported() {
     for path in scenarios() {

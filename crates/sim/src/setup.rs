@@ -249,6 +249,10 @@ pub enum SetupError {
 pub const MAX_FLOWS: u64 = 1 << 20;
 /// Longest simulated time: times then stay far from the end of 64 bits.
 pub const MAX_DURATION: Span = Span::from_secs(100 * 24 * 3600);
+/// Numbers of all time series together: 400 MB.
+const MAX_SAMPLES: u64 = 50_000_000;
+/// Bytes of one transfer, so that sums over the longest run stay far from the end of 64 bits.
+pub const MAX_TRANSFER: u64 = 1 << 50;
 /// Longest delay of one way.
 pub const MAX_DELAY: Span = Span::from_secs(60);
 
@@ -262,12 +266,16 @@ impl Setup {
         if self.warmup >= self.duration {
             return invalid("the warm-up".into(), "less than the duration");
         }
-        let samples = self.duration.0 / self.recording.interval.0.max(1);
-        if self.recording.interval == Span::ZERO || samples > 10_000_000 {
-            return invalid("the interval".into(), "at most ten million intervals in a run");
-        }
-        if self.traffic.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>() > MAX_FLOWS {
+        let flows = self.traffic.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>();
+        if flows > MAX_FLOWS {
             return invalid("the number of flows".into(), "at most 1048576 in all");
+        }
+        // Two lines and every flow have a series each.
+        let intervals = self.duration.0 / self.recording.interval.0.max(1);
+        let samples = intervals.saturating_mul(flows + 2);
+        if self.recording.interval == Span::ZERO || samples > MAX_SAMPLES {
+            let expected = "at most 50 million in a run, of all flows together";
+            return invalid("the intervals".into(), expected);
         }
         for host in &self.hosts {
             if host.egress.delay.max(host.ingress.delay) > MAX_DELAY {
@@ -317,7 +325,7 @@ impl Setup {
             return invalid("the start", "at most 100 days");
         }
         let datagrams = |size: u32, interval: Span| {
-            if size + 28 + 14 > self.mtu() {
+            if size.saturating_add(28 + 14) > self.mtu() {
                 return invalid("the size", "a datagram that fits the MTU");
             }
             if interval < Span::from_micros(1) || interval > MAX_DURATION {
@@ -326,7 +334,9 @@ impl Setup {
             Ok(())
         };
         match &traffic.kind {
-            Kind::Bulk { size: Some(0) } => invalid("the size", "at least 1 byte"),
+            Kind::Bulk { size: Some(size) } if !(1..=MAX_TRANSFER).contains(size) => {
+                invalid("the size", "1 byte to 1 PiB")
+            }
             Kind::Bulk { .. } => Ok(()),
             Kind::Datagrams { size, interval } => datagrams(*size, *interval),
             Kind::Ping { size, interval, .. } => datagrams(*size, *interval),
@@ -337,8 +347,9 @@ impl Setup {
                 datagrams(1, *interval)
             }
             Kind::Bursts { size, pause } => {
-                if *size == 0 || pause.0 > pause.1 || pause.1 > MAX_DURATION {
-                    return invalid("the bursts", "at least 1 byte, and a pause of MIN..MAX");
+                let sizes = 1..=MAX_TRANSFER;
+                if !sizes.contains(size) || pause.0 > pause.1 || pause.1 > MAX_DURATION {
+                    return invalid("the bursts", "1 byte to 1 PiB, and a pause of MIN..MAX");
                 }
                 Ok(())
             }

@@ -6,17 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use serde::Deserialize;
 use simnel_core::Time;
 
 use super::linux_hash::{flow_hash, host_hash};
 use super::row::{number, parse_line, Tcp};
 use super::{Counts, Place};
+use crate::files;
 
 /// `k=v` words of one line, as written.
 pub type Values = BTreeMap<String, String>;
@@ -288,10 +287,7 @@ impl Recording {
         csv: &Path,
         out: Option<&Path>,
     ) -> Result<Recording, FormatError> {
-        let header: Header = serde_json::from_reader(std::io::BufReader::new(
-            std::fs::File::open(json).map_err(|e| FormatError::whole(json, e.to_string()))?,
-        ))
-        .map_err(|e| FormatError {
+        let header: Header = serde_json::from_str(&unpack(json)?).map_err(|e| FormatError {
             path: json.to_owned(),
             line: Some(e.line()),
             problem: e.to_string(),
@@ -522,17 +518,7 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn unpack(path: &Path) -> Result<String, FormatError> {
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
-    let fail = |error: std::io::Error| FormatError::whole(path, error.to_string());
-    let bytes = std::fs::read(path).map_err(fail)?;
-    let bytes = if bytes.starts_with(&GZIP) {
-        let mut text = Vec::new();
-        GzDecoder::new(&bytes[..]).read_to_end(&mut text).map_err(fail)?;
-        text
-    } else {
-        bytes
-    };
-    String::from_utf8(bytes).map_err(|_| FormatError::whole(path, "not text"))
+    files::read_text(path, files::WHOLE).map_err(|e| FormatError::whole(path, e.to_string()))
 }
 
 fn pair(word: &str) -> Option<(String, String)> {

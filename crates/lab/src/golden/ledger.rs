@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::compare::{Difference, Kind};
 use super::Outcome;
+use crate::files;
 
 /// All chosen deviations.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -57,7 +58,7 @@ impl Ledger {
     /// Reads a ledger file.
     pub fn read(path: &Path) -> Result<Ledger, LedgerError> {
         let fail = |problem: String| LedgerError { path: path.display().to_string(), problem };
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let text = files::read_text(path, files::WHOLE).map_err(|error| fail(error.to_string()))?;
         Ledger::parse(&text).map_err(fail)
     }
 

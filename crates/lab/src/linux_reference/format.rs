@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ReferenceError;
+use crate::files;
 
 /// One situation and what Linux did in it.
 #[derive(Clone, Debug, Deserialize)]
@@ -156,7 +157,8 @@ fn number(entry: &Value, key: &str) -> Option<f64> {
 impl Recording {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Recording, ReferenceError> {
-        let text = std::fs::read_to_string(path).map_err(|e| ReferenceError::new(path, e))?;
+        let text =
+            files::read_text(path, files::WHOLE).map_err(|e| ReferenceError::new(path, e))?;
         let recording: Recording =
             serde_json::from_str(&text).map_err(|e| ReferenceError::new(path, e))?;
         if recording.runs.is_empty() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{Line, ReferenceError};
+use crate::files;
 
 /// All known differences.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,7 +35,7 @@ impl Ledger {
     /// Reads a ledger.
     pub fn read(path: &Path) -> Result<Ledger, ReferenceError> {
         let fail = |problem: String| ReferenceError::new(path, problem);
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let text = files::read_text(path, files::WHOLE).map_err(|error| fail(error.to_string()))?;
         let ledger: Ledger = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
         match ledger.entries.iter().find(|entry| entry.reason.trim().is_empty()) {
             Some(entry) => Err(fail(format!("`{}`: a difference needs a reason", entry.name))),

@@ -5,11 +5,10 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-use flate2::read::MultiGzDecoder;
 use simnel_core::wire::tcp::AckView;
 use simnel_core::wire::{Classifier, FlowKeys};
 use simnel_core::{Packet, Time};
@@ -18,6 +17,7 @@ use super::capture::{pcap, pcapng};
 use super::error::{Place, TraceError};
 use super::records::{self, Records};
 use super::rows::Rows;
+use crate::files;
 
 /// Packets of a trace, one after the other.
 pub trait Source {
@@ -56,11 +56,8 @@ pub struct Trace {
     pub read: Rc<Cell<u64>>,
 }
 
-/// Bytes read ahead of compressed files and of text.
+/// Bytes read ahead of text.
 const BUFFER: usize = 1 << 17;
-/// Enough to tell all kinds apart.
-const MAGIC: usize = 8;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Opens the trace at `path`; its packets are described with `classifier`'s hashes.
 pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
@@ -68,13 +65,8 @@ pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
     let file = File::open(path).map_err(fail)?;
     let size = file.metadata().map_err(fail)?.len();
     let read = Rc::new(Cell::new(0));
-    let (head, reader) = peek(Box::new(Meter { file, read: Rc::clone(&read) })).map_err(fail)?;
-    let (head, reader) = if head.starts_with(&GZIP) {
-        let unpacked = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, reader));
-        peek(Box::new(unpacked)).map_err(fail)?
-    } else {
-        (head, reader)
-    };
+    let meter = Meter { file, read: Rc::clone(&read) };
+    let (head, reader) = files::stream(Box::new(meter)).map_err(fail)?;
     let packets: Box<dyn Source> = match *head.as_slice() {
         [] => return Err(TraceError::new(path, Place::File, "the file is empty").help(KINDS)),
         _ if head == records::MAGIC => Box::new(Records::new(path, reader, classifier)?),
@@ -95,13 +87,6 @@ pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
 
 const KINDS: &str = "expected arrivals as CSV (`t_ns,enq+,id,len,…`), pcap, pcapng, or what \
                      `--to-binary` writes, each also compressed with gzip";
-
-/// The first bytes, and a reader that still gives them.
-fn peek(mut reader: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
-    let mut head = Vec::with_capacity(MAGIC);
-    reader.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
-    Ok((head.clone(), Box::new(Cursor::new(head).chain(reader))))
-}
 
 /// Counts what is read, for progress.
 struct Meter {

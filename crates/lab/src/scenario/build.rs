@@ -1,13 +1,13 @@
 //! The file's words to a set-up of the simulator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use simnel_core::qdisc::{shapes_itself, Device};
 use simnel_core::{tc, Rate, Span, Time};
 use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::{Step, Trace};
-use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;
@@ -15,6 +15,7 @@ use toml::Spanned;
 use super::error::ScenarioError;
 use super::text::{self, each, list, Amount, EcnWord, Word};
 use super::values;
+use crate::files;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -25,6 +26,11 @@ const DEFAULT_RTT: Span = Span::from_millis(50);
 /// A bucket that lets a bottleneck with an ordinary FIFO show bufferbloat: ns-3's and Linux's
 /// default length.
 const DEFAULT_QDISC: &str = "pfifo limit 1000";
+
+/// Bytes of a trace: as many as the longest that makes sense has.
+const TRACE: u64 = 512 << 20;
+/// Rows of a report: each has its histograms.
+const MAX_GROUPS: usize = 1000;
 
 /// A scenario whose words are understood, except for the disciplines.
 #[derive(Clone, Debug)]
@@ -187,7 +193,7 @@ fn trace(word: &Word, directory: &Path) -> Result<Trace> {
         let what = format!("{}: {reason}", path.display());
         ScenarioError::at(word.span(), what, "a file in Mahimahi's format, beside the scenario")
     };
-    let text = std::fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
+    let text = files::read_text(&path, TRACE).map_err(|error| fail(error.to_string()))?;
     Trace::parse(&text).map_err(|error| fail(error.to_string()))
 }
 
@@ -270,8 +276,15 @@ impl Hosts {
             all.sort_unstable();
             return Ok(all);
         };
+        let named = list(words);
+        if named.is_empty() {
+            let key = if home { "home" } else { "internet" };
+            let what = format!("`{key}` names no host");
+            let expected = "at least one name, or no such key: then all hosts of that side";
+            return Err(ScenarioError::at(words.span(), what, expected));
+        }
         let mut selected = Vec::new();
-        for word in list(words) {
+        for word in named {
             match self.names.get(word.get_ref()) {
                 Some((side, hosts)) if *side == home => selected.extend(hosts),
                 _ => {
@@ -323,17 +336,28 @@ fn add_traffic(
     let (n, m) = (home.len(), internet.len());
     // As many pairs as make both lists come round together, within reason.
     let period = if n % m == 0 || m % n == 0 { n.max(m) } else { (n * m).min(1 << 20) };
-    let pairs: Vec<_> = (0..period).map(|k| (home[k % n], internet[k % m])).collect();
     let count = entry.count.as_ref().map_or(1, |count| *count.get_ref());
-    if count == 0 {
-        let span = entry.count.as_ref().map_or(0..0, Spanned::span);
-        return Err(ScenarioError::at(span, "no flows", "at least 1"));
+    // Checked before anything is made for each flow.
+    let flows = all.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>()
+        + u64::from(count) * directions.len() as u64;
+    if count == 0 || flows > MAX_FLOWS {
+        let span = entry.count.as_ref().map_or(place.span(), Spanned::span);
+        let expected = format!("at least 1, and at most {MAX_FLOWS} in the whole scenario");
+        return Err(ScenarioError::at(span, "no flows, or too many", expected));
     }
     let code_points: Vec<Word> = entry.dscp.as_ref().map_or(Vec::new(), list);
+    if let Some(words) = entry.dscp.as_ref().filter(|_| code_points.is_empty()) {
+        let expected = "at least one code point, or no such key: then \"BE\"";
+        return Err(ScenarioError::at(words.span(), "`dscp` names no code point", expected));
+    }
     let several = code_points.len();
     for direction in directions {
         for class in 0..several.max(1) {
             // Flow n has code point n modulo their number; each code point is a group.
+            if all.len() >= MAX_GROUPS {
+                let expected = format!("at most {MAX_GROUPS} kinds, directions and code points");
+                return Err(ScenarioError::at(place.span(), "too much traffic", expected));
+            }
             let share = (count as usize + several.max(1) - 1 - class) / several.max(1);
             if share == 0 {
                 continue;
@@ -349,13 +373,9 @@ fn add_traffic(
                 name: unused(words.join(" "), all),
                 kind: kind.clone(),
                 direction: *direction,
-                pairs: pairs
-                    .iter()
-                    .cycle()
-                    .skip(class)
-                    .step_by(several.max(1))
-                    .take(period)
-                    .copied()
+                pairs: (0..period.min(share))
+                    .map(|flow| (class + flow * several.max(1)) % period)
+                    .map(|k| (home[k % n], internet[k % m]))
                     .collect(),
                 count: share as u32,
                 dscp: code_points
@@ -373,11 +393,12 @@ fn add_traffic(
 
 /// `name`, or with a number behind it if some traffic is called so already.
 fn unused(name: String, all: &[Traffic]) -> String {
-    let taken = |name: &str| all.iter().any(|traffic| traffic.name == name);
-    if !taken(&name) {
+    let taken: BTreeSet<&str> = all.iter().map(|traffic| traffic.name.as_str()).collect();
+    if !taken.contains(name.as_str()) {
         return name;
     }
-    (2..).map(|n| format!("{name} {n}")).find(|name| !taken(name)).unwrap_or(name)
+    let mut numbered = (2..).map(|n| format!("{name} {n}"));
+    numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
 }
 
 /// Swarms give way; everything else is best effort unless the scenario marks it.
@@ -583,10 +604,13 @@ fn tcp(entry: &text::Traffic) -> Result<Config> {
     }
     config.nagle = entry.nagle.unwrap_or(config.nagle);
     config.delayed_ack = entry.delayed_ack.unwrap_or(config.delayed_ack);
-    let value =
-        |place: &Option<Spanned<u8>>, default| place.as_ref().map_or(default, |v| *v.get_ref());
-    config.tso_segments = value(&entry.tso, config.tso_segments).max(1);
-    config.gro_segments = value(&entry.gro, config.gro_segments).max(1);
+    let segments = |place: &Option<Spanned<u8>>, default| match place {
+        None => Ok(default),
+        Some(number) if *number.get_ref() > 0 => Ok(*number.get_ref()),
+        Some(number) => Err(ScenarioError::at(number.span(), "out of range", "1 to 255 segments")),
+    };
+    config.tso_segments = segments(&entry.tso, config.tso_segments)?;
+    config.gro_segments = segments(&entry.gro, config.gro_segments)?;
     if let Some(mtu) = &entry.mtu {
         if !(100..=1500).contains(mtu.get_ref()) {
             return Err(ScenarioError::at(mtu.span(), "out of range", "100 to 1500 bytes"));

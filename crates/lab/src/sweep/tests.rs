@@ -105,3 +105,18 @@ fn a_journal_of_another_sweep_is_left_alone() {
     let other = sweep("rtt=20ms", 1).run(&journal, (0, 1), &AtomicBool::new(false), &|| {});
     assert!(other.is_err_and(|error| error.what.contains("another sweep")));
 }
+
+#[test]
+fn a_file_that_is_no_journal_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notes");
+    for text in ["one line", "one line\nand half", "{\"json\": 1}\nrest", "\u{fe}\n"] {
+        std::fs::write(&path, text).expect("written");
+        let refused = sweep("rtt=10ms", 1).run(&path, (0, 1), &AtomicBool::new(false), &|| {});
+        assert!(refused.is_err(), "{text}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), text);
+    }
+    // The first line of a journal whose sweep was killed at once.
+    std::fs::write(&path, "{\"sweep\":\"12").expect("written");
+    go(&sweep("rtt=10ms", 1), &path, (0, 1));
+}

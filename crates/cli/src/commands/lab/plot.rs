@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_lab::files::put;
+use simnel_lab::files::{self, put};
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::{page, svg};
 
@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut body = String::new();
     for file in &args.files {
-        let bytes = std::fs::read(file)
+        let bytes = files::read(file, files::WHOLE)
             .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
         let data = Data::read(&bytes).map_err(|error| {
             let help = "a data file of flent, format 2 to 4";

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
-use simnel_lab::files::put;
+use simnel_lab::files::{self, put};
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
 use super::output_failed;
@@ -98,7 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         (None, false) => Some(beside()),
     };
     if let Some(path) = target {
-        let text = std::fs::read_to_string(&args.file).unwrap_or_default();
+        let text = files::read_text(&args.file, files::WHOLE).unwrap_or_default();
         let page = report::page(&scenario, &text, &finished, &summaries);
         put(&path, page.as_bytes()).map_err(|error| {
             miette!(

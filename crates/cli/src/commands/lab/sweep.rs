@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic};
+use simnel_lab::files;
 use simnel_lab::paper::claim::number;
 use simnel_lab::sweep::{self, Axis, PointResult, Sweep, SweepError};
 
@@ -67,7 +68,7 @@ fn report(error: SweepError) -> miette::Report {
 /// Sweeps, or merges.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Some(file) = &args.file else { return merge(args, out) };
-    let text = std::fs::read_to_string(file)
+    let text = files::read_text(file, files::WHOLE)
         .map_err(|error| miette!(help = "a scenario file", "{}: {error}", file.display()))?;
     let mut axes = Vec::new();
     for over in &args.over {

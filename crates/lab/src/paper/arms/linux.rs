@@ -14,6 +14,7 @@ use super::generator::{Recorded, IDLE};
 use super::guest::{HEARD, PLAN, REFUSED, STARTED};
 use super::plan::Plan;
 use super::ArmError;
+use crate::files;
 use crate::testbed::Group;
 
 /// Debian's name of the kernel.
@@ -148,7 +149,8 @@ fn init(simnel: &Path, directory: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<String, ArmError> {
-    std::fs::read_to_string(path).map_err(|source| ArmError::File { path: path.to_owned(), source })
+    files::read_text(path, files::WHOLE)
+        .map_err(|source| ArmError::File { path: path.to_owned(), source })
 }
 
 /// What happened, and the end of what the kernel said.
