@@ -26,6 +26,7 @@ pub mod random;
 pub mod rate;
 pub mod sched;
 pub mod shaper;
+pub mod steps;
 pub mod tc;
 pub mod tick;
 pub mod time;

@@ -57,6 +57,7 @@ impl Sparse {
         mut quantum: impl FnMut(&mut F, bool) -> u32,
     ) -> Option<u32> {
         while let Some(first) = self.new.first() {
+            crate::steps::step();
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
                 return Some(first);
@@ -68,6 +69,7 @@ impl Sparse {
             self.old.push(flows, first);
         }
         while let Some(first) = self.old.first() {
+            crate::steps::step();
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
                 return Some(first);
