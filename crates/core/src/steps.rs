@@ -1,17 +1,51 @@
 //! The work of one call, counted in steps: a bound that holds at every reachable state.
 //!
 //! A step is one round of a loop whose length depends on what is queued: a flow visited, a packet
-//! dropped, a level of a heap. A loop that could go on for longer stops after [`PER_LOOP`] rounds
-//! and leaves the rest to the next call: `dequeue` then returns None while `next_event` says "now".
+//! dropped, a level of a heap. The loops of a call share a [`Budget`]; when it is spent, the rest is
+//! left to the next call: `dequeue` then returns None while `next_event` says "now".
 //!
 //! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz targets
 //! turn on; elsewhere [`step`] is empty.
 
-/// Most rounds of a loop in one call. No recorded run of Linux's disciplines needs more than 501.
+/// Rounds of a loop after which it takes a shorter way, where there is one. No recorded run of
+/// Linux's disciplines needs more than 501.
 pub const PER_LOOP: u32 = 1_024;
 
 /// Most steps of a call of `enqueue` or `dequeue`: some 20 µs, as a step takes 2 to 10 ns.
 pub const MOST: u64 = 3 * PER_LOOP as u64;
+
+/// What a call may still do: shared by all of its loops.
+#[derive(Debug)]
+pub struct Budget(u32);
+
+impl Default for Budget {
+    #[inline(always)]
+    fn default() -> Budget {
+        Budget(2 * PER_LOOP)
+    }
+}
+
+impl Budget {
+    /// One step; false if there is none left.
+    #[inline(always)]
+    pub fn spend(&mut self) -> bool {
+        step();
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+
+    /// True if the call has done so much that it takes shorter ways.
+    #[inline(always)]
+    pub fn is_short(&self) -> bool {
+        self.0 <= PER_LOOP
+    }
+
+    /// True if nothing is left.
+    #[inline(always)]
+    pub fn is_spent(&self) -> bool {
+        self.0 == 0
+    }
+}
 
 #[cfg(feature = "count-steps")]
 mod counting {

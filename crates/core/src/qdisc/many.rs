@@ -23,6 +23,7 @@ use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
+use crate::steps::Budget;
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::{Config, Listed};
 use crate::time::Time;
@@ -318,7 +319,8 @@ impl<A: FlowAqm> Queues<A> {
         // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
         loop {
             let Queues { flows, store, quantum, .. } = self;
-            let index = scheduler.choose(flows, |f| store.head_len(&f.queue), |_| *quantum)?;
+            let head = |f: &mut Flow<A::State>| store.head_len(&f.queue);
+            let index = scheduler.choose(flows, head, |_| *quantum, &mut Budget::default())?;
             if let Some((slot, passes)) = self.detach(scheduler, index, now) {
                 return Some(Taken { index, slot, passes });
             }

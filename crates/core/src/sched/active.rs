@@ -50,6 +50,18 @@ impl ActiveList {
         self.last = flow;
     }
 
+    /// Puts all flows of `list`, which must not be used any more, at the end.
+    pub fn append<F: Linked>(&mut self, flows: &mut [F], list: ActiveList) {
+        match (self.first, list.first) {
+            (_, NIL) => {}
+            (NIL, _) => *self = list,
+            (_, first) => {
+                flows[self.last as usize].links().next = first;
+                self.last = list.last;
+            }
+        }
+    }
+
     /// Takes the first flow out, if there is one.
     #[inline(always)]
     pub fn pop<F: Linked>(&mut self, flows: &mut [F]) {

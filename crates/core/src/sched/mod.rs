@@ -7,6 +7,7 @@
 //! * [`drr`]: as published, a packet is sent once its flow has saved up for it; and the form in
 //!   which a flow may run into debt by one packet, which needs no look at the packet;
 //! * [`sparse`]: DRR++, where flows without a standing queue go first;
+//!   its debts, where they are many, wait in a [`wheel`];
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
 //!
 //! [`sharing`] is any of them, behind one interface. [`ways`] finds the queue of a user.
@@ -20,6 +21,7 @@ pub mod savings;
 pub mod sharing;
 pub mod sparse;
 pub mod ways;
+pub mod wheel;
 
 /// Longest packet that is paid for in full: the 512 KiB of Linux's largest super-packets. A length
 /// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.

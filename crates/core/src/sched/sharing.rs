@@ -13,9 +13,10 @@ use super::drr::Drr;
 use super::savings::Savings;
 use super::sparse::Sparse;
 use super::{Scheduled, Standing};
+use crate::steps::Budget;
 
 /// A scheduler.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Sharing {
     /// DRR as published: a packet is sent once its flow has saved up for it.
     Covered(Drr),
@@ -61,6 +62,7 @@ pub trait Scheduler {
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
+        budget: &mut Budget,
     ) -> Option<u32>;
 
     /// `flow`, which was chosen, has sent a packet of `len` bytes.
@@ -104,11 +106,12 @@ impl Scheduler for Sharing {
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
+        budget: &mut Budget,
     ) -> Option<u32> {
         match self {
-            Sharing::Covered(drr) => Scheduler::choose(drr, flows, head, quantum),
-            Sharing::Sparse(sparse) => Scheduler::choose(sparse, flows, head, quantum),
-            Sharing::Savings(savings) => Scheduler::choose(savings, flows, head, quantum),
+            Sharing::Covered(drr) => Scheduler::choose(drr, flows, head, quantum, budget),
+            Sharing::Sparse(sparse) => Scheduler::choose(sparse, flows, head, quantum, budget),
+            Sharing::Savings(savings) => Scheduler::choose(savings, flows, head, quantum, budget),
         }
     }
 
@@ -171,6 +174,7 @@ impl Scheduler for Drr {
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
+        _: &mut Budget,
     ) -> Option<u32> {
         self.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum)
     }
@@ -223,8 +227,9 @@ impl Scheduler for Sparse {
         flows: &mut [F],
         _: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
+        budget: &mut Budget,
     ) -> Option<u32> {
-        Sparse::choose(self, flows, |flow, _| quantum(flow).max(1))
+        Sparse::choose(self, flows, &mut { quantum }, budget)
     }
 
     #[inline(always)]
@@ -274,6 +279,7 @@ impl Scheduler for Savings {
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
+        _: &mut Budget,
     ) -> Option<u32> {
         Savings::choose(self, flows, head, quantum)
     }
@@ -348,7 +354,8 @@ mod tests {
                     }
                 }
                 loop {
-                    let flow = sharing.choose(&mut flows, head, |_| 1500).unwrap();
+                    let flow =
+                        sharing.choose(&mut flows, head, |_| 1500, &mut Budget::default()).unwrap();
                     let Some(len) = flows[flow as usize].packets.pop_front() else {
                         sharing.found_empty(&mut flows, flow);
                         continue;
@@ -369,7 +376,8 @@ mod tests {
             assert_eq!(sent[3], 20 * 64, "{kind}");
             assert!(sent.iter().all(|bytes| *bytes > 0), "{kind}: {sent:?}");
             while flows.iter().any(|flow| !flow.packets.is_empty()) {
-                let flow = sharing.choose(&mut flows, head, |_| 1500).unwrap();
+                let flow =
+                    sharing.choose(&mut flows, head, |_| 1500, &mut Budget::default()).unwrap();
                 match flows[flow as usize].packets.pop_front() {
                     Some(len) => sharing.sent(&mut flows, flow, len, head),
                     None => sharing.found_empty(&mut flows, flow),

@@ -5,27 +5,62 @@
 //! flow that is found empty leaves; but from `new` it has to pass through `old` first if anybody
 //! waits there, or a stream of short-lived turns could starve the others.
 //!
+//! A flow in debt gets a quantum each time it is looked at. When a call's budget of looks runs
+//! short, flows in debt wait in a [`Wheel`] instead, until it is empty again: then each packet takes
+//! one look, whatever its flow owes.
+//!
 //! Caller's rule: [`Sparse::activate`] for each arrival; [`Sparse::choose`] for a flow to take a
 //! packet from, then charge its account, or [`Sparse::found_empty`] if it had none.
-//!
-//! Both loops end: a choice moves one flow at a time from debt towards credit, and a flow that is
-//! found empty leaves after two turns at most.
+
+use alloc::boxed::Box;
 
 use super::active::ActiveList;
+use super::wheel::Wheel;
 use super::{Scheduled, Standing};
+use crate::steps::Budget;
 
-/// The two lists.
-#[derive(Clone, Copy, Debug, Default)]
+/// The two lists, and those who wait to join the second.
+#[derive(Clone, Debug, Default)]
 pub struct Sparse {
     new: ActiveList,
     old: ActiveList,
+    in_debt: Box<Wheel>,
+    /// True if flows wait in the wheel.
+    waits: bool,
+}
+
+/// The quanta of flows.
+pub trait Quanta<F> {
+    /// What `flow` gets for one round. `ages`: it has just passed from the new ones to the old.
+    fn next(&mut self, flow: &mut F, ages: bool) -> u32;
+
+    /// What `flow` gets a round on average, as a number of 16 binary places, above zero.
+    fn mean(&self, flow: &F) -> u64;
+}
+
+impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
+    #[inline(always)]
+    fn next(&mut self, flow: &mut F, _: bool) -> u32 {
+        self(flow).max(1)
+    }
+
+    fn mean(&self, flow: &F) -> u64 {
+        u64::from(self(flow).max(1)) << 16
+    }
 }
 
 impl Sparse {
     /// True if no flow stands here.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.old.is_empty()
+        self.new.is_empty() && self.old.is_empty() && !self.waits
+    }
+
+    /// Forgets all flows.
+    pub fn clear(&mut self) {
+        (self.new, self.old) = (ActiveList::default(), ActiveList::default());
+        self.in_debt.clear();
+        self.waits = false;
     }
 
     /// A packet has come for `flow`. True if the flow had been idle.
@@ -47,36 +82,73 @@ impl Sparse {
         self.new.push(flows, flow);
     }
 
-    /// The flow whose turn it is. Old debts are paid on the way. `quantum` gives a flow's quantum,
-    /// which must be above zero sooner or later, and is told whether the flow has just passed from
-    /// the new ones to the old.
+    /// The flow whose turn it is. Old debts are paid on the way. None if no flow stands here; or if
+    /// `budget` is spent, and the next call has to go on.
     #[inline(always)]
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        mut quantum: impl FnMut(&mut F, bool) -> u32,
+        quanta: &mut impl Quanta<F>,
+        budget: &mut Budget,
     ) -> Option<u32> {
         while let Some(first) = self.new.first() {
-            crate::steps::step();
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
                 return Some(first);
             }
+            if !budget.spend() {
+                return None;
+            }
             flow.account().standing = Standing::Old;
-            let quantum = quantum(flow, true);
+            let quantum = quanta.next(flow, true);
             flow.account().credit(quantum);
             self.new.pop(flows);
             self.old.push(flows, first);
         }
         while let Some(first) = self.old.first() {
-            crate::steps::step();
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
                 return Some(first);
             }
-            let quantum = quantum(flow, false);
+            if self.waits || budget.is_short() {
+                break;
+            }
+            budget.spend();
+            let quantum = quanta.next(flow, false);
             flow.account().credit(quantum);
             self.old.rotate(flows);
+        }
+        if self.old.is_empty() && !self.waits {
+            return None;
+        }
+        self.choose_from_wheel(flows, quanta, budget)
+    }
+
+    /// As [`Sparse::choose`] among the old flows, where flows in debt wait in the wheel.
+    #[cold]
+    #[inline(never)]
+    fn choose_from_wheel<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        quanta: &mut impl Quanta<F>,
+        budget: &mut Budget,
+    ) -> Option<u32> {
+        while budget.spend() {
+            let Some(first) = self.old.first() else {
+                self.old = self.in_debt.advance(flows);
+                self.waits = !self.in_debt.is_empty();
+                if self.old.is_empty() {
+                    return None;
+                }
+                continue;
+            };
+            if flows[first as usize].account().deficit > 0 {
+                return Some(first);
+            }
+            let quantum = quanta.mean(&flows[first as usize]);
+            self.old.pop(flows);
+            self.in_debt.wait(flows, first, quantum);
+            self.waits = true;
         }
         None
     }
@@ -98,7 +170,7 @@ impl Sparse {
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         let was_new = !self.new.is_empty();
         self.leave(flows, flow);
-        if was_new && !self.old.is_empty() {
+        if was_new && (self.waits || !self.old.is_empty()) {
             flows[flow as usize].account().standing = Standing::Old;
             self.old.push(flows, flow);
         }
@@ -110,6 +182,7 @@ mod tests {
     use super::super::Account;
     use super::*;
     use std::vec;
+    use std::vec::Vec;
 
     #[derive(Clone, Default)]
     struct Flow(Account);
@@ -123,22 +196,25 @@ mod tests {
     fn a_new_flow_goes_first_until_its_quantum_is_used_up() {
         let mut flows = vec![Flow::default(); 3];
         let mut sparse = Sparse::default();
+        let mut choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
+            sparse.choose(flows, &mut |_: &Flow| 1000, &mut Budget::default())
+        };
         assert!(sparse.activate(&mut flows, 0, 1000) && sparse.activate(&mut flows, 1, 1000));
         assert!(!sparse.activate(&mut flows, 0, 1000));
         flows[0].0.charge(1000);
         // Flow 0 is in `old` now; flow 1 is still new, and so is flow 2.
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(1));
+        assert_eq!(choose(&mut sparse, &mut flows), Some(1));
         sparse.activate(&mut flows, 2, 1000);
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(1));
+        assert_eq!(choose(&mut sparse, &mut flows), Some(1));
         flows[1].0.charge(1500);
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(2));
+        assert_eq!(choose(&mut sparse, &mut flows), Some(2));
         flows[2].0.charge(999);
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(2));
+        assert_eq!(choose(&mut sparse, &mut flows), Some(2));
         // Found empty, it may not come back as new before flows 0 and 1 had their turns.
         sparse.found_empty(&mut flows, 2);
         assert_eq!(flows[2].0.standing, Standing::Old);
         assert!(!sparse.activate(&mut flows, 2, 1000));
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), Some(0));
+        assert_eq!(choose(&mut sparse, &mut flows), Some(0));
         assert_eq!(flows[0].0.deficit, 1000);
     }
 
@@ -148,7 +224,39 @@ mod tests {
         let mut sparse = Sparse::default();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
-        assert_eq!(sparse.choose(&mut flows, |_, _| 1000), None);
+        let chosen = sparse.choose(&mut flows, &mut |_: &Flow| 1000, &mut Budget::default());
+        assert_eq!(chosen, None);
         assert!(sparse.activate(&mut flows, 0, 1000));
+    }
+
+    /// Serves backlogged flows with packets of 1,514 bytes; gives what each sent, and the most steps
+    /// of a choice.
+    fn serve(flows: &mut [Flow], quanta: &mut impl Quanta<Flow>, packets: u32) -> (Vec<u64>, u64) {
+        let mut sparse = Sparse::default();
+        for flow in 0..flows.len() as u32 {
+            sparse.enter(flows, flow, 1);
+        }
+        let (mut sent, mut most, mut left) = (vec![0; flows.len()], 0, packets);
+        while left > 0 {
+            crate::steps::take();
+            let chosen = sparse.choose(flows, quanta, &mut Budget::default());
+            most = most.max(crate::steps::take());
+            let Some(flow) = chosen else { continue };
+            flows[flow as usize].0.charge(1514);
+            sent[flow as usize] += 1514;
+            left -= 1;
+        }
+        (sent, most)
+    }
+
+    #[test]
+    fn equal_shares_at_any_quantum_in_bounded_steps() {
+        for (count, quantum) in [(3, 1514), (1000, 1), (30_000, 1), (20_000, 1514)] {
+            let mut flows = vec![Flow::default(); count];
+            let (sent, most) = serve(&mut flows, &mut |_: &Flow| quantum, 20 * count as u32);
+            assert!(most <= crate::steps::MOST, "{count} of {quantum}: {most} steps");
+            let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+            assert!(most - least <= 2 * 1514, "{count} of {quantum}: {least} to {most}");
+        }
     }
 }

@@ -46,6 +46,7 @@ use crate::packet::{Flags, Packet};
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
 use crate::shaper::deficit_clock::DeficitClock;
+use crate::steps::Budget;
 use crate::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
 use crate::tc::Config;
 use crate::time::Time;
@@ -401,12 +402,17 @@ impl Qdisc for Cake {
         }
         let mut tin = self.choose_tin(now)?;
         self.tins.decay(tin, now);
+        let mut budget = Budget::default();
         // Ends: each time round, flows leave the rotations or a packet is lost.
         'turn: loop {
             self.current_tin = tin;
             let ingress = self.params.ingress;
-            let chosen = self.tins.choose_flow(tin, now, ingress, &self.arena, &mut self.random);
+            let Cake { tins, arena, random, .. } = self;
+            let chosen = tins.choose_flow(tin, now, ingress, arena, random, &mut budget);
             let Some((queue, mut tier, mut flow)) = chosen else {
+                if budget.is_spent() {
+                    return None;
+                }
                 tin = self.choose_tin(now)?;
                 continue;
             };
@@ -421,8 +427,9 @@ impl Qdisc for Cake {
                 if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
                     let random = &mut self.random;
                     let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
-                    // The last packet of a queue may be marked but is never dropped.
-                    if verdict.is_drop() && !flow.packets.is_empty() {
+                    // The last packet of a queue may be marked but is never dropped, nor one more
+                    // than a call may drop.
+                    if verdict.is_drop() && !flow.packets.is_empty() && budget.spend() {
                         self.discard(slot, tin, queue, verdict, now, owner);
                         if ingress {
                             // It was charged: it may be another flow's turn now.

@@ -122,7 +122,8 @@ impl Tin {
     pub(super) fn forget(&mut self) {
         self.bulk_flows = 0;
         (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
-        (self.sparse, self.decaying) = (Sparse::default(), Rotation::default());
+        self.sparse.clear();
+        self.decaying = Rotation::default();
         self.savings = None;
         self.counters.unresponsive = 0;
     }

@@ -23,7 +23,9 @@ use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
+use crate::sched::sparse::Quanta;
 use crate::sched::Standing;
+use crate::steps::Budget;
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
@@ -289,10 +291,9 @@ impl Tins {
         tin.decaying.remove(queues, queue);
     }
 
-    /// The flow of an active tier that sends next, with its tier: it has a packet. On the way old
-    /// debts are paid, and flows with nothing to send leave. None if no flow is left; and, where
-    /// `drops_are_charged`, if one has left: it may be another tier's turn then, or nobody's.
-    /// Nothing else could make another tier the next one.
+    /// The flow of an active tier that sends next. On the way old debts are paid, and flows with
+    /// nothing to send leave. Where `drops_are_charged`, nobody is chosen either if one has left:
+    /// it may be another tier's turn then. Nothing else could make another tier the next one.
     #[inline(always)]
     pub(super) fn choose_flow(
         &mut self,
@@ -301,6 +302,7 @@ impl Tins {
         drops_are_charged: bool,
         arena: &Arena,
         random: &mut Random,
+        budget: &mut Budget,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if self.savings.is_some() {
             let queue = self.choose_saver(number, arena, random)?;
@@ -312,25 +314,25 @@ impl Tins {
         let queues = &mut *flows.queues;
         let queue = loop {
             let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
-            let chosen = sparse.choose(queues, |flow, is_aged| {
-                if is_aged && flow.packets.is_empty() {
-                    // Counts as it did when it was new.
-                    flow.account.standing = Standing::Waiting;
-                } else if is_aged {
-                    let (from, to) = (Standing::New, Standing::Old);
-                    recount_in(bulk_flows, *base, flow, from, to, *rule, hosts);
+            let mut quanta = TierQuanta {
+                flow_quantum: *flow_quantum,
+                base: *base,
+                bulk_flows,
+                rule: *rule,
+                hosts,
+                random,
+            };
+            let Some(queue) = sparse.choose(queues, &mut quanta, budget) else {
+                if sparse.is_empty() {
+                    *active &= !(1 << number);
                 }
-                quantum(*flow_quantum, *base, flow, hosts, random)
-            });
-            let Some(queue) = chosen else {
-                *active &= !(1 << number);
                 return None;
             };
             if !queues[queue as usize].packets.is_empty() {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
-            if drops_are_charged {
+            if drops_are_charged || !budget.spend() {
                 return None;
             }
         };
@@ -412,6 +414,34 @@ fn recount_in(
     }
 }
 
+/// The quanta of a tier's flows, which pass from new to old when they get them.
+struct TierQuanta<'a> {
+    flow_quantum: u32,
+    base: u32,
+    bulk_flows: &'a mut u32,
+    rule: LoadRule,
+    hosts: &'a mut Hosts,
+    random: &'a mut Random,
+}
+
+impl Quanta<Flow> for TierQuanta<'_> {
+    #[inline(always)]
+    fn next(&mut self, flow: &mut Flow, ages: bool) -> u32 {
+        if ages && flow.packets.is_empty() {
+            // Counts as it did when it was new.
+            flow.account.standing = Standing::Waiting;
+        } else if ages {
+            let (from, to) = (Standing::New, Standing::Old);
+            recount_in(self.bulk_flows, self.base, flow, from, to, self.rule, self.hosts);
+        }
+        quantum(self.flow_quantum, self.base, flow, self.hosts, self.random)
+    }
+
+    fn mean(&self, flow: &Flow) -> u64 {
+        u64::from(self.flow_quantum * share(self.base, flow, self.hosts))
+    }
+}
+
 /// Bytes that a flow may send in a turn: the tier's quantum divided by the load of its hosts,
 /// rounded up or down at random so that no flow loses by rounding. (Ends that the mode does not
 /// isolate have no load.)
@@ -423,12 +453,21 @@ pub(super) fn quantum(
     hosts: &Hosts,
     random: &mut Random,
 ) -> u32 {
+    (flow_quantum * share(base, flow, hosts) + u32::from(random.u16())) >> 16
+}
+
+/// The part of a quantum that a flow gets, of 65536: one by the larger load of its hosts.
+#[inline(always)]
+fn share(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
     let [source, destination] = flow.hosts;
     let source = hosts.load(base, End::Source, source);
     let load = source.max(hosts.load(base, End::Destination, destination));
     // 65535 / load, as Linux's table of reciprocals has it. Most hosts have one flow at a time.
-    let share = if load > 1 { reciprocal(load) } else { 65_535 };
-    (flow_quantum * share + u32::from(random.u16())) >> 16
+    if load > 1 {
+        reciprocal(load)
+    } else {
+        65_535
+    }
 }
 
 /// Apart, or the division is done in any case.

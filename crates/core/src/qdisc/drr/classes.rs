@@ -12,6 +12,7 @@ use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
+use crate::steps::Budget;
 use crate::tc::Config;
 use crate::time::Time;
 
@@ -177,7 +178,7 @@ impl Classes {
         // Ends: each time round a packet leaves, a class does, or its turn passes, once each.
         while passed <= classes.len() {
             let head = |class: &mut Class| class.head(now, owner);
-            let index = sharing.choose(classes, head, |class| class.quantum)?;
+            let index = sharing.choose(classes, head, |class| class.quantum, &mut Budget::default())?;
             let class = &mut classes[index as usize];
             if let Some(len) = class.child.take(now, owner) {
                 let head = class.head_if(*saves, now, owner);

@@ -13,6 +13,7 @@ use crate::qdisc::{Backlog, Device, DropReason};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::ways::Ways;
 use crate::sched::{Account, Scheduled, Standing};
+use crate::steps::Budget;
 use crate::time::Time;
 
 /// The queues.
@@ -87,7 +88,8 @@ impl Users {
         let Users { queues, sharing, store, quantum, .. } = self;
         // Ends: each time round a packet leaves.
         loop {
-            let index = sharing.choose(queues, |user| store.head_len(&user.queue), |_| *quantum)?;
+            let head = |queue: &mut UserQueue| store.head_len(&queue.queue);
+            let index = sharing.choose(queues, head, |_| *quantum, &mut Budget::default())?;
             let user = &mut queues[index as usize];
             let Some(slot) = store.detach(&mut user.queue) else {
                 sharing.found_empty(queues, index);
