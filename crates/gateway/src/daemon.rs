@@ -3,7 +3,11 @@
 //! One thread, one poll loop; the data path has threads of its own. SIGTERM and SIGINT give every
 //! interface back without losing a packet; SIGHUP reads the settings again. Signals are blocked
 //! before any thread is started and arrive at a descriptor, so that none can interrupt the data
-//! path.
+//! path. A thread of the data path that ends by itself ends the daemon with an error; the
+//! supervisor starts another one (`supervisor.rs`).
+//!
+//! An interface that is not there yet, or that could not be taken over after a reload, is looked
+//! for each [`LOOK`].
 //!
 //! Bounded: [`MAX_INTERFACES`], [`MAX_CONNECTIONS`] (more are closed at once), [`MAX_LINE`] bytes a
 //! request.
@@ -11,24 +15,30 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use simnel_core::qdisc::shapes_itself;
-use simnel_core::tc;
+use simnel_core::{tc, Span};
 
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::error::Error;
-use crate::gateway::{Direction, Drained, Gateway, Settings};
+use crate::gateway::{Direction, Drained, Gateway, Settings, Watch};
+use crate::supervisor::{self, Event, Tether};
 use crate::sys;
+use crate::vitals::SLOTS;
 
 /// Interfaces of one process.
-pub const MAX_INTERFACES: usize = 31;
+pub const MAX_INTERFACES: usize = SLOTS;
 /// Control connections at a time.
 pub const MAX_CONNECTIONS: usize = 32;
 /// Bytes of a request.
 pub const MAX_LINE: usize = 64 * 1024;
+/// Time between looks for interfaces that are waited for; the main loop turns at least so often.
+const LOOK: Span = Span::from_millis(500);
 /// How long a client may take to read its answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -61,10 +71,15 @@ impl std::fmt::Display for Notice {
 /// Reads the settings again, for SIGHUP.
 pub type Reload = Box<dyn FnMut() -> Result<Vec<Settings>, Error>>;
 
-/// A process with gateways. Make it before any thread: it blocks signals for all threads to come.
+/// A process with gateways. Make it before any thread: the process becomes three (`supervisor.rs`),
+/// of which this value is in the one that serves.
 pub struct Daemon {
+    tether: Tether,
     signals: OwnedFd,
+    /// Readable once a thread of the data path has ended.
+    ended: Arc<OwnedFd>,
     served: Vec<Served>,
+    waiting: Vec<Waiting>,
     connections: Vec<Connection>,
     notice: Box<dyn FnMut(Notice)>,
 }
@@ -73,6 +88,13 @@ struct Served {
     gateway: Gateway,
     listener: UnixListener,
     path: PathBuf,
+}
+
+/// Settings of an interface that cannot be served yet.
+struct Waiting {
+    settings: Settings,
+    /// Why, as it was said last.
+    reason: String,
 }
 
 struct Connection {
@@ -92,13 +114,18 @@ impl Daemon {
     /// A daemon without interfaces; `notice` is told what happens.
     ///
     /// # Errors
-    /// The system has no signal descriptor left.
-    pub fn new(notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
+    /// The process has threads already, or the system lacks memory or descriptors.
+    pub fn new(mut notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
+        let tether = supervisor::split(&mut notice)?;
+        let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
         let signals = sys::signal_descriptor(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
             .map_err(|e| Error::system("making a signal descriptor", e))?;
         Ok(Daemon {
+            tether,
             signals,
+            ended: Arc::new(ended),
             served: Vec::new(),
+            waiting: Vec::new(),
             connections: Vec::new(),
             notice: Box::new(notice),
         })
@@ -109,14 +136,18 @@ impl Daemon {
     /// # Errors
     /// As [`Gateway::up`]; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
-        if self.served.len() >= MAX_INTERFACES {
+        let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
+        let taken = |slot: &usize| self.served.iter().any(|served| served.gateway.slot() == *slot);
+        let Some(slot) = (0..SLOTS).find(|slot| !taken(slot)) else {
             let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
             return Err(Error::system(format!("taking {} over", settings.interface), many));
-        }
+        };
         let path = socket_path(&settings.control_dir, &settings.interface);
         let mut warnings = unlimited(&settings);
-        let gateway = Gateway::up(settings)?;
+        let watch = Watch { board: self.tether.board, slot, ended: Arc::clone(&self.ended) };
+        let gateway = Gateway::up(settings, watch)?;
         let interface = gateway.interface().to_owned();
+        self.tether.tell(&Event::Slot(slot, interface.clone()));
         // The lock is ours: whatever lies there is a leftover.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)
@@ -126,6 +157,9 @@ impl Daemon {
                 Ok(listener)
             })
             .map_err(|e| Error::system(format!("listening at {}", path.display()), e))?;
+        if let Err(e) = gateway.be_guarded(&self.tether.guard) {
+            warnings.push(format!("{interface} is without a guard: {e}"));
+        }
         self.served.push(Served { gateway, listener, path });
         warnings.extend(crate::offload::warnings(&interface));
         warnings.into_iter().for_each(|warning| self.warn(warning));
@@ -133,13 +167,47 @@ impl Daemon {
         Ok(())
     }
 
+    /// As [`Daemon::up`], but an interface that is not there yet is waited for.
+    ///
+    /// # Errors
+    /// As [`Daemon::up`], but for [`Error::NoInterface`].
+    pub fn up_when_there(&mut self, settings: Settings) -> Result<(), Error> {
+        match self.up(settings.clone()) {
+            Err(e @ Error::NoInterface(_)) => self.wait_for(settings, &e),
+            other => return other,
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, settings: Settings, error: &Error) {
+        let reason = error.to_string();
+        self.warn(format!("waiting for {}: {reason}", settings.interface));
+        self.waiting.push(Waiting { settings, reason });
+    }
+
+    /// Tries again what could not be served.
+    fn try_waiting(&mut self) {
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            let Err(error) = self.up(waiting.settings.clone()) else { continue };
+            let reason = error.to_string();
+            if reason != waiting.reason {
+                self.warn(format!("waiting for {}: {reason}", waiting.settings.interface));
+                waiting.reason = reason;
+            }
+            self.waiting.push(waiting);
+        }
+    }
+
     /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT.
     ///
     /// # Errors
-    /// The first interface that could not be given back in good order; all were tried.
+    /// The first interface that could not be given back in good order, all were tried; or a thread
+    /// of the data path has ended by itself.
     pub fn run(mut self, mut reload: Option<Reload>) -> Result<(), Error> {
-        notify_systemd("READY=1");
-        while !self.served.is_empty() {
+        self.tether.tell(&Event::Ready);
+        let mut result = Ok(());
+        while !(self.served.is_empty() && self.waiting.is_empty()) {
+            self.tether.board.daemon.fetch_add(1, Ordering::Relaxed);
             match self.turn() {
                 Next::Continue => {}
                 Next::Exit => break,
@@ -149,15 +217,30 @@ impl Daemon {
                     None => self.warn("there is no file of settings to read again"),
                 },
             }
+            if let Some(dead) = self.dead() {
+                result = Err(dead);
+                break;
+            }
+            self.try_waiting();
         }
-        notify_systemd("STOPPING=1");
-        let mut result = Ok(());
+        if result.is_ok() {
+            self.tether.tell(&Event::Stopping);
+        }
         while let Some(served) = self.served.pop() {
             if let Err(e) = self.end(served) {
                 result = result.and(Err(e));
             }
         }
         result
+    }
+
+    /// The error that a thread of the data path has ended by itself.
+    fn dead(&self) -> Option<Error> {
+        let dead = |served: &Served| {
+            let interface = served.gateway.interface().to_owned();
+            served.gateway.dead().map(|direction| Error::Ended { interface, direction })
+        };
+        self.served.iter().find_map(dead)
     }
 
     fn warn(&mut self, text: impl Into<String>) {
@@ -167,7 +250,7 @@ impl Daemon {
     fn end(&mut self, served: Served) -> Result<Drained, Error> {
         let interface = served.gateway.interface().to_owned();
         let _ = std::fs::remove_file(&served.path);
-        let result = served.gateway.down();
+        let result = served.gateway.down(&self.tether.guard);
         if let Ok(drained) = &result {
             (self.notice)(Notice::Down(interface, drained.packets));
         }
@@ -176,23 +259,39 @@ impl Daemon {
 
     /// Waits for something to happen and deals with it.
     fn turn(&mut self) -> Next {
-        let mut fds: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
+        let mut fds: Vec<BorrowedFd<'_>> = vec![
+            self.signals.as_fd(),
+            self.ended.as_fd(),
+            self.tether.supervisor(),
+            self.tether.guard.as_fd(),
+        ];
+        let own = fds.len();
         fds.extend(self.served.iter().map(|served| served.listener.as_fd()));
         fds.extend(self.connections.iter().map(|connection| connection.stream.as_fd()));
-        let ready = sys::wait(&fds, None);
+        let ready = sys::wait(&fds, Some(LOOK));
         drop(fds);
         let listeners = self.served.len();
         let is_ready = |index: usize| ready >> index & 1 == 1;
+        if is_ready(2) {
+            self.warn("the supervisor is gone: giving all interfaces back");
+            return Next::Exit;
+        }
+        if is_ready(3) && self.tether.guard.asks() {
+            for served in &self.served {
+                // It asks again when it is another one.
+                let _ = served.gateway.be_guarded(&self.tether.guard);
+            }
+        }
 
         // From the back, so that removing one leaves the places of the others.
         for index in (0..self.connections.len()).rev() {
-            if is_ready(1 + listeners + index) {
+            if is_ready(own + listeners + index) {
                 let connection = self.connections.swap_remove(index);
                 self.serve(connection);
             }
         }
         let accepted: Vec<_> = (0..listeners.min(self.served.len()))
-            .filter(|index| is_ready(1 + index))
+            .filter(|index| is_ready(own + index))
             .filter_map(|index| {
                 let served = &self.served[index];
                 let (stream, _) = served.listener.accept().ok()?;
@@ -251,13 +350,19 @@ impl Daemon {
             }),
             Request::Change { direction, words } => tc::parse(&words)
                 .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
-                .and_then(|config| self.served[index].gateway.change(direction, config))
-                .map(|()| {
+                .and_then(|config| {
+                    let words = config.to_string();
+                    self.served[index].gateway.change(direction, config)?;
+                    Ok(words)
+                })
+                .map(|words| {
+                    self.tether.tell(&Event::Changed(interface.to_owned(), direction, words));
                     (self.notice)(Notice::Changed(interface.to_owned(), direction));
                     Reply::done()
                 }),
             Request::Down {} => {
                 let served = self.served.remove(index);
+                self.tether.tell(&Event::Down(interface.to_owned()));
                 self.end(served)
                     .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() })
             }
@@ -267,6 +372,8 @@ impl Daemon {
 
     /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
     fn apply(&mut self, settings: Vec<Settings>) {
+        self.tether.reloaded();
+        self.waiting.clear();
         for index in (0..self.served.len()).rev() {
             let interface = self.served[index].gateway.interface();
             if !settings.iter().any(|s| s.interface == interface) {
@@ -279,16 +386,18 @@ impl Daemon {
         for new in settings {
             let running = self.served.iter().position(|s| s.gateway.interface() == new.interface);
             let Some(index) = running else {
-                if let Err(e) = self.up(new) {
-                    self.warn(e.to_string());
+                if let Err(e) = self.up(new.clone()) {
+                    self.wait_for(new, &e);
                 }
                 continue;
             };
             if needs_restart(self.served[index].gateway.settings(), &new) {
                 let served = self.served.remove(index);
-                let ended = self.end(served);
-                if let Err(e) = ended.and_then(|_| self.up(new)) {
+                if let Err(e) = self.end(served) {
                     self.warn(e.to_string());
+                }
+                if let Err(e) = self.up(new.clone()) {
+                    self.wait_for(new, &e);
                 }
                 continue;
             }
@@ -329,18 +438,4 @@ fn needs_restart(old: &Settings, new: &Settings) -> bool {
     let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
     let rest = |s: &Settings| (s.mark_bits, s.tuning, s.control_dir.clone());
     directions(old) != directions(new) || rest(old) != rest(new)
-}
-
-/// Tells systemd (sd_notify(3)) if it asked to be told. Failure only delays it.
-fn notify_systemd(state: &str) {
-    use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::ffi::OsStrExt;
-    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let address = match name.as_bytes().strip_prefix(b"@") {
-        Some(abstract_name) => SocketAddr::from_abstract_name(abstract_name),
-        None => SocketAddr::from_pathname(&name),
-    };
-    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
-        let _ = socket.send_to_addr(state.as_bytes(), &address);
-    }
 }

@@ -39,6 +39,7 @@ use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::sys;
+use crate::vitals::{Lane as Vitals, BEAT};
 
 /// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
 const BATCH_BELOW: Span = Span::from_micros(60);
@@ -50,9 +51,13 @@ const RECEIVES_PER_TURN: usize = 4;
 /// Packets released in one turn, so that arrivals are not kept waiting.
 const RELEASES_PER_TURN: usize = 256;
 /// A real-time thread that has not slept for so long...
-const BREATHE_AFTER: Span = Span::from_millis(10);
+const BREATHE_AFTER: Span = Span::from_millis(5);
 /// ...sleeps this long: at the kernel's limit of 95 % it would be stopped for 28-53 ms (measured).
-const BREATH: Span = Span::from_micros(500);
+const BREATH: Span = Span::from_micros(250);
+/// A wait that ends sooner than this, by an arrival, may have been none: the core was not given up.
+const REAL_SLEEP: Span = Span::from_micros(50);
+/// Time until verdicts that the kernel refused are sent again.
+const VERDICTS_AGAIN: Span = Span::from_millis(1);
 /// How long the control thread waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Buckets of the lateness histogram.
@@ -234,6 +239,7 @@ pub(crate) struct Worker {
     classifier: Classifier,
     filters_acks: bool,
     shared: Arc<Shared>,
+    vitals: &'static Vitals,
     tuning: Tuning,
     counters: Counters,
     key: HashKey,
@@ -262,6 +268,7 @@ impl Worker {
         device: Device,
         bits: MarkBits,
         tuning: Tuning,
+        vitals: &'static Vitals,
     ) -> std::io::Result<(Worker, Remote)> {
         let (config, key) = (qdisc.config(), classify::random_key()?);
         let shared = Arc::new(Shared {
@@ -278,6 +285,7 @@ impl Worker {
             qdisc,
             key,
             shared: Arc::clone(&shared),
+            vitals,
             tuning,
             counters: Counters::default(),
             pace: Pace::new(&config, &device, sys::now()),
@@ -313,9 +321,14 @@ impl Worker {
                 let now = sys::now();
                 self.pace.lagged(self.pace.at(now).since(due), now);
             }
+            // Packets without a verdict are no progress: the guard lets them go if that lasts.
+            if !self.owner.verdicts.waiting() {
+                self.vitals.progress(self.last_id);
+            }
             if !more {
                 self.rest(turn);
             }
+            self.breathe();
         }
     }
 
@@ -483,14 +496,13 @@ impl Worker {
         turn
     }
 
-    /// Sleeps until there is something to do.
+    /// Sleeps until there is something to do, or a sign of life is due.
     fn rest(&mut self, turn: Turn) {
         let next = if self.drained { None } else { self.qdisc.next_event() };
-        let (wake, socket) = (self.shared.wake.as_fd(), self.receiver.as_fd());
+        let most = if self.owner.verdicts.waiting() { VERDICTS_AGAIN } else { BEAT };
         self.due = next;
         let Some(next) = next else {
-            sys::wait(&[wake, socket], None);
-            self.slept = sys::now();
+            self.sleep(true, most);
             return;
         };
         let real = sys::now();
@@ -500,27 +512,40 @@ impl Worker {
             let until = next.max(turn.now + self.tuning.batch);
             self.planned = Some(until);
             if until > now {
-                sys::wait(&[wake], Some(self.pace.until(until, real)));
-                self.slept = sys::now();
+                self.sleep(false, self.pace.until(until, real).min(most));
             }
         } else if next > now {
             self.planned = Some(next);
             let gap = self.pace.until(next, real);
             let sleep = gap.saturating_sub(self.tuning.spin);
-            let fds = [wake, socket];
-            let fds = if gap < ARRIVALS_WAIT_BELOW { &fds[..1] } else { &fds[..] };
-            let interrupted = sleep > Span::ZERO && sys::wait(fds, Some(sleep)) != 0;
-            self.slept = sys::now();
+            let interrupted = sleep > Span::ZERO
+                && (self.sleep(gap >= ARRIVALS_WAIT_BELOW, sleep.min(most)) != 0 || sleep > most);
             while self.tuning.spin > Span::ZERO && !interrupted && self.now() < next {
                 std::hint::spin_loop();
             }
         } else {
             // Due already. It counts as late only if it was not yet due when the turn began.
             self.planned = (next > turn.now).then_some(next);
-            if self.counters.realtime && sys::now().since(self.slept) > BREATHE_AFTER {
-                sys::wait(&[wake], Some(BREATH));
-                self.slept = sys::now();
-            }
+        }
+    }
+
+    /// Sleeps for a time, or until a command or, if `arrivals` are waited for, a packet comes;
+    /// says which.
+    fn sleep(&mut self, arrivals: bool, time: Span) -> u128 {
+        let fds = [self.shared.wake.as_fd(), self.receiver.as_fd()];
+        let before = sys::now();
+        let ready = sys::wait(&fds[..if arrivals { 2 } else { 1 }], Some(time));
+        let after = sys::now();
+        if ready == 0 || after.since(before) >= REAL_SLEEP {
+            self.slept = after;
+        }
+        ready
+    }
+
+    /// Gives the core up for a moment if that has not happened for long.
+    fn breathe(&mut self) {
+        if self.counters.realtime && sys::now().since(self.slept) > BREATHE_AFTER {
+            self.sleep(false, BREATH);
         }
     }
 }

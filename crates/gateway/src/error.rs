@@ -94,6 +94,14 @@ pub enum Error {
     /// A thread of the data path does not answer.
     #[error("the {0} thread does not answer: see the system log, then `simnel down` and `up`")]
     Unresponsive(crate::Direction),
+    /// A thread of the data path has ended by itself.
+    #[error("{interface}: the {direction} thread has ended, which it never should: see above")]
+    Ended {
+        /// The interface.
+        interface: String,
+        /// Which way.
+        direction: crate::Direction,
+    },
     /// No daemon is listening.
     #[error(
         "nothing manages `{interface}` (no answer at {}): start it with `simnel up`",

@@ -3,14 +3,16 @@
 //! Order of `up`: checks, lock, queues, threads, and the rules last, so that no packet is queued
 //! before somebody takes it. Order of `down`: the rules first, so that new packets pass by; then
 //! the queued ones are let go in the order in which they came; then threads, queues and table end.
+//! The guard has duplicates of the sockets: queues and table are removed by name, not by closing.
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,9 +21,11 @@ use simnel_core::tc::Config;
 
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
 use crate::error::Error;
+use crate::guard::{Guarded, GuardedLane};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{MarkBits, Table};
 use crate::sys::{self, Query};
+use crate::vitals::{lane_index, Board};
 
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
@@ -121,9 +125,20 @@ pub struct Drained {
     pub packets: u64,
 }
 
+/// Whom an interface's threads tell that they live.
+pub(crate) struct Watch {
+    /// Their turns are counted there.
+    pub(crate) board: &'static Board,
+    /// The interface's place on it.
+    pub(crate) slot: usize,
+    /// Readable once a thread has ended, in whatever way.
+    pub(crate) ended: Arc<OwnedFd>,
+}
+
 /// An interface under management. Dropping it is `down` without the account.
 pub struct Gateway {
     settings: Settings,
+    watch: Watch,
     device: Device,
     lanes: Vec<Lane>,
     /// Last, so that in a drop the queues go before the chains that fill them.
@@ -134,8 +149,25 @@ pub struct Gateway {
 struct Lane {
     direction: Direction,
     queue: u16,
+    socket: Arc<OwnedFd>,
     remote: Remote,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Lane {
+    /// True if the thread has ended by itself, which it never should.
+    fn is_dead(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+/// Makes an event readable at the end of a thread, also by a panic.
+struct Farewell(Arc<OwnedFd>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        sys::signal_event(&self.0);
+    }
 }
 
 impl Gateway {
@@ -143,13 +175,14 @@ impl Gateway {
     ///
     /// # Errors
     /// What is missing or in the way; nothing has changed then.
-    pub fn up(settings: Settings) -> Result<Gateway, Error> {
+    pub(crate) fn up(settings: Settings, watch: Watch) -> Result<Gateway, Error> {
         let device = check(&settings)?;
         let lock = Lock::take(&settings)?;
         if settings.tuning.lock_memory {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
-        let mut gateway = Gateway { settings, device, lanes: Vec::new(), table: None, _lock: lock };
+        let lanes = Vec::new();
+        let mut gateway = Gateway { settings, watch, device, lanes, table: None, _lock: lock };
         gateway.start()?;
         Ok(gateway)
     }
@@ -180,14 +213,45 @@ impl Gateway {
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc) -> Result<Lane, Error> {
         let Settings { tuning, mark_bits, .. } = self.settings;
         let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, tuning.queue_length)?;
+        let socket = receiver.socket();
+        let vitals = self.watch.board.lane(lane_index(self.watch.slot, direction));
         let (worker, remote) =
-            Worker::new(receiver, verdicts, qdisc, self.device, mark_bits, tuning)
+            Worker::new(receiver, verdicts, qdisc, self.device, mark_bits, tuning, vitals)
                 .map_err(|e| Error::system("making an eventfd", e))?;
+        let farewell = Farewell(Arc::clone(&self.watch.ended));
         let thread = std::thread::Builder::new()
             .name(format!("simnel-{direction}"))
-            .spawn(move || worker.run())
+            .spawn(move || {
+                let _farewell = farewell;
+                worker.run();
+            })
             .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane { direction, queue, remote, thread: Some(thread) })
+        Ok(Lane { direction, queue, socket, remote, thread: Some(thread) })
+    }
+
+    /// The interface's place on the board.
+    pub(crate) fn slot(&self) -> usize {
+        self.watch.slot
+    }
+
+    /// Gives the guard what it needs to let this interface's traffic pass.
+    pub(crate) fn be_guarded(&self, guard: &Guarded) -> io::Result<()> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let lanes: Vec<GuardedLane<'_>> = self
+            .lanes
+            .iter()
+            .map(|lane| GuardedLane {
+                index: lane_index(self.watch.slot, lane.direction),
+                queue: lane.queue,
+                socket: lane.socket.as_fd(),
+            })
+            .collect();
+        guard.watch(self.watch.slot, table.socket(), &table.stop_messages(), &lanes)
+    }
+
+    /// A direction whose thread has ended by itself.
+    pub(crate) fn dead(&self) -> Option<Direction> {
+        self.lanes.iter().find(|lane| lane.is_dead()).map(|lane| lane.direction)
     }
 
     /// The interface.
@@ -250,17 +314,24 @@ impl Gateway {
     /// # Errors
     /// The rules could not be removed, or a thread did not answer; the interface is given back all
     /// the same, but packets that were queued may be lost.
-    pub fn down(mut self) -> Result<Drained, Error> {
-        self.drain()
+    pub(crate) fn down(mut self, guard: &Guarded) -> Result<Drained, Error> {
+        let slot = self.watch.slot;
+        self.drain(|| guard.forget(slot))
     }
 
-    fn drain(&mut self) -> Result<Drained, Error> {
+    /// `unguard` is called before threads end as they should.
+    fn drain(&mut self, unguard: impl FnOnce()) -> Result<Drained, Error> {
         let mut result = match &mut self.table {
             Some(table) => table.stop_queueing().map(|()| Drained::default()),
             None => Ok(Drained::default()),
         };
         std::thread::sleep(STRAGGLERS);
         for lane in &self.lanes {
+            if lane.is_dead() {
+                let vitals = self.watch.board.lane(lane_index(self.watch.slot, lane.direction));
+                let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, vitals.last_id());
+                continue;
+            }
             match (lane.remote.drain(), &mut result) {
                 (Ok(packets), Ok(drained)) => drained.packets += packets,
                 (Err(_), Ok(_)) => result = Err(Error::Unresponsive(lane.direction)),
@@ -272,16 +343,20 @@ impl Gateway {
         while self.lanes.iter().any(waiting) && start.elapsed() < DRAIN_LIMIT {
             std::thread::sleep(Duration::from_millis(1));
         }
+        unguard();
         for lane in &mut self.lanes {
             lane.remote.stop();
             if let Some(thread) = lane.thread.take() {
                 // A panic there has been reported by the panic hook; its traffic passes since.
                 let _ = thread.join();
             }
+            let _ = nfqueue::unbind(lane.socket.as_fd(), lane.queue);
         }
         self.lanes.clear();
-        self.table = None;
-        result
+        match (self.table.take().map_or(Ok(()), Table::remove), result) {
+            (Err(e), Ok(_)) => Err(e),
+            (_, result) => result,
+        }
     }
 }
 
@@ -289,7 +364,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         if !self.lanes.is_empty() {
             // Whoever wants the account calls `down`.
-            let _ = self.drain();
+            let _ = self.drain(|| {});
         }
     }
 }

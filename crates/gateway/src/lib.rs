@@ -1,10 +1,11 @@
 //! The live gateway: disciplines of `simnel-core` on a real interface of a stock Linux kernel.
 //!
-//! [`Gateway::up`] puts one interface's traffic, in both directions, through disciplines; packets
-//! stay in the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`]
-//! keeps gateways running, answers the control socket and handles signals; [`control::Client`] is
-//! the other end of that socket. [`words`] makes settings of what users say, [`config`] reads
-//! `/etc/simnel/simnel.toml`. [`link`] is an emulated line between two interfaces.
+//! A gateway puts one interface's traffic, in both directions, through disciplines; packets stay in
+//! the kernel, which hands their headers to us and waits for verdicts. [`daemon::Daemon`] keeps
+//! gateways running, answers the control socket and handles signals, with a guard beside it that
+//! opens the line if they hang; [`control::Client`] is the other end of that socket. [`words`]
+//! makes settings of what users say, [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an
+//! emulated line between two interfaces.
 //!
 //! Needs CAP_NET_ADMIN, nf_tables and nfnetlink_queue (Linux 5.12 or later); no module of ours.
 //! When the process ends, however it ends, the kernel removes our rules and traffic passes as
@@ -20,6 +21,7 @@ pub mod daemon;
 mod datapath;
 mod error;
 mod gateway;
+mod guard;
 pub mod link;
 mod netlink;
 mod nfqueue;
@@ -28,12 +30,14 @@ mod offload;
 mod owner;
 mod pace;
 mod report;
+mod supervisor;
 mod sys;
+mod vitals;
 pub mod words;
 
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use error::Error;
-pub use gateway::{check_name, Direction, Drained, Gateway, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{check_name, Direction, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
 pub use sys::pace_sender;

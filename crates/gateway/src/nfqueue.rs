@@ -6,12 +6,13 @@
 //! queue.
 //!
 //! Verdicts are separate messages, many in one send: a discipline's order is not the order of
-//! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") is of no use.
+//! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
+//! What the kernel does not take, for lack of memory, is kept and sent again.
 //!
 //! The receiver and the sender share the socket; neither allocates after construction.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::Error;
@@ -22,6 +23,10 @@ const SUBSYSTEM: u16 = 3 << 8; // NFNL_SUBSYS_QUEUE
 const PACKET: u16 = SUBSYSTEM;
 const VERDICT: u16 = SUBSYSTEM | 1;
 const CONFIG: u16 = SUBSYSTEM | 2;
+const VERDICT_BATCH: u16 = SUBSYSTEM | 3;
+
+const ACCEPT: u32 = 1;
+const DROP: u32 = 0;
 
 /// Bytes of each packet that are copied: IPv6 with two extension headers and TCP with all options
 /// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
@@ -34,6 +39,8 @@ const MESSAGES: usize = 64;
 const VERDICTS: usize = 64;
 /// A header, the verdict attribute and the mark attribute.
 const VERDICT_SIZE: usize = HEADER + 12 + 8;
+/// Bytes of one send call.
+const SEND: usize = VERDICTS * VERDICT_SIZE;
 /// Receive buffer asked for: some 10,000 messages, each charged about 1 KB.
 const RECEIVE_BUFFER: i32 = 16 << 20;
 
@@ -73,9 +80,10 @@ pub(crate) struct Receiver {
 pub(crate) struct Verdicts {
     socket: Arc<OwnedFd>,
     queue: u16,
+    /// Room for a verdict on every packet that the kernel can hold for us: never full.
     bytes: Box<[u8]>,
     used: usize,
-    /// Verdict messages that the kernel did not take.
+    /// Sends that the kernel refused; their verdicts were sent again.
     pub(crate) errors: u64,
 }
 
@@ -97,7 +105,7 @@ pub(crate) fn open(
                 let socket = Arc::new(tune(socket.into_fd())?);
                 let datagrams = Datagrams::new(MESSAGES, MESSAGE_SIZE);
                 let receiver = Receiver { socket: Arc::clone(&socket), datagrams };
-                return Ok((number, receiver, Verdicts::new(socket, number)));
+                return Ok((number, receiver, Verdicts::new(socket, number, length)));
             }
             Err(e) => match e.raw_os_error() {
                 Some(libc::EBUSY | libc::EEXIST) => {}
@@ -174,6 +182,13 @@ impl Receiver {
     }
 }
 
+impl Receiver {
+    /// The socket, for whoever must be able to let packets go without the receiver.
+    pub(crate) fn socket(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.socket)
+    }
+}
+
 impl AsFd for Receiver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -211,11 +226,12 @@ fn parse(datagram: &[u8]) -> Event<'_> {
 }
 
 impl Verdicts {
-    fn new(socket: Arc<OwnedFd>, queue: u16) -> Verdicts {
+    fn new(socket: Arc<OwnedFd>, queue: u16, length: u32) -> Verdicts {
+        let room = length as usize + VERDICTS;
         Verdicts {
             socket,
             queue,
-            bytes: vec![0; VERDICTS * VERDICT_SIZE].into_boxed_slice(),
+            bytes: vec![0; room * VERDICT_SIZE].into_boxed_slice(),
             used: 0,
             errors: 0,
         }
@@ -224,51 +240,110 @@ impl Verdicts {
     /// Lets packet `id` go, with `mark` as its new firewall mark if given.
     #[inline]
     pub(crate) fn accept(&mut self, id: u32, mark: Option<u32>) {
-        self.push(id, 1, mark);
+        self.push(id, ACCEPT, mark);
     }
 
     /// Drops packet `id`.
     #[inline]
     pub(crate) fn drop(&mut self, id: u32) {
-        self.push(id, 0, None);
+        self.push(id, DROP, None);
     }
 
     fn push(&mut self, id: u32, verdict: u32, mark: Option<u32>) {
         if self.used + VERDICT_SIZE > self.bytes.len() {
-            self.flush();
-        }
-        let length = HEADER + 12 + if mark.is_some() { 8 } else { 0 };
-        let to = &mut self.bytes[self.used..self.used + length];
-        to[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
-        to[4..6].copy_from_slice(&VERDICT.to_ne_bytes());
-        to[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        to[8..18].fill(0); // sequence number, port, family, version
-        to[18..20].copy_from_slice(&self.queue.to_be_bytes());
-        to[20..22].copy_from_slice(&12u16.to_ne_bytes());
-        to[22..24].copy_from_slice(&2u16.to_ne_bytes()); // NFQA_VERDICT_HDR
-        to[24..28].copy_from_slice(&verdict.to_be_bytes());
-        to[28..32].copy_from_slice(&id.to_be_bytes());
-        if let Some(mark) = mark {
-            to[32..34].copy_from_slice(&8u16.to_ne_bytes());
-            to[34..36].copy_from_slice(&3u16.to_ne_bytes()); // NFQA_MARK
-            to[36..40].copy_from_slice(&mark.to_be_bytes());
-        }
-        self.used += length;
-    }
-
-    /// Sends what was collected. The kernel acts on it before this returns.
-    pub(crate) fn flush(&mut self) {
-        /// The kernel takes a message whole or, out of memory, not at all: worth a second try.
-        const TRIES: usize = 3;
-        if self.used == 0 {
+            // More verdicts than packets: only what was said twice can be in excess.
+            self.errors += 1;
             return;
         }
-        let fd: RawFd = self.socket.as_raw_fd();
-        if (0..TRIES).all(|_| sys::send(fd, &self.bytes[..self.used]).is_err()) {
-            self.errors += 1;
+        let message = verdict_message(VERDICT, self.queue, id, verdict, mark);
+        let length = message.len() - if mark.is_some() { 0 } else { 8 };
+        self.bytes[self.used..self.used + length].copy_from_slice(&message[..length]);
+        self.used += length;
+        if self.used >= SEND {
+            self.flush();
         }
-        self.used = 0;
     }
+
+    /// Sends what was collected, in order; the kernel acts on it before this returns. What it
+    /// refuses stays for the next time.
+    pub(crate) fn flush(&mut self) {
+        let mut sent = 0;
+        while sent < self.used {
+            let end = self.end_of_send(sent);
+            if sys::send(self.socket.as_raw_fd(), &self.bytes[sent..end]).is_err() {
+                self.errors += 1;
+                break;
+            }
+            sent = end;
+        }
+        self.bytes.copy_within(sent..self.used, 0);
+        self.used -= sent;
+    }
+
+    /// Where a send ends that begins at `from`: whole messages, as many as fit.
+    fn end_of_send(&self, from: usize) -> usize {
+        if self.used - from <= SEND {
+            return self.used;
+        }
+        let mut end = from;
+        while let Some(length) = self.bytes[end..self.used].first_chunk() {
+            let next = end + u32::from_ne_bytes(*length) as usize;
+            if next - from > SEND {
+                break;
+            }
+            end = next;
+        }
+        end
+    }
+
+    /// True if verdicts wait to be sent again.
+    pub(crate) fn waiting(&self) -> bool {
+        self.used > 0
+    }
+}
+
+/// A verdict; the last eight bytes are for the mark alone.
+fn verdict_message(
+    kind: u16,
+    queue: u16,
+    id: u32,
+    verdict: u32,
+    mark: Option<u32>,
+) -> [u8; VERDICT_SIZE] {
+    let mut to = [0; VERDICT_SIZE];
+    let length = VERDICT_SIZE - if mark.is_some() { 0 } else { 8 };
+    to[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
+    to[4..6].copy_from_slice(&kind.to_ne_bytes());
+    to[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    // Sequence number, port, family and version are zero.
+    to[18..20].copy_from_slice(&queue.to_be_bytes());
+    to[20..22].copy_from_slice(&12u16.to_ne_bytes());
+    to[22..24].copy_from_slice(&2u16.to_ne_bytes()); // NFQA_VERDICT_HDR
+    to[24..28].copy_from_slice(&verdict.to_be_bytes());
+    to[28..32].copy_from_slice(&id.to_be_bytes());
+    if let Some(mark) = mark {
+        to[32..34].copy_from_slice(&8u16.to_ne_bytes());
+        to[34..36].copy_from_slice(&3u16.to_ne_bytes()); // NFQA_MARK
+        to[36..40].copy_from_slice(&mark.to_be_bytes());
+    }
+    to
+}
+
+/// Lets all go that the kernel holds for `queue`, in the order in which it came. `last_id` is about
+/// the number of the last packet; numbers wrap round, so half of them are later than it.
+pub(crate) fn accept_all(socket: BorrowedFd<'_>, queue: u16, last_id: u32) -> io::Result<()> {
+    let latest = last_id.wrapping_add(1 << 30);
+    let message = verdict_message(VERDICT_BATCH, queue, latest, ACCEPT, None);
+    sys::send(socket.as_raw_fd(), &message[..VERDICT_SIZE - 8])
+}
+
+/// Takes a queue from its socket, also where another process has the socket, too.
+pub(crate) fn unbind(socket: BorrowedFd<'_>, queue: u16) -> io::Result<()> {
+    let mut writer = Writer::default();
+    writer.begin(CONFIG, 0, 0, 0, queue);
+    writer.attribute(1, &[2, 0, 0, 0]); // NFQNL_CFG_CMD_UNBIND
+    writer.finish();
+    sys::send(socket.as_raw_fd(), writer.bytes())
 }
 
 /// What the kernel counts for a queue.
@@ -308,6 +383,43 @@ pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdicts_that_the_kernel_refuses_are_sent_again_in_order() {
+        use std::os::unix::net::UnixDatagram;
+        const PACKETS: u32 = 5_000;
+        let (kernel, ours) = UnixDatagram::pair().unwrap();
+        kernel.set_nonblocking(true).unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut verdicts = Verdicts::new(Arc::new(ours.into()), 7, PACKETS);
+        // Nobody reads: after a few sends there is no room.
+        for id in 0..PACKETS {
+            let mark = (id % 3 == 0).then_some(id);
+            verdicts.accept(id, mark);
+        }
+        verdicts.flush();
+        assert!(verdicts.errors > 0 && verdicts.waiting());
+        let mut seen = 0;
+        let mut buffer = [0; 64 * 1024];
+        while seen < PACKETS {
+            let Ok(n) = kernel.recv(&mut buffer) else {
+                assert!(verdicts.waiting(), "only {seen} verdicts came");
+                verdicts.flush();
+                continue;
+            };
+            assert!(n <= SEND);
+            for message in Messages(&buffer[..n]) {
+                let attributes: Vec<_> = message.attributes().collect();
+                assert_eq!(message.kind, VERDICT);
+                let header = [ACCEPT.to_be_bytes(), seen.to_be_bytes()].concat();
+                assert_eq!(attributes[0], (2, &header[..]));
+                let mark = attributes.get(1).map(|(_, mark)| mark.to_vec());
+                assert_eq!(mark, (seen % 3 == 0).then(|| seen.to_be_bytes().to_vec()));
+                seen += 1;
+            }
+        }
+        assert!(!verdicts.waiting());
+    }
 
     #[test]
     fn a_packet_message_is_understood_and_any_cut_of_it_is_harmless() {

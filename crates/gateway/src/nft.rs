@@ -25,12 +25,14 @@
 //! (`nf_queue_nf_hook_drop`), removing rules does not.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::error::Error;
 use crate::netlink::{Socket, Writer};
 
 const SUBSYSTEM: u16 = 10 << 8; // NFNL_SUBSYS_NFTABLES
 const NEW_TABLE: u16 = SUBSYSTEM;
+const DELETE_TABLE: u16 = SUBSYSTEM | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM | 3;
 const NEW_RULE: u16 = SUBSYSTEM | 6;
 const DELETE_RULE: u16 = SUBSYSTEM | 8;
@@ -104,7 +106,8 @@ impl Default for MarkBits {
 pub(crate) struct Table {
     socket: Socket,
     name: String,
-    queues: bool,
+    /// Chains whose rules queue.
+    queue_chains: Vec<&'static str>,
 }
 
 /// Name of the table of `interface`. Bytes that nftables' own language cannot spell become `_` and
@@ -156,7 +159,13 @@ impl Table {
             }
         };
         match result {
-            Ok(()) => Ok(Table { socket, name, queues: true }),
+            Ok(()) => {
+                let places = [(download, &ARRIVE), (upload, &LEAVE)];
+                let chains =
+                    places.iter().filter_map(|(queue, place)| queue.map(|_| place.queue_chain));
+                let queue_chains = chains.collect();
+                Ok(Table { socket, name, queue_chains })
+            }
             Err((sequence, error)) => Err(explain(sequence, error, interface, &name)),
         }
     }
@@ -164,30 +173,36 @@ impl Table {
     /// Takes the queue rules away: packets pass by us from now on, those queued stay queued, and
     /// their verdicts' marks still work.
     pub(crate) fn stop_queueing(&mut self) -> Result<(), Error> {
-        if !std::mem::take(&mut self.queues) {
+        if self.queue_chains.is_empty() {
             return Ok(());
         }
+        let result = self.stop_batch(libc::NLM_F_ACK).commit(&self.socket);
+        self.queue_chains.clear();
+        result.map_err(|(_, e)| Error::system("removing the queue rules", e))
+    }
+
+    /// Messages that do the same when somebody else sends them on [`Table::socket`].
+    pub(crate) fn stop_messages(&self) -> Vec<u8> {
+        self.stop_batch(0).end().bytes().to_vec()
+    }
+
+    fn stop_batch(&self, flags: i32) -> Batch<'_> {
         let mut batch = Batch::new(&self.name);
-        batch.flush_chain(ARRIVE.queue_chain);
-        batch.flush_chain(LEAVE.queue_chain);
-        match batch.commit(&self.socket) {
-            // One direction may have no chain; then each is flushed alone.
-            Err((_, e)) if e.raw_os_error() == Some(libc::ENOENT) => {
-                for chain in [ARRIVE.queue_chain, LEAVE.queue_chain] {
-                    let mut batch = Batch::new(&self.name);
-                    batch.flush_chain(chain);
-                    match batch.commit(&self.socket) {
-                        Err((_, e)) if e.raw_os_error() != Some(libc::ENOENT) => {
-                            return Err(Error::system("removing the queue rules", e));
-                        }
-                        _ => {}
-                    }
-                }
-                Ok(())
-            }
-            Err((_, e)) => Err(Error::system("removing the queue rules", e)),
-            Ok(()) => Ok(()),
-        }
+        batch.flags = flags;
+        self.queue_chains.iter().for_each(|chain| batch.flush_chain(chain));
+        batch
+    }
+
+    /// The socket that owns the table.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Removes the table at once, also where another process has its socket, too.
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        let mut batch = Batch::new(&self.name);
+        batch.delete_table();
+        batch.commit(&self.socket).map_err(|(_, e)| Error::system("removing the table", e))
     }
 }
 
@@ -231,6 +246,8 @@ const TABLE_SEQUENCE: u32 = 1;
 struct Batch<'a> {
     writer: Writer,
     sequence: u32,
+    /// NLM_F_ACK, unless nobody will read the answers.
+    flags: i32,
     table: &'a str,
 }
 
@@ -239,18 +256,23 @@ impl<'a> Batch<'a> {
         let mut writer = Writer::default();
         writer.begin(0x10, 0, 0, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_BEGIN
         writer.finish();
-        Batch { writer, sequence: 0, table }
+        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, table }
     }
 
-    fn commit(mut self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+    fn end(mut self) -> Writer {
         self.writer.begin(0x11, 0, self.sequence + 1, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_END
         self.writer.finish();
-        socket.transact(&self.writer, 1..=self.sequence)
+        self.writer
+    }
+
+    fn commit(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+        let last = self.sequence;
+        socket.transact(&self.end(), 1..=last)
     }
 
     fn begin(&mut self, kind: u16, flags: i32) {
         self.sequence += 1;
-        self.writer.begin(kind, flags | libc::NLM_F_ACK, self.sequence, INET, 0);
+        self.writer.begin(kind, flags | self.flags, self.sequence, INET, 0);
     }
 
     fn table(&mut self) {
@@ -269,6 +291,12 @@ impl<'a> Batch<'a> {
         self.writer.number(2, priority as u32);
         self.writer.end(open);
         self.writer.string(7, "filter");
+        self.writer.finish();
+    }
+
+    fn delete_table(&mut self) {
+        self.begin(DELETE_TABLE, 0);
+        self.writer.string(1, self.table);
         self.writer.finish();
     }
 

@@ -192,10 +192,78 @@ impl Datagrams {
     }
 }
 
+/// Zeroed memory that is shared with all processes forked later; never unmapped.
+pub(crate) fn shared_memory<T: ZeroIsValid>() -> io::Result<&'static T> {
+    const { assert!(mem::align_of::<T>() <= 4096) };
+    let (size, kind) = (mem::size_of::<T>(), libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, page-aligned and zeroed, of at least the size of `T`, for which zero
+    // is a valid state; nothing unmaps it.
+    unsafe {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = libc::mmap(ptr::null_mut(), size, protection, kind, -1, 0);
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(&*memory.cast::<T>())
+    }
+}
+
+/// Types of which zero bytes are a state, and that may be shared between processes.
+///
+/// # Safety
+/// Both must be true: atomic integers and arrays and structs of them.
+pub(crate) unsafe trait ZeroIsValid: Sync {}
+
+// SAFETY: atomic integers only.
+unsafe impl ZeroIsValid for crate::vitals::Board {}
+
+/// What [`fork`] made of the calling process.
+pub(crate) enum Fork {
+    /// The old process; the other's number.
+    Parent(rustix::process::Pid),
+    /// The new one.
+    Child,
+}
+
+/// Splits the process in two: fork(2). An error if it has more than one thread, since the others'
+/// locks would never open again in the new process.
+pub(crate) fn fork() -> io::Result<Fork> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("the process has threads already"));
+    }
+    // SAFETY: there is one thread, so all memory is in a consistent state in both processes.
+    let pid = check(unsafe { libc::fork() })?;
+    Ok(rustix::process::Pid::from_raw(pid).map_or(Fork::Child, Fork::Parent))
+}
+
+/// Ends the process without what the process that it was forked from had meant to do at its end.
+pub(crate) fn exit_at_once(status: i32) -> ! {
+    // SAFETY: takes an integer; _exit(2).
+    unsafe { libc::_exit(status) }
+}
+
+/// No signal but SIGKILL and SIGSTOP does anything to the calling thread.
+pub(crate) fn block_all_signals() {
+    // SAFETY: the set is initialised by sigfillset before use.
+    unsafe {
+        let mut set: libc::sigset_t = mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
+    }
+}
+
+/// A terminal's stop key does not stop the process.
+pub(crate) fn ignore_job_control() {
+    for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+        // SAFETY: SIG_IGN is no code of ours; signal(2).
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// Waits until one of `fds` is readable or `timeout` is over; says which are readable, one bit
 /// each. None waits for ever. A signal ends the wait early. ppoll(2): its timer has nanoseconds.
-pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u64 {
-    const MOST: usize = 64;
+pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u128 {
+    const MOST: usize = 128;
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
     let count = fds.len().min(MOST);
     for (slot, fd) in polled.iter_mut().zip(fds) {
@@ -209,7 +277,7 @@ pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u64 {
     // SAFETY: the array holds at least `count` entries, the timeout is null or valid, no signal
     // mask.
     unsafe { libc::ppoll(polled.as_mut_ptr(), count as libc::nfds_t, timeout, ptr::null()) };
-    let ready = |slot: &libc::pollfd| u64::from(slot.revents != 0);
+    let ready = |slot: &libc::pollfd| u128::from(slot.revents != 0);
     polled[..count].iter().enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
 }
 

@@ -20,7 +20,7 @@ pub struct Args {
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
     for settings in read(&args.config).into_diagnostic()? {
-        daemon.up(settings).into_diagnostic()?;
+        daemon.up_when_there(settings).into_diagnostic()?;
     }
     let file = args.config.clone();
     daemon.run(Some(Box::new(move || read(&file)))).into_diagnostic()?;

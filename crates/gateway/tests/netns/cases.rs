@@ -12,6 +12,7 @@ use simnel_core::tc::Config;
 use simnel_gateway::Direction;
 
 use crate::accuracy;
+use crate::hangs;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -35,6 +36,11 @@ pub const TOGETHER: &[Case] = &[
 /// What needs the whole machine, since it lets traffic pass unshaped or is exact.
 pub const ALONE: &[Case] = &[
     ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
+    ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
+    ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
+    ("a_thread_in_circles_lets_traffic_pass", hangs::a_thread_in_circles_lets_traffic_pass),
+    ("a_starved_core_lets_traffic_pass", hangs::a_starved_core_lets_traffic_pass),
+    ("a_guard_that_fails_is_replaced", hangs::a_guard_that_fails_is_replaced),
     ("ending_in_good_order_loses_nothing", ending_in_good_order_loses_nothing),
     ("two_interfaces_at_once", two_interfaces_at_once),
     ("show_change_and_down", show_change_and_down),
@@ -134,8 +140,10 @@ fn a_killed_daemon_lets_traffic_pass() {
     assert!(world.nft(&["list", "tables"]).contains("simnel_wan0"));
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
     std::thread::sleep(SECOND);
-    world.signal(libc::SIGKILL);
-    world.reap();
+    // Nobody is to start another one.
+    let (daemon, _) = hangs::family_where(&world, |_| true);
+    world.signal(libc::SIGSTOP);
+    hangs::kill(daemon, libc::SIGKILL);
     let dead = Instant::now();
     loop {
         // Asking takes its time, too.
@@ -151,6 +159,8 @@ fn a_killed_daemon_lets_traffic_pass() {
     println!("  afterwards {:.0} Mbit/s", rate / 1e6);
     assert!(rate > 50e6, "the transfer did not go on: {rate} bit/s");
     upload.end();
+    world.signal(libc::SIGKILL);
+    world.reap();
     // The lock and the socket that were left behind are no obstacle.
     world.start(&["wan0=|cake bandwidth 8mbit"]);
     world.stop();

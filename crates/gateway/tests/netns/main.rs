@@ -7,6 +7,7 @@
 
 mod accuracy;
 mod cases;
+mod hangs;
 mod measure;
 mod transfer;
 mod wire;
@@ -94,8 +95,8 @@ fn daemon(interfaces: &str) {
         for settings in parse(interfaces) {
             daemon.up(settings)?;
         }
-        println!("up");
-        std::io::stdout().flush().unwrap();
+        // A daemon that was started again speaks to nobody.
+        let _ = std::io::stdout().write_all(b"up\n");
         daemon.run(Some(Box::new(|| {
             let file = std::env::var("GW_FILE").unwrap_or_default();
             config::read(&PathBuf::from(file))

@@ -1,0 +1,279 @@
+//! The guard: a process of its own that opens the line when the daemon's data path hangs.
+//!
+//! ```text
+//! every 50 ms: has each lane's count of turns moved since the last look?
+//! five looks without a move, or the daemon is dead:
+//!     remove the rules that queue          new packets pass
+//!     accept all that the kernel holds     queued packets pass
+//!     kill the daemon                      the supervisor starts another one
+//! ```
+//!
+//! It shares nothing with the daemon that could hang with it: another process, above the data path
+//! under SCHED_FIFO, locked into memory, without locks, logs or allocations. It can act because it
+//! has duplicates of the daemon's netlink sockets, which own the table and the queues. The daemon
+//! sends them with what is to be said on them (`Guarded`).
+//!
+//! Itself fail-open: without it everything is as with it; the supervisor replaces one that dies or
+//! hangs. If it and the daemon die, the kernel removes table and queues with the last socket.
+//!
+//! Looks are counted, not time: a machine that stood still as a whole was no hang of the daemon.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use rustix::net::{
+    recvmsg, sendmsg, socketpair, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage,
+    RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use rustix::process::{pidfd_send_signal, Signal};
+use simnel_core::Span;
+
+use crate::nfqueue;
+use crate::sys;
+use crate::vitals::{Board, Pulse, SLOTS};
+
+/// Time between looks.
+const LOOK: Span = Span::from_millis(50);
+/// Looks without progress that make a hang: 250 ms, since an idle thread moves every 100 ms.
+const LOOKS: u32 = 5;
+/// Time between further acceptances, for packets that were on their way past the old rules, while
+/// the daemon has not died yet.
+const AGAIN: Span = Span::from_millis(10);
+/// Above every thread of the data path.
+const PRIORITY: u8 = 99;
+/// Table and queues.
+const DESCRIPTORS: usize = 3;
+/// Bytes of a message: a head, and the netlink messages that remove the rules.
+const MESSAGE: usize = 512;
+const WATCH: u8 = 1;
+const FORGET: u8 = 2;
+const HEAD: usize = 8;
+
+/// One direction, as the guard must know it.
+pub(crate) struct GuardedLane<'a> {
+    /// Its place on the board.
+    pub(crate) index: usize,
+    /// Number of its NFQUEUE.
+    pub(crate) queue: u16,
+    /// The socket that the queue belongs to.
+    pub(crate) socket: BorrowedFd<'a>,
+}
+
+/// The daemon's end of the line to its guard.
+pub(crate) struct Guarded(OwnedFd);
+
+/// A line between a daemon and its guard: the daemon's end, and the guard's.
+pub(crate) fn line() -> io::Result<(Guarded, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (daemon, guard) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    Ok((Guarded(daemon), guard))
+}
+
+impl Guarded {
+    /// The guard is to watch an interface; `stop` are the messages that remove its rules when sent
+    /// on `table`.
+    pub(crate) fn watch(
+        &self,
+        slot: usize,
+        table: BorrowedFd<'_>,
+        stop: &[u8],
+        lanes: &[GuardedLane<'_>],
+    ) -> io::Result<()> {
+        let mut head = [WATCH, slot as u8, lanes.len() as u8, 0, 0, 0, 0, 0];
+        for (lane, place) in lanes.iter().zip(head[4..].chunks_mut(2)) {
+            place.copy_from_slice(&lane.queue.to_ne_bytes());
+        }
+        // Indices of a slot's lanes are 2 × slot and the next: one bit says which.
+        head[3] = lanes.iter().enumerate().map(|(n, lane)| ((lane.index & 1) << n) as u8).sum();
+        let sockets: Vec<BorrowedFd<'_>> =
+            [table].into_iter().chain(lanes.iter().map(|lane| lane.socket)).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&sockets));
+        let parts = [IoSlice::new(&head), IoSlice::new(stop)];
+        sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// The guard is to close what it has of an interface.
+    pub(crate) fn forget(&self, slot: usize) {
+        let head = [FORGET, slot as u8, 0, 0, 0, 0, 0, 0];
+        // Without a guard there is nothing to be forgotten.
+        let _ = rustix::net::send(&self.0, &head, SendFlags::NOSIGNAL);
+    }
+
+    /// True if a new guard has asked to be told everything.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(rustix::net::recv(&self.0, &mut [0u8; 8][..], RecvFlags::empty()), Ok((1.., _)))
+    }
+}
+
+impl AsFd for Guarded {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What the guard has of an interface.
+struct Watched {
+    table: OwnedFd,
+    stop: [u8; MESSAGE],
+    length: usize,
+    lanes: [Option<WatchedLane>; 2],
+}
+
+struct WatchedLane {
+    index: usize,
+    queue: u16,
+    socket: OwnedFd,
+    pulse: Pulse,
+}
+
+/// Guards the daemon behind `daemon`, a pidfd, and ends after it.
+pub(crate) fn run(board: &Board, line: &OwnedFd, daemon: &OwnedFd) {
+    sys::block_all_signals();
+    let _ = rustix::thread::set_name(c"simnel-guard");
+    // Both only make it surer; without the right to them it guards as well as it can.
+    let _ = sys::realtime(PRIORITY);
+    let _ = sys::lock_memory();
+    let mut watched = [const { None }; SLOTS];
+    let _ = rustix::net::send(line, b"?", SendFlags::NOSIGNAL);
+    let mut look = sys::now() + LOOK;
+    loop {
+        let ready = sys::wait(&[daemon.as_fd(), line.as_fd()], Some(look.since(sys::now())));
+        if ready & 1 != 0 {
+            return open(board, &watched);
+        }
+        if ready & 2 != 0 {
+            receive(board, line, &mut watched);
+        }
+        let now = sys::now();
+        if now < look {
+            continue;
+        }
+        look = now + LOOK;
+        board.guard.fetch_add(1, Ordering::Relaxed);
+        if let Some(hung) = find_hung(board, &mut watched) {
+            board.hung.store(hung as u32 + 1, Ordering::Relaxed);
+            open(board, &watched);
+            let _ = pidfd_send_signal(daemon, Signal::KILL);
+            while sys::wait(&[daemon.as_fd()], Some(AGAIN)) == 0 {
+                accept(board, &watched);
+                board.guard.fetch_add(1, Ordering::Relaxed);
+            }
+            return accept(board, &watched);
+        }
+    }
+}
+
+/// Looks at every lane once.
+fn find_hung(board: &Board, watched: &mut [Option<Watched>; SLOTS]) -> Option<usize> {
+    let lanes = watched.iter_mut().flatten().flat_map(|watched| &mut watched.lanes).flatten();
+    lanes.fold(None, |hung, lane| {
+        let still = lane.pulse.look(board.lane(lane.index).turns());
+        hung.or((still >= LOOKS).then_some(lane.index))
+    })
+}
+
+/// Lets all packets pass: those to come and those that are queued.
+fn open(board: &Board, watched: &[Option<Watched>; SLOTS]) {
+    for watched in watched.iter().flatten() {
+        let _ = sys::send(watched.table.as_raw_fd(), &watched.stop[..watched.length]);
+    }
+    accept(board, watched);
+}
+
+fn accept(board: &Board, watched: &[Option<Watched>; SLOTS]) {
+    for lane in watched.iter().flatten().flat_map(|watched| &watched.lanes).flatten() {
+        let last_id = board.lane(lane.index).last_id();
+        let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, last_id);
+    }
+}
+
+/// Takes one message of the daemon's; one that makes no sense changes nothing.
+fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]) {
+    let mut bytes = [0; MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let Ok(received) = recvmsg(line, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) else {
+        return;
+    };
+    let mut sockets = [const { None }; DESCRIPTORS];
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            sockets.iter_mut().zip(rights).for_each(|(place, socket)| *place = Some(socket));
+        }
+    }
+    let Some((&[kind, slot, count, sides, ref queues @ ..], stop)) =
+        bytes[..received.bytes].split_first_chunk::<HEAD>()
+    else {
+        return;
+    };
+    let (slot, [table, sockets @ ..]) = (usize::from(slot), sockets);
+    let Some(place) = watched.get_mut(slot) else { return };
+    *place = None;
+    let (WATCH, Some(table)) = (kind, table) else { return };
+    let mut new =
+        Watched { table, stop: [0; MESSAGE], length: stop.len(), lanes: [const { None }; 2] };
+    new.stop[..stop.len()].copy_from_slice(stop);
+    let lanes = sockets.into_iter().flatten().take(count.into()).enumerate();
+    for ((n, socket), place) in lanes.zip(&mut new.lanes) {
+        let index = 2 * slot + usize::from(sides >> n & 1);
+        let queue = u16::from_ne_bytes([queues[2 * n], queues[2 * n + 1]]);
+        let pulse = Pulse::new(board.lane(index).turns());
+        *place = Some(WatchedLane { index, queue, socket, pulse });
+    }
+    *place = Some(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_daemon_says_is_what_the_guard_knows() {
+        let board = Board::shared().unwrap();
+        let (guarded, line) = line().unwrap();
+        let mut watched = [const { None }; SLOTS];
+        let lane = |index, queue| GuardedLane { index, queue, socket: line.as_fd() };
+        guarded.watch(3, line.as_fd(), b"stop", &[lane(6, 77), lane(7, 78)]).unwrap();
+        guarded.watch(30, line.as_fd(), b"", &[lane(61, 79)]).unwrap();
+        receive(board, &line, &mut watched);
+        receive(board, &line, &mut watched);
+        let third = watched[3].as_ref().unwrap();
+        assert_eq!(&third.stop[..third.length], b"stop");
+        let places = |watched: &Watched| {
+            watched.lanes.iter().flatten().map(|lane| (lane.index, lane.queue)).collect::<Vec<_>>()
+        };
+        assert_eq!(places(third), [(6, 77), (7, 78)]);
+        assert_eq!(places(watched[30].as_ref().unwrap()), [(61, 79)]);
+        guarded.forget(3);
+        receive(board, &line, &mut watched);
+        assert!(watched[3].is_none() && watched[30].is_some());
+
+        // The lane that stands still is found, and only after so many looks.
+        for turn in 0..LOOKS {
+            assert_eq!(find_hung(board, &mut watched), None);
+            if turn == 0 {
+                board.lane(61).progress(1);
+            }
+        }
+        assert_eq!(find_hung(board, &mut watched), None);
+        assert_eq!(find_hung(board, &mut watched), Some(61));
+    }
+
+    #[test]
+    fn no_bytes_make_the_guard_stumble() {
+        let board = Board::shared().unwrap();
+        let (guarded, line) = line().unwrap();
+        let mut watched = [const { None }; SLOTS];
+        for bytes in [&[][..], &[1], &[1, 255, 9, 9, 9, 9, 9, 9], &[2; 8], &[1; 512]] {
+            let _ = rustix::net::send(&guarded.0, bytes, SendFlags::NOSIGNAL);
+            receive(board, &line, &mut watched);
+            assert!(watched.iter().all(Option::is_none));
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The process that keeps a daemon and its guard running.
+//!
+//! ```text
+//! supervisor     the process that was started; waits, starts again what ended, passes signals on
+//! ├── daemon     rules, queues, data path, control sockets
+//! └── guard      opens the line if the data path hangs (`guard.rs`)
+//! ```
+//!
+//! Nothing on the line depends on the supervisor. If it dies, the daemon gives its interfaces back.
+//! If it is stopped, nothing is started again meanwhile.
+//!
+//! A daemon that ends before it is ready, or because it was told to, is the end of the supervisor
+//! as well. Any other end is mended: another daemon begins, with what the last one was told since
+//! the settings were read. After too many in a row the supervisor gives up with an error, for the
+//! service manager to see. That is told who is alive (sd_notify(3)), here alone.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
+use serde::{Deserialize, Serialize};
+use simnel_core::{tc, Span};
+
+use crate::daemon::Notice;
+use crate::error::Error;
+use crate::gateway::{Direction, Settings};
+use crate::guard::{self, Guarded};
+use crate::sys::{self, Fork};
+use crate::vitals::{Board, Pulse, SLOTS};
+
+/// Time between looks at the guard and the daemon's main loop.
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks without a move after which a guard is replaced.
+const GUARD_LOOKS: u32 = 2;
+/// Looks without a move after which the service manager is no longer told that all is well.
+const DAEMON_LOOKS: u32 = 3;
+/// Pauses before another daemon is started, for those that did not live for [`GOOD_LIFE`].
+const PAUSES: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(16),
+];
+const GOOD_LIFE: Duration = Duration::from_secs(60);
+/// How long a guard may take to end after its daemon.
+const GUARD_END: Duration = Duration::from_secs(1);
+
+/// What a daemon tells its supervisor: one JSON object a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// It serves.
+    Ready,
+    /// It ends because it was told to.
+    Stopping,
+    /// An interface has a place on the board.
+    Slot(usize, String),
+    /// A direction was changed by a command; its settings in `tc`'s words.
+    Changed(String, Direction, String),
+    /// An interface was given back by a command.
+    Down(String),
+    /// The settings were read again: commands before that no longer matter.
+    Reloaded,
+}
+
+/// What the daemon has of its supervisor and guard.
+pub(crate) struct Tether {
+    pub(crate) board: &'static Board,
+    pub(crate) guard: Guarded,
+    supervisor: UnixStream,
+    /// What earlier daemons were told.
+    remembered: Vec<Event>,
+}
+
+impl Tether {
+    /// Tells the supervisor something. If that is gone, nobody needs to know.
+    pub(crate) fn tell(&self, event: &Event) {
+        if let Ok(mut line) = serde_json::to_vec(event) {
+            line.push(b'\n');
+            let _ = (&self.supervisor).write_all(&line);
+        }
+    }
+
+    /// Readable when the supervisor is gone.
+    pub(crate) fn supervisor(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.supervisor.as_fd()
+    }
+
+    /// Settings as the last daemon had them; None if it had given the interface back.
+    pub(crate) fn recall(&self, mut settings: Settings) -> Option<Settings> {
+        for event in &self.remembered {
+            match event {
+                Event::Changed(interface, direction, words) if *interface == settings.interface => {
+                    let Ok(config) = tc::parse(words) else { continue };
+                    match direction {
+                        Direction::Upload => settings.upload = Some(config),
+                        Direction::Download => settings.download = Some(config),
+                    }
+                }
+                Event::Down(interface) if *interface == settings.interface => return None,
+                _ => {}
+            }
+        }
+        Some(settings)
+    }
+
+    /// What was told before no longer matters.
+    pub(crate) fn reloaded(&mut self) {
+        self.remembered.clear();
+        self.tell(&Event::Reloaded);
+    }
+}
+
+/// Splits the process: returns in the daemon, and in each that follows it. The supervisor ends in
+/// here.
+///
+/// # Errors
+/// The process has threads already, or the system lacks memory or descriptors.
+pub(crate) fn split(notice: &mut dyn FnMut(Notice)) -> Result<Tether, Error> {
+    let failed = |e| Error::system("starting daemon and guard", e);
+    let handled = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD];
+    let signals = sys::signal_descriptor(&handled).map_err(failed)?;
+    let board = Board::shared().map_err(failed)?;
+    let mut remembered = Vec::new();
+    let mut short_lives = 0;
+    for generation in 0.. {
+        let family = match Family::start(board, &mut remembered).map_err(failed)? {
+            Started::Daemon(tether) => return Ok(tether),
+            Started::Supervisor(family) => family,
+        };
+        let born = Instant::now();
+        let ended = family.watch(&signals, &mut remembered, notice);
+        if ended.wanted || generation == 0 && !ended.ready {
+            std::process::exit(ended.status);
+        }
+        short_lives = if born.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
+        let Some(&pause) = PAUSES.get(short_lives) else { break };
+        notice(Notice::Warning(format!("{}; starting again", ended.reason)));
+        if stopped_during(pause, &signals) {
+            std::process::exit(0);
+        }
+    }
+    notice(Notice::Warning("the daemon keeps ending: giving up".into()));
+    std::process::exit(1)
+}
+
+/// True if a signal asked to stop meanwhile.
+fn stopped_during(pause: Duration, signals: &OwnedFd) -> bool {
+    let start = Instant::now();
+    loop {
+        let left = pause.saturating_sub(start.elapsed());
+        sys::wait(&[signals.as_fd()], Some(span(left)));
+        match sys::next_signal(signals) {
+            Some(libc::SIGTERM | libc::SIGINT) => return true,
+            None if left.is_zero() => return false,
+            _ => {}
+        }
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+enum Started {
+    Daemon(Tether),
+    Supervisor(Family),
+}
+
+/// How a daemon ended.
+struct Ended {
+    /// It had served.
+    ready: bool,
+    /// It was told to.
+    wanted: bool,
+    /// For whoever waits for the supervisor.
+    status: i32,
+    reason: String,
+}
+
+/// A daemon and its guard.
+struct Family {
+    board: &'static Board,
+    daemon: Pid,
+    /// The same, for the guard.
+    pidfd: OwnedFd,
+    /// Closed when the supervisor ends; None once the daemon closed its own end.
+    stream: Option<UnixStream>,
+    received: Vec<u8>,
+    /// The guard's end of its line, for the next one.
+    line: OwnedFd,
+    guard: Option<Pid>,
+    guard_pulse: Pulse,
+    daemon_pulse: Pulse,
+    names: Vec<String>,
+    ready: bool,
+    wanted: bool,
+}
+
+impl Family {
+    fn start(board: &'static Board, remembered: &mut Vec<Event>) -> std::io::Result<Started> {
+        board.hung.store(0, Ordering::Relaxed);
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        let (guarded, line) = guard::line()?;
+        let daemon = match sys::fork()? {
+            Fork::Child => {
+                sys::ignore_job_control();
+                let remembered = std::mem::take(remembered);
+                return Ok(Started::Daemon(Tether {
+                    board,
+                    guard: guarded,
+                    supervisor: theirs,
+                    remembered,
+                }));
+            }
+            Fork::Parent(daemon) => daemon,
+        };
+        let mut family = Family {
+            board,
+            daemon,
+            pidfd: pidfd_open(daemon, PidfdFlags::empty())?,
+            stream: Some(ours),
+            received: Vec::new(),
+            line,
+            guard: None,
+            guard_pulse: Pulse::default(),
+            daemon_pulse: Pulse::default(),
+            names: vec![String::new(); SLOTS],
+            ready: false,
+            wanted: false,
+        };
+        drop((theirs, guarded));
+        family.start_guard();
+        Ok(Started::Supervisor(family))
+    }
+
+    /// Without a guard the line works, too; the next look tries again.
+    fn start_guard(&mut self) {
+        match sys::fork() {
+            Ok(Fork::Child) => {
+                // A copy would hide the supervisor's end from the daemon.
+                self.stream = None;
+                guard::run(self.board, &self.line, &self.pidfd);
+                sys::exit_at_once(0);
+            }
+            Ok(Fork::Parent(guard)) => self.guard = Some(guard),
+            Err(_) => self.guard = None,
+        }
+        self.guard_pulse = Pulse::new(self.board.guard.load(Ordering::Relaxed));
+    }
+
+    /// Waits for the daemon's end.
+    fn watch(
+        mut self,
+        signals: &OwnedFd,
+        remembered: &mut Vec<Event>,
+        notice: &mut dyn FnMut(Notice),
+    ) -> Ended {
+        let mut look = Instant::now() + LOOK;
+        loop {
+            let fds = [Some(signals.as_fd()), self.stream.as_ref().map(AsFd::as_fd)];
+            let fds: Vec<_> = fds.into_iter().flatten().collect();
+            sys::wait(&fds, Some(span(look.saturating_duration_since(Instant::now()))));
+            self.listen(remembered);
+            while let Some(signal) = sys::next_signal(signals) {
+                match signal {
+                    libc::SIGCHLD => {}
+                    libc::SIGHUP => drop(kill_process(self.daemon, Signal::HUP)),
+                    _ => {
+                        self.wanted = true;
+                        let _ = kill_process(self.daemon, Signal::TERM);
+                    }
+                }
+            }
+            if let Some(ended) = self.reap(remembered) {
+                return ended;
+            }
+            if Instant::now() >= look {
+                look = Instant::now() + LOOK;
+                self.look(notice);
+            }
+        }
+    }
+
+    /// Hears what the daemon has to say.
+    fn listen(&mut self, remembered: &mut Vec<Event>) {
+        let mut buffer = [0; 4096];
+        while let Some(stream) = &mut self.stream {
+            match stream.read(&mut buffer) {
+                Ok(0) => self.stream = None,
+                Ok(n) => self.received.extend(&buffer[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.stream = None,
+            }
+        }
+        while let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
+            match serde_json::from_slice(&line) {
+                Ok(Event::Ready) => {
+                    self.ready = true;
+                    notify_service_manager("READY=1");
+                }
+                Ok(Event::Stopping) => {
+                    self.wanted = true;
+                    notify_service_manager("STOPPING=1");
+                }
+                Ok(Event::Slot(slot, name)) => {
+                    if let Some(place) = self.names.get_mut(slot) {
+                        *place = name;
+                    }
+                }
+                Ok(Event::Reloaded) => remembered.clear(),
+                Ok(event) => {
+                    remembered.retain(|earlier| !replaces(&event, earlier));
+                    remembered.push(event);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sees who has ended.
+    fn reap(&mut self, remembered: &mut Vec<Event>) -> Option<Ended> {
+        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+            if Some(pid) == self.guard {
+                self.guard = None;
+            }
+            if pid == self.daemon {
+                self.listen(remembered);
+                self.end_guard();
+                return Some(self.judge(status));
+            }
+        }
+        None
+    }
+
+    fn judge(&self, status: rustix::process::WaitStatus) -> Ended {
+        let hung = self.board.hung.load(Ordering::Relaxed) as usize;
+        let code = status
+            .exit_status()
+            .unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or_default());
+        let reason = match hung.checked_sub(1) {
+            Some(lane) => {
+                let direction = if lane % 2 == 1 { Direction::Upload } else { Direction::Download };
+                let name = &self.names[lane / 2];
+                format!("{name}: the {direction} made no progress, so its traffic was let pass")
+            }
+            None => match status.terminating_signal() {
+                Some(signal) => format!("the daemon was ended by signal {signal}"),
+                None => format!("the daemon ended with status {code}"),
+            },
+        };
+        // Told to end, but killed by the guard on the way: packets may have been lost.
+        let status = if hung > 0 { 1 } else { code };
+        Ended { ready: self.ready, wanted: self.wanted, status, reason }
+    }
+
+    /// It ends by itself; then nothing of ours is left in the kernel.
+    fn end_guard(&mut self) {
+        let Some(guard) = self.guard.take() else { return };
+        let start = Instant::now();
+        while let Ok(None) = waitpid(Some(guard), WaitOptions::NOHANG) {
+            if start.elapsed() > GUARD_END {
+                let _ = kill_process(guard, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Replaces a guard that is gone or hangs, and tells the service manager that all is well.
+    fn look(&mut self, notice: &mut dyn FnMut(Notice)) {
+        let daemon_still = self.daemon_pulse.look(self.board.daemon.load(Ordering::Relaxed));
+        let guard_still = self.guard_pulse.look(self.board.guard.load(Ordering::Relaxed));
+        match self.guard {
+            Some(guard) if guard_still >= GUARD_LOOKS => {
+                // Its end comes as a signal, and the next look starts another one.
+                let _ = kill_process(guard, Signal::KILL);
+                notice(Notice::Warning("the guard hangs: replacing it".into()));
+            }
+            Some(_) if daemon_still < DAEMON_LOOKS => notify_service_manager("WATCHDOG=1"),
+            Some(_) => {}
+            None => {
+                notice(Notice::Warning("the guard is gone: starting another one".into()));
+                self.start_guard();
+            }
+        }
+    }
+}
+
+/// True if `event` makes what `earlier` said irrelevant.
+fn replaces(event: &Event, earlier: &Event) -> bool {
+    match (event, earlier) {
+        (Event::Changed(a, way, _), Event::Changed(b, other, _)) => a == b && way == other,
+        (Event::Down(a), Event::Changed(b, ..) | Event::Down(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Tells systemd (sd_notify(3)) if it asked to be told. Failure only delays it.
+fn notify_service_manager(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(abstract_name) => SocketAddr::from_abstract_name(abstract_name),
+        None => SocketAddr::from_pathname(&name),
+    };
+    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
+        let _ = socket.send_to_addr(state.as_bytes(), &address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(interface: &str, direction: Direction, words: &str) -> Event {
+        Event::Changed(interface.into(), direction, words.into())
+    }
+
+    #[test]
+    fn the_next_daemon_has_what_the_last_one_was_told() {
+        let (supervisor, _other) = UnixStream::pair().unwrap();
+        let (guard, _line) = guard::line().unwrap();
+        let remembered = vec![
+            changed("wan", Direction::Upload, "cake bandwidth 8mbit"),
+            changed("lan", Direction::Upload, "cake bandwidth 9mbit"),
+            Event::Down("old".into()),
+        ];
+        let board = Board::shared().unwrap();
+        let mut tether = Tether { board, guard, supervisor, remembered };
+        let recalled = tether.recall(Settings::new("wan")).unwrap();
+        assert_eq!(recalled.upload, Some(tc::parse("cake bandwidth 8mbit").unwrap()));
+        assert_eq!(recalled.download, None);
+        assert!(tether.recall(Settings::new("old")).is_none());
+        tether.reloaded();
+        assert!(tether.recall(Settings::new("old")).is_some());
+    }
+
+    #[test]
+    fn of_two_changes_the_last_one_is_remembered() {
+        let first = changed("wan", Direction::Upload, "cake");
+        assert!(replaces(&changed("wan", Direction::Upload, "sfq"), &first));
+        assert!(!replaces(&changed("wan", Direction::Download, "sfq"), &first));
+        assert!(!replaces(&changed("lan", Direction::Upload, "sfq"), &first));
+        assert!(replaces(&Event::Down("wan".into()), &first));
+        assert!(!replaces(&first, &Event::Down("wan".into())));
+    }
+}

@@ -1,0 +1,325 @@
+//! What hangs does not cut the line: a stopped daemon, a thread that stands still or runs in
+//! circles, a core that others have taken, and a guard that fails itself.
+//!
+//! A ping every few milliseconds shows for how long nothing passed.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use simnel_gateway::Direction;
+
+use crate::cases::not_run;
+use crate::transfer::Transfer;
+use crate::world::{address, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// The promise: a hang is no longer than this on the line.
+const PROMISED: Duration = Duration::from_millis(500);
+/// Time between pings.
+const GAP: Duration = Duration::from_millis(5);
+/// How long the present hang lasts, were there no guard.
+const HANG: Duration = Duration::from_secs(3);
+
+/// Pings from the client to the server and back, both ways through the gateway.
+struct Pings {
+    answers: Arc<Mutex<Vec<Instant>>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pings {
+    fn start(world: &World) -> Pings {
+        let stop = Arc::new(AtomicBool::new(false));
+        let answers = Arc::new(Mutex::new(Vec::new()));
+        let (ready, wait) = std::sync::mpsc::channel();
+        let stopped = Arc::clone(&stop);
+        let echo = world.spawn("s", move || {
+            off_first_core();
+            let socket = UdpSocket::bind("10.77.2.2:7000").unwrap();
+            socket.set_read_timeout(Some(SECOND / 5)).unwrap();
+            ready.send(()).unwrap();
+            let mut buffer = [0; 64];
+            while !stopped.load(Ordering::Relaxed) {
+                if let Ok((n, from)) = socket.recv_from(&mut buffer) {
+                    socket.send_to(&buffer[..n], from).unwrap();
+                }
+            }
+        });
+        wait.recv().unwrap();
+        let (stopped, arrived) = (Arc::clone(&stop), Arc::clone(&answers));
+        let client = world.spawn("c", move || {
+            off_first_core();
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect("10.77.2.2:7000").unwrap();
+            let receiving = socket.try_clone().unwrap();
+            receiving.set_read_timeout(Some(SECOND / 5)).unwrap();
+            let until = Arc::clone(&stopped);
+            let receiver = std::thread::spawn(move || {
+                while !until.load(Ordering::Relaxed) {
+                    if receiving.recv(&mut [0; 64]).is_ok() {
+                        arrived.lock().unwrap().push(Instant::now());
+                    }
+                }
+            });
+            while !stopped.load(Ordering::Relaxed) {
+                // A refusal is an answer that the echo has ended.
+                let _ = socket.send(&[0; 32]);
+                std::thread::sleep(GAP);
+            }
+            receiver.join().unwrap();
+        });
+        let pings = Pings { answers, stop, threads: vec![echo, client] };
+        std::thread::sleep(SECOND / 2);
+        assert!(pings.answers.lock().unwrap().len() > 10, "no ping comes back");
+        pings
+    }
+
+    /// The longest time without an answer since `start`.
+    fn silence(&self, start: Instant) -> Duration {
+        let answers = self.answers.lock().unwrap();
+        let moments = answers.iter().copied().filter(|&at| at >= start).chain([Instant::now()]);
+        let mut last = start;
+        moments
+            .map(|at| {
+                let gap = at - last;
+                last = at;
+                gap
+            })
+            .max()
+            .unwrap()
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Keeps the calling thread, and those that it will start, off the core that a test takes away.
+fn off_first_core() {
+    if cores() > 1 {
+        pin(0, &(1..cores()).collect::<Vec<_>>());
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// sched_setaffinity(2) for a thread, 0 for the calling one.
+fn pin(thread: i32, cores: &[usize]) {
+    // SAFETY: all zero is an empty set; the set outlives the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        cores.iter().for_each(|&core| libc::CPU_SET(core, &mut set));
+        let result = libc::sched_setaffinity(thread, size_of_val(&set), &raw const set);
+        assert_eq!(result, 0, "sched_setaffinity: {}", std::io::Error::last_os_error());
+    }
+}
+
+pub fn kill(process: i32, signal: i32) {
+    // SAFETY: takes integers only.
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0, "{process} is gone");
+}
+
+/// The daemon and the guard of the supervisor that the world started.
+fn family(world: &World) -> Option<(i32, i32)> {
+    let parent = world.daemon.as_ref().unwrap().id();
+    let (mut daemon, mut guard) = (None, None);
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let (begin, rest) = stat.rsplit_once(')').unwrap();
+        let mut rest = rest.split_whitespace();
+        let (state, ppid) = (rest.next().unwrap(), rest.next().unwrap());
+        if ppid != parent.to_string() || state == "Z" {
+            continue;
+        }
+        let pid = entry.file_name().to_string_lossy().parse().unwrap();
+        let role = if begin.ends_with("simnel-guard") { &mut guard } else { &mut daemon };
+        *role = Some(pid);
+    }
+    Some((daemon?, guard?))
+}
+
+/// Waits until there are a daemon and a guard for which `wanted` holds.
+pub fn family_where(world: &World, wanted: impl Fn((i32, i32)) -> bool) -> (i32, i32) {
+    let start = Instant::now();
+    loop {
+        match family(world) {
+            Some(family) if wanted(family) => return family,
+            family => assert!(start.elapsed() < SECOND * 8, "there are only {family:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The number of a thread of `process`.
+fn thread_named(process: i32, name: &str) -> i32 {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let named = |path: &Path| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
+    let found = tasks.flatten().find(|task| named(&task.path())).unwrap();
+    found.file_name().to_string_lossy().parse().unwrap()
+}
+
+/// Lets `hang` do its work on the daemon; traffic must pass soon, and another daemon shape it as
+/// the last one had been told.
+fn survives(hang: impl FnOnce(i32, Duration)) {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    world.client("wan0").change(Direction::Upload, "cake bandwidth 4mbit").unwrap();
+    let (daemon, guard) = family_where(&world, |_| true);
+    let pings = Pings::start(&world);
+    let start = Instant::now();
+    hang(daemon, HANG);
+    let silence = pings.silence(start);
+    println!("  nothing passed for {silence:?}");
+    assert!(silence < PROMISED, "{silence:?}");
+    family_where(&world, |(new, other)| new != daemon && other != guard);
+    std::thread::sleep(SECOND / 2);
+    let shown = world.client("wan0").show().unwrap();
+    assert!(shown[1].config.contains("4Mbit"), "{}", shown[1].config);
+    pings.end();
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    std::thread::sleep(SECOND * 2);
+    let rate = world.wire_rate("s", "wan0", SECOND);
+    assert!((3.8e6..4.05e6).contains(&rate), "not shaped again: {rate}");
+    upload.end();
+    world.stop();
+}
+
+pub fn a_stopped_daemon_lets_traffic_pass() {
+    survives(|daemon, time| {
+        kill(daemon, libc::SIGSTOP);
+        std::thread::sleep(time);
+    });
+}
+
+pub fn a_stopped_thread_lets_traffic_pass() {
+    survives(|daemon, time| {
+        let _stopped = Traced::stop(thread_named(daemon, "simnel-upload"));
+        std::thread::sleep(time);
+    });
+}
+
+pub fn a_thread_in_circles_lets_traffic_pass() {
+    if !cfg!(target_arch = "x86_64") {
+        return not_run("an endless loop is injected on x86-64 only");
+    }
+    survives(|daemon, time| {
+        Traced::stop(thread_named(daemon, "simnel-upload")).loop_for_ever(daemon);
+        std::thread::sleep(time);
+    });
+}
+
+pub fn a_starved_core_lets_traffic_pass() {
+    if cores() < 2 {
+        return not_run("the only core cannot be taken from everybody");
+    }
+    survives(|daemon, time| {
+        pin(thread_named(daemon, "simnel-upload"), &[0]);
+        let spinner = std::thread::spawn(move || {
+            pin(0, &[0]);
+            // SAFETY: the parameters outlive the call; 0 is the calling thread.
+            unsafe {
+                let mut parameters: libc::sched_param = std::mem::zeroed();
+                parameters.sched_priority = 99;
+                let result = libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters);
+                assert_eq!(result, 0, "SCHED_FIFO: {}", std::io::Error::last_os_error());
+            }
+            let start = Instant::now();
+            while start.elapsed() < time {
+                std::hint::spin_loop();
+            }
+        });
+        spinner.join().unwrap();
+    });
+}
+
+/// The line stays shaped, and another guard comes.
+pub fn a_guard_that_fails_is_replaced() {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 4mbit"]);
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    let (daemon, _) = family_where(&world, |_| true);
+    std::thread::sleep(SECOND * 2);
+    for signal in [libc::SIGKILL, libc::SIGSTOP] {
+        let (_, guard) = family_where(&world, |_| true);
+        kill(guard, signal);
+        let rate = world.wire_rate("s", "wan0", SECOND * 3);
+        println!("  guard after signal {signal}: {:.3} Mbit/s", rate / 1e6);
+        assert!((3.8e6..4.05e6).contains(&rate), "not shaped: {rate}");
+        let (same, _) = family_where(&world, |(_, other)| other != guard);
+        assert_eq!(same, daemon);
+    }
+    upload.end();
+    // The new guard knows its work.
+    let pings = Pings::start(&world);
+    let start = Instant::now();
+    kill(daemon, libc::SIGSTOP);
+    std::thread::sleep(SECOND);
+    let silence = pings.silence(start);
+    println!("  nothing passed for {silence:?}");
+    assert!(silence < PROMISED, "{silence:?}");
+    pings.end();
+    family_where(&world, |(new, _)| new != daemon);
+    std::thread::sleep(SECOND / 2);
+    world.stop();
+}
+
+/// A thread of another process in the hands of ptrace(2); goes on when this is dropped.
+struct Traced(i32);
+
+impl Traced {
+    fn stop(thread: i32) -> Traced {
+        // SAFETY: takes integers and a place for the status.
+        unsafe {
+            let none = std::ptr::null_mut::<libc::c_void>();
+            assert_eq!(libc::ptrace(libc::PTRACE_SEIZE, thread, none, none), 0);
+            assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, thread, none, none), 0);
+            let mut status = 0;
+            assert_eq!(libc::waitpid(thread, &raw mut status, libc::__WALL), thread);
+        }
+        Traced(thread)
+    }
+
+    /// Makes the thread jump to the program's entry, which is needed no more, and that jump to
+    /// itself.
+    #[cfg(target_arch = "x86_64")]
+    fn loop_for_ever(self, process: i32) {
+        const JUMP_TO_ITSELF: u64 = 0xfeeb;
+        let auxiliary = std::fs::read(format!("/proc/{process}/auxv")).unwrap();
+        let words: Vec<u64> =
+            auxiliary.chunks_exact(8).map(|w| u64::from_ne_bytes(w.try_into().unwrap())).collect();
+        let entry = words.chunks_exact(2).find(|pair| pair[0] == libc::AT_ENTRY).unwrap()[1];
+        // SAFETY: the thread is stopped; the registers have the kernel's own layout.
+        unsafe {
+            let mut registers: libc::user_regs_struct = std::mem::zeroed();
+            let none = std::ptr::null_mut::<libc::c_void>();
+            assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, self.0, none, &raw mut registers), 0);
+            registers.rip = entry;
+            // No system call is to be begun again.
+            registers.orig_rax = u64::MAX;
+            assert_eq!(libc::ptrace(libc::PTRACE_POKEDATA, self.0, entry, JUMP_TO_ITSELF), 0);
+            assert_eq!(libc::ptrace(libc::PTRACE_SETREGS, self.0, none, &raw const registers), 0);
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn loop_for_ever(self, _: i32) {}
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: takes integers only; no status is wanted.
+        unsafe {
+            libc::ptrace(libc::PTRACE_DETACH, self.0, none, none);
+            // A thread that was killed meanwhile stays until its tracer has seen its end.
+            libc::waitpid(self.0, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG);
+        }
+    }
+}
