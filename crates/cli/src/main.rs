@@ -7,11 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod terminal;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+
+use terminal::Tame;
 
 /// Queue management for home gateways: CAKE and its peers, live and measured.
 #[derive(Parser)]
@@ -22,36 +25,22 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let mut out = io::stdout().lock();
+    // Words that are not understood are repeated in the error.
+    let cli = Cli::try_parse().or_else(|_| Cli::try_parse_from(terminal::printable_arguments()));
+    let cli = cli.unwrap_or_else(|error| error.exit());
+    let mut out = Tame::new(io::stdout().lock());
     let result = cli.command.run(&mut out);
     match result.and_then(|status| out.flush().map(|()| status).map_err(commands::output_failed)) {
         Ok(status) => status,
         Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            print_error(&error);
+            terminal::print_error(&error);
             if commands::is_misuse(&error) {
                 ExitCode::from(2)
             } else {
                 ExitCode::FAILURE
             }
         }
-    }
-}
-
-/// The error, what caused it, and the fix.
-#[cfg(feature = "lab")]
-fn print_error(error: &miette::Report) {
-    eprintln!("{error:?}");
-}
-
-/// The same without the crates that draw it.
-#[cfg(not(feature = "lab"))]
-fn print_error(error: &miette::Report) {
-    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-    eprintln!("error: {}", causes.join(": "));
-    if let Some(help) = error.help() {
-        eprintln!("help: {help}");
     }
 }
 

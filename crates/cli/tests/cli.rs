@@ -94,3 +94,52 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
 }
+
+/// What others wrote: names in files, names of files, text that is no TOML, words.
+#[test]
+fn a_terminal_obeys_nothing_of_what_others_wrote() {
+    const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let named = "\\u001B]0;owned\\u0007\\u009b2J\\u202e";
+    let scenario = format!(
+        "# What of {EVIL}?\nname = \"{named}\"\nduration = \"1s\"\nquestion = \"{named}\"\n\
+         [line]\nup = \"1mbit\"\ndown = \"1mbit\"\n[[traffic]]\nkind = \"ping\"\n\
+         name = \"{named}\"\n"
+    );
+    // A comment may hold no control characters; what it may hold is bad enough.
+    let scenario = scenario.replace(EVIL, "\u{9b}2J\u{202e}");
+    let (good, bad) = (path(&format!("{EVIL}.toml")), path("bad.toml"));
+    std::fs::write(&good, &scenario).unwrap();
+    std::fs::write(&bad, format!("{scenario}cc = \"{named}\" # \u{9b}\n")).unwrap();
+    let report = path("report.html");
+    let lost = path(EVIL);
+    let option = format!("--{EVIL}");
+    for (args, status) in [
+        (&["sim", &good, "--report", &report][..], 0),
+        (&["sim", &good, "--json"], 0),
+        (&["sim", &bad], 2),
+        (&["sim", &lost], 1),
+        (&["sim", &good, "--qdisc", EVIL], 2),
+        (&["plot", &lost], 1),
+        (&["plot", &good], 1),
+        (&["replay", &lost, "--qdisc", "pie"], 1),
+        (&["replay", &good, "--qdisc", EVIL], 2),
+        (&["conformance", "golden", &lost], 1),
+        (&["sweep", &good, "--over", &format!("{EVIL}=1|2")], 1),
+        (&["down", "eth0", "--control-dir", &lost], 1),
+        (&["change", EVIL, "upload", "1mbit"], 2),
+        (&["up", "eth0", "upload", EVIL], 2),
+        (&["show", &option], 2),
+        (&[EVIL], 2),
+    ] {
+        let output = simnel(args);
+        let all = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {all:?}");
+        let obeyed = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
+        assert_eq!(all.chars().find(obeyed), None, "{args:?}: {all:?}");
+        assert!(all.contains("u009b2J"), "{args:?} says nothing of it: {all}");
+    }
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'), "the page");
+}

@@ -21,6 +21,7 @@ pub mod dscp;
 pub mod flow;
 pub mod framing;
 pub mod packet;
+pub mod printable;
 pub mod qdisc;
 pub mod random;
 pub mod rate;

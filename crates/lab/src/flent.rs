@@ -6,7 +6,7 @@
 //! simulation: the epoch is its beginning, so that equal runs make equal files.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 
 use serde::{Deserialize, Serialize};
 use simnel_sim::{Direction, FlowResult, Kind, Outcome, Traffic};
@@ -91,9 +91,9 @@ impl Data {
         }
     }
 
-    /// Reads a file's bytes, gzipped or not; formats 2 to 4 have the parts that are needed here.
-    pub fn read(bytes: &[u8]) -> Result<Data, String> {
-        let text = files::whole(bytes, files::WHOLE)
+    /// Reads a file, gzipped or not; formats 2 to 4 have the parts that are needed here.
+    pub fn read(file: impl Read) -> Result<Data, String> {
+        let text = files::whole(file, files::WHOLE)
             .map_err(|error| format!("the file is damaged, or no data file: {error}"))?;
         let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|error| format!("this is no JSON, and so no data file: {error}"))?;

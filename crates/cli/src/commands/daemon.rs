@@ -18,7 +18,7 @@ pub struct Args {
 
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    let mut daemon = Daemon::new(|notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
     for settings in read(&args.config).into_diagnostic()? {
         daemon.up_when_there(settings).into_diagnostic()?;
     }

@@ -103,7 +103,7 @@ fn on_one(args: &Args, request: Request) -> miette::Result<()> {
         }
     }
     (settings.upload, settings.download) = (Some(request.forward), Some(request.backward));
-    let mut daemon = Daemon::new(|notice| eprintln!("simnel: {notice}")).into_diagnostic()?;
+    let mut daemon = Daemon::new(|notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()
 }

@@ -105,6 +105,22 @@ pub const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        name: "the terminal obeys us only",
+        check: |source| match source.path.starts_with("crates/cli/src/") {
+            true if source.path != "crates/cli/src/terminal.rs" => {
+                let code = without_tests(&source.path, &source.text);
+                let place = |line| (line, "`eprintln`: errors may hold others' words: say!".into());
+                lines_with(&code, "eprintln").into_iter().map(place).collect()
+            }
+            _ => Vec::new(),
+        },
+        caught: &[("crates/cli/src/a.rs", "eprintln!(\"{error}\");")],
+        allowed: &[
+            ("crates/cli/src/a.rs", "crate::say!(\"{error}\");"),
+            ("crates/cli/src/terminal.rs", "eprintln!(\"{}\", Printable(text));"),
+        ],
+    },
+    Rule {
         name: "lines fit",
         check: long_lines,
         caught: &[(

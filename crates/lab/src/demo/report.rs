@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 
 use serde::Serialize;
+use simnel_core::printable::Printable;
 use simnel_core::Rate;
 
 use super::Options;
@@ -239,7 +240,7 @@ impl DemoReport {
             options.flows
         );
         if !options.words.is_empty() {
-            let _ = writeln!(text, "Simnel runs `{}`.", options.words.join(" "));
+            let _ = writeln!(text, "Simnel runs `{}`.", Printable(&options.words.join(" ")));
         }
         if let Kind::Synthetic { reason } = &self.kind {
             let _ = writeln!(

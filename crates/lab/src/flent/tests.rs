@@ -28,7 +28,7 @@ fn what_was_written_is_read_again() {
     let data = data(&format!("{BULK}direction = \"both\"\ncount = 4\n{PING}"));
     let bytes = data.write().expect("memory");
     assert_eq!(bytes, data.write().expect("memory"), "the same bytes each time");
-    let again = Data::read(&bytes).expect("our own file");
+    let again = Data::read(&bytes[..]).expect("our own file");
     assert_eq!((again.x_values.len(), again.title()), (10, "a title"));
     assert_eq!(again.results.len(), data.results.len());
     for (name, values) in &data.results {
@@ -92,6 +92,11 @@ fn damaged_and_foreign_files_are_refused_with_a_reason() {
         encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("memory")
     };
     let reason = |bytes: &[u8]| Data::read(bytes).expect_err("not readable");
+    // 80 KB that unpack to 80 MB.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b' '), 80 << 20), &mut gzip).unwrap();
+    let bomb = gzip.finish().unwrap();
+    assert!(bomb.len() < 1 << 17 && reason(&bomb).contains("more than 64 MiB"));
     assert!(reason(&good[..good.len() / 2]).contains("damaged"));
     assert!(reason(b"\xff\xfe\x00").contains("no data file"));
     assert!(reason(&packed("hello")).contains("no JSON"));

@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+use simnel_core::printable::Printable;
+
 use crate::paper::claim::number;
 use crate::paper::figure::{Axis, Figure, Plot};
 
@@ -173,9 +175,11 @@ fn trim(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// Text for XML.
+/// Text for HTML and XML.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let text = Printable(text).to_string();
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// The drawing; None if there is nothing to draw. `alone`: as a file of its own.

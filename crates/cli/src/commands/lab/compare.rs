@@ -82,7 +82,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         }
     }
     if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped: these are the runs until then");
+        crate::say!("stopped: these are the runs until then");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)

@@ -90,7 +90,7 @@ fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let stale: Vec<_> =
         ledger.stale(&outcomes).into_iter().filter(|stale| stale.recordings_exist).collect();
     for stale in &stale {
-        eprintln!("the ledger's entry for `{}` covers no difference", stale.recording);
+        crate::say!("the ledger's entry for `{}` covers no difference", stale.recording);
     }
     let good = outcomes.iter().all(Outcome::accepted) && stale.is_empty();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -106,7 +106,7 @@ fn find_ledger(given: Option<&PathBuf>, directory: &Path, name: &str) -> Option<
     let usual = [beside, Path::new("conformance").join(name)];
     let found = usual.into_iter().find(|path| path.exists());
     if found.is_none() {
-        eprintln!("no ledger: --ledger names the {name} that says why we differ where we do");
+        crate::say!("no ledger: --ledger names the {name} that says why we differ where we do");
     }
     found
 }

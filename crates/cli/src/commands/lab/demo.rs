@@ -1,6 +1,6 @@
 //! `simnel demo`: one home line under load, without and with the gateway.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
@@ -95,7 +95,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    let text = if args.json { report.to_json() } else { report.render(Style::of_stdout()) };
-    writeln!(out, "{}", text.trim_end()).map_err(output_failed)?;
+    if args.json {
+        writeln!(out, "{}", report.to_json().trim_end()).map_err(output_failed)?;
+    } else {
+        // Its colours are ours.
+        let text = report.render(Style::of_stdout());
+        writeln!(io::stdout(), "{}", text.trim_end()).map_err(output_failed)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -74,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     for outcome in &outcomes {
         for arm in &outcome.arms {
             if let Some(reason) = &arm.refused {
-                eprintln!("{} {}: not run: {reason}", outcome.experiment.id, arm.name);
+                crate::say!("{} {}: not run: {reason}", outcome.experiment.id, arm.name);
             }
         }
     }
@@ -93,7 +93,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         }
     }
     if stopped {
-        eprintln!("stopped: these are the runs until then");
+        crate::say!("stopped: these are the runs until then");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,12 @@
 //! `simnel plot`: the usual plots of flent's data files, ours or flent's own, as a page.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_lab::files::{self, put};
+use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::{page, svg};
 
@@ -27,9 +28,9 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut body = String::new();
     for file in &args.files {
-        let bytes = files::read(file, files::WHOLE)
+        let opened = File::open(file)
             .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
-        let data = Data::read(&bytes).map_err(|error| {
+        let data = Data::read(opened).map_err(|error| {
             let help = "a data file of flent, format 2 to 4";
             miette!(help = help, "{}: {error}", file.display())
         })?;

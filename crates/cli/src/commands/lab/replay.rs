@@ -96,7 +96,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if runs.iter().all(|run| matches!(run.link, Link::InfinitelyFast)) && args.rate.is_none() {
         let shaped = runs.iter().any(|run| run.shaped);
         if !shaped {
-            eprintln!("no --rate: the line takes every packet at once, and no queue builds");
+            crate::say!("no --rate: the line takes every packet at once, and no queue builds");
         }
     }
     if args.summary || args.json {
@@ -186,7 +186,7 @@ fn replay<S: Sink>(args: &Args, run: &Run, sink: S) -> miette::Result<S> {
     let sink = sink.map_err(failure)?;
     if packets.out_of_order() > 0 {
         let count = packets.out_of_order();
-        eprintln!("{count} packets were out of order: taken as arriving with the one before");
+        crate::say!("{count} packets were out of order: taken as arriving with the one before");
     }
     Ok(sink)
 }

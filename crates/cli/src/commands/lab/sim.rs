@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
+use simnel_core::printable::Printable;
 use simnel_lab::files::{self, put};
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
 use super::output_failed;
 use super::progress::Progress;
+use crate::terminal::printable_at;
 
 /// Simulate a home line: a table, and a report beside the scenario.
 #[derive(clap::Args)]
@@ -113,7 +115,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let interrupted = stop.load(Ordering::Relaxed);
     if interrupted {
-        eprintln!("stopped: {} of {} runs, and these in part", summaries.len(), plan.runs());
+        crate::say!("stopped: {} of {} runs, and these in part", summaries.len(), plan.runs());
     }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -159,6 +161,9 @@ pub fn explain(error: ScenarioError, name: &str, text: String) -> miette::Report
     if text.is_empty() {
         return miette!(help = format!("expected {}", error.expected), "{}", error.what);
     }
+    let (text, span) = printable_at(&text, error.span.clone().unwrap_or_default());
+    let error = ScenarioError { span: error.span.map(|_| span), ..error };
+    let name = Printable(name).to_string();
     Wrong { error, source_code: NamedSource::new(name, text) }.into()
 }
 

@@ -92,7 +92,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     done.map_err(report)?;
     print(args, &journal, out)?;
     if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped; the same command goes on from here");
+        crate::say!("stopped; the same command goes on from here");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
@@ -108,7 +108,7 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let missing = sweep::merge(&args.merge, target).map_err(report)?;
     print(args, target, out)?;
     if missing > 0 {
-        eprintln!("{missing} runs are still missing");
+        crate::say!("{missing} runs are still missing");
     }
     Ok(ExitCode::SUCCESS)
 }

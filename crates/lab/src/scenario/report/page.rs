@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use simnel_sim::Outcome;
 
-use super::svg::{chart, escape, Series};
+use super::svg::{chart, Series};
 use super::{contenders, rows, Contender, COLUMNS};
+use crate::report::svg::escape;
 use crate::scenario::run::Finished;
 use crate::scenario::summary::{millis, Summary};
 use crate::scenario::Scenario;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::report::svg::escape;
+
 /// A named line: its points, x ascending.
 pub struct Series {
     pub name: String,
@@ -124,11 +126,6 @@ fn plain(number: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
         false => text,
     }
-}
-
-/// Text that is safe in HTML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ struct Figure<'a> {
 /// Times everything that was asked for, and writes each figure as it comes.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if let Err(error) = pin() {
-        eprintln!("not pinned to one core ({error}): expect more noise");
+        crate::say!("not pinned to one core ({error}): expect more noise");
     }
     let disciplines: Vec<&str> = if args.qdisc.is_empty() {
         DISCIPLINES.to_vec()

@@ -61,9 +61,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if args.json { json(&lines, out) } else { table(&lines, out) }.map_err(output_failed)?;
     let stale = ledger.stale(&lines);
     for entry in &stale {
-        eprintln!(
+        crate::say!(
             "the ledger's entry for `{}`, `{}` covers no difference",
-            entry.name, entry.metric
+            entry.name,
+            entry.metric
         );
     }
     let good = lines.iter().all(|line| line.within || line.ledger.is_some()) && stale.is_empty();

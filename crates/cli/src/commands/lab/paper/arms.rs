@@ -79,7 +79,7 @@ impl ArmArgs {
             };
             for experiment in experiments {
                 if !arms::EXPERIMENTS.contains(&experiment.id) {
-                    eprintln!("{}: not run on the {} arm", experiment.id, kind.name());
+                    crate::say!("{}: not run on the {} arm", experiment.id, kind.name());
                     continue;
                 }
                 let terminal = std::io::stderr().is_terminal();
@@ -95,7 +95,7 @@ impl ArmArgs {
                 }
                 for (arm, reason) in &reading.refused {
                     let (id, kind) = (experiment.id, kind.name());
-                    eprintln!("{id} {arm}: not run on the {kind} arm: {reason}");
+                    crate::say!("{id} {arm}: not run on the {kind} arm: {reason}");
                 }
                 readings.push(reading);
             }
