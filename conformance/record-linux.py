@@ -26,9 +26,11 @@ A situation:
 """
 
 import ctypes
+import itertools
 import json
 import os
 import random
+import resource
 import select
 import socket
 import struct
@@ -118,11 +120,15 @@ class Run:
         # Timers fire when they are due, not up to 50 microseconds later.
         self.libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
         self.flows = expand(job)
+        # Two sockets a flow, and what Python itself has open.
+        files = 3 * len(self.flows) + 64
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         self.hosts = Hosts(self.libc)
         self.hosts.build(job, self.flows)
         self.poll = select.epoll()
         self.handlers = {}
         self.timers = []
+        self.numbers = itertools.count()
         self.zero = time.monotonic() + 0.05
         self.warm = job["warm_s"]
         self.statistics = {}
@@ -131,7 +137,7 @@ class Run:
         return time.monotonic() - self.zero
 
     def at(self, when, action):
-        self.timers.append((when, len(self.timers), action))
+        self.timers.append((when, len(self.timers), next(self.numbers), action))
         self.timers.sort(reverse=True)
 
     def watch(self, sock, events, handler):
@@ -329,7 +335,7 @@ class Run:
                 for fd, _ in self.poll.poll(0):
                     self.handlers[fd](fd)
             while self.timers and self.timers[-1][0] <= self.now():
-                self.timers.pop()[2]()
+                self.timers.pop()[-1]()
         return self.result(end)
 
     def result(self, end):
@@ -380,6 +386,12 @@ def figures(values):
     at = lambda share: round(values[min(len(values) - 1, int(share * len(values)))], 3)
     return {"n": len(values), "mean": round(sum(values) / len(values), 3), "p50": at(0.5),
             "p95": at(0.95), "p99": at(0.99), "max": at(1.0), "min": at(0.0)}
+
+
+def lost(probe):
+    """A probe's figures in words."""
+    times = probe["rtt_ms"] or {"n": 0, "p99": None}
+    return f"(probe: {probe['sent'] - times['n']} of {probe['sent']} lost, p99 {times['p99']} ms)"
 
 
 def expand(job):
@@ -512,6 +524,7 @@ def main():
                 file.write("\n")
             runs = recording["runs"]
             print(name, *(sum(f.get("goodput_mbps", 0) for f in r["flows"]) for r in runs),
+                  *(lost(f) for r in runs for f in r["flows"] if f["t"] == "probe"),
                   f"{sum(r['wall_s'] for r in runs):.1f} s", flush=True)
     return None
 

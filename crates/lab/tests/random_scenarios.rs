@@ -110,7 +110,10 @@ fn traffic(dice: &mut Dice, line: &mut impl FnMut(String)) {
         line(format!("stop = \"{}s\"", start + 1 + dice.below(6)));
     }
     match kind {
-        "cbr" => line(format!("rate = \"{}kbit\"", 10 + dice.below(2000))),
+        "cbr" => {
+            line(format!("rate = \"{}kbit\"", 10 + dice.below(2000)));
+            line(format!("ports = {}", 1 + dice.below(50)));
+        }
         "voip" => line(format!("codec = \"{}\"", dice.pick(&["g711", "g729"]))),
         "ping" => line(format!("protocol = \"{}\"", dice.pick(&["udp", "icmp"]))),
         "web" => line(format!("rate = {}\nobjects = [1, 4]", 1 + dice.below(5))),

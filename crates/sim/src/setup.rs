@@ -137,6 +137,8 @@ pub enum Kind {
         size: u32,
         /// From one to the next.
         interval: Span,
+        /// Pairs of ports that they take in turn; what queues sees as many flows.
+        ports: u32,
     },
     /// Requests that are answered at once: round-trip times.
     Ping {
@@ -247,6 +249,8 @@ pub enum SetupError {
 
 /// Most flows in a run.
 pub const MAX_FLOWS: u64 = 1 << 20;
+/// Most pairs of ports of a stream of datagrams: as many as a host has for itself.
+pub const MAX_PORTS: u32 = 1 << 15;
 /// Longest simulated time: times then stay far from the end of 64 bits.
 pub const MAX_DURATION: Span = Span::from_secs(100 * 24 * 3600);
 /// Numbers of all time series together: 400 MB.
@@ -338,7 +342,12 @@ impl Setup {
                 invalid("the size", "1 byte to 1 PiB")
             }
             Kind::Bulk { .. } => Ok(()),
-            Kind::Datagrams { size, interval } => datagrams(*size, *interval),
+            Kind::Datagrams { size, interval, ports } => {
+                if *ports == 0 || *ports > MAX_PORTS {
+                    return invalid("the ports", "1 to 32768 pairs");
+                }
+                datagrams(*size, *interval)
+            }
             Kind::Ping { size, interval, .. } => datagrams(*size, *interval),
             Kind::Messages { size, interval } => {
                 if *size == 0 {

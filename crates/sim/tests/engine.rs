@@ -48,7 +48,7 @@ fn ping() -> Traffic {
 }
 
 fn cbr(size: u32, micros: u64) -> Traffic {
-    traffic(Kind::Datagrams { size, interval: Span::from_micros(micros) }, Direction::Up)
+    traffic(Kind::Datagrams { size, interval: Span::from_micros(micros), ports: 1 }, Direction::Up)
 }
 
 fn run(setup: &Setup, seed: u64) -> Results {
@@ -110,6 +110,22 @@ fn losses_are_as_asked() {
     let results = run(&setup, 3);
     let fates = &results.flows[0].fates[0];
     assert!(fates.lost.abs_diff(90_000 / 10) < 300, "{fates:?}");
+}
+
+#[test]
+fn datagrams_from_many_ports_are_many_flows() {
+    // Each offers more than the line has; fq_codel shares it among four flows, of short queues.
+    let mut many = cbr(1242, 500);
+    let Kind::Datagrams { ports, .. } = &mut many.kind else { panic!("not datagrams") };
+    *ports = 3;
+    let results = run(&setup("fq_codel limit 40", 10_000_000, vec![cbr(1242, 500), many]), 1);
+    let [one, many] = [0, 1].map(|flow| {
+        let Outcome::Datagrams { received, .. } = &results.flows[flow].outcome else {
+            panic!("not datagrams");
+        };
+        *received as f64
+    });
+    assert!((many / one - 3.0).abs() < 0.1, "{one} and {many}");
 }
 
 #[test]

@@ -134,7 +134,11 @@ fn kind(dice: &mut Dice) -> Kind {
     match dice.below(12) {
         0..=4 => Kind::Bulk { size: Some(1 + u64::from(dice.below(400_000))) },
         5 => Kind::Bulk { size: None },
-        6 => Kind::Datagrams { size: 1 + dice.below(1400), interval: dice.millis(5, 100) },
+        6 => Kind::Datagrams {
+            size: 1 + dice.below(1400),
+            interval: dice.millis(5, 100),
+            ports: 1 + dice.below(20),
+        },
         7 => Kind::Ping {
             size: dice.below(1400),
             interval: dice.millis(5, 200),

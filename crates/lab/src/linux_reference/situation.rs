@@ -121,7 +121,7 @@ fn make(
                 return Err("a CBR flow needs its rate and size".into());
             };
             let interval = f64::from(size) * 8e9 / rate;
-            Kind::Datagrams { size, interval: Span(interval.round() as u64) }
+            Kind::Datagrams { size, interval: Span(interval.round() as u64), ports: 1 }
         }
         "probe" => Kind::Ping { size: PROBE_SIZE, interval: PROBE_INTERVAL, icmp: false },
         other => return Err(format!("no such kind of flow: `{other}`")),

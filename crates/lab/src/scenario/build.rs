@@ -430,7 +430,9 @@ fn kind(entry: &text::Traffic) -> Result<KindOf> {
         "cbr" => {
             let size = size(1250)?;
             let amount = entry.rate.as_ref().ok_or_else(|| missing("rate", "\"2mbit\""))?;
-            (Kind::Datagrams { size, interval: spacing(size, amount)? }, &["size", "rate"], UP)
+            let interval = spacing(size, amount)?;
+            let ports = entry.ports.as_ref().map_or(1, |ports| *ports.get_ref());
+            (Kind::Datagrams { size, interval, ports }, &["size", "rate", "ports"], UP)
         }
         "voip" => (voip(entry)?, &["codec"], &Direction::BOTH),
         "ping" => {
@@ -510,7 +512,7 @@ fn voip(entry: &text::Traffic) -> Result<Kind> {
             return Err(ScenarioError::at(span, "no such codec", "\"g711\" or \"g729\""));
         }
     };
-    Ok(Kind::Datagrams { size: payload + 12, interval: Span::from_millis(millis) })
+    Ok(Kind::Datagrams { size: payload + 12, interval: Span::from_millis(millis), ports: 1 })
 }
 
 fn web_params(entry: &text::Traffic) -> Result<web::Params> {

@@ -525,7 +525,7 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
     let loss = dropped as f64 / (total_sent as f64).max(1.0);
     let traffic = &run.setup.traffic[group];
     let mos = match traffic.kind {
-        Kind::Datagrams { size: 172, interval } => {
+        Kind::Datagrams { size: 172, interval, .. } => {
             // Mouth to ear: a packet of speech, the network, and a play-out buffer that takes up
             // what 95 of 100 packets need beyond the median.
             let hosts = traffic.pairs.first().map(|(home, internet)| {

@@ -147,6 +147,7 @@ pub(super) struct Traffic {
     // Of single kinds.
     pub size: Option<Amount>,
     pub rate: Option<Amount>,
+    pub ports: Option<Spanned<u32>>,
     pub interval: Option<Word>,
     pub pause: Option<Words>,
     pub protocol: Option<Word>,
@@ -179,6 +180,7 @@ impl Traffic {
         [
             ("size", amount(&self.size)),
             ("rate", amount(&self.rate)),
+            ("ports", self.ports.as_ref().map(Spanned::span)),
             ("interval", word(&self.interval)),
             ("pause", self.pause.as_ref().map(Spanned::span)),
             ("protocol", word(&self.protocol)),

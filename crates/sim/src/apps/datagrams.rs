@@ -1,4 +1,5 @@
-//! Datagrams of one size at one interval, one way: constant bit rate, voice, a camera.
+//! Datagrams of one size at one interval, one way: constant bit rate, voice, a camera, a flood
+//! from many ports.
 
 use simnel_core::{Span, Time};
 
@@ -14,7 +15,10 @@ pub(crate) struct Datagrams {
     context: Context,
     size: u32,
     interval: Span,
-    connection: Option<Connection>,
+    /// Pairs of ports, to be used in turn.
+    ports: u32,
+    /// Those that are in use.
+    connections: Vec<Connection>,
     sequence: u32,
     sent: u64,
     received: u64,
@@ -26,13 +30,14 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    pub fn new(size: u32, interval: Span, context: Context) -> Datagrams {
+    pub fn new(size: u32, interval: Span, ports: u32, context: Context) -> Datagrams {
         Datagrams {
             over_time: OverTime::new(context.interval),
             context,
             size,
             interval,
-            connection: None,
+            ports,
+            connections: Vec::new(),
             sequence: 0,
             sent: 0,
             received: 0,
@@ -47,8 +52,11 @@ impl Datagrams {
             return;
         }
         let opening = &self.context.opening;
-        let connection =
-            *self.connection.get_or_insert_with(|| network.open_datagrams(opening, false));
+        let turn = (self.sequence % self.ports) as usize;
+        if turn == self.connections.len() {
+            self.connections.push(network.open_datagrams(opening, false));
+        }
+        let connection = self.connections[turn];
         let datagram =
             Datagram { sequence: self.sequence, sent: now, answered: Time::ZERO, size: self.size };
         self.sequence = self.sequence.wrapping_add(1);

@@ -127,9 +127,9 @@ impl App {
         };
         match &traffic.kind {
             Kind::Bulk { size } => App::Bulk(bulk::Bulk::new(*size, context)),
-            Kind::Datagrams { size, interval } => {
-                App::Datagrams(Box::new(datagrams::Datagrams::new(*size, *interval, context)))
-            }
+            Kind::Datagrams { size, interval, ports } => App::Datagrams(Box::new(
+                datagrams::Datagrams::new(*size, *interval, *ports, context),
+            )),
             Kind::Ping { size, interval, icmp } => {
                 App::Ping(Box::new(ping::Ping::new(*size, *interval, *icmp, context)))
             }

@@ -207,7 +207,7 @@ fn flow(
         Kind::Ping { size, interval, icmp } => {
             Work::Ping { size: *size as usize, interval: real(*interval), icmp: *icmp }
         }
-        Kind::Datagrams { size, interval } => {
+        Kind::Datagrams { size, interval, ports: 1 } => {
             Work::Datagrams { size: *size as usize, interval: real(*interval) }
         }
         _ => return refused(format_args!("the traffic `{}`", traffic.name)),
