@@ -51,7 +51,7 @@ struct Interface {
     /// Two bits of the packet mark that are ours.
     mark_mask: Option<u32>,
     /// Priority under SCHED_FIFO; 0 for none.
-    realtime: Option<u8>,
+    realtime: Option<u32>,
     /// Microseconds that are spun before each release.
     spin_us: Option<u32>,
     /// Microseconds of lateness that a burst makes up for.
@@ -62,6 +62,46 @@ struct Interface {
     queue_length: Option<u32>,
     lock_memory: Option<bool>,
 }
+
+/// What a number may be, and why.
+struct Bounds {
+    key: &'static str,
+    range: std::ops::RangeInclusive<u32>,
+    reason: &'static str,
+}
+
+impl Bounds {
+    fn check(&self, value: Option<u32>) -> Result<Option<u32>, String> {
+        let (least, most) = (self.range.start(), self.range.end());
+        match value {
+            Some(value) if !self.range.contains(&value) => Err(format!(
+                "{} = {value}: expected {least} to {most}, because {}",
+                self.key, self.reason
+            )),
+            value => Ok(value),
+        }
+    }
+}
+
+const REALTIME: Bounds = Bounds {
+    key: "realtime",
+    range: 0..=98,
+    reason: "99 is the guard's, which must run when the data path does not let go of a core",
+};
+const SPIN: Bounds =
+    Bounds { key: "spin_us", range: 0..=1_000, reason: "a core is lost for as long" };
+const CATCH_UP: Bounds = Bounds {
+    key: "catch_up_us",
+    range: 0..=50_000,
+    reason: "a burst of so much of the rate waits in the line's own queue",
+};
+const BATCH: Bounds =
+    Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
+const QUEUE_LENGTH: Bounds = Bounds {
+    key: "queue_length",
+    range: 256..=262_144,
+    reason: "with fewer, traffic passes unshaped; each takes some 2 KB of the kernel's memory",
+};
 
 /// Reads and understands a file.
 ///
@@ -119,17 +159,13 @@ impl Interface {
             settings.mark_bits = MarkBits::new(mask).map_err(|e| e.to_string())?;
         }
         let tuning = &mut settings.tuning;
-        match self.realtime {
-            None => {}
-            Some(0) => tuning.realtime = None,
-            Some(priority @ 1..=99) => tuning.realtime = Some(priority),
-            Some(other) => return Err(format!("realtime = {other}: expected 0 to 99")),
-        }
+        let priority = REALTIME.check(self.realtime)?;
+        tuning.realtime = priority.map_or(tuning.realtime, |p| (p > 0).then_some(p as u8));
         let micros = |value: u32| Span::from_micros(value.into());
-        tuning.spin = self.spin_us.map_or(tuning.spin, micros);
-        tuning.catch_up = self.catch_up_us.map_or(tuning.catch_up, micros);
-        tuning.batch = self.batch_us.map_or(tuning.batch, micros);
-        tuning.queue_length = self.queue_length.unwrap_or(tuning.queue_length);
+        tuning.spin = SPIN.check(self.spin_us)?.map_or(tuning.spin, micros);
+        tuning.catch_up = CATCH_UP.check(self.catch_up_us)?.map_or(tuning.catch_up, micros);
+        tuning.batch = BATCH.check(self.batch_us)?.map_or(tuning.batch, micros);
+        tuning.queue_length = QUEUE_LENGTH.check(self.queue_length)?;
         tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
         Ok(settings)
     }
@@ -149,6 +185,21 @@ mod tests {
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
         assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn the_queue_fits_the_rate_unless_it_is_set() {
+        let length = |upload: &str, rest: &str| {
+            let text = format!("[[interface]]\nname = \"eth0\"\nupload = \"{upload}\"\n{rest}");
+            let settings = parse(&text).unwrap().remove(0);
+            settings.tuning.queue_length(settings.upload.as_ref().unwrap())
+        };
+        // A fifth of a second of frames of 64 bytes, above what disciplines queue.
+        assert_eq!(length("10mbit", ""), 10_240 + 3_906);
+        assert_eq!(length("10mbit", "qdisc = \"fq_codel\""), 10_240 + 3_906);
+        assert_eq!(length("1gbit", ""), 32_768);
+        assert_eq!(length("unlimited", ""), 32_768);
+        assert_eq!(length("10mbit", "queue_length = 300"), 300);
     }
 
     #[test]
@@ -175,7 +226,11 @@ mod tests {
             ("upload = \"1mbit\"\nqdisc = \"cake nonsense\"", "upload: `nonsense`"),
             ("upload = \"1mbit\"\nqdisc = \"pfifo limt 9\"", "upload: `limt`"),
             ("upload = \"1mbit\"\nmark_mask = 7", "mark mask 0x7"),
-            ("upload = \"1mbit\"\nrealtime = 100", "realtime = 100"),
+            ("upload = \"1mbit\"\nrealtime = 99", "realtime = 99: expected 0 to 98, because 99 is"),
+            ("upload = \"1mbit\"\nbatch_us = 60000000", "expected 0 to 10000, because every"),
+            ("upload = \"1mbit\"\nqueue_length = 0", "queue_length = 0: expected 256 to"),
+            ("upload = \"1mbit\"\nspin_us = 1001", "expected 0 to 1000, because a core"),
+            ("upload = \"1mbit\"\ncatch_up_us = 60000", "expected 0 to 50000, because a burst"),
         ] {
             let message = error(&format!("[[interface]]\nname = \"eth0\"\n{rest}"));
             assert!(

@@ -34,12 +34,13 @@ use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Qdisc, Span, Time};
 
 use crate::classify::{self, LINK};
-use crate::nfqueue::{Event, Receiver, Verdicts};
+use crate::nfqueue::{Event, Receiver, Verdicts, LONGEST};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::sys;
 use crate::vitals::{Lane as Vitals, BEAT};
+use crate::words::rate_of;
 
 /// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
 const BATCH_BELOW: Span = Span::from_micros(60);
@@ -80,8 +81,8 @@ pub struct Tuning {
     /// on a virtual machine), and 500 µs share it among 40 packets at 1 Gbit/s. Half as long costs
     /// a fifth more, twice as long a tenth less.
     pub batch: Span,
-    /// Packets that the kernel keeps for us at most; more pass unshaped.
-    pub queue_length: u32,
+    /// Packets that the kernel keeps for us at most; more pass unshaped. None: what fits the rate.
+    pub queue_length: Option<u32>,
     /// Keep all of the process in memory (mlockall).
     pub lock_memory: bool,
 }
@@ -93,9 +94,30 @@ impl Default for Tuning {
             spin: Span::ZERO,
             catch_up: Span::from_millis(4),
             batch: Span::from_micros(500),
-            queue_length: 32_768,
+            queue_length: None,
             lock_memory: false,
         }
+    }
+}
+
+impl Tuning {
+    /// Packets that the kernel keeps for the discipline that `config` describes.
+    ///
+    /// The kernel keeps those that the discipline has queued as well: were there less room than the
+    /// discipline's own limit, a flood of small packets would pass by unshaped instead of being
+    /// dropped there.
+    pub(crate) fn queue_length(&self, config: &Config) -> u32 {
+        /// fq_codel's limit, the largest default; cake's memory up to 100 Mbit/s holds 5,461.
+        const QUEUED: u64 = 10_240;
+        /// Arrivals that the thread has not seen yet: a fifth of a second...
+        const PART: u64 = 5;
+        /// ...of Ethernet's smallest frames.
+        const SMALLEST: u64 = 64;
+        const MOST: u64 = LONGEST as u64;
+        self.queue_length.unwrap_or_else(|| {
+            let arriving = rate_of(config).map_or(MOST, |rate| rate.bytes() / SMALLEST / PART);
+            (QUEUED + arriving).min(MOST) as u32
+        })
     }
 }
 

@@ -191,7 +191,8 @@ impl Gateway {
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
             let qdisc = self.build(direction, config)?;
-            self.lanes.push(self.lane(direction, qdisc)?);
+            let length = self.settings.tuning.queue_length(config);
+            self.lanes.push(self.lane(direction, qdisc, length)?);
         }
         let queue = |direction| {
             self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
@@ -210,9 +211,9 @@ impl Gateway {
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
     }
 
-    fn lane(&self, direction: Direction, qdisc: BoxedQdisc) -> Result<Lane, Error> {
+    fn lane(&self, direction: Direction, qdisc: BoxedQdisc, length: u32) -> Result<Lane, Error> {
         let Settings { tuning, mark_bits, .. } = self.settings;
-        let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, tuning.queue_length)?;
+        let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
         let socket = receiver.socket();
         let vitals = self.watch.board.lane(lane_index(self.watch.slot, direction));
         let (worker, remote) =
@@ -302,6 +303,9 @@ impl Gateway {
         result
             .map_err(|_| Error::Unresponsive(direction))?
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+        let length = self.settings.tuning.queue_length(&config);
+        nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
+            .map_err(|e| Error::system("setting the length of the queue", e))?;
         match direction {
             Direction::Upload => self.settings.upload = Some(config),
             Direction::Download => self.settings.download = Some(config),

@@ -37,6 +37,8 @@ const MESSAGE_SIZE: usize = 768;
 const MESSAGES: usize = 64;
 /// Verdicts of one send call. At 200 Mbit/s and more, some 6 to 60 are due at once.
 const VERDICTS: usize = 64;
+/// Packets of the longest queue that fits a rate, to which a change of the rate may lead.
+pub(crate) const LONGEST: u32 = 32_768;
 /// A header, the verdict attribute and the mark attribute.
 const VERDICT_SIZE: usize = HEADER + 12 + 8;
 /// Bytes of one send call.
@@ -227,7 +229,7 @@ fn parse(datagram: &[u8]) -> Event<'_> {
 
 impl Verdicts {
     fn new(socket: Arc<OwnedFd>, queue: u16, length: u32) -> Verdicts {
-        let room = length as usize + VERDICTS;
+        let room = length.max(LONGEST) as usize + VERDICTS;
         Verdicts {
             socket,
             queue,
@@ -335,6 +337,15 @@ pub(crate) fn accept_all(socket: BorrowedFd<'_>, queue: u16, last_id: u32) -> io
     let latest = last_id.wrapping_add(1 << 30);
     let message = verdict_message(VERDICT_BATCH, queue, latest, ACCEPT, None);
     sys::send(socket.as_raw_fd(), &message[..VERDICT_SIZE - 8])
+}
+
+/// Changes how many packets the kernel keeps at most.
+pub(crate) fn set_length(socket: BorrowedFd<'_>, queue: u16, length: u32) -> io::Result<()> {
+    let mut writer = Writer::default();
+    writer.begin(CONFIG, 0, 0, 0, queue);
+    writer.number(3, length);
+    writer.finish();
+    sys::send(socket.as_raw_fd(), writer.bytes())
 }
 
 /// Takes a queue from its socket, also where another process has the socket, too.

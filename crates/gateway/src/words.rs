@@ -127,6 +127,18 @@ fn below(config: &Config) -> Option<&Config> {
     }
 }
 
+/// The most that `config` lets through, if it says so itself.
+pub(crate) fn rate_of(config: &Config) -> Option<Rate> {
+    let rate = match config {
+        Config::Cake(params) => params.bandwidth,
+        Config::Line(params) => params.rate,
+        Config::Tbf(params) => params.rate,
+        Config::Htb(params) => params.classes.iter().map(|class| class.ceil).max()?,
+        _ => return None,
+    };
+    (!rate.is_unlimited()).then_some(rate)
+}
+
 /// A shaper of one rate, at another. Its burst stays, unless it was one of ours.
 fn at_rate(mut config: Config, direction: Direction, word: &str) -> Result<Config, String> {
     let new = units::rate(word).ok().filter(|rate| rate.0 > 0).ok_or_else(|| {

@@ -20,6 +20,9 @@ const BATCH: Span = Span::from_micros(50);
 /// Packets that may be on their way to a full line, to be dropped there.
 const ARRIVING: u32 = 1_000;
 
+/// Packets for which there is always room.
+const LINE_LEAST: u32 = 32_768;
+
 /// Emulate a line: between two interfaces, or on one that traffic is routed through.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -96,12 +99,12 @@ fn on_one(args: &Args, request: Request) -> miette::Result<()> {
     settings.control_dir.clone_from(&args.control.directory);
     settings.tuning.batch = BATCH;
     // What the line holds waits in the kernel; more than its queue takes would pass by.
-    for config in [&request.forward, &request.backward] {
-        if let Config::Line(line) = config {
-            let held = line.max_packets(&Device::default()).saturating_add(ARRIVING);
-            settings.tuning.queue_length = settings.tuning.queue_length.max(held);
-        }
-    }
+    let held = |config: &Config| match config {
+        Config::Line(line) => line.max_packets(&Device::default()).saturating_add(ARRIVING),
+        _ => 0,
+    };
+    let held = held(&request.forward).max(held(&request.backward));
+    settings.tuning.queue_length = Some(held.max(LINE_LEAST));
     (settings.upload, settings.download) = (Some(request.forward), Some(request.backward));
     let mut daemon = Daemon::new(|notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;

@@ -178,7 +178,8 @@ impl Classes {
         // Ends: each time round a packet leaves, a class does, or its turn passes, once each.
         while passed <= classes.len() {
             let head = |class: &mut Class| class.head(now, owner);
-            let index = sharing.choose(classes, head, |class| class.quantum, &mut Budget::default())?;
+            let index =
+                sharing.choose(classes, head, |class| class.quantum, &mut Budget::default())?;
             let class = &mut classes[index as usize];
             if let Some(len) = class.child.take(now, owner) {
                 let head = class.head_if(*saves, now, owner);
