@@ -9,17 +9,11 @@
 //! An interface that is not there yet, or that could not be taken over after a reload, is looked
 //! for each [`LOOK`].
 //!
-//! Bounded: [`MAX_INTERFACES`], [`MAX_CONNECTIONS`] (more are closed at once), [`MAX_LINE`] bytes a
-//! request.
+//! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server.rs`).
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Duration;
 
 use simnel_core::qdisc::shapes_itself;
 use simnel_core::{tc, Span};
@@ -27,20 +21,18 @@ use simnel_core::{tc, Span};
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::error::Error;
 use crate::gateway::{Direction, Drained, Gateway, Settings, Watch};
+use crate::server::Server;
+pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
 use crate::sys;
 use crate::vitals::SLOTS;
 
 /// Interfaces of one process.
 pub const MAX_INTERFACES: usize = SLOTS;
-/// Control connections at a time.
-pub const MAX_CONNECTIONS: usize = 32;
-/// Bytes of a request.
-pub const MAX_LINE: usize = 64 * 1024;
+/// Requests answered in one turn, so that signals are not kept waiting.
+const REQUESTS_PER_TURN: usize = MAX_CONNECTIONS;
 /// Time between looks for interfaces that are waited for; the main loop turns at least so often.
 const LOOK: Span = Span::from_millis(500);
-/// How long a client may take to read its answer.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something that the operator may want to know; the caller logs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,16 +70,10 @@ pub struct Daemon {
     signals: OwnedFd,
     /// Readable once a thread of the data path has ended.
     ended: Arc<OwnedFd>,
-    served: Vec<Served>,
+    server: Server,
+    served: Vec<Gateway>,
     waiting: Vec<Waiting>,
-    connections: Vec<Connection>,
     notice: Box<dyn FnMut(Notice)>,
-}
-
-struct Served {
-    gateway: Gateway,
-    listener: UnixListener,
-    path: PathBuf,
 }
 
 /// Settings of an interface that cannot be served yet.
@@ -95,12 +81,6 @@ struct Waiting {
     settings: Settings,
     /// Why, as it was said last.
     reason: String,
-}
-
-struct Connection {
-    stream: UnixStream,
-    interface: String,
-    received: Vec<u8>,
 }
 
 /// How a turn of the loop ended.
@@ -124,9 +104,9 @@ impl Daemon {
             tether,
             signals,
             ended: Arc::new(ended),
+            server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
             waiting: Vec::new(),
-            connections: Vec::new(),
             notice: Box::new(notice),
         })
     }
@@ -137,7 +117,7 @@ impl Daemon {
     /// As [`Gateway::up`]; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
-        let taken = |slot: &usize| self.served.iter().any(|served| served.gateway.slot() == *slot);
+        let taken = |slot: &usize| self.served.iter().any(|gateway| gateway.slot() == *slot);
         let Some(slot) = (0..SLOTS).find(|slot| !taken(slot)) else {
             let many = std::io::Error::other(format!("at most {MAX_INTERFACES} in one process"));
             return Err(Error::system(format!("taking {} over", settings.interface), many));
@@ -149,18 +129,13 @@ impl Daemon {
         let interface = gateway.interface().to_owned();
         self.tether.tell(&Event::Slot(slot, interface.clone()));
         // The lock is ours: whatever lies there is a leftover.
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)
-            .and_then(|listener| {
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-                listener.set_nonblocking(true)?;
-                Ok(listener)
-            })
+        self.server
+            .listen(&path, &interface)
             .map_err(|e| Error::system(format!("listening at {}", path.display()), e))?;
         if let Err(e) = gateway.be_guarded(&self.tether.guard) {
             warnings.push(format!("{interface} is without a guard: {e}"));
         }
-        self.served.push(Served { gateway, listener, path });
+        self.served.push(gateway);
         warnings.extend(crate::offload::warnings(&interface));
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface));
@@ -226,8 +201,8 @@ impl Daemon {
         if result.is_ok() {
             self.tether.tell(&Event::Stopping);
         }
-        while let Some(served) = self.served.pop() {
-            if let Err(e) = self.end(served) {
+        while let Some(gateway) = self.served.pop() {
+            if let Err(e) = self.end(gateway) {
                 result = result.and(Err(e));
             }
         }
@@ -236,9 +211,9 @@ impl Daemon {
 
     /// The error that a thread of the data path has ended by itself.
     fn dead(&self) -> Option<Error> {
-        let dead = |served: &Served| {
-            let interface = served.gateway.interface().to_owned();
-            served.gateway.dead().map(|direction| Error::Ended { interface, direction })
+        let dead = |gateway: &Gateway| {
+            let interface = gateway.interface().to_owned();
+            gateway.dead().map(|direction| Error::Ended { interface, direction })
         };
         self.served.iter().find_map(dead)
     }
@@ -247,10 +222,10 @@ impl Daemon {
         (self.notice)(Notice::Warning(text.into()));
     }
 
-    fn end(&mut self, served: Served) -> Result<Drained, Error> {
-        let interface = served.gateway.interface().to_owned();
-        let _ = std::fs::remove_file(&served.path);
-        let result = served.gateway.down(&self.tether.guard);
+    fn end(&mut self, gateway: Gateway) -> Result<Drained, Error> {
+        let interface = gateway.interface().to_owned();
+        self.server.stop_listening(&interface);
+        let result = gateway.down(&self.tether.guard);
         if let Ok(drained) = &result {
             (self.notice)(Notice::Down(interface, drained.packets));
         }
@@ -259,51 +234,35 @@ impl Daemon {
 
     /// Waits for something to happen and deals with it.
     fn turn(&mut self) -> Next {
-        let mut fds: Vec<BorrowedFd<'_>> = vec![
+        let [supervisor, guard] = [2, 3];
+        let fds = [
             self.signals.as_fd(),
             self.ended.as_fd(),
             self.tether.supervisor(),
             self.tether.guard.as_fd(),
+            self.server.as_fd(),
         ];
-        let own = fds.len();
-        fds.extend(self.served.iter().map(|served| served.listener.as_fd()));
-        fds.extend(self.connections.iter().map(|connection| connection.stream.as_fd()));
-        let ready = sys::wait(&fds, Some(LOOK));
-        drop(fds);
-        let listeners = self.served.len();
+        let ready = sys::wait(&fds, Some(self.server.patience().map_or(LOOK, |p| p.min(LOOK))));
         let is_ready = |index: usize| ready >> index & 1 == 1;
-        if is_ready(2) {
+        if is_ready(supervisor) {
             self.warn("the supervisor is gone: giving all interfaces back");
             return Next::Exit;
         }
-        if is_ready(3) && self.tether.guard.asks() {
-            for served in &self.served {
+        if is_ready(guard) && self.tether.guard.asks() {
+            for gateway in &self.served {
                 // It asks again when it is another one.
-                let _ = served.gateway.be_guarded(&self.tether.guard);
+                let _ = gateway.be_guarded(&self.tether.guard);
             }
         }
 
-        // From the back, so that removing one leaves the places of the others.
-        for index in (0..self.connections.len()).rev() {
-            if is_ready(own + listeners + index) {
-                let connection = self.connections.swap_remove(index);
-                self.serve(connection);
-            }
-        }
-        let accepted: Vec<_> = (0..listeners.min(self.served.len()))
-            .filter(|index| is_ready(own + index))
-            .filter_map(|index| {
-                let served = &self.served[index];
-                let (stream, _) = served.listener.accept().ok()?;
-                Some((stream, served.gateway.interface().to_owned()))
-            })
-            .collect();
-        for (stream, interface) in accepted {
-            let ready = stream.set_nonblocking(false).is_ok()
-                && stream.set_write_timeout(Some(PATIENCE)).is_ok();
-            if ready && self.connections.len() < MAX_CONNECTIONS {
-                self.connections.push(Connection { stream, interface, received: Vec::new() });
-            }
+        self.server.turn(sys::now());
+        for _ in 0..REQUESTS_PER_TURN {
+            let Some(asked) = self.server.next(sys::now()) else { break };
+            let reply = match serde_json::from_slice::<Request>(&asked.line) {
+                Ok(request) => self.answer(&asked.interface, request),
+                Err(e) => Reply::error(format!("request not understood: {e}")),
+            };
+            self.server.answer(&asked, &reply, sys::now());
         }
         match sys::next_signal(&self.signals) {
             Some(libc::SIGHUP) => Next::Reload,
@@ -312,39 +271,13 @@ impl Daemon {
         }
     }
 
-    /// Reads what a connection has to say and answers each line; keeps it unless it ended.
-    fn serve(&mut self, mut connection: Connection) {
-        let mut buffer = [0; 4096];
-        match connection.stream.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(n) => connection.received.extend(&buffer[..n]),
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-        while let Some(end) = connection.received.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = connection.received.drain(..=end).collect();
-            let reply = match serde_json::from_slice::<Request>(&line) {
-                Ok(request) => self.answer(&connection.interface, request),
-                Err(e) => Reply::error(format!("request not understood: {e}")),
-            };
-            let Ok(mut text) = serde_json::to_vec(&reply) else { return };
-            text.push(b'\n');
-            if connection.stream.write_all(&text).is_err() {
-                return;
-            }
-        }
-        if connection.received.len() < MAX_LINE {
-            self.connections.push(connection);
-        }
-    }
-
     fn answer(&mut self, interface: &str, request: Request) -> Reply {
-        let Some(index) = self.served.iter().position(|s| s.gateway.interface() == interface)
+        let Some(index) = self.served.iter().position(|gateway| gateway.interface() == interface)
         else {
             return Reply::error(format!("{interface} has been given back"));
         };
         let result = match request {
-            Request::Show {} => self.served[index].gateway.show().map(|reports| Reply {
+            Request::Show {} => self.served[index].show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 ..Reply::done()
             }),
@@ -352,7 +285,7 @@ impl Daemon {
                 .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
                 .and_then(|config| {
                     let words = config.to_string();
-                    self.served[index].gateway.change(direction, config)?;
+                    self.served[index].change(direction, config)?;
                     Ok(words)
                 })
                 .map(|words| {
@@ -361,9 +294,9 @@ impl Daemon {
                     Reply::done()
                 }),
             Request::Down {} => {
-                let served = self.served.remove(index);
+                let gateway = self.served.remove(index);
                 self.tether.tell(&Event::Down(interface.to_owned()));
-                self.end(served)
+                self.end(gateway)
                     .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() })
             }
         };
@@ -375,25 +308,26 @@ impl Daemon {
         self.tether.reloaded();
         self.waiting.clear();
         for index in (0..self.served.len()).rev() {
-            let interface = self.served[index].gateway.interface();
+            let interface = self.served[index].interface();
             if !settings.iter().any(|s| s.interface == interface) {
-                let served = self.served.remove(index);
-                if let Err(e) = self.end(served) {
+                let gateway = self.served.remove(index);
+                if let Err(e) = self.end(gateway) {
                     self.warn(e.to_string());
                 }
             }
         }
         for new in settings {
-            let running = self.served.iter().position(|s| s.gateway.interface() == new.interface);
+            let running =
+                self.served.iter().position(|gateway| gateway.interface() == new.interface);
             let Some(index) = running else {
                 if let Err(e) = self.up(new.clone()) {
                     self.wait_for(new, &e);
                 }
                 continue;
             };
-            if needs_restart(self.served[index].gateway.settings(), &new) {
-                let served = self.served.remove(index);
-                if let Err(e) = self.end(served) {
+            if needs_restart(self.served[index].settings(), &new) {
+                let gateway = self.served.remove(index);
+                if let Err(e) = self.end(gateway) {
                     self.warn(e.to_string());
                 }
                 if let Err(e) = self.up(new.clone()) {
@@ -402,7 +336,7 @@ impl Daemon {
                 continue;
             }
             for direction in [Direction::Upload, Direction::Download] {
-                let gateway = &mut self.served[index].gateway;
+                let gateway = &mut self.served[index];
                 let wanted = new.direction(direction).cloned();
                 if wanted == gateway.settings().direction(direction).cloned() {
                     continue;

@@ -44,6 +44,18 @@ pub enum Error {
         /// Its process, or a question mark.
         owner: String,
     },
+    /// Somebody else could have put something in our files' place.
+    #[error(
+        "{} is not safe to use ({reason}): make it root's with `chown root` and \
+         `chmod go-w`, or remove it",
+        path.display()
+    )]
+    UnsafePlace {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The nftables table is there, but no live process of ours owns it.
     #[error(
         "the nftables table `inet {table}` exists and belongs to another program: remove it with \

@@ -8,10 +8,9 @@
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use std::time::{Duration, Instant};
 use simnel_core::qdisc::{self, ConfigError, Device};
 use simnel_core::tc::Config;
 
+use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
 use crate::error::Error;
 use crate::guard::{Guarded, GuardedLane};
@@ -177,7 +177,7 @@ impl Gateway {
     /// What is missing or in the way; nothing has changed then.
     pub(crate) fn up(settings: Settings, watch: Watch) -> Result<Gateway, Error> {
         let device = check(&settings)?;
-        let lock = Lock::take(&settings)?;
+        let lock = Lock::take(&settings.control_dir, &settings.interface)?;
         if settings.tuning.lock_memory {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
@@ -415,41 +415,4 @@ pub fn check_name(name: &str) -> Result<(), Error> {
         return Err(Error::BadInterfaceName(name.to_owned()));
     }
     Ok(())
-}
-
-/// A lock file that only one process has at a time; the kernel lets go of it when that dies.
-struct Lock {
-    _file: File,
-}
-
-impl Lock {
-    fn take(settings: &Settings) -> Result<Lock, Error> {
-        let directory = &settings.control_dir;
-        let path = lock_path(directory, &settings.interface);
-        let doing = || format!("opening {}", path.display());
-        fs::create_dir_all(directory)
-            .map_err(|e| Error::system(format!("creating {}", directory.display()), e))?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| Error::system(doing(), e))?;
-        if !sys::try_lock(file.as_fd()) {
-            let mut owner = String::new();
-            let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
-            let owner = if known { owner.trim().to_owned() } else { String::from("?") };
-            return Err(Error::AlreadyUp { interface: settings.interface.clone(), owner });
-        }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|e| Error::system(doing(), e))?;
-        Ok(Lock { _file: file })
-    }
-}
-
-fn lock_path(directory: &Path, interface: &str) -> PathBuf {
-    directory.join(format!("{interface}.lock"))
 }

@@ -17,6 +17,7 @@
 mod classify;
 pub mod config;
 pub mod control;
+mod control_dir;
 pub mod daemon;
 mod datapath;
 mod error;
@@ -30,6 +31,7 @@ mod offload;
 mod owner;
 mod pace;
 mod report;
+mod server;
 mod supervisor;
 mod sys;
 mod vitals;

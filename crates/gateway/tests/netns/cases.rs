@@ -12,6 +12,7 @@ use simnel_core::tc::Config;
 use simnel_gateway::Direction;
 
 use crate::accuracy;
+use crate::control;
 use crate::hangs;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
@@ -31,6 +32,7 @@ pub const TOGETHER: &[Case] = &[
     ("damaged_packets_pass", damaged_packets_pass),
     ("reloading_changes_what_runs", reloading_changes_what_runs),
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
+    ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
 ];
 
 /// What needs the whole machine, since it lets traffic pass unshaped or is exact.

@@ -7,6 +7,7 @@
 
 mod accuracy;
 mod cases;
+mod control;
 mod hangs;
 mod measure;
 mod transfer;
