@@ -170,3 +170,56 @@ fn the_rate_follows_its_steps() {
         "{series:?}"
     );
 }
+
+/// What an idle line may send at once when a flood comes at five seconds, beyond its rate.
+fn carried_after_an_idle_time(setup: &mut Setup) -> u64 {
+    setup.traffic = vec![Traffic { start: Span::from_secs(5), ..cbr(1242, 500) }];
+    setup.duration = Span::from_secs(6);
+    run(setup, 1).lines[0].bytes
+}
+
+#[test]
+fn a_bucket_saves_no_more_than_its_burst() {
+    let mut setup = setup("pfifo limit 1000", 1_000_000, Vec::new());
+    setup.lines[0].shaper = Shaper::Bucket(6_000);
+    let bytes = carried_after_an_idle_time(&mut setup);
+    // A packet may go as long as anything is left.
+    assert!((131_000 - 1284..=131_000 + 1284).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn an_opportunity_that_nothing_waits_for_is_lost() {
+    let mut setup = setup("pfifo limit 1000", 1_000_000, Vec::new());
+    let trace = simnel_sim::schedule::Trace::parse("10\n20\n30\n").expect("a trace");
+    setup.lines[0].shaper = Shaper::Trace(trace);
+    setup.lines[0].rate = None;
+    let bytes = carried_after_an_idle_time(&mut setup);
+    // 101 opportunities from 5.00 to 6.00 s, and a packet that has begun.
+    assert!((99 * 1_500..=101 * 1_500 + 1_284).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn a_wire_carries_headers_that_the_discipline_does_not_see() {
+    let mut setup = setup("pfifo", 1_000_000, vec![ping()]);
+    let Ok(tc::Config::Line(line)) = tc::parse("line overhead 100 mpu 250") else {
+        panic!("words of a line");
+    };
+    setup.lines[0].framing = line.framing;
+    let results = run(&setup, 1);
+    let Outcome::Ping { added_there, added_back, .. } = &results.flows[0].outcome else {
+        panic!("not a ping");
+    };
+    // 92 bytes of IP and 100 more, made 250, up; a frame of 106 down.
+    assert_eq!(added_there.greatest(), Some(Span(250 * 8_000)));
+    assert_eq!(added_back.greatest(), Some(Span(106 * 8_000)));
+}
+
+#[test]
+fn fractions_of_a_nanosecond_add_up() {
+    // 106 bytes at 700 Mbit/s take 1211.43 ns: without the fraction, 290 more a second.
+    let mut setup = setup("pfifo limit 10", 700_000_000, vec![cbr(64, 1)]);
+    (setup.duration, setup.warmup) = (Span::from_secs(1), Span::from_millis(1));
+    let up = &run(&setup, 1).lines[0];
+    assert_eq!(up.capacity_bytes, 87_412_500);
+    assert!(up.bytes.abs_diff(up.capacity_bytes) <= 2 * 106, "{}", up.bytes);
+}

@@ -195,3 +195,21 @@ fn connections_and_super_packets_are_kept_apart() {
     driver.put_all(packet(1, 100), 5);
     assert_eq!(driver.lost(), []);
 }
+
+/// What is filtered holds no memory: acknowledgements without end never drive anything out.
+#[test]
+fn memory_of_what_is_filtered_is_free_again() {
+    let mut driver = Driver::new("besteffort ack-filter memlimit 64k");
+    let held = u64::from(packet(1, 100).truesize);
+    assert!(held * 10_000 > 64 * 1024 * 10, "or there is nothing to see");
+    for ack in 0..10_000 {
+        driver.put_tcp(packet(1, 100), pure(ack));
+    }
+    assert_eq!(driver.cake.backlog().packets, 2);
+    assert_eq!(driver.drops(DropReason::AckFilter), 9_998);
+    assert!(u64::from(driver.stats().memory_used) <= 3 * held, "{}", driver.stats().memory_used);
+    // And none is owed in the end.
+    driver.take_all();
+    driver.put_all(packet(1, 1514), 10);
+    assert_eq!((driver.cake.backlog().packets, driver.drops(DropReason::Overlimit)), (10, 0));
+}

@@ -1,6 +1,6 @@
 //! What a packet is charged for: every overhead keyword, cells, minimum sizes, super-packets.
 
-use crate::driver::{packet, Driver};
+use crate::driver::{packet, with, Driver};
 
 /// Cells as in facts A.1: 0 none, 1 ATM, 2 PTM.
 const NONE: u32 = 0;
@@ -131,5 +131,34 @@ fn a_super_packet_is_charged_for_each_segment() {
         driver.put(packet(1, 64));
         driver.take();
         assert_eq!(driver.now.since(begin).0, u64::from(charged) * 800, "`{words}`");
+    }
+}
+
+/// Sizes come in runs, and the cost of the last one is kept: of that length, behind a link header of
+/// that length, under that framing.
+#[test]
+fn a_cost_that_is_kept_is_kept_for_the_same_packet_only() {
+    let mut driver = Driver::new("besteffort overhead 0");
+    let mut cost = |driver: &mut Driver, packet| {
+        driver.put(packet);
+        driver.take().expect("a packet waits").adj_len
+    };
+    // Until the moving average of the header's offset stands still: then costs are kept.
+    for _ in 0..10_000 {
+        assert_eq!(cost(&mut driver, packet(1, 1514)), 1500);
+    }
+    // The same length behind a VLAN tag.
+    let tagged = with(packet(1, 1514), |packet| packet.network_offset = 18);
+    assert_eq!(cost(&mut driver, tagged), 1496);
+    assert_eq!(driver.stats().min_network_size, 1496);
+    for _ in 0..10_000 {
+        assert_eq!(cost(&mut driver, packet(1, 1514)), 1500);
+    }
+    for (words, expected) in [("overhead 44", 1544), ("overhead 44 atm", 1749), ("raw", 1514)] {
+        driver.change(&format!("besteffort {words}"));
+        assert_eq!(cost(&mut driver, packet(1, 1514)), expected, "{words}");
+        for _ in 0..10 {
+            cost(&mut driver, packet(1, 1514));
+        }
     }
 }

@@ -5,6 +5,8 @@ use simnel_core::Packet;
 
 use crate::driver::{packet, with, Driver};
 
+/// Expedited forwarding, as it stands in the header.
+const EF: u8 = 46 << 2;
 const MODES: [&str; 5] = ["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"];
 
 /// Internal tier (a higher one has priority) of `dscp`, from the lists of facts A.2.
@@ -157,4 +159,35 @@ fn washing_clears_the_code_point_after_it_was_read() {
     driver.put(with(packet(1, 100), |p| (p.mark, p.tos) = (1, 46 << 2 | 2)));
     let sent = driver.take().unwrap();
     assert_eq!((driver.place().0, sent.dscp(), sent.ecn()), (1, 0, Ecn::Ect0));
+}
+
+/// Video may have half of the line and voice a quarter. What is left over goes to the tier that is
+/// due first, and so to both, as 2 to 1.
+#[test]
+fn what_no_tier_has_a_right_to_goes_to_the_one_that_is_due_first() {
+    let mut driver = Driver::new("diffserv4 bandwidth 8mbit raw");
+    let tiers = [with(packet(1, 1000), |p| p.tos = 34 << 2), with(packet(2, 1000), |p| p.tos = EF)];
+    for tier in tiers {
+        driver.put_all(tier, 2);
+    }
+    let mut sent = [0u64; 2];
+    for _ in 0..3_000 {
+        let packet = driver.take().expect("packets wait");
+        let index = usize::from(packet.tos == EF);
+        sent[index] += 1;
+        driver.put(tiers[index]);
+    }
+    assert!(sent[0].abs_diff(2_000) <= 2, "{sent:?}");
+}
+
+/// Of two tiers that are due at the same moment, the higher one goes first.
+#[test]
+fn of_tiers_that_are_due_together_the_higher_one_goes() {
+    // 500 bytes at 4 Mbit/s and 250 at 2 take a millisecond each.
+    let mut driver = Driver::new("diffserv4 bandwidth 8mbit raw");
+    driver.put_all(with(packet(1, 500), |p| p.tos = 34 << 2), 2);
+    driver.put_all(with(packet(2, 250), |p| p.tos = EF), 2);
+    let order: Vec<u32> = driver.take_all().iter().map(|packet| packet.len).collect();
+    // On schedule: the higher one, then the other. Then both are due a millisecond after the first.
+    assert_eq!(order, [250, 500, 250, 500]);
 }
