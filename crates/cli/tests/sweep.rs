@@ -114,6 +114,22 @@ fn refusals_name_the_thing_and_the_fix() {
 }
 
 #[test]
+fn a_page_has_a_figure_of_each_measure_that_is_printed() {
+    let directory = directory();
+    let shown = ["--page", "page.html", "--show", "goodput", "--show", "added"];
+    let output = simnel(directory.path(), &sweep(&shown));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(directory.path().join("page.html")).expect("the page");
+    assert_eq!(page.matches("<figure>").count(), text(&output.stdout).matches(" ± ").count() / 6);
+    // Nothing stands across.
+    let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--page", "none.html"];
+    let output = simnel(directory.path(), &over);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("nothing to draw on none.html"));
+    assert!(!directory.path().join("none.html").exists());
+}
+
+#[test]
 fn a_comparison_ends_with_a_verdict_and_a_page() {
     let directory = directory();
     let words = ["pfifo limit 1000", "cake bandwidth {rate}"];

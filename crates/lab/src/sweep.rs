@@ -23,8 +23,10 @@ use crate::scenario::{Finished, Scenario, Summary};
 use crate::statistics::Estimate;
 
 pub mod axis;
+mod figures;
 
 pub use axis::Axis;
+pub use figures::figures;
 
 /// A sweep that cannot be done, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Axes as written; journals that were torn, finished, split and merged.
 
 use super::*;
+use crate::paper::figure::{Figure, Line, Plot};
 
 const SCENARIO: &str = "duration = \"2s\"\n[line]\nup = \"5mbit\"\ndown = \"5mbit\"\n\
                         [[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
@@ -95,6 +96,24 @@ fn a_torn_journal_is_finished_and_shards_merge_to_the_same() {
     assert_eq!(points.len(), 4);
     let goodput = points[0].values["groups.bulk.goodput_mbps"];
     assert!(goodput.n == 2 && goodput.mean > 1.0, "{goodput:?}");
+}
+
+#[test]
+fn figures_are_over_the_axis_of_most_quantities() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10ms|20ms|30ms,rate=1mbit|2mbit,qdisc=fq_codel|sfq", 1), &journal, (0, 1));
+    let name = String::from("groups.bulk.goodput_mbps");
+    let figures = figures(&results(&journal).expect("results"), &[&name]);
+    let [Figure { x, plot: Plot::Lines(lines), .. }] = figures.as_slice() else {
+        panic!("{figures:?}");
+    };
+    assert_eq!(x.label, "rtt (ns)");
+    let mut names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["fq_codel, 1mbit", "fq_codel, 2mbit", "sfq, 1mbit", "sfq, 2mbit"]);
+    let across = |line: &Line| line.points.iter().map(|point| point[0]).collect::<Vec<_>>();
+    assert!(lines.iter().all(|line| across(line) == [1e7, 2e7, 3e7]), "{lines:?}");
 }
 
 #[test]

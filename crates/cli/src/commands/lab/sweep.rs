@@ -10,6 +10,7 @@ use std::sync::Arc;
 use miette::{miette, IntoDiagnostic};
 use simnel_lab::files;
 use simnel_lab::paper::claim::number;
+use simnel_lab::report::page;
 use simnel_lab::sweep::{self, Axis, PointResult, Sweep, SweepError};
 
 use super::output_failed;
@@ -48,6 +49,9 @@ pub struct Args {
     /// Measures to print: those whose name contains this; may be repeated.
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
+    /// Also draw the measures that are printed: over the axis with the most quantities, on a page.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.
     #[arg(long)]
     json: bool,
@@ -115,13 +119,17 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
+    let names = names(args, &results);
+    if let Some(path) = &args.page {
+        draw(path, &results, &names)?;
+    }
     if args.json {
         for point in &results {
             json_line(point, out).map_err(output_failed)?;
         }
         return Ok(());
     }
-    table(args, &results, out).map_err(output_failed)?;
+    table(&results, &names, out).map_err(output_failed)?;
     let (done, all) = sweep::progress(journal).map_err(report)?;
     let state = if done < all { " (partial)" } else { "" };
     writeln!(out, "journal: {}, {done} of {all} runs{state}", journal.display())
@@ -136,8 +144,8 @@ fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {
 /// Measures that are printed unless others are asked for.
 const USUAL: [&str; 3] = [".goodput_mbps", ".utilisation", "added_ms.mean"];
 
-fn table(args: &Args, results: &[PointResult], out: &mut dyn Write) -> io::Result<()> {
-    let Some(first) = results.first() else { return writeln!(out, "no runs yet") };
+/// The measures to print.
+fn names<'a>(args: &Args, results: &'a [PointResult]) -> Vec<&'a String> {
     let shown = |name: &&String| match args.show.is_empty() {
         true => USUAL.iter().any(|part| name.ends_with(part)),
         false => args.show.iter().any(|part| name.contains(part.as_str())),
@@ -147,13 +155,33 @@ fn table(args: &Args, results: &[PointResult], out: &mut dyn Write) -> io::Resul
         let value = |point: &PointResult| point.values.get(*name).map_or(0.0, |one| one.mean);
         !args.show.is_empty() || results.iter().any(|point| value(point) != 0.0)
     };
-    let names: Vec<&String> = first.values.keys().filter(shown).filter(something).collect();
+    let first = results.first().into_iter();
+    first.flat_map(|point| point.values.keys()).filter(shown).filter(something).collect()
+}
+
+fn draw(path: &Path, results: &[PointResult], names: &[&String]) -> miette::Result<()> {
+    let figures = sweep::figures(results, names);
+    if figures.is_empty() {
+        let help = "an axis of numbers, rates, times or sizes, and a measure that `--show` names";
+        return Err(miette!(help = help, "nothing to draw on {}", path.display()));
+    }
+    let body = page::figures(&figures, false);
+    files::put(path, page::frame("Sweep", &body).as_bytes()).map_err(|error| {
+        let help = "say where it may go with --page FILE";
+        miette!(help = help, "cannot write {}: {error}", path.display())
+    })
+}
+
+fn table(results: &[PointResult], names: &[&String], out: &mut dyn Write) -> io::Result<()> {
+    if results.is_empty() {
+        return writeln!(out, "no runs yet");
+    }
     let setting = |point: &BTreeMap<String, String>| {
         point.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     };
     for point in results {
         writeln!(out, "{}", setting(&point.point))?;
-        for name in &names {
+        for name in names {
             let Some(value) = point.values.get(*name) else { continue };
             let interval =
                 value.half_width.map_or(String::new(), |half| format!(" ± {}", number(half)));
