@@ -18,3 +18,16 @@ pub(crate) fn random_key() -> std::io::Result<HashKey> {
     let key = u128::from_le_bytes(bytes);
     Ok(HashKey::new(key as u64, (key >> 64) as u64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_know_the_next_key() {
+        let keys: Vec<HashKey> = (0..8).map(|_| random_key().unwrap()).collect();
+        for (index, key) in keys.iter().enumerate() {
+            assert!(!keys[..index].contains(key));
+        }
+    }
+}

@@ -234,7 +234,7 @@ impl Daemon {
 
     /// Waits for something to happen and deals with it.
     fn turn(&mut self) -> Next {
-        let [supervisor, guard] = [2, 3];
+        let [ended, supervisor, guard] = [1, 2, 3];
         let fds = [
             self.signals.as_fd(),
             self.ended.as_fd(),
@@ -244,6 +244,10 @@ impl Daemon {
         ];
         let ready = sys::wait(&fds, Some(self.server.patience().map_or(LOOK, |p| p.min(LOOK))));
         let is_ready = |index: usize| ready >> index & 1 == 1;
+        if is_ready(ended) {
+            // Also at the end of threads that were told to.
+            sys::clear_event(&self.ended);
+        }
         if is_ready(supervisor) {
             self.warn("the supervisor is gone: giving all interfaces back");
             return Next::Exit;

@@ -553,7 +553,7 @@ impl Worker {
 
     /// Sleeps for a time, or until a command or, if `arrivals` are waited for, a packet comes;
     /// says which.
-    fn sleep(&mut self, arrivals: bool, time: Span) -> u128 {
+    fn sleep(&mut self, arrivals: bool, time: Span) -> u64 {
         let fds = [self.shared.wake.as_fd(), self.receiver.as_fd()];
         let before = sys::now();
         let ready = sys::wait(&fds[..if arrivals { 2 } else { 1 }], Some(time));

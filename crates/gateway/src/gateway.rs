@@ -416,3 +416,21 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_thread_is_heard_of() {
+        let ended = Arc::new(sys::event().unwrap());
+        let farewell = Farewell(Arc::clone(&ended));
+        assert_eq!(sys::wait(&[ended.as_fd()], Some(simnel_core::Span::ZERO)), 0);
+        let thread = std::thread::spawn(move || {
+            let _farewell = farewell;
+            panic!("as meant by the test");
+        });
+        assert!(thread.join().is_err());
+        assert_eq!(sys::wait(&[ended.as_fd()], Some(simnel_core::Span::ZERO)), 1);
+    }
+}

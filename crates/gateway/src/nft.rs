@@ -132,6 +132,17 @@ impl Table {
         upload: Option<u16>,
         bits: MarkBits,
     ) -> Result<Table, Error> {
+        let whole = Kernel { queue_expression: true, security_paths: true };
+        Table::create_on(whole, interface, download, upload, bits)
+    }
+
+    fn create_on(
+        mut kernel: Kernel,
+        interface: &str,
+        download: Option<u16>,
+        upload: Option<u16>,
+        bits: MarkBits,
+    ) -> Result<Table, Error> {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(interface);
         let attempt = |kernel: Kernel| {
@@ -145,7 +156,6 @@ impl Table {
             }
             batch.commit(&socket)
         };
-        let mut kernel = Kernel { queue_expression: true, security_paths: true };
         let result = loop {
             let result = attempt(kernel);
             match result.as_ref().map_err(|(_, e)| e.raw_os_error()) {
@@ -545,6 +555,38 @@ mod tests {
         assert_eq!(table_name("eth0"), "simnel_eth0");
         assert_eq!(table_name("eth0.1"), "simnel_eth0_2e1");
         assert_ne!(table_name("a_2e"), table_name("a."));
+    }
+
+    /// With either way to queue that the kernel may have.
+    #[test]
+    fn without_a_listener_packets_pass() {
+        use std::net::UdpSocket;
+        let check = || {
+            // SAFETY: takes an integer; only the calling thread leaves its network namespace.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                eprintln!("NOT RUN: without_a_listener_packets_pass needs root");
+                return;
+            }
+            let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+            assert!(up.unwrap().success());
+            for queue_expression in [true, false] {
+                let kernel = Kernel { queue_expression, security_paths: true };
+                let bits = MarkBits::DEFAULT;
+                let table = Table::create_on(kernel, "lo", Some(7), None, bits);
+                if let Err(Error::KernelLacks { what, .. }) = table {
+                    eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");
+                    continue;
+                }
+                let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+                receiver.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+                let address = receiver.local_addr().unwrap();
+                receiver.send_to(b"passes", address).unwrap();
+                let mut bytes = [0; 16];
+                assert_eq!(receiver.recv(&mut bytes).expect("the packet was dropped"), 6);
+                table.unwrap().remove().unwrap();
+            }
+        };
+        std::thread::spawn(check).join().unwrap();
     }
 
     #[test]

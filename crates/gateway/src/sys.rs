@@ -262,8 +262,8 @@ pub(crate) fn ignore_job_control() {
 
 /// Waits until one of `fds` is readable or `timeout` is over; says which are readable, one bit
 /// each. None waits for ever. A signal ends the wait early. ppoll(2): its timer has nanoseconds.
-pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u128 {
-    const MOST: usize = 128;
+pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u64 {
+    const MOST: usize = 64;
     let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
     let count = fds.len().min(MOST);
     for (slot, fd) in polled.iter_mut().zip(fds) {
@@ -277,7 +277,7 @@ pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u128 {
     // SAFETY: the array holds at least `count` entries, the timeout is null or valid, no signal
     // mask.
     unsafe { libc::ppoll(polled.as_mut_ptr(), count as libc::nfds_t, timeout, ptr::null()) };
-    let ready = |slot: &libc::pollfd| u128::from(slot.revents != 0);
+    let ready = |slot: &libc::pollfd| u64::from(slot.revents != 0);
     polled[..count].iter().enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
 }
 

@@ -158,7 +158,7 @@ pub fn family_where(world: &World, wanted: impl Fn((i32, i32)) -> bool) -> (i32,
 }
 
 /// The number of a thread of `process`.
-fn thread_named(process: i32, name: &str) -> i32 {
+pub fn thread_named(process: i32, name: &str) -> i32 {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let named = |path: &Path| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
     let found = tasks.flatten().find(|task| named(&task.path())).unwrap();
@@ -211,6 +211,16 @@ pub fn a_thread_in_circles_lets_traffic_pass() {
     }
     survives(|daemon, time| {
         Traced::stop(thread_named(daemon, "simnel-upload")).loop_for_ever(daemon);
+        std::thread::sleep(time);
+    });
+}
+
+pub fn a_thread_that_ends_lets_traffic_pass() {
+    if !cfg!(target_arch = "x86_64") {
+        return not_run("an end of a thread is injected on x86-64 only");
+    }
+    survives(|daemon, time| {
+        Traced::stop(thread_named(daemon, "simnel-upload")).end(daemon);
         std::thread::sleep(time);
     });
 }
@@ -286,11 +296,22 @@ impl Traced {
         Traced(thread)
     }
 
-    /// Makes the thread jump to the program's entry, which is needed no more, and that jump to
-    /// itself.
-    #[cfg(target_arch = "x86_64")]
+    /// The thread runs in circles from now on.
     fn loop_for_ever(self, process: i32) {
         const JUMP_TO_ITSELF: u64 = 0xfeeb;
+        self.execute(process, JUMP_TO_ITSELF);
+    }
+
+    /// The thread ends, and nothing in the program hears of it.
+    fn end(self, process: i32) {
+        const SYSTEM_CALL: u64 = 0x050f;
+        self.execute(process, SYSTEM_CALL);
+    }
+
+    /// Makes the thread go on with two bytes of code, in place of the program's entry, which is
+    /// needed no more. A system call is exit(2).
+    #[cfg(target_arch = "x86_64")]
+    fn execute(self, process: i32, code: u64) {
         let auxiliary = std::fs::read(format!("/proc/{process}/auxv")).unwrap();
         let words: Vec<u64> =
             auxiliary.chunks_exact(8).map(|w| u64::from_ne_bytes(w.try_into().unwrap())).collect();
@@ -303,13 +324,14 @@ impl Traced {
             registers.rip = entry;
             // No system call is to be begun again.
             registers.orig_rax = u64::MAX;
-            assert_eq!(libc::ptrace(libc::PTRACE_POKEDATA, self.0, entry, JUMP_TO_ITSELF), 0);
+            (registers.rax, registers.rdi) = (libc::SYS_exit as u64, 0);
+            assert_eq!(libc::ptrace(libc::PTRACE_POKEDATA, self.0, entry, code), 0);
             assert_eq!(libc::ptrace(libc::PTRACE_SETREGS, self.0, none, &raw const registers), 0);
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn loop_for_ever(self, _: i32) {}
+    fn execute(self, _: i32, _: u64) {}
 }
 
 impl Drop for Traced {

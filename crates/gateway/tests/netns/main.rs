@@ -9,6 +9,7 @@ mod accuracy;
 mod cases;
 mod control;
 mod hangs;
+mod kernel;
 mod measure;
 mod transfer;
 mod wire;
@@ -89,19 +90,20 @@ fn run(cases: &[Case], chosen: &(dyn Fn(&str) -> bool + Sync), at_once: usize) -
     })
 }
 
-/// `name=download|upload;…`, `tc`'s words or nothing. SIGHUP reads the configuration file GW_FILE.
+/// `name=download|upload;…`, `tc`'s words or nothing; or `file` for the configuration file GW_FILE,
+/// which SIGHUP reads as well.
 fn daemon(interfaces: &str) {
     let run = || -> Result<(), Error> {
         let mut daemon = Daemon::new(|notice| eprintln!("{notice}"))?;
-        for settings in parse(interfaces) {
-            daemon.up(settings)?;
+        let file = || config::read(&PathBuf::from(std::env::var("GW_FILE").unwrap_or_default()));
+        if interfaces == "file" {
+            file()?.into_iter().try_for_each(|settings| daemon.up_when_there(settings))?;
+        } else {
+            parse(interfaces).into_iter().try_for_each(|settings| daemon.up(settings))?;
         }
         // A daemon that was started again speaks to nobody.
         let _ = std::io::stdout().write_all(b"up\n");
-        daemon.run(Some(Box::new(|| {
-            let file = std::env::var("GW_FILE").unwrap_or_default();
-            config::read(&PathBuf::from(file))
-        })))
+        daemon.run(Some(Box::new(file)))
     };
     if let Err(e) = run() {
         eprintln!("error: {e}");

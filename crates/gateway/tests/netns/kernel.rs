@@ -1,0 +1,257 @@
+//! What the kernel does on our behalf: fail-open of a full queue, marks, the IPsec exception; and
+//! what the data path must not do to it: hold a core, or make up for all lateness.
+
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use simnel_gateway::control::Client;
+use simnel_gateway::Direction;
+
+use crate::cases::not_run;
+use crate::hangs::{family_where, kill, thread_named};
+use crate::transfer::Transfer;
+use crate::wire::Arrivals;
+use crate::world::{address, option, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Writes the file that the daemon reads, with the world's own control directory.
+fn write_file(world: &World, interfaces: &str) {
+    let file = world.control.with_extension("file");
+    let text = format!("control_dir = \"{}\"\n{interfaces}", world.control.display());
+    std::fs::write(&file, text).unwrap();
+    std::env::set_var("GW_FILE", file);
+}
+
+/// More packets than the kernel may keep for us pass unshaped; none is lost.
+pub fn what_a_full_queue_cannot_take_passes() {
+    const PACKETS: usize = 1_000;
+    let mut world = World::new();
+    write_file(
+        &world,
+        "[[interface]]\nname = \"wan0\"\nupload_qdisc = \"line rate 2mbit fifo 2000p\"\n\
+         queue_length = 256\n",
+    );
+    world.start(&["file"]);
+    let (ready, wait) = std::sync::mpsc::channel();
+    let receiver = world.spawn("s", move || {
+        let socket = UdpSocket::bind("10.77.2.2:6000").unwrap();
+        socket.set_read_timeout(Some(SECOND)).unwrap();
+        option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 8 << 20);
+        ready.send(()).unwrap();
+        let mut buffer = [0; 2048];
+        (0..).take_while(|_| socket.recv(&mut buffer).is_ok()).count()
+    });
+    wait.recv().unwrap();
+    world.within("c", || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for _ in 0..PACKETS {
+            socket.send_to(&[0; 500], "10.77.2.2:6000").unwrap();
+        }
+    });
+    let shown = world.client("wan0").show().unwrap().remove(0);
+    assert!(shown.datapath.received < 700, "all of them were queued: {:?}", shown.kernel);
+    assert_eq!(receiver.join().unwrap(), PACKETS);
+    world.stop();
+}
+
+/// As the kernel has understood it. What IPsec does with it cannot be tried on every kernel.
+pub fn rules_except_what_ipsec_will_encapsulate() {
+    if !std::path::Path::new("/proc/sys/net/core/xfrm_acq_expires").exists() {
+        return not_run("this kernel has no IPsec (CONFIG_XFRM)");
+    }
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    for (chain, exception) in [("arriving", "meta ipsec missing"), ("leaving", "rt ipsec missing")]
+    {
+        let rules = world.nft(&["list", "chain", "inet", "simnel_wan0", chain]);
+        // Not every `nft` prints the target; the other rule is about marks.
+        let queues = |line: &&str| line.contains("\"wan0\"") && !line.contains("mark");
+        let lines: Vec<&str> = rules.lines().filter(queues).collect();
+        assert!(lines.len() == 1 && lines[0].contains(exception), "{rules}");
+    }
+    world.stop();
+}
+
+/// A user's mark gets through as it was, also on packets that we mark.
+pub fn marks_of_others_stay_as_they_are() {
+    let mut world = World::new();
+    world.nft(&["add", "table", "inet", "user"]);
+    for chain in [
+        "pre { type filter hook prerouting priority -150; }",
+        "arrived { type filter hook prerouting priority -80; }",
+        "post { type filter hook postrouting priority 95; }",
+    ] {
+        let (name, hook) = chain.split_once(' ').unwrap();
+        world.nft(&["add", "chain", "inet", "user", name, hook]);
+    }
+    let rule = |chain: &str, words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        world.nft(&[&["add", "rule", "inet", "user", chain], &words[..]].concat());
+    };
+    rule("pre", "udp dport 6001 meta mark set 0x0000abcd");
+    for (chain, way) in [("post", "oifname wan0"), ("arrived", "iifname wan0")] {
+        rule(chain, &format!("{way} udp dport 6001 ip dscp 0 meta mark 0xabcd ip ecn ce counter"));
+        rule(chain, &format!("{way} udp dport 6001 meta mark != 0xabcd counter"));
+    }
+    world.start(&["wan0=cake bandwidth 1mbit wash|cake bandwidth 1mbit wash"]);
+    for (from, to, bind) in [("c", "s", "10.77.2.2:6001"), ("s", "c", "10.77.1.2:6001")] {
+        let sink = world.within(to, move || UdpSocket::bind(bind).unwrap());
+        world.within(from, move || {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            // EF, able to bear marks.
+            option(&socket, libc::IPPROTO_IP, libc::IP_TOS, 46 << 2 | 2);
+            let start = Instant::now();
+            while start.elapsed() < SECOND {
+                let _ = socket.send_to(&[0; 1000], bind);
+                std::thread::sleep(Duration::from_millis(4));
+            }
+        });
+        drop(sink);
+    }
+    for chain in ["post", "arrived"] {
+        let rules = world.nft(&["list", "chain", "inet", "user", chain]);
+        let counts: Vec<u32> = rules
+            .split("packets ")
+            .skip(1)
+            .map(|rest| rest.split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        println!(
+            "  {chain}: {} with CE and the user's mark, {} with another",
+            counts[0], counts[1]
+        );
+        assert!(counts[0] >= 5, "no packet was marked and washed:\n{rules}");
+        assert_eq!(counts[1], 0, "the user's mark was lost, or ours was left:\n{rules}");
+    }
+    world.stop();
+}
+
+/// Lateness beyond what a burst may make up for is forfeited: no second holds more for it.
+pub fn long_lateness_is_forfeited() {
+    /// Shorter than what the guard takes for a hang.
+    const STOP: Duration = Duration::from_millis(120);
+    const RATE: f64 = 10e6;
+    let mut world = World::new();
+    world.start(&["wan0=|cake bandwidth 10mbit"]);
+    let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
+    std::thread::sleep(SECOND * 2);
+    let (daemon, _) = family_where(&world, |_| true);
+    let watcher = Arrivals::watch(&world, "s", "wan0", SECOND * 3);
+    for _ in 0..2 {
+        std::thread::sleep(SECOND / 2);
+        kill(daemon, libc::SIGSTOP);
+        std::thread::sleep(STOP);
+        kill(daemon, libc::SIGCONT);
+    }
+    let (most, _) = watcher.join().unwrap().most_in_a_second();
+    let forfeited = world.client("wan0").show().unwrap()[0].datapath.forfeited;
+    println!("  most in a second {:+.2} % of the rate", (most / RATE - 1.0) * 100.0);
+    assert!(most <= RATE * 1.002, "{most} bit in a second, with {forfeited:?} forfeited");
+    upload.end();
+    world.stop();
+}
+
+/// How often a thread of `process` has given its core up.
+fn voluntary_switches(process: i32, thread: i32) -> u64 {
+    let path = format!("/proc/{process}/task/{thread}/status");
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// A flood of packets does not keep a real-time thread on its core.
+pub fn a_flood_does_not_hold_a_core() {
+    /// Longest time without a voluntary switch. Between two of the test's own looks lie 2 ms.
+    const LONGEST: Duration = Duration::from_millis(12);
+    let mut world = World::new();
+    world.start(&["wan0=|cake bandwidth 10mbit"]);
+    let (daemon, _) = family_where(&world, |_| true);
+    let thread = thread_named(daemon, "simnel-upload");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let flood = world.spawn("c", move || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.connect("10.77.2.2:9").unwrap();
+        while !stopped.load(Ordering::Relaxed) {
+            let _ = socket.send(&[0; 20]);
+        }
+    });
+    std::thread::sleep(SECOND / 2);
+    let watcher = std::thread::spawn(move || {
+        // SAFETY: the parameters outlive the call; 0 is the calling thread.
+        unsafe {
+            let mut parameters: libc::sched_param = std::mem::zeroed();
+            parameters.sched_priority = 50;
+            assert_eq!(libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters), 0);
+        }
+        let switches = || voluntary_switches(daemon, thread);
+        let (start, first) = (Instant::now(), switches());
+        let (mut changed, mut last, mut longest) = (start, first, Duration::ZERO);
+        while start.elapsed() < SECOND * 2 {
+            std::thread::sleep(Duration::from_millis(2));
+            let now = switches();
+            if now != last {
+                longest = longest.max(changed.elapsed());
+                (changed, last) = (Instant::now(), now);
+            }
+        }
+        (longest.max(changed.elapsed()), last - first)
+    });
+    let before = world.client("wan0").show().unwrap()[0].datapath.received;
+    let (longest, switches) = watcher.join().unwrap();
+    let after = world.client("wan0").show().unwrap()[0].datapath.received;
+    println!(
+        "  {} packets in 2 s, {switches} voluntary switches, longest without one {longest:?}",
+        after - before
+    );
+    stop.store(true, Ordering::Relaxed);
+    flood.join().unwrap();
+    assert!(after - before > 100_000, "no flood: {}", after - before);
+    assert!(longest < LONGEST, "the core was held for {longest:?}");
+    world.stop();
+}
+
+/// At the start and after a reload with other tuning.
+pub fn an_absent_interface_is_waited_for() {
+    let mut world = World::new();
+    let settings = |upload: &str, rest: &str| {
+        format!("[[interface]]\nname = \"late0\"\nupload = \"{upload}\"\n{rest}")
+    };
+    let shown = |world: &World| {
+        let mut client = Client::connect(&world.control, "late0").ok()?;
+        client.show().ok().map(|mut shown| shown.remove(0))
+    };
+    let wait_for = |world: &World, words: &str| {
+        let start = Instant::now();
+        let found = |world: &World| {
+            shown(world).is_some_and(|entry| {
+                entry.direction == Direction::Upload && entry.config.contains(words)
+            })
+        };
+        while !found(world) {
+            assert!(start.elapsed() < SECOND * 5, "`{words}` does not come: {:?}", shown(world));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    write_file(&world, &settings("5mbit", ""));
+    world.start(&["file"]);
+    std::thread::sleep(SECOND);
+    assert!(shown(&world).is_none());
+    world.ip("g", "link add late0 type veth peer name late1");
+    wait_for(&world, "bandwidth 5Mbit");
+    world.ip("g", "link del late0");
+    write_file(&world, &settings("6mbit", "catch_up_us = 5000\n"));
+    world.signal(libc::SIGHUP);
+    std::thread::sleep(SECOND);
+    assert!(shown(&world).is_none(), "other tuning needs a restart");
+    world.ip("g", "link add late0 type veth peer name late1");
+    wait_for(&world, "bandwidth 6Mbit");
+    let (daemon, _) = family_where(&world, |_| true);
+    let before = voluntary_switches(daemon, daemon);
+    std::thread::sleep(SECOND * 2);
+    let turns = voluntary_switches(daemon, daemon) - before;
+    assert!((2..20).contains(&turns), "the main loop turned {turns} times in two seconds");
+    world.stop();
+}
