@@ -122,10 +122,11 @@ fn a_page_has_a_figure_of_each_measure_that_is_printed() {
     let page = std::fs::read_to_string(directory.path().join("page.html")).expect("the page");
     assert_eq!(page.matches("<figure>").count(), text(&output.stdout).matches(" ± ").count() / 6);
     // Nothing stands across.
-    let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--page", "none.html"];
-    let output = simnel(directory.path(), &over);
+    let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--out", "other.jsonl"];
+    let output = simnel(directory.path(), &[&over[..], &["--page", "none.html"]].concat());
     assert!(!output.status.success());
-    assert!(text(&output.stderr).contains("nothing to draw on none.html"));
+    let said = text(&output.stderr);
+    assert!(said.contains("nothing to draw on none.html") && said.contains("help:"), "{said}");
     assert!(!directory.path().join("none.html").exists());
 }
 
