@@ -12,15 +12,18 @@
 //! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server.rs`).
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use simnel_core::qdisc::shapes_itself;
 use simnel_core::{tc, Span};
 
+use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::error::Error;
 use crate::gateway::{Direction, Drained, Gateway, Settings, Watch};
+use crate::privileges;
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
@@ -60,9 +63,6 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// Reads the settings again, for SIGHUP.
-pub type Reload = Box<dyn FnMut() -> Result<Vec<Settings>, Error>>;
-
 /// A process with gateways. Make it before any thread: the process becomes three (`supervisor.rs`),
 /// of which this value is in the one that serves.
 pub struct Daemon {
@@ -96,6 +96,7 @@ impl Daemon {
     /// # Errors
     /// The process has threads already, or the system lacks memory or descriptors.
     pub fn new(mut notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
+        privileges::at_start().map_err(|e| Error::system("giving up capabilities", e))?;
         let tether = supervisor::split(&mut notice)?;
         let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
         let signals = sys::signal_descriptor(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
@@ -173,12 +174,14 @@ impl Daemon {
         }
     }
 
-    /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT.
+    /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT. SIGHUP reads
+    /// `file`, if there is one, again. From now on nothing else can be read, and no program started.
     ///
     /// # Errors
     /// The first interface that could not be given back in good order, all were tried; or a thread
     /// of the data path has ended by itself.
-    pub fn run(mut self, mut reload: Option<Reload>) -> Result<(), Error> {
+    pub fn run(mut self, file: Option<PathBuf>) -> Result<(), Error> {
+        self.confine(file.as_deref());
         self.tether.tell(&Event::Ready);
         let mut result = Ok(());
         while !(self.served.is_empty() && self.waiting.is_empty()) {
@@ -186,7 +189,7 @@ impl Daemon {
             match self.turn() {
                 Next::Continue => {}
                 Next::Exit => break,
-                Next::Reload => match reload.as_mut().map(|reload| reload()) {
+                Next::Reload => match file.as_deref().map(config::read) {
                     Some(Ok(settings)) => self.apply(settings),
                     Some(Err(e)) => self.warn(format!("settings not changed: {e}")),
                     None => self.warn("there is no file of settings to read again"),
@@ -216,6 +219,23 @@ impl Daemon {
             gateway.dead().map(|direction| Error::Ended { interface, direction })
         };
         self.served.iter().find_map(dead)
+    }
+
+    /// Gives up what serving does not need (`privileges.rs`).
+    fn confine(&mut self, file: Option<&Path>) {
+        let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
+        let settings = self.served.iter().map(Gateway::settings).chain(waiting);
+        let directories: Vec<PathBuf> = settings.map(|s| s.control_dir.clone()).collect();
+        let write: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
+        // Editors replace a file by another one of its name.
+        let beside = file.and_then(Path::parent).map(|p| match p.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => p,
+        });
+        let read: Vec<&Path> = [Path::new("/proc")].into_iter().chain(beside).collect();
+        for missing in privileges::confine_control(&read, &write) {
+            self.warn(missing);
+        }
     }
 
     fn warn(&mut self, text: impl Into<String>) {

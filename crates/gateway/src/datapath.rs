@@ -38,6 +38,7 @@ use crate::nfqueue::{Event, Receiver, Verdicts, LONGEST};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
+use crate::privileges;
 use crate::sys;
 use crate::vitals::{Lane as Vitals, BEAT};
 use crate::words::rate_of;
@@ -328,6 +329,8 @@ impl Worker {
         if let Some(priority) = self.tuning.realtime {
             self.counters.realtime = sys::realtime(priority).is_ok();
         }
+        // What the kernel lacks for it is said by the control thread.
+        let _ = privileges::confine_data_path();
         self.slept = sys::now();
         loop {
             if self.shared.attention.swap(false, Ordering::Acquire) && self.attend() {

@@ -47,7 +47,7 @@ pub enum Error {
     /// Somebody else could have put something in our files' place.
     #[error(
         "{} is not safe to use ({reason}): make it root's with `chown root` and \
-         `chmod go-w`, or remove it",
+         `chmod go-w`, remove it, or name another with `--control-dir`",
         path.display()
     )]
     UnsafePlace {

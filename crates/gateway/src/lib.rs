@@ -30,6 +30,7 @@ mod nft;
 mod offload;
 mod owner;
 mod pace;
+mod privileges;
 mod report;
 mod server;
 mod supervisor;

@@ -40,7 +40,7 @@ use simnel_core::qdisc::line::Line;
 use simnel_core::qdisc::{self, Device, Qdisc};
 use simnel_core::tc::Config;
 
-use crate::sys;
+use crate::{privileges, sys};
 
 mod clock;
 mod direction;
@@ -138,6 +138,8 @@ impl Link {
     /// Forwards in both directions until `stop` is set (noticed within 100 ms) or an interface goes
     /// away for good. What is under way then is dropped, and counted.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), LinkError> {
+        // The sockets are open. Without it everything works, too.
+        let _ = privileges::keep_for_link();
         let [mut forth, mut back] = [self.direction(0)?, self.direction(1)?];
         let ended = AtomicBool::new(false);
         let run = |direction: &mut Direction| {

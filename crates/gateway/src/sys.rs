@@ -414,9 +414,10 @@ fn interface_request(interface: &str) -> libc::ifreq {
 }
 
 fn interface_ioctl(code: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    // Sockets of any family answer; an Internet socket is nothing that the daemon needs.
     // SAFETY: plain socket(2) call; the descriptor is owned from here on.
     let socket = unsafe {
-        let fd = check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
+        let fd = check(libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
         OwnedFd::from_raw_fd(fd)
     };
     // SAFETY: `request` is a valid ifreq, and what it may point at is sized by the caller.

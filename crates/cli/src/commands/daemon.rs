@@ -22,7 +22,6 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     for settings in read(&args.config).into_diagnostic()? {
         daemon.up_when_there(settings).into_diagnostic()?;
     }
-    let file = args.config.clone();
-    daemon.run(Some(Box::new(move || read(&file)))).into_diagnostic()?;
+    daemon.run(Some(args.config.clone())).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -36,6 +36,7 @@ pub const TOGETHER: &[Case] = &[
     ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
     ("marks_of_others_stay_as_they_are", kernel::marks_of_others_stay_as_they_are),
+    ("privileges_are_given_up", control::privileges_are_given_up),
 ];
 
 /// What needs the whole machine, since it lets traffic pass unshaped or is exact.

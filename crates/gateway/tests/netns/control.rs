@@ -35,3 +35,45 @@ pub fn deaf_clients_keep_nobody_waiting() {
     }
     world.stop();
 }
+
+/// What the kernel says of each thread of a process: `key`'s value.
+fn of_threads(pid: &str, key: &str) -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks
+        .map(|task| {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let value = |key: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(key));
+                line.unwrap().trim_start_matches(':').trim().to_owned()
+            };
+            (value("Name"), value(key))
+        })
+        .collect()
+}
+
+/// Supervisor, guard and daemon keep three capabilities; the daemon's threads are confined further.
+pub fn privileges_are_given_up() {
+    let mut world = World::new();
+    world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
+    assert_eq!(world.client("wan0").show().unwrap().len(), 2);
+    let supervisor = world.daemon.as_ref().unwrap().id().to_string();
+    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+    let children = std::fs::read_to_string(children).unwrap();
+    const NET_ADMIN: u64 = 1 << 12;
+    const AT_START: u64 = NET_ADMIN | 1 << 14 | 1 << 23;
+    let (mut data_path, mut control) = (0, 0);
+    for pid in [supervisor.as_str()].into_iter().chain(children.split_whitespace()) {
+        for (name, value) in of_threads(pid, "CapPrm") {
+            let capabilities = u64::from_str_radix(&value, 16).unwrap();
+            let threads = name.starts_with("simnel-up") || name.starts_with("simnel-down");
+            data_path += usize::from(threads);
+            let most = if threads { NET_ADMIN } else { AT_START };
+            assert_eq!(capabilities & !most, 0, "{pid} {name}: {value}");
+        }
+        assert!(of_threads(pid, "NoNewPrivs").iter().all(|(_, value)| value == "1"));
+        let filtered = of_threads(pid, "Seccomp");
+        control += filtered.iter().filter(|(_, value)| value == "2").count();
+    }
+    assert_eq!((data_path, control), (2, 3), "threads of the data path; threads with a filter");
+    world.stop();
+}

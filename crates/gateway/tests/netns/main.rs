@@ -95,15 +95,16 @@ fn run(cases: &[Case], chosen: &(dyn Fn(&str) -> bool + Sync), at_once: usize) -
 fn daemon(interfaces: &str) {
     let run = || -> Result<(), Error> {
         let mut daemon = Daemon::new(|notice| eprintln!("{notice}"))?;
-        let file = || config::read(&PathBuf::from(std::env::var("GW_FILE").unwrap_or_default()));
+        let file = std::env::var_os("GW_FILE").map(PathBuf::from);
         if interfaces == "file" {
-            file()?.into_iter().try_for_each(|settings| daemon.up_when_there(settings))?;
+            let settings = config::read(file.as_deref().expect("GW_FILE"))?;
+            settings.into_iter().try_for_each(|settings| daemon.up_when_there(settings))?;
         } else {
             parse(interfaces).into_iter().try_for_each(|settings| daemon.up(settings))?;
         }
         // A daemon that was started again speaks to nobody.
         let _ = std::io::stdout().write_all(b"up\n");
-        daemon.run(Some(Box::new(file)))
+        daemon.run(file)
     };
     if let Err(e) = run() {
         eprintln!("error: {e}");

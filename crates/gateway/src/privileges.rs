@@ -1,0 +1,189 @@
+//! What the processes may do once they know what they want.
+//!
+//! ```text
+//! at start, all processes    only NET_ADMIN, SYS_NICE and IPC_LOCK; nothing regains more by exec
+//! when all is set up:
+//!   control thread           files: the configuration read, locks and sockets written, /proc read;
+//!                            system calls: those listed, so no program is started
+//!   data path's threads      only NET_ADMIN; no files; system calls: those listed
+//! ```
+//!
+//! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread and
+//! the threads that it starts. A call that is not listed fails with EPERM: a process that is killed
+//! for a call that a newer libc makes would be a cut line. What a kernel lacks is gone without, and
+//! said. The guard and the supervisor keep what the start leaves them: one must act whatever
+//! happens, the other start daemons that may set up anew.
+
+use std::io;
+use std::path::Path;
+
+use landlock::{
+    path_beneath_rules, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, ABI,
+};
+use rustix::thread::{capabilities, set_capabilities, set_no_new_privs, CapabilitySet};
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+mod syscalls;
+
+/// Netfilter; threads under SCHED_FIFO; mlockall.
+const AT_START: CapabilitySet =
+    CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_NICE).union(CapabilitySet::IPC_LOCK);
+/// Verdicts are netfilter's business.
+const DATA_PATH: CapabilitySet = CapabilitySet::NET_ADMIN;
+
+/// Gives up, for the calling thread and all processes to come, what no part of a daemon needs.
+pub(crate) fn at_start() -> io::Result<()> {
+    keep(AT_START)?;
+    Ok(set_no_new_privs(true)?)
+}
+
+/// Confines the calling thread, which answers the control sockets, and the threads that it starts:
+/// files below `read` may be read, and below `write` made, written and removed. Says what the
+/// kernel could not do.
+pub(crate) fn confine_control(read: &[&Path], write: &[&Path]) -> Vec<String> {
+    let files = confine_files(read, write);
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+    let calls = syscalls::allow(&[syscalls::THREAD, syscalls::CONTROL]);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    let calls = Ok(());
+    [files, calls].into_iter().filter_map(Result::err).collect()
+}
+
+/// Confines the calling thread, which is one of the data path.
+pub(crate) fn confine_data_path() -> Vec<String> {
+    let capabilities = keep(DATA_PATH).and_then(|()| Ok(set_no_new_privs(true)?));
+    let capabilities = capabilities.map_err(|e| format!("capabilities are kept: {e}"));
+    let files = confine_files(&[], &[]);
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+    let calls = syscalls::allow(&[syscalls::THREAD]);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    let calls = Ok(());
+    [capabilities, files, calls].into_iter().filter_map(Result::err).collect()
+}
+
+/// Gives up what a link does not need once its sockets are open: threads under SCHED_FIFO are left.
+pub(crate) fn keep_for_link() -> io::Result<()> {
+    keep(CapabilitySet::SYS_NICE)?;
+    Ok(set_no_new_privs(true)?)
+}
+
+/// Keeps those of `wanted` that the thread has, and no others.
+fn keep(wanted: CapabilitySet) -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.permitted &= wanted;
+    sets.effective = sets.permitted;
+    sets.inheritable = CapabilitySet::empty();
+    Ok(set_capabilities(None, sets)?)
+}
+
+/// Files below `read` may be read, below `write` also made and removed; nothing else is opened.
+fn confine_files(read: &[&Path], write: &[&Path]) -> Result<(), String> {
+    const KNOWN: ABI = ABI::V5;
+    let (all, reading) = (AccessFs::from_all(KNOWN), AccessFs::ReadFile | AccessFs::ReadDir);
+    let writing = reading
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeSock
+        | AccessFs::RemoveFile;
+    let confined = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)
+        .and_then(Ruleset::create)
+        .and_then(|rules| rules.add_rules(path_beneath_rules(read, reading)))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(write, writing)))
+        .and_then(|rules| rules.restrict_self());
+    match confined {
+        Ok(status) if status.ruleset == RulesetStatus::NotEnforced => {
+            Err("this kernel has no landlock: files are not confined".into())
+        }
+        Ok(_) => Ok(()),
+        Err(e) => Err(format!("files are not confined: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+    use std::thread;
+
+    use super::*;
+    use crate::netlink::Socket;
+
+    /// Runs in a thread of its own, which alone is confined.
+    fn confined<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| scope.spawn(work).join().expect("the test's own thread"))
+    }
+
+    fn is_denied<T>(result: io::Result<T>) -> bool {
+        result.err().is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    #[test]
+    fn the_control_thread_reads_its_settings_and_starts_no_program() {
+        let place = std::env::temp_dir().join(format!("pr-{}", std::process::id()));
+        let (settings, run) = (place.join("etc"), place.join("run"));
+        for directory in [&settings, &run] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(settings.join("a.toml"), "a").unwrap();
+        fs::write(place.join("secret"), "secret").unwrap();
+        assert!(File::open(place.join("secret")).is_ok() && Command::new("true").status().is_ok());
+        confined(|| {
+            let missing = confine_control(&[&settings, Path::new("/proc")], &[&run]);
+            assert_eq!(missing, [""; 0]);
+            // What an attacker would want.
+            assert!(is_denied(Command::new("true").status()));
+            assert!(is_denied(File::open(place.join("secret"))));
+            assert!(is_denied(File::open("/etc/shadow")));
+            assert!(is_denied(fs::write(settings.join("a.toml"), "b")));
+            assert!(is_denied(fs::write("/proc/self/comm", "b")));
+            assert!(is_denied(UdpSocket::bind("127.0.0.1:0")));
+            // What serving and a reload need.
+            assert_eq!(fs::read_to_string(settings.join("a.toml")).unwrap(), "a");
+            assert!(fs::read_to_string("/proc/thread-self/status").is_ok());
+            fs::write(run.join("eth0.lock"), "1").unwrap();
+            drop(UnixListener::bind(run.join("eth0.sock")).unwrap());
+            fs::remove_file(run.join("eth0.sock")).unwrap();
+            Socket::open().unwrap();
+            assert!(crate::sys::interface("lo", crate::sys::Query::Mtu).is_ok());
+            let other = thread::spawn(|| (confine_data_path(), File::open("/proc/self/status")));
+            let (missing, opened) = other.join().unwrap();
+            assert_eq!(missing, [""; 0]);
+            assert!(is_denied(opened));
+        });
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn the_data_path_has_no_files_and_no_sockets_but_its_own() {
+        let own = crate::sys::event().unwrap();
+        confined(|| {
+            assert_eq!(confine_data_path(), [""; 0]);
+            assert!(is_denied(File::open("/proc/self/status")));
+            assert!(Socket::open().is_err());
+            assert!(thread::Builder::new().spawn(|| ()).is_err());
+            assert!(is_denied(Command::new("true").status()));
+            let sets = capabilities(None).unwrap();
+            assert!((sets.permitted - DATA_PATH).is_empty());
+            crate::sys::signal_event(&own);
+            let patience = Some(simnel_core::Span::from_millis(1));
+            assert_eq!(crate::sys::wait(&[std::os::fd::AsFd::as_fd(&own)], patience), 1);
+            assert!(crate::sys::thread_cpu() > simnel_core::Span::ZERO);
+        });
+    }
+
+    #[test]
+    fn only_three_capabilities_are_left_at_start() {
+        confined(|| {
+            at_start().unwrap();
+            let sets = capabilities(None).unwrap();
+            assert!((sets.permitted - AT_START).is_empty() && sets.inheritable.is_empty());
+            assert!(rustix::thread::no_new_privs().unwrap());
+        });
+    }
+}
