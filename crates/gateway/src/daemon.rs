@@ -175,7 +175,8 @@ impl Daemon {
     }
 
     /// Serves until all interfaces were given back, by `down` or by SIGTERM or SIGINT. SIGHUP reads
-    /// `file`, if there is one, again. From now on nothing else can be read, and no program started.
+    /// `file`, if there is one, again. From now on nothing else can be read, and no program
+    /// started.
     ///
     /// # Errors
     /// The first interface that could not be given back in good order, all were tried; or a thread

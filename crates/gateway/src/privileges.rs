@@ -8,8 +8,8 @@
 //!   data path's threads      only NET_ADMIN; no files; system calls: those listed
 //! ```
 //!
-//! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread and
-//! the threads that it starts. A call that is not listed fails with EPERM: a process that is killed
+//! Three mechanisms of the kernel: capabilities(7), landlock(7), seccomp(2). All hold for a thread
+//! and those that it starts. A call that is not listed fails with EPERM: a process that is killed
 //! for a call that a newer libc makes would be a cut line. What a kernel lacks is gone without, and
 //! said. The guard and the supervisor keep what the start leaves them: one must act whatever
 //! happens, the other start daemons that may set up anew.

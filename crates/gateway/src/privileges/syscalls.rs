@@ -1,7 +1,7 @@
 //! The system calls that are left, each list with its reason.
 //!
-//! Two filters: everything that is not listed fails with EPERM; clone3 fails with ENOSYS, so that the
-//! C library uses clone, whose flags a filter can see.
+//! Two filters: everything that is not listed fails with EPERM; clone3 fails with ENOSYS, so that
+//! the C library uses clone, whose flags a filter can see.
 
 use std::collections::BTreeMap;
 
@@ -123,6 +123,7 @@ pub(super) const CONTROL: &[i64] = &[
 /// Families of sockets: netfilter; clients, and questions about interfaces.
 const FAMILIES: [u64; 2] = [AF_NETLINK as u64, AF_UNIX as u64];
 /// Questions about interfaces, non-blocking sockets, and whether something is a terminal.
+#[allow(clippy::unnecessary_cast)] // Their type is the C library's.
 const QUESTIONS: [u64; 6] = [
     SIOCGIFINDEX as u64,
     SIOCGIFMTU as u64,
