@@ -49,7 +49,7 @@ step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
 if [ -x scripts/fuzz.sh ]; then
     # A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`.
     export FUZZ_SEED=1
-    step 'fuzz' scripts/fuzz.sh 15
+    step 'fuzz' scripts/fuzz.sh 10
 else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi

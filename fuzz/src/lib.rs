@@ -5,6 +5,7 @@
 //! in `fuzz_targets/`; `scripts/fuzz.sh` runs them on stable Rust. Inputs are decoded by position,
 //! so that libFuzzer's mutations stay local: one byte changes one decision.
 
+pub mod edits;
 pub mod seeds;
 
 #[path = "../../crates/core/tests/support/mod.rs"]
@@ -16,4 +17,10 @@ pub fn has_wrapped_rate(config: &simnel_core::tc::Config) -> bool {
     let shown = format!("{config:?}");
     let mut rates = shown.split("Rate(").skip(1).filter_map(|rest| rest.split(')').next());
     rates.any(|rate| rate.parse::<u64>().is_ok_and(|bytes| bytes > u64::MAX / 8))
+}
+
+/// Three texts in one input, divided by zeros: further ones belong to the last.
+pub fn in_parts(bytes: &[u8]) -> [&[u8]; 3] {
+    let mut parts = bytes.splitn(3, |byte| *byte == 0);
+    [(); 3].map(|()| parts.next().unwrap_or_default())
 }

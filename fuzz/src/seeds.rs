@@ -15,6 +15,22 @@ const RECORDED: &str = include_str!("../../crates/core/tests/data/tc/options.txt
 /// The configuration file that is shipped.
 const SHIPPED: &str = include_str!("../../dist/simnel.toml");
 
+/// The scenarios that are shipped.
+pub const SCENARIOS: [&str; 10] = [
+    include_str!("../../scenarios/acks.toml"),
+    include_str!("../../scenarios/changing.toml"),
+    include_str!("../../scenarios/evening.toml"),
+    include_str!("../../scenarios/fifty-up.toml"),
+    include_str!("../../scenarios/hosts.toml"),
+    include_str!("../../scenarios/iot.toml"),
+    include_str!("../../scenarios/l4s.toml"),
+    include_str!("../../scenarios/mobile.toml"),
+    include_str!("../../scenarios/rrul.toml"),
+    include_str!("../../scenarios/upload.toml"),
+];
+/// Where their traces lie.
+pub const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
+
 /// Writes `inputs` into the directory that the environment variable `SEEDS` names, if it is set.
 ///
 /// # Panics
@@ -170,4 +186,136 @@ pub fn files() -> Vec<Vec<u8>> {
     files.push(format!("control_dir = \"/run/x\"\n{table}").into_bytes());
     files.extend(keys.iter().map(|key| format!("{table}{key}\n").into_bytes()));
     files
+}
+
+/// The scenarios that are shipped, and edits of them.
+pub fn scenarios() -> Vec<Vec<u8>> {
+    let whole = SCENARIOS.iter().map(|text| [&[0], text.as_bytes()].concat());
+    let edited = (0..200u8).map(|n| {
+        let edit = |k: u8| [n.wrapping_mul(31).wrapping_add(k), n ^ k, n.wrapping_mul(k), k];
+        let edits: Vec<u8> = (0..8).flat_map(edit).collect();
+        [&[1, n, n % 3 + 1][..], &edits].concat()
+    });
+    whole.chain(edited).collect()
+}
+
+/// Traces, recordings and files of flent, small ones.
+pub fn files_of_others() -> Vec<Vec<u8>> {
+    let frames = frames();
+    // Without the choice of the link layer and the length.
+    let frames = || frames.iter().filter(|frame| frame[0] == 0).map(|frame| &frame[5..]);
+    let mut all = Vec::new();
+    for (magic, link) in [(0xa1b2_c3d4_u32, 1_u32), (0xa1b2_3c4d, 1), (0xa1b2_c3d4, 113)] {
+        let mut pcap = [&magic.to_le_bytes()[..], &[2, 0, 4, 0], &[0; 8]].concat();
+        pcap.extend([0xffffu32.to_le_bytes(), link.to_le_bytes()].concat());
+        for (n, frame) in frames().enumerate() {
+            let len = frame.len() as u32;
+            for word in [n as u32, 1_000, len, len + 500] {
+                pcap.extend(word.to_le_bytes());
+            }
+            pcap.extend(frame);
+        }
+        all.push([&[0], &pcap[..]].concat());
+    }
+    let block = |kind: u32, body: &[u8]| {
+        let body = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+        let len = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+    };
+    let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    // With a resolution of ns, and an offset of a second.
+    let interface = [1, 0, 0, 0, 0, 0, 4, 0, 9, 0, 1, 0, 9, 0, 0, 0, 14, 0, 8, 0, 1, 0, 0, 0, 0, 0];
+    let interface = [&interface[..], &[0, 0, 0, 0, 0, 0]].concat();
+    let mut pcapng = [block(0x0a0d_0d0a, &section), block(1, &interface)].concat();
+    for (n, frame) in frames().enumerate() {
+        let len = (frame.len() as u32).to_le_bytes();
+        let enhanced = [&[0; 8][..], &(n as u32 * 1_000).to_le_bytes(), &len, &len, frame].concat();
+        pcapng.extend(block(6, &enhanced));
+        pcapng.extend(block(3, &[&len[..], frame].concat()));
+    }
+    all.push([&[0], &pcapng[..]].concat());
+    for stem in ["drr", "cake-ackfilter", "codel", "fq_codel", "htb", "pie", "red", "sfq"] {
+        all.extend(recording_of(stem));
+    }
+    let flent = r#"{"version": 4, "x_values": [0, 0.2, 0.4], "metadata": {"TITLE": "a", "NAME": "rrul"},
+        "results": {"TCP upload BE": [1, null, 3.5], "Ping (ms) ICMP": [20, 21.5, 1e3]},
+        "raw_values": {"Ping (ms) ICMP": [{"t": 0.1, "val": 20}]}}"#;
+    all.push([&[2], flent.as_bytes()].concat());
+    all
+}
+
+/// The beginning of the first recording of `group` in three parts, and its arrivals as a trace.
+fn recording_of(group: &str) -> Vec<Vec<u8>> {
+    const PACKETS: usize = 30;
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/golden");
+    let stems = simnel_lab::golden::list(&Path::new(root).join(group)).expect("recordings");
+    let Some(stem) = stems.first() else { return Vec::new() };
+    let text = |end: &str| {
+        let path = format!("{}{end}", stem.display());
+        simnel_lab::files::read_text(Path::new(&path), simnel_lab::files::WHOLE).expect(end)
+    };
+    let (json, csv, out) = (text(".json"), text(".csv.gz"), text(".out.gz"));
+    let mut header: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let arrivals: Vec<&str> = csv.lines().filter(|line| line.contains("enq+")).collect();
+    let arrivals = &arrivals[..PACKETS.min(arrivals.len())];
+    header["packets"] = arrivals.len().into();
+    let (header, csv) = (header.to_string(), arrivals.join("\n"));
+    let flows: Vec<&str> = out.lines().filter(|line| line.starts_with('#')).collect();
+    let flows = flows[..flows.len().min(PACKETS)].join("\n");
+    let whole = [&[1], header.as_bytes(), &[0], csv.as_bytes(), &[0], flows.as_bytes()].concat();
+    vec![whole, [&[0], csv.as_bytes()].concat()]
+}
+
+/// Messages as the kernel writes them, behind a number of messages that wait for an answer.
+pub fn netlink() -> Vec<Vec<u8>> {
+    let attribute = |kind: u16, data: &[u8]| {
+        let mut bytes = (data.len() as u16 + 4).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let message = |kind: u16, seq: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 16).to_ne_bytes();
+        [&length[..], &kind.to_ne_bytes(), &[0; 2], &seq.to_ne_bytes(), &[0; 4], body].concat()
+    };
+    let queued = [
+        vec![2, 0, 0, 7],
+        attribute(1, &[0, 0, 0, 42, 8, 0, 3]),
+        attribute(3, &[0x30, 0, 0, 0]),
+        attribute(13, &1500u32.to_be_bytes()),
+        attribute(21, &[0, 0, 0, 6]),
+        attribute(10, &[0x45; 60]),
+    ];
+    // A number, and the message that it is about.
+    let answer = |seq: u32, error: i32| {
+        let about = message(0x0a06, seq, &[]);
+        message(2, seq, &[&error.to_ne_bytes()[..], &about].concat())
+    };
+    let packet = message(3 << 8, 0, &queued.concat());
+    let answers: Vec<u8> =
+        (1..=6).flat_map(|seq| answer(seq, if seq == 4 { -17 } else { 0 })).collect();
+    let dump = [message(0x0a05, 1, &queued.concat()), message(3, 1, &[0; 4])].concat();
+    [packet, answers, answer(0, i32::MIN), dump]
+        .into_iter()
+        .map(|bytes| [&[6], &bytes[..]].concat())
+        .collect()
+}
+
+/// Requests, one a line, and what `simnel change` may be given.
+pub fn requests() -> Vec<Vec<u8>> {
+    let change =
+        |words: &str| format!(r#"{{"cmd":"change","direction":"upload","words":"{words}"}}"#);
+    let show = r#"{"cmd":"show"}"#.to_owned();
+    let down = r#"{"cmd":"down"}"#.to_owned();
+    let mut all: Vec<String> =
+        DISCIPLINES.iter().map(|(words, _)| [change(words), show.clone()].join("\n")).collect();
+    all.push(
+        ["5mbit", "1mbit nat", "unlimited", "2mbit fq_codel limit 10", "3mbit", "tbf"].join("\n"),
+    );
+    all.push(["1mbit pfifo", "unlimited", "1gbit sfq", "5mbit cake", "0bit", "x"].join("\n"));
+    let again: Vec<String> = DISCIPLINES.iter().map(|(words, _)| change(words)).collect();
+    all.extend(again.chunks(8).map(|some| [some.join("\n"), down.clone()].join("\n")));
+    all.push(r#"{"cmd":"change","direction":"sideways","words":""}"#.into());
+    all.into_iter().map(String::into_bytes).collect()
 }

@@ -21,6 +21,8 @@ mod control_dir;
 pub mod daemon;
 mod datapath;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod guard;
 pub mod link;

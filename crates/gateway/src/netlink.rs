@@ -6,6 +6,7 @@
 //! or none.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use simnel_core::Span;
@@ -159,6 +160,43 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
+/// The error that an ERROR message's number stands for.
+fn system_error(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number.saturating_neg())
+}
+
+/// What the kernel has answered to messages that ask for an acknowledgement.
+pub(crate) struct Answers {
+    sequence: RangeInclusive<u32>,
+    /// Messages without an answer.
+    pub(crate) outstanding: usize,
+    /// The first error, and the message that it is about.
+    pub(crate) failure: Option<(u32, io::Error)>,
+}
+
+impl Answers {
+    /// None has come of those to the messages with the numbers `sequence`.
+    pub(crate) fn new(sequence: RangeInclusive<u32>) -> Answers {
+        Answers { outstanding: sequence.clone().count(), sequence, failure: None }
+    }
+
+    /// Takes the messages of one datagram.
+    pub(crate) fn take(&mut self, datagram: &[u8]) {
+        for message in Messages(datagram) {
+            let Some(error) = message.error() else { continue };
+            if error != 0 && self.failure.is_none() {
+                self.failure = Some((message.seq, system_error(error)));
+            }
+            if self.sequence.contains(&message.seq) {
+                self.outstanding = self.outstanding.saturating_sub(1);
+            } else if error != 0 {
+                // The batch as a whole was refused; nothing else will come.
+                self.outstanding = 0;
+            }
+        }
+    }
+}
+
 /// A blocking netfilter socket for requests and their answers.
 pub(crate) struct Socket(OwnedFd);
 
@@ -180,32 +218,19 @@ impl Socket {
     pub(crate) fn transact(
         &self,
         writer: &Writer,
-        sequence: std::ops::RangeInclusive<u32>,
+        sequence: RangeInclusive<u32>,
     ) -> Result<(), (u32, io::Error)> {
         let first = *sequence.start();
         sys::send(self.0.as_raw_fd(), writer.bytes()).map_err(|e| (first, e))?;
-        let mut outstanding = sequence.clone().count();
-        let mut failure = None;
+        let mut answers = Answers::new(sequence);
         let mut buffer = vec![0; 32 * 1024];
-        while outstanding > 0 {
-            let n = match sys::receive(&self.0, &mut buffer) {
-                Ok(n) => n,
-                Err(e) => return Err(failure.unwrap_or((first, e))),
-            };
-            for message in Messages(&buffer[..n]) {
-                let Some(error) = message.error() else { continue };
-                if error != 0 && failure.is_none() {
-                    failure = Some((message.seq, io::Error::from_raw_os_error(-error)));
-                }
-                if sequence.contains(&message.seq) {
-                    outstanding -= 1;
-                } else if error != 0 {
-                    // The batch as a whole was refused; nothing else will come.
-                    outstanding = 0;
-                }
+        while answers.outstanding > 0 {
+            match sys::receive(&self.0, &mut buffer) {
+                Ok(n) => answers.take(&buffer[..n]),
+                Err(e) => return Err(answers.failure.unwrap_or((first, e))),
             }
         }
-        failure.map_or(Ok(()), Err)
+        answers.failure.map_or(Ok(()), Err)
     }
 
     /// Sends a dump request and calls `each` for every message of the answer.
@@ -221,7 +246,7 @@ impl Socket {
             for message in Messages(&buffer[..n]) {
                 match message.error() {
                     Some(0) => {}
-                    Some(error) => return Err(io::Error::from_raw_os_error(-error)),
+                    Some(error) => return Err(system_error(error)),
                     None if message.kind == DONE => return Ok(()),
                     None => each(message),
                 }
@@ -255,6 +280,24 @@ mod tests {
         assert_eq!(attributes[0], (1, &b"abc\0"[..]));
         let inner: Vec<_> = Attributes(attributes[1].1).collect();
         assert_eq!(inner, [(3, &[1, 2, 3, 4][..])]);
+    }
+
+    /// An answer to message `seq`: 0 is an acknowledgement.
+    fn answer(seq: u32, error: i32) -> Vec<u8> {
+        let mut bytes = 20u32.to_ne_bytes().to_vec();
+        bytes.extend(ERROR.to_ne_bytes());
+        bytes.extend([0; 2]);
+        [&bytes[..], &seq.to_ne_bytes(), &[0; 4], &error.to_ne_bytes()].concat()
+    }
+
+    #[test]
+    fn answers_that_come_twice_or_make_no_sense_do_no_harm() {
+        let mut answers = Answers::new(1..=2);
+        answers.take(&answer(1, 0));
+        assert_eq!((answers.outstanding, answers.failure.is_some()), (1, false));
+        answers.take(&[answer(1, 0), answer(1, 0), answer(2, i32::MIN)].concat());
+        assert_eq!(answers.outstanding, 0);
+        assert_eq!(answers.failure.expect("an error").0, 2);
     }
 
     #[test]

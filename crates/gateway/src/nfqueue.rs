@@ -199,7 +199,7 @@ impl AsFd for Receiver {
 
 /// Reads one datagram from the queue. Any bytes give an event; a packet is one as soon as its
 /// number is known, because then it needs a verdict.
-fn parse(datagram: &[u8]) -> Event<'_> {
+pub(crate) fn parse(datagram: &[u8]) -> Event<'_> {
     let Some(message) = Messages(datagram).next() else { return Event::Unknown };
     match message.error() {
         Some(0) => return Event::Unknown,

@@ -37,7 +37,7 @@ pub use drive::{drive, Sink, Waiting};
 pub use error::{Failure, Place, TraceError};
 pub use events::Events;
 pub use recorded::tally_of;
-pub use source::{open, Source, Trace};
+pub use source::{open, source, Source, Trace};
 pub use tally::{Quantiles, ShareLine, Shares, Summary, Tally};
 
 /// Packets between two looks at the clock and at the sink.

@@ -14,6 +14,7 @@ use crate::paper::figure::Figure;
 use crate::paper::Outcome;
 
 pub mod page;
+#[cfg(feature = "png")]
 mod png;
 pub mod svg;
 pub mod table;
@@ -32,11 +33,13 @@ pub fn write(
     let figures: Vec<Vec<Figure>> =
         outcomes.iter().map(|outcome| (outcome.experiment.figures)(&outcome.measures)).collect();
     let others: Vec<Vec<Figure>> = readings.iter().map(of_arm).collect();
+    #[cfg(feature = "png")]
     let fonts = png::Fonts::new();
     for figure in figures.iter().chain(&others).flatten() {
         let path = |kind: &str| directory.join("figures").join(format!("{}.{kind}", figure.id));
         let Some(drawing) = svg::draw(figure, true) else { continue };
         put(&path("svg"), drawing.as_bytes())?;
+        #[cfg(feature = "png")]
         put(&path("png"), &fonts.render(&drawing).map_err(io::Error::other)?)?;
         let table = table::Table::of(figure);
         put(&path("csv"), table.csv().as_bytes())?;

@@ -199,6 +199,23 @@ fn an_opportunity_that_nothing_waits_for_is_lost() {
 }
 
 #[test]
+fn whoever_comes_after_an_opportunity_waits_for_the_next() {
+    // A probe each 100 ms, an opportunity each 70 ms: what passed by unused is no help.
+    let mut setup = setup("pfifo", 1_000_000, vec![ping()]);
+    let trace = simnel_sim::schedule::Trace::parse("70\n").expect("a trace");
+    setup.lines[0].shaper = Shaper::Trace(trace);
+    setup.lines[0].rate = None;
+    let results = run(&setup, 1);
+    let Outcome::Ping { added_there, .. } = &results.flows[0].outcome else {
+        panic!("not a ping");
+    };
+    let ends = [added_there.least(), added_there.greatest()];
+    assert_eq!(ends, [Some(Span::ZERO), Some(Span::from_millis(60))]);
+    let mean = added_there.mean().expect("probes").0;
+    assert!(mean.abs_diff(30_000_000) < 1_000_000, "{mean}");
+}
+
+#[test]
 fn a_wire_carries_headers_that_the_discipline_does_not_see() {
     let mut setup = setup("pfifo", 1_000_000, vec![ping()]);
     let Ok(tc::Config::Line(line)) = tc::parse("line overhead 100 mpu 250") else {

@@ -66,8 +66,19 @@ pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
     let size = file.metadata().map_err(fail)?.len();
     let read = Rc::new(Cell::new(0));
     let meter = Meter { file, read: Rc::clone(&read) };
-    let (head, reader) = files::stream(Box::new(meter)).map_err(fail)?;
-    let packets: Box<dyn Source> = match *head.as_slice() {
+    let packets = source(path, Box::new(meter), classifier)?;
+    Ok(Trace { packets, size, read })
+}
+
+/// The packets of the file at `path`, whose bytes `reader` gives.
+pub fn source(
+    path: &Path,
+    reader: Box<dyn Read>,
+    classifier: Classifier,
+) -> Result<Box<dyn Source>, TraceError> {
+    let fail = |error: io::Error| TraceError::io(path, Place::File, &error);
+    let (head, reader) = files::stream(reader).map_err(fail)?;
+    Ok(match *head.as_slice() {
         [] => return Err(TraceError::new(path, Place::File, "the file is empty").help(KINDS)),
         _ if head == records::MAGIC => Box::new(Records::new(path, reader, classifier)?),
         [0xd4, 0xc3, 0xb2 | 0x3c, 0xa1 | 0xb2, ..]
@@ -81,8 +92,7 @@ pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
             let problem = "neither arrivals as CSV, nor a capture, nor one of our binary traces";
             return Err(TraceError::new(path, Place::File, problem).help(KINDS));
         }
-    };
-    Ok(Trace { packets, size, read })
+    })
 }
 
 const KINDS: &str = "expected arrivals as CSV (`t_ns,enq+,id,len,…`), pcap, pcapng, or what \
