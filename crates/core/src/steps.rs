@@ -7,6 +7,8 @@
 //! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz targets
 //! turn on; elsewhere [`step`] is empty.
 
+use core::cell::Cell;
+
 /// Rounds of a loop after which it takes a shorter way, where there is one. No recorded run of
 /// Linux's disciplines needs more than 501.
 pub const PER_LOOP: u32 = 1_024;
@@ -14,36 +16,55 @@ pub const PER_LOOP: u32 = 1_024;
 /// Most steps of a call of `enqueue` or `dequeue`: some 20 µs, as a step takes 2 to 10 ns.
 pub const MOST: u64 = 3 * PER_LOOP as u64;
 
+/// Most classes of a discipline: each may have to be looked at in one call.
+pub const MOST_CLASSES: usize = PER_LOOP as usize;
+
 /// What a call may still do: shared by all of its loops.
 #[derive(Debug)]
-pub struct Budget(u32);
+pub struct Budget(Cell<u32>);
 
 impl Default for Budget {
     #[inline(always)]
     fn default() -> Budget {
-        Budget(2 * PER_LOOP)
+        Budget(Cell::new(Budget::STEPS))
     }
 }
 
 impl Budget {
+    const STEPS: u32 = 2 * PER_LOOP;
+    /// What it costs to ask a discipline below, whose own steps are not known: four in a call.
+    pub const CHILD: u32 = Budget::STEPS / 4;
+
     /// One step; false if there is none left.
     #[inline(always)]
-    pub fn spend(&mut self) -> bool {
+    pub fn spend(&self) -> bool {
         step();
-        self.0 = self.0.saturating_sub(1);
-        self.0 > 0
+        self.spend_on(1);
+        !self.is_spent()
+    }
+
+    /// Takes off so many steps, for work that is not counted by [`Budget::spend`].
+    #[inline(always)]
+    pub fn spend_on(&self, steps: u32) {
+        self.0.set(self.0.get().saturating_sub(steps));
+    }
+
+    /// How much was spent.
+    #[inline(always)]
+    pub fn used(&self) -> u32 {
+        Budget::STEPS - self.0.get()
     }
 
     /// True if the call has done so much that it takes shorter ways.
     #[inline(always)]
     pub fn is_short(&self) -> bool {
-        self.0 <= PER_LOOP
+        self.0.get() <= PER_LOOP
     }
 
     /// True if nothing is left.
     #[inline(always)]
     pub fn is_spent(&self) -> bool {
-        self.0 == 0
+        self.0.get() == 0
     }
 }
 

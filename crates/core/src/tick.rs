@@ -28,7 +28,7 @@ pub enum Tick {
 }
 
 /// Most rounds that are made up for at once. PIE's probability falls from 1 to 0 in fewer.
-const MAX_ROUNDS: u32 = 1024;
+pub(crate) const MAX_ROUNDS: u32 = 1024;
 /// Delays below this many jiffies have a granule of one jiffy in Linux's timer wheel; each
 /// eightfold of it multiplies the granule by eight.
 const FIRST_LEVEL: u64 = 63;
@@ -117,6 +117,7 @@ impl Periodic {
             if !self.is_due(now) {
                 return;
             }
+            crate::steps::step();
             let goes_on = fire(self.next);
             self.next = self.after(self.next);
             if !goes_on {
@@ -128,6 +129,22 @@ impl Periodic {
             self.next += Span(now.since(self.next).0 / step * step);
             self.next = self.after(self.next);
         }
+    }
+
+    /// How often it has fired by `now`; as [`Periodic::catch_up`].
+    #[cold]
+    pub fn count(&mut self, now: Time) -> u32 {
+        let mut times = 0;
+        if self.tick == Tick::Exact && self.period > Span::ZERO && self.is_due(now) {
+            let periods = now.since(self.next).0 / self.period.0;
+            times = periods.min(u64::from(MAX_ROUNDS) - 1) as u32 + 1;
+            self.next += Span((periods + 1).saturating_mul(self.period.0));
+        }
+        self.catch_up(now, |_| {
+            times += 1;
+            true
+        });
+        times
     }
 
     fn after(&self, time: Time) -> Time {
@@ -187,6 +204,16 @@ mod tests {
         });
         bored.catch_up(Time(99_999_000_000), |_| false);
         assert_eq!(late_rounds, MAX_ROUNDS);
+        let mut counted = timer;
+        for ms in [500, 530, 531, 99_999] {
+            let (mut fired, mut expected) = (counted, 0);
+            fired.catch_up(Time(ms * 1_000_000), |_| {
+                expected += 1;
+                true
+            });
+            assert_eq!(counted.count(Time(ms * 1_000_000)), expected);
+            assert_eq!(counted, fired);
+        }
         assert_eq!((prompt, prompt), (late, bored));
         let mut once = Periodic::new(Tick::Exact, Time::ZERO, period, Span::ZERO);
         once.catch_up(Time(u64::MAX - 1), |_| true);

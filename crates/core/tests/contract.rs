@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
 use simnel_core::qdisc::{Backlog, ConfigError, DropReason, PacketOwner};
 use simnel_core::random::Random;
-use simnel_core::tc::stats::Snapshot;
-use simnel_core::tc::Config;
+use simnel_core::tc::stats::{Detail, Snapshot};
+use simnel_core::tc::{self, Config};
 use simnel_core::{Packet, Qdisc, Span, Time};
-use support::contract::exercise;
+use support::contract::{exercise, exercise_floods};
 use support::table::{make, DISCIPLINES};
 
 /// Runs for each line of the table.
@@ -32,6 +32,22 @@ fn every_discipline_keeps_the_contract() {
     }
 }
 
+/// Runs with floods for each line of the table.
+const FLOODS: u64 = 4;
+
+#[test]
+fn every_discipline_keeps_the_contract_under_floods() {
+    for (number, (words, _)) in DISCIPLINES.iter().enumerate() {
+        for run in 0..FLOODS {
+            let mut random = Random::new(FLOODS * number as u64 + run + 1);
+            // A flood first, and others among 60 operations more.
+            let mut bytes = vec![16, 13 + (run % 3) as u8];
+            bytes.extend((0..400).map(|_| random.u32() as u8));
+            exercise_floods(make(words), &bytes);
+        }
+    }
+}
+
 /// What is wrong with a [`Flawed`] discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flaw {
@@ -43,9 +59,13 @@ enum Flaw {
     SendsTooEarly,
     SwapsNeighbours,
     ForgetsSettings,
+    WorksTooMuch,
+    HoldsTooMany,
+    KeepsMemory,
+    FiltersForNothing,
 }
 
-const FLAWS: [Flaw; 8] = [
+const FLAWS: [Flaw; 12] = [
     Flaw::LosesOne,
     Flaw::DropsTwice,
     Flaw::ChangesLength,
@@ -54,7 +74,22 @@ const FLAWS: [Flaw; 8] = [
     Flaw::SendsTooEarly,
     Flaw::SwapsNeighbours,
     Flaw::ForgetsSettings,
+    Flaw::WorksTooMuch,
+    Flaw::HoldsTooMany,
+    Flaw::KeepsMemory,
+    Flaw::FiltersForNothing,
 ];
+
+impl Flaw {
+    /// A sound discipline in which it can show.
+    fn words(self) -> &'static str {
+        match self {
+            Flaw::WorksTooMuch => "drr quantum 1 buffer 100",
+            Flaw::KeepsMemory => "fq_codel",
+            _ => "pfifo limit 100",
+        }
+    }
+}
 
 /// A sound discipline behind a fault, and the packet that it gave out last.
 struct Flawed(Box<dyn Qdisc>, Flaw, Packet);
@@ -64,6 +99,9 @@ impl Qdisc for Flawed {
         if self.1 == Flaw::DropsTwice && packet.tos == 1 {
             owner.dropped(*packet, DropReason::Congested);
         }
+        if self.1 == Flaw::FiltersForNothing && packet.len == 54 {
+            return owner.dropped(*packet, DropReason::AckFilter);
+        }
         self.0.enqueue(packet, now, owner);
     }
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
@@ -71,6 +109,13 @@ impl Qdisc for Flawed {
             return None;
         }
         let mut packet = *self.0.dequeue(now, owner)?;
+        if self.1 == Flaw::WorksTooMuch {
+            // A hundred turns for one packet.
+            for _ in 0..100 {
+                self.0.enqueue(&packet, now, owner);
+                packet = *self.0.dequeue(now, owner)?;
+            }
+        }
         if self.1 == Flaw::LosesOne && packet.tos == 1 {
             return None;
         }
@@ -92,10 +137,17 @@ impl Qdisc for Flawed {
         self.0.backlog()
     }
     fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
+        let mut snapshot = self.0.snapshot();
+        if let (Flaw::KeepsMemory, Detail::FqCodel(stats)) = (self.1, &mut snapshot.detail) {
+            stats.memory_used = stats.memory_used.max(1);
+        }
+        snapshot
     }
     fn config(&self) -> Config {
-        self.0.config()
+        match self.1 {
+            Flaw::HoldsTooMany => tc::parse("pfifo limit 9").unwrap(),
+            _ => self.0.config(),
+        }
     }
     fn configure(
         &mut self,
@@ -121,10 +173,7 @@ fn every_flaw_is_found() {
             for _ in 0..500 {
                 let length = random.below(400) as usize;
                 let bytes: Vec<u8> = (0..length).map(|_| random.u32() as u8).collect();
-                exercise(
-                    Box::new(Flawed(make("pfifo limit 100"), flaw, Packet::new(0, 0))),
-                    &bytes,
-                );
+                exercise(Box::new(Flawed(make(flaw.words()), flaw, Packet::new(0, 0))), &bytes);
             }
         });
         assert!(outcome.is_err(), "{flaw:?} went unseen");

@@ -533,7 +533,8 @@ impl Worker {
         let real = sys::now();
         let now = self.pace.at(real);
         let all_left = turn.released < RELEASES_PER_TURN;
-        if all_left && turn.spacing(next) < BATCH_BELOW {
+        // A discipline that is due still has stopped to let others work: it goes on at once.
+        if all_left && next > turn.now && turn.spacing(next) < BATCH_BELOW {
             let until = next.max(turn.now + self.tuning.batch);
             self.planned = Some(until);
             if until > now {

@@ -246,6 +246,7 @@ impl Line {
                         self.unsent = length;
                         *self.sending.insert(handle)
                     }
+                    None if self.goes_on(now) => return self.ask_later(now),
                     None => {
                         self.budget = 0;
                         continue;
@@ -260,6 +261,12 @@ impl Line {
                 return Served::Through(handle);
             }
         }
+    }
+
+    /// True if the discipline gave nothing only because it had worked enough for one call.
+    #[cold]
+    fn goes_on(&self, now: Time) -> bool {
+        self.qdisc.next_event().is_some_and(|at| at <= now)
     }
 
     /// The discipline's next packet, recorded: its handle, and its bytes on the line.

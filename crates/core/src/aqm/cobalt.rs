@@ -11,12 +11,13 @@
 //! if it does not; [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when
 //! a packet of this queue had to go for room.
 //!
-//! Work is bounded: each step down of `count` was paid for by a step up.
+//! Work is bounded: after so many steps down of `count` as one call may do, the rest is computed.
 
 use super::inverse_sqrt;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::rate::Arithmetic;
+use crate::steps::Budget;
 use crate::time::{Span, Time};
 
 /// Settings of one tier.
@@ -160,7 +161,14 @@ impl Cobalt {
             self.reschedule(params);
             behind = now > self.drop_next;
         } else {
+            let budget = Budget::default();
             while due {
+                budget.spend();
+                if budget.is_short() {
+                    self.wind_down_to(params, now);
+                    behind = false;
+                    break;
+                }
                 self.count -= 1;
                 self.reschedule(params);
                 behind = now > self.drop_next;
@@ -179,6 +187,21 @@ impl Cobalt {
             self.drop_next = now;
         }
         verdict
+    }
+
+    /// Takes the steps down that are due by `now` all at once: a time t of steps of
+    /// interval / sqrt(count) lowers the root of `count` by t / (2 * interval).
+    #[cold]
+    fn wind_down_to(&mut self, params: &Params, now: Time) {
+        /// Binary places of roots.
+        const PLACES: u32 = 16;
+        let late = u128::from(now.since(self.drop_next).0) << PLACES;
+        let fall = late / (2 * u128::from(params.interval.0.max(1)));
+        let root = (u64::from(self.count) << (2 * PLACES)).isqrt();
+        let lower = u128::from(root).saturating_sub(fall);
+        self.count = ((lower * lower) >> (2 * PLACES)) as u32;
+        self.rec_inv_sqrt = inverse_sqrt::next(Arithmetic::Exact, 0, self.count);
+        self.drop_next = now + self.spacing(params);
     }
 
     /// The buffer overflowed and this queue lost a packet. True if BLUE has thereby become active.
@@ -241,5 +264,42 @@ impl Cobalt {
     #[inline]
     fn spacing(&self, params: &Params) -> Span {
         Span(((u128::from(params.interval.0) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn winding_down_at_once_comes_to_what_steps_come_to() {
+        let params = Params { interval: Span::from_millis(100), ..Params::default() };
+        let now = Time(1 << 60);
+        for count in [2_000, 300_000, 40_000_000] {
+            for late_ms in [300, 10_000, 80_000, 90_000_000] {
+                let root = inverse_sqrt::next(Arithmetic::Exact, 0, count);
+                let drop_next = now - Span::from_millis(late_ms);
+                let flooded = Cobalt { count, rec_inv_sqrt: root, drop_next, ..Cobalt::NEW };
+                let (mut steps, mut leap) = (flooded, flooded);
+                while steps.count > 0 && now >= steps.drop_next {
+                    steps.count -= 1;
+                    steps.reschedule(&params);
+                }
+                leap.wind_down_to(&params, now);
+                let off = steps.count.abs_diff(leap.count);
+                assert!(off <= 2 + count / 10_000, "{} and {}", steps.count, leap.count);
+                assert!(leap.drop_next > now);
+                // As a packet meets it.
+                let mut cobalt = flooded;
+                let mut packet = Packet::new(0, 1514);
+                packet.enqueued = now;
+                crate::steps::take();
+                let verdict = cobalt.decide(&params, &mut packet, now, 0, &mut Random::new(1));
+                assert!(crate::steps::take() <= crate::steps::PER_LOOP.into());
+                assert_eq!(verdict, Verdict::Pass);
+                let off = steps.count.abs_diff(cobalt.count);
+                assert!(off <= 2 + count / 10_000, "{} and {}", steps.count, cobalt.count);
+            }
+        }
     }
 }

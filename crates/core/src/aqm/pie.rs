@@ -116,7 +116,9 @@ pub struct Pie {
     /// Drop probability.
     prob: u64,
     /// Burst still allowed.
-    burst_time: u64,
+    burst_time: u32,
+    /// Updates that it has had, where somebody counts them.
+    pub(crate) updates: u32,
     /// Delay at the last departure, or at the last update with the rate estimator.
     qdelay: u64,
     /// When the last packet left, or the present measurement began; [`UNSET`] if neither.
@@ -139,7 +141,7 @@ const UNSET: u64 = u64::MAX;
 const UNIT_SHIFT: u32 = 6;
 const UNITS_PER_SECOND: u64 = 1_000_000_000 >> UNIT_SHIFT;
 /// Burst that a queue may take from idle (RFC 8033, section 4.4): 150 ms.
-const MAX_BURST: u64 = units(Span::from_millis(150));
+const MAX_BURST: u32 = units(Span::from_millis(150)) as u32;
 /// Delay from which Linux raises the probability by 2 % more: found by experiment, it says.
 const HIGH_DELAY: u64 = units(Span::from_millis(250));
 /// 2 %.
@@ -205,9 +207,15 @@ impl Pie {
         dq_tstamp: UNSET,
         dq_count: UNSET,
         burst_time: MAX_BURST,
+        updates: 0,
         avg_dq_rate: 0,
         active: false,
     };
+
+    /// As [`Pie::NEW`], after so many updates.
+    pub(crate) const fn after(updates: u32) -> Pie {
+        Pie { updates, ..Pie::NEW }
+    }
 
     /// Decides about `packet`, which is coming into a queue of `backlog` bytes. It is not marked
     /// here.
@@ -296,8 +304,13 @@ impl Pie {
         let last = core::mem::replace(&mut self.dq_tstamp, now);
         self.qdelay = if backlog == 0 { 0 } else { now - units(Span(enqueued.0)) };
         if self.burst_time > 0 && last != UNSET && law.burst_step == 0 {
-            self.burst_time = self.burst_time.saturating_sub(now - last);
+            self.spend_burst(now - last);
         }
+    }
+
+    #[inline]
+    fn spend_burst(&mut self, time: u64) {
+        self.burst_time = self.burst_time.saturating_sub(time.min(MAX_BURST.into()) as u32);
     }
 
     /// Measures how long [`DQ_THRESHOLD`] bytes take to leave, while there are as many to leave.
@@ -322,7 +335,7 @@ impl Pie {
         (self.dq_count, self.dq_tstamp) =
             if backlog < DQ_THRESHOLD { (UNSET, self.dq_tstamp) } else { (0, now) };
         if law.burst_step == 0 {
-            self.burst_time = self.burst_time.saturating_sub(took);
+            self.spend_burst(took);
         }
     }
 
@@ -340,7 +353,7 @@ impl Pie {
         } else {
             (self.qdelay, self.qdelay_old)
         };
-        self.burst_time = self.burst_time.saturating_sub(law.burst_step);
+        self.spend_burst(law.burst_step);
         let capped = self.control(law, qdelay, qdelay_old);
         // Two quiet periods in a row. (No delay with a backlog: nothing has left yet.)
         if qdelay == 0 && qdelay_old == 0 && backlog == 0 && !capped {
@@ -350,8 +363,8 @@ impl Pie {
         let quiet = |delay| delay < law.target / 2;
         let knows_rate = !law.dq_rate_estimator || self.avg_dq_rate > 0;
         if quiet(self.qdelay) && quiet(self.qdelay_old) && self.prob == 0 && knows_rate {
-            let Pie { qdelay, qdelay_old, .. } = *self;
-            *self = Pie { qdelay, qdelay_old, ..Pie::NEW };
+            let Pie { qdelay, qdelay_old, updates, .. } = *self;
+            *self = Pie { qdelay, qdelay_old, updates, ..Pie::NEW };
         }
         if !law.dq_rate_estimator {
             self.qdelay_old = qdelay;

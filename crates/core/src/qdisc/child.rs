@@ -174,6 +174,12 @@ impl Child {
         }
     }
 
+    /// True if there may be a packet at `now`. Else asking for one would be in vain.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.next_event().is_some_and(|event| event <= now)
+    }
+
     /// What `look` finds in the next packet, which is left here.
     #[inline]
     pub fn front<T>(

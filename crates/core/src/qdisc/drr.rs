@@ -23,6 +23,7 @@ use super::child::Tally;
 use super::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
 use crate::packet::Packet;
 use crate::sched::ways::WAYS;
+use crate::steps::MOST_CLASSES;
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::Config;
 use crate::time::{Span, Time};
@@ -101,6 +102,7 @@ impl Params {
         check(in_range && self.queues.is_power_of_two(), "queues", queues)?;
         check(self.quantum != Some(0), "quantum", "at least 1 byte")?;
         check(self.buffer > 0, "buffer", "at least 1 packet")?;
+        check(self.classes.len() <= MOST_CLASSES, "class", "at most 1024 of them")?;
         for (n, class) in self.classes.iter().enumerate() {
             check(class.quantum != Some(0), "quantum", "at least 1 byte")?;
             check(class.weight > 0, "weight", "at least 1")?;

@@ -23,6 +23,7 @@ use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
+use crate::steps::Budget;
 use crate::tc::stats::{Detail, Dualpi2Stats, Snapshot};
 use crate::tc::Config;
 use crate::tick::Periodic;
@@ -221,9 +222,9 @@ impl Dualpi2 {
         Verdict::Pass
     }
 
-    /// Whose turn it is.
+    /// Whose turn it is; None also if the budget is spent.
     #[inline]
-    fn turn(&mut self) -> Option<usize> {
+    fn turn(&mut self, budget: &Budget) -> Option<usize> {
         match self.params.classic_protection {
             0 if !self.lanes[L].queue.is_empty() => return Some(L),
             100.. if !self.lanes[C].queue.is_empty() => return Some(C),
@@ -234,6 +235,7 @@ impl Dualpi2 {
             &mut self.lanes,
             |lane| store.head_len(&lane.queue).unwrap_or(0),
             |lane| lane.quantum,
+            budget,
         );
         lane.map(|lane| lane as usize)
     }
@@ -303,7 +305,8 @@ impl Qdisc for Dualpi2 {
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         self.catch_up(now);
-        while let Some(lane) = self.turn() {
+        let budget = Budget::default();
+        while let Some(lane) = self.turn(&budget) {
             let slot = self.detach(lane)?;
             let packet = *self.store.packet(slot);
             let verdict = match lane {
@@ -315,6 +318,9 @@ impl Qdisc for Dualpi2 {
             match verdict {
                 Verdict::Drop => {
                     self.store.discard(slot, DropReason::Congested, owner);
+                    if !budget.spend() {
+                        break;
+                    }
                     continue;
                 }
                 Verdict::Marked => {

@@ -81,7 +81,7 @@ impl FlowAqm for Controlled {
         Overflow::Longest { batch: params.drop_batch }
     }
 
-    fn state() -> State {
+    fn state(&self) -> State {
         State::default()
     }
 
@@ -95,7 +95,7 @@ impl FlowAqm for Controlled {
         Verdict::Pass
     }
 
-    fn refused(&mut self, _: &mut State) {}
+    fn refused(&mut self, _: &mut State, _: u64) {}
 
     fn overflowed(&mut self, state: &mut State, loss: Loss) {
         state.overflowed(loss.packets);

@@ -1,18 +1,20 @@
 //! `fq_pie`: many queues, each under PIE (man tc-fq_pie; facts D.4; FreeBSD's dn_sched_fq_pie).
 //!
 //! The frame is `many.rs`, PIE is `aqm/pie.rs`; its law is one for all queues, its probabilities
-//! are computed for all of them every `tupdate`. An arrival that finds `limit` packets is dropped.
+//! are computed for all of them every `tupdate`: for each queue before it changes, as often as was
+//! due since it last did, since up to then its bytes have been the same. An arrival that finds `limit` packets is dropped.
 //! As in Linux, `memory_limit` is counted only, and marks are set up to a probability of `ecn_prob`
 //! percent.
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
+use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
 use crate::qdisc::{ConfigError, Device};
 use crate::random::Random;
+use crate::steps::step;
 use crate::tc::stats::{Detail, FqPieStats, Totals};
-use crate::tick::Periodic;
+use crate::tick::{Periodic, MAX_ROUNDS};
 use crate::time::Time;
 
 /// Settings, with the names and defaults of `tc`.
@@ -50,6 +52,8 @@ pub type FqPie = Many<Controlled>;
 pub struct Controlled {
     law: Law,
     timer: Periodic,
+    /// Updates that were due so far.
+    updates: u32,
     random: Random,
     memory_limit: u64,
     stats: FqPieStats,
@@ -75,6 +79,7 @@ impl FlowAqm for Controlled {
         Ok(Controlled {
             law: law(params, device),
             timer: Periodic::new(device.tick, device.now, FIRST_UPDATE, params.aqm.tupdate),
+            updates: 0,
             random: Random::new(device.seed),
             memory_limit: params.queues.memory_limit.into(),
             stats: FqPieStats::default(),
@@ -89,8 +94,8 @@ impl FlowAqm for Controlled {
         Overflow::Newcomer
     }
 
-    fn state() -> State {
-        State::NEW
+    fn state(&self) -> State {
+        State::after(self.updates)
     }
 
     fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
@@ -101,9 +106,16 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn catch_up(&mut self, flows: &mut [Flow<State>], now: Time) {
+    fn catch_up(&mut self, now: Time) {
         if self.timer.is_due(now) {
-            self.update(flows, now);
+            self.count_updates(now);
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self, state: &mut State, bytes: u64) {
+        if state.updates != self.updates {
+            self.update(state, bytes);
         }
     }
 
@@ -112,6 +124,7 @@ impl FlowAqm for Controlled {
         if memory > self.memory_limit + u64::from(packet.truesize) {
             self.stats.overmemory = self.stats.overmemory.wrapping_add(1);
         }
+        self.settle(state, bytes);
         let verdict = state.admit(&self.law, packet, bytes, &mut self.random);
         match verdict {
             Verdict::Drop => self.stats.dropped = self.stats.dropped.wrapping_add(1),
@@ -125,7 +138,8 @@ impl FlowAqm for Controlled {
     }
 
     #[cold]
-    fn refused(&mut self, state: &mut State) {
+    fn refused(&mut self, state: &mut State, bytes: u64) {
+        self.settle(state, bytes);
         state.overflowed();
         self.stats.overlimit = self.stats.overlimit.wrapping_add(1);
         self.stats.dropped = self.stats.dropped.wrapping_add(1);
@@ -137,6 +151,7 @@ impl FlowAqm for Controlled {
 
     #[inline]
     fn passes(&mut self, state: &mut State, packet: &Packet, left: Left, now: Time) -> bool {
+        self.settle(state, left.queue + u64::from(packet.len));
         state.dequeued(&self.law, packet.enqueued, packet.len, now, left.queue);
         true
     }
@@ -156,20 +171,22 @@ impl FlowAqm for Controlled {
 }
 
 impl Controlled {
-    /// Computes probabilities as often as was due by `now`. Flow by flow: one that has come to rest
-    /// needs no more rounds.
+    /// Notes the updates that were due by `now`.
     #[cold]
-    fn update(&mut self, flows: &mut [Flow<State>], now: Time) {
-        let mut rounds = 0;
-        self.timer.catch_up(now, |_| {
-            rounds += 1;
-            true
-        });
-        for flow in flows {
-            let bytes = flow.bytes();
-            let mut left = rounds;
-            while left > 0 && flow.state.update(&self.law, bytes) {
-                left -= 1;
+    fn count_updates(&mut self, now: Time) {
+        self.updates = self.updates.wrapping_add(self.timer.count(now));
+    }
+
+    /// Computes the probability of a queue as often as was due while it had `bytes`. One that has
+    /// come to rest needs no more rounds.
+    #[cold]
+    fn update(&mut self, state: &mut State, bytes: u64) {
+        let missed = self.updates.wrapping_sub(state.updates).min(MAX_ROUNDS);
+        state.updates = self.updates;
+        for _ in 0..missed {
+            step();
+            if !state.update(&self.law, bytes) {
+                return;
             }
         }
     }

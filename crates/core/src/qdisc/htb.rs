@@ -20,6 +20,7 @@ use crate::qdisc::fifo::{self, Fifo};
 use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
+use crate::steps::{step, Budget, MOST_CLASSES, PER_LOOP};
 use crate::tc::stats::{Detail, HtbStats, Snapshot, Totals};
 use crate::tc::Config;
 use crate::time::{Span, Time};
@@ -84,6 +85,9 @@ impl Params {
     /// The classes as a tree, in the order of their ids.
     fn tree(&self, arithmetic: Arithmetic, now: Time) -> Result<Tree, ConfigError> {
         let wrong = |expected| ConfigError::OutOfRange { option: "class", expected };
+        if self.classes.len() > MOST_CLASSES {
+            return Err(wrong("at most 1024 of them"));
+        }
         let mut sorted: Vec<&Class> = self.classes.iter().collect();
         sorted.sort_by_key(|class| class.id);
         if sorted.windows(2).any(|pair| pair[0].id == pair[1].id) {
@@ -348,40 +352,55 @@ impl Htb {
         if self.queued() == 0 {
             return None;
         }
+        let (looks, budget) = (Budget::default(), Budget::default());
         for level in self.tree.levels() {
-            self.tree.wake(level, now);
+            self.tree.wake(level, now, &looks);
             let mut rows = self.tree.rows(level);
             while rows != 0 {
                 let prio = rows.trailing_zeros() as usize;
                 rows &= rows - 1;
-                if let Some(index) = self.serve(level, prio, now, owner) {
+                if let Some(index) = self.serve(level, prio, now, &budget, owner) {
                     self.stalled = false;
                     let packet = self.leaves[usize::from(index)].as_mut()?.taken();
                     self.totals.sent_packets += 1;
                     self.totals.sent_bytes += u64::from(packet.len);
                     return Some(packet);
                 }
+                if budget.is_spent() {
+                    self.stalled = false;
+                    return None;
+                }
             }
         }
-        self.stalled = self.tree.is_open();
+        self.stalled = self.tree.is_open() && !looks.is_spent();
         None
     }
 
     /// Takes the next packet of a row, from the leaf whose turn it is, and says which that was.
+    /// None: no leaf has one now, or the budget is spent; the next call goes on then.
     #[inline(always)]
     fn serve(
         &mut self,
         level: usize,
         prio: usize,
         now: Time,
+        budget: &Budget,
         owner: &mut dyn PacketOwner,
     ) -> Option<u16> {
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let mut start = self.tree.leaf(level, prio)?;
         let mut index = start;
         loop {
+            step();
             let child = self.leaves[usize::from(index)].as_mut()?;
-            let sent = child.take(now, &mut tally);
+            let mut sent = None;
+            if child.is_due(now) {
+                if budget.is_spent() {
+                    return None;
+                }
+                budget.spend_on(Budget::CHILD);
+                sent = child.take(now, &mut tally);
+            }
             if sent.is_none() && child.is_empty() {
                 // Its discipline dropped all that it had.
                 self.tree.deactivate(index);
@@ -407,6 +426,11 @@ impl Htb {
                 self.tree.charge(index, level, packet, wire_len, now);
                 self.last = self.tree.classes[usize::from(index)].id.into();
                 return Some(index);
+            }
+            if child.is_due(now) {
+                // It goes on in the next call: its turn is not over.
+                budget.spend_on(PER_LOOP);
+                return None;
             }
             // Not yet, says its discipline: whose turn is next?
             self.tree.pass_on(index, level, prio);

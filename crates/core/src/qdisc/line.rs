@@ -21,6 +21,7 @@ use crate::qdisc::delay::Delay;
 use crate::qdisc::fifo::Fifo;
 use crate::qdisc::{delay, fifo, Backlog, ConfigError, Device, PacketOwner, Qdisc};
 use crate::rate::{Arithmetic, ByteTime, Rate};
+use crate::steps::Budget;
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::Config;
 use crate::time::Time;
@@ -95,9 +96,9 @@ impl Line {
         self.queue.head().map(|packet| packet.enqueued.max(self.transmitter.free))
     }
 
-    /// Starts every packet whose time has come. Bounded by the packets that wait.
+    /// Starts every packet whose time has come; of more than a call may handle, the first.
     #[inline]
-    fn transmit(&mut self, now: Time, owner: &mut dyn PacketOwner) {
+    fn transmit(&mut self, now: Time, budget: &Budget, owner: &mut dyn PacketOwner) {
         while let Some(start) = self.next_start().filter(|&start| start <= now) {
             let Some(packet) = self.queue.dequeue(now, owner) else { return };
             let transmitter = &mut self.transmitter;
@@ -105,25 +106,29 @@ impl Line {
             transmitter.free =
                 start + transmitter.byte_time.charge(packet.adj_len, &mut transmitter.remainder);
             self.way.admit(packet, packet.enqueued, self.transmitter.free, owner);
+            if !budget.spend() {
+                return;
+            }
         }
     }
 }
 
 impl Qdisc for Line {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let budget = Budget::default();
         // First what should have left by now, so that the newcomer meets the true queue.
-        self.transmit(now, owner);
+        self.transmit(now, &budget, owner);
         let clamped = packet.clamped(ByteTime::MOST_BYTES);
         if self.queue.admit(clamped.as_ref().unwrap_or(packet), now, owner)
             && self.transmitter.free > now
         {
             self.overlimits += 1;
         }
-        self.transmit(now, owner);
+        self.transmit(now, &budget, owner);
     }
 
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        self.transmit(now, owner);
+        self.transmit(now, &Budget::default(), owner);
         self.way.dequeue(now, owner)
     }
 
@@ -162,7 +167,7 @@ impl Qdisc for Line {
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
         let Config::Line(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.transmit(now, owner);
+        self.transmit(now, &Budget::default(), owner);
         self.queue.change(&params.fifo, owner);
         self.way.change(&params.delay, owner);
         if params.rate != self.params.rate {
@@ -351,5 +356,27 @@ mod tests {
         }
         assert!(line.snapshot().totals.drops() > 1000, "the limits were at work");
         assert!(delivered > 20_000);
+    }
+
+    #[test]
+    fn a_long_pause_costs_each_call_little() {
+        let mut settings = params(8_000_000_000, 0, 20_000);
+        settings.delay.limit = 20_000;
+        let mut line = Line::new(&settings, &Device::default());
+        for handle in 0..20_000 {
+            line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
+        }
+        // All should have been sent an hour ago.
+        let now = Time::ZERO + Span::from_secs(3_600);
+        let mut delivered = 0;
+        crate::steps::take();
+        while line.backlog().packets > 0 {
+            assert!(line.next_event().unwrap() <= now);
+            let packet = line.dequeue(now, &mut Discard).expect("due");
+            assert_eq!(packet.handle, delivered);
+            delivered += 1;
+            assert!(crate::steps::take() <= crate::steps::MOST);
+        }
+        assert_eq!(delivered, 20_000);
     }
 }

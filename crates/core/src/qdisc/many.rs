@@ -10,7 +10,7 @@
 //! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
 //! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
 //! Memory may stay above its limit after an arrival, as in Linux, but then no packet is added
-//! without another dropped.
+//! without another dropped. A call does a bounded number of steps, and the next goes on.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -19,11 +19,12 @@ use core::fmt;
 
 use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::store::{longest, Queue, Store, MAX_PACKETS};
+use crate::qdisc::longest::Longest;
+use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
-use crate::steps::Budget;
+use crate::steps::{step, Budget, PER_LOOP};
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::{Config, Listed};
 use crate::time::Time;
@@ -53,7 +54,7 @@ pub enum Overflow {
     Newcomer,
     /// The queue with most bytes loses the older half of them, at most so many packets.
     Longest {
-        /// Packets.
+        /// Packets; [`PER_LOOP`] if that is less.
         batch: u32,
     },
 }
@@ -96,14 +97,19 @@ pub trait FlowAqm: Sized {
     /// What happens when a limit is reached.
     fn overflow(params: &Self::Params) -> Overflow;
     /// What it knows of a queue that was always empty.
-    fn state() -> Self::State;
-    /// Other settings from now on; what was learnt stays.
+    fn state(&self) -> Self::State;
+    /// Other settings from now on; what was learnt stays. [`FlowAqm::settle`] goes before, for
+    /// each queue.
     fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
 
-    /// Does what was due by `now`, given each queue's state and bytes.
+    /// Notes what was due by `now`.
     #[inline]
-    fn catch_up(&mut self, flows: &mut [Flow<Self::State>], now: Time) {
-        let _ = (flows, now);
+    fn catch_up(&mut self, now: Time) {
+        let _ = now;
+    }
+    /// Does for a queue, which has had `bytes` since it last changed, what was due meanwhile.
+    fn settle(&mut self, state: &mut Self::State, bytes: u64) {
+        let _ = (state, bytes);
     }
     /// `packet` comes to a queue of `bytes`; `memory` is in use. On [`Verdict::Marked`] the queue
     /// marks it.
@@ -114,8 +120,8 @@ pub trait FlowAqm: Sized {
         bytes: u64,
         memory: u64,
     ) -> Verdict;
-    /// The arrival found no room.
-    fn refused(&mut self, state: &mut Self::State);
+    /// The arrival found no room in all queues. Its own has `bytes`.
+    fn refused(&mut self, state: &mut Self::State, bytes: u64);
     /// Packets of a queue were dropped for want of room.
     fn overflowed(&mut self, state: &mut Self::State, loss: Loss);
     /// `packet` was taken out. True if it passes as it is, which is then noted; else nothing is,
@@ -202,6 +208,7 @@ pub struct Many<A: FlowAqm> {
 #[derive(Clone, Debug)]
 struct Queues<A: FlowAqm> {
     flows: Box<[Flow<A::State>]>,
+    longest: Longest,
     store: Store<u64>,
     aqm: A,
     quantum: u32,
@@ -216,12 +223,14 @@ impl<A: FlowAqm> Many<A> {
     pub fn new(params: &A::Params, device: &Device) -> Result<Many<A>, ConfigError> {
         let settings = A::settings(params);
         settings.validate()?;
-        let mut flows = empty::<A>(settings.flows);
+        let aqm = A::new(params, device)?;
+        let mut flows = empty(&aqm, settings.flows);
         let sharing = settings.sharing(&mut flows);
         let queues = Queues {
             flows,
+            longest: Longest::of(settings.flows),
             store: Store::new(settings.limit),
-            aqm: A::new(params, device)?,
+            aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
             limit: settings.limit.min(MAX_PACKETS),
             memory_limit: settings.memory_limit.into(),
@@ -256,11 +265,11 @@ impl<A: FlowAqm> Queues<A> {
         owner: &mut dyn PacketOwner,
     ) {
         self.store.totals.enqueued_packets += 1;
-        self.aqm.catch_up(&mut self.flows, now);
+        self.aqm.catch_up(now);
         let index = self.index_of(packet.flow);
         let flow = &mut self.flows[index as usize];
         if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
-            self.aqm.refused(&mut flow.state);
+            self.aqm.refused(&mut flow.state, flow.queue.bytes);
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
         let bytes = flow.queue.bytes;
@@ -283,11 +292,12 @@ impl<A: FlowAqm> Queues<A> {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
-        self.aqm.catch_up(&mut self.flows, now);
-        let Taken { index, slot, passes } = self.next(scheduler, now)?;
+        self.aqm.catch_up(now);
+        let budget = Budget::default();
+        let Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
         match passes {
             true => Some(self.send(scheduler, slot, index, owner)),
-            false => self.dequeue_decided(scheduler, slot, index, now, owner),
+            false => self.dequeue_decided(scheduler, slot, index, now, budget, owner),
         }
     }
 
@@ -300,29 +310,42 @@ impl<A: FlowAqm> Queues<A> {
         mut slot: u32,
         mut index: u32,
         now: Time,
+        budget: Budget,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
         let mut passes = false;
         while !passes {
-            if let Some(decided) = self.decide(scheduler, slot, index, now, owner) {
+            if let Some(decided) = self.decide(scheduler, slot, index, now, &budget, owner) {
                 slot = decided;
                 break;
             }
-            Taken { index, slot, passes } = self.next(scheduler, now)?;
+            self.longest.changed(index, &self.flows[index as usize].queue);
+            budget.spend_on(self.longest.cost());
+            if budget.is_spent() {
+                return None;
+            }
+            Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
         }
         Some(self.send(scheduler, slot, index, owner))
     }
 
     /// Takes the packet whose turn it is out of its queue.
     #[inline(always)]
-    fn next(&mut self, scheduler: &mut impl Scheduler, now: Time) -> Option<Taken> {
-        // Ends: each time round, a queue's deficit grows, a packet leaves, or an empty queue does.
+    fn next(
+        &mut self,
+        scheduler: &mut impl Scheduler,
+        now: Time,
+        budget: &Budget,
+    ) -> Option<Taken> {
         loop {
             let Queues { flows, store, quantum, .. } = self;
-            let head = |f: &mut Flow<A::State>| store.head_len(&f.queue);
-            let index = scheduler.choose(flows, head, |_| *quantum, &mut Budget::default())?;
+            let head = |flow: &mut Flow<_>| store.head_len(&flow.queue);
+            let index = scheduler.choose(flows, head, |_| *quantum, budget)?;
             if let Some((slot, passes)) = self.detach(scheduler, index, now) {
                 return Some(Taken { index, slot, passes });
+            }
+            if !budget.spend() {
+                return None;
             }
         }
     }
@@ -349,6 +372,7 @@ impl<A: FlowAqm> Queues<A> {
         if is_marked {
             queued.map(Packet::mark_ce);
         }
+        self.longest.changed(index, queue);
         let Queues { flows, store, .. } = self;
         let was_idle = scheduler.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
@@ -383,7 +407,8 @@ impl<A: FlowAqm> Queues<A> {
         index: u32,
         owner: &mut dyn PacketOwner,
     ) -> &mut Packet {
-        let Queues { flows, store, .. } = self;
+        let Queues { flows, longest, store, .. } = self;
+        longest.changed(index, &flows[index as usize].queue);
         scheduler.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
             self.expect_after(index, owner);
@@ -404,7 +429,7 @@ impl<A: FlowAqm> Queues<A> {
 
     /// Where the packet lies that is to be sent: the one in `slot`, which was taken out of queue
     /// `index` and does not pass at once, or the first one after it that may. None: all were
-    /// dropped.
+    /// dropped, or as many as `budget` allows.
     #[inline(never)]
     fn decide(
         &mut self,
@@ -412,6 +437,7 @@ impl<A: FlowAqm> Queues<A> {
         mut slot: u32,
         index: u32,
         now: Time,
+        budget: &Budget,
         owner: &mut dyn PacketOwner,
     ) -> Option<u32> {
         let mut passes = false;
@@ -423,6 +449,11 @@ impl<A: FlowAqm> Queues<A> {
                 break;
             }
             store.discard(slot, DropReason::Congested, owner);
+            if !budget.spend() {
+                let head = store.head_len(queue);
+                scheduler.dropped(flows, index, head);
+                return None;
+            }
             (slot, passes) = self.detach(scheduler, index, now)?;
         }
         Some(slot)
@@ -437,16 +468,20 @@ impl<A: FlowAqm> Queues<A> {
         owner: &mut dyn PacketOwner,
     ) {
         let memory = self.store.memory > self.memory_limit;
-        let Some(index) = longest(self.flows.iter().map(|flow| &flow.queue)) else { return };
+        let longest = self.longest.from(0, |index| &self.flows[index as usize].queue);
+        let Some(index) = longest else { return };
         let flow = &mut self.flows[index as usize];
         let half = flow.queue.bytes / 2;
+        let batch = batch.min(PER_LOOP);
         let (mut packets, mut bytes) = (0, 0);
         while packets == 0 || (packets < batch && bytes < half) {
             let dropped = self.store.drop_first(&mut flow.queue, DropReason::Overlimit, owner);
             let Some(len) = dropped else { break };
+            step();
             packets += 1;
             bytes += u64::from(len);
         }
+        self.longest.changed(index, &flow.queue);
         self.aqm.overflowed(&mut flow.state, Loss { packets, memory });
         let head = self.store.head_len(&flow.queue);
         scheduler.dropped(&mut self.flows, index, head);
@@ -460,13 +495,14 @@ impl<A: FlowAqm> Queues<A> {
                 packets.push(packet);
             }
         }
+        self.longest = Longest::of(self.flows.len() as u32);
         packets.sort_by_key(|packet| packet.enqueued);
         packets
     }
 }
 
-fn empty<A: FlowAqm>(flows: u32) -> Box<[Flow<A::State>]> {
-    let flow = Flow { queue: Queue::default(), account: Account::default(), state: A::state() };
+fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Box<[Flow<A::State>]> {
+    let flow = Flow { queue: Queue::default(), account: Account::default(), state: aqm.state() };
     vec![flow; flows as usize].into_boxed_slice()
 }
 
@@ -542,7 +578,10 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         let (new, old) = (A::settings(&params), A::settings(&self.params));
         new.validate()?;
         let Many { queues, sharing, .. } = self;
-        queues.aqm.catch_up(&mut queues.flows, now);
+        queues.aqm.catch_up(now);
+        for flow in &mut queues.flows {
+            queues.aqm.settle(&mut flow.state, flow.queue.bytes);
+        }
         queues.aqm.change(&params, &self.device)?;
         self.params = params;
         queues.quantum = new.quantum.unwrap_or(self.device.mtu);
@@ -558,7 +597,8 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         if new.flows != old.flows || new.savings != old.savings {
             let packets = queues.drain();
             if new.flows != old.flows {
-                queues.flows = empty::<A>(new.flows);
+                queues.flows = empty(&queues.aqm, new.flows);
+                queues.longest = Longest::of(new.flows);
             }
             *sharing = new.sharing(&mut queues.flows);
             for packet in packets {
@@ -573,8 +613,9 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         let Many { queues, sharing, .. } = self;
         for flow in &mut queues.flows {
             queues.store.clear(&mut flow.queue, owner);
-            flow.state = A::state();
+            flow.state = queues.aqm.state();
         }
+        queues.longest = Longest::of(queues.flows.len() as u32);
         *sharing = A::settings(&self.params).sharing(&mut queues.flows);
     }
 }

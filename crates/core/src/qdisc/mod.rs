@@ -6,7 +6,8 @@
 //!
 //! What holds for all of them, and is asserted by the property tests:
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
-//! allocates outside construction and `configure`; every loop is bounded.
+//! allocates outside construction and `configure`; a call of `enqueue` or `dequeue` takes at most
+//! [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -22,6 +23,7 @@ pub(crate) mod booked;
 pub(crate) mod child;
 #[macro_use]
 mod list;
+pub(crate) mod longest;
 pub mod many;
 pub mod single;
 pub(crate) mod store;
@@ -196,7 +198,9 @@ pub trait Qdisc {
     /// `dequeue`, this packet or an older one, goes to `owner` with its reason.
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner);
 
-    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet.
+    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet; or,
+    /// while [`Qdisc::next_event`] is not later than `now`, this call has done as much work as one
+    /// may, and the next goes on where it stopped.
     ///
     /// It lies where it was queued, and is the caller's until the next call. Descriptors are handed
     /// over by reference, since a pair of enqueue and dequeue costs what it writes to memory: a
@@ -204,7 +208,8 @@ pub trait Qdisc {
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet>;
 
     /// When `dequeue` may next return a packet; None while nothing is queued. A time in the past
-    /// means now. Calling early is harmless, calling late costs only quality.
+    /// means now, also after a call that returned none. Calling early is harmless, calling late
+    /// costs only quality.
     fn next_event(&self) -> Option<Time>;
 
     /// The packet that `dequeue` would return now, where that is known without changing anything.

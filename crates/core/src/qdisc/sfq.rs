@@ -4,7 +4,8 @@
 //! slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
 //! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses
 //! its last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key,
-//! so that no two flows share a bucket for ever, and all packets are sorted anew.
+//! so that no two flows share a bucket for ever, and all packets are sorted anew; more than 896
+//! stay where they are, and only packets to come go by the new key.
 //!
 //! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
 //! slot's first packet, which is to reach its receiver soonest.
@@ -28,6 +29,7 @@ use crate::random::Random;
 use crate::rate::Arithmetic;
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
+use crate::steps::{step, Budget, PER_LOOP};
 use crate::tc::stats::{Detail, SfqStats, Snapshot};
 use crate::tc::Config;
 use crate::tick::Periodic;
@@ -37,6 +39,12 @@ use crate::time::{Span, Time};
 pub const MAX_FLOWS: u32 = 65_408;
 /// Most buckets.
 pub const MAX_DIVISOR: u32 = 65_536;
+/// Most packets that are sorted anew: a call takes two steps for each, and one for each slot.
+const MOST_SORTED: u32 = 896;
+/// Most slots that are gone through in their order for it.
+const MOST_SLOTS: u32 = PER_LOOP;
+/// Most keys that are made up for at once: only the last one stays.
+const MOST_KEYS: u32 = 64;
 const DEFAULT_LIMIT: u32 = 127;
 const DEFAULT_FLOWS: u32 = 128;
 const DEFAULT_DIVISOR: u32 = 1024;
@@ -320,29 +328,32 @@ impl Sfq {
         Verdict::Drop
     }
 
-    /// Changes the key as often as was due by `now`, and sorts all packets anew each time.
+    /// Changes the key as often as was due by `now`, and sorts the packets anew. True if that was
+    /// much work.
     #[inline]
-    fn catch_up(&mut self, now: Time, owner: &mut dyn PacketOwner) {
-        if self.perturbation.is_due(now) {
-            self.perturb(now, owner);
-        }
+    fn catch_up(&mut self, now: Time, owner: &mut dyn PacketOwner) -> bool {
+        self.perturbation.is_due(now) && self.perturb(now, owner)
     }
 
     #[cold]
-    fn perturb(&mut self, now: Time, owner: &mut dyn PacketOwner) {
-        let mut perturbation = self.perturbation;
-        perturbation.catch_up(now, |_| {
+    fn perturb(&mut self, now: Time, owner: &mut dyn PacketOwner) -> bool {
+        let mut keys = 0;
+        self.perturbation.catch_up(now, |_| {
             self.key = draw_key(&mut self.random);
+            keys += 1;
+            keys < MOST_KEYS
+        });
+        if self.store.len() <= MOST_SORTED {
             let packets = self.drain();
             self.sort_in(packets, now, owner);
-            true
-        });
-        self.perturbation = perturbation;
+        }
+        self.limits.flows.min(MOST_SLOTS) + self.limits.limit > PER_LOOP / 2
     }
 
     /// Queues what had been queued before. Some may find their slot full, or none free.
     fn sort_in(&mut self, mut packets: Queue, now: Time, owner: &mut dyn PacketOwner) {
         while let Some(packet) = self.store.take(&mut packets) {
+            step();
             let bucket = self.bucket(&packet, owner);
             match self.slot_of(bucket) {
                 Some(slot) if self.depths.packets(slot) < self.limits.depth => {
@@ -358,17 +369,28 @@ impl Sfq {
         }
     }
 
-    /// Takes everything out of the slots, slot by slot, into one queue.
+    /// Takes everything out of the slots into one queue: slot by slot, where there are few of them,
+    /// else in the order of their turns.
     fn drain(&mut self) -> Queue {
         let mut all = Queue::default();
-        for slot in 0..self.slots.len() as u32 {
-            while let Some(packet) = self.store.take(&mut self.slots[slot as usize].queue) {
-                self.shrunk(slot);
-                let moved = self.store.insert(&mut all, &packet, packet.enqueued);
-                debug_assert!(moved.is_some(), "into the place that it has left");
-            }
+        if self.limits.flows <= MOST_SLOTS {
+            (0..self.limits.flows).for_each(|slot| self.empty(slot, &mut all));
+        }
+        while let Some(slot) = self.drr.first() {
+            self.empty(slot, &mut all);
         }
         all
+    }
+
+    /// Takes all packets of `slot` over into `all`.
+    fn empty(&mut self, slot: u32, all: &mut Queue) {
+        step();
+        while let Some(packet) = self.store.take(&mut self.slots[slot as usize].queue) {
+            step();
+            self.shrunk(slot);
+            let moved = self.store.insert(all, &packet, packet.enqueued);
+            debug_assert!(moved.is_some(), "into the place that it has left");
+        }
     }
 }
 
@@ -417,8 +439,11 @@ impl Qdisc for Sfq {
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        self.catch_up(now, owner);
-        let slot = self.drr.next_solvent(&mut self.slots, self.quantum)?;
+        let budget = Budget::default();
+        if self.catch_up(now, owner) {
+            budget.spend_on(2 * PER_LOOP);
+        }
+        let slot = self.drr.next_solvent(&mut self.slots, self.quantum, &budget)?;
         let place = self.store.detach(&mut self.slots[slot as usize].queue)?;
         self.slots[slot as usize].account.charge(self.store.packet(place).len);
         self.shrunk(slot);

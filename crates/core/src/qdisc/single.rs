@@ -10,6 +10,7 @@
 use crate::packet::Packet;
 use crate::qdisc::booked::BookedQueue;
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::steps::Budget;
 use crate::tc::stats::{Detail, Snapshot, Totals};
 use crate::tc::{Config, Listed};
 use crate::time::Time;
@@ -153,7 +154,8 @@ impl<A: Aqm> Single<A> {
         Some((slot, self.aqm.passes(self.queue.packet(slot), left, now)))
     }
 
-    /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may.
+    /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may,
+    /// unless that takes more than a call may do.
     #[inline(never)]
     fn decide(
         &mut self,
@@ -161,12 +163,16 @@ impl<A: Aqm> Single<A> {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
+        let budget = Budget::default();
         let mut passes = false;
         while !passes {
             let left = self.queue.backlog();
             let verdict = self.aqm.leaves(self.queue.packet_mut(slot), left, now);
             let Verdict::Drop(reason) = verdict else { break };
             self.queue.discard(slot, reason, owner);
+            if !budget.spend() {
+                return None;
+            }
             (slot, passes) = self.take(now)?;
         }
         Some(self.queue.packet_mut(slot))

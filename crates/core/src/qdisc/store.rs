@@ -218,6 +218,7 @@ impl<M: Memory> Store<M> {
         let last = queue.packets.tail()?;
         let (mut before, mut slot) = (None, queue.packets.head()?);
         while slot != last {
+            crate::steps::step();
             before = Some(slot);
             slot = self.arena.next(&queue.packets, slot)?;
         }
@@ -287,18 +288,4 @@ impl<M: Memory> Store<M> {
         }
         self.arena = arena;
     }
-}
-
-/// The queue with most bytes, the first of them; none if all are empty. Looks at all.
-#[cold]
-pub(crate) fn longest<'a>(queues: impl Iterator<Item = &'a Queue>) -> Option<u32> {
-    let (mut most, mut index) = (0, None);
-    for (n, queue) in (0..).zip(queues) {
-        // A packet may have no bytes, but not be overlooked for that.
-        let weight = if queue.is_empty() { 0 } else { queue.bytes + 1 };
-        if weight > most {
-            (most, index) = (weight, Some(n));
-        }
-    }
-    index
 }

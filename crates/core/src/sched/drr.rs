@@ -7,16 +7,19 @@
 //! ([`super::sparse`]) do it so.
 //!
 //! Caller's rules: [`Drr::activate`] for a flow that has got its first packet, [`Drr::retire`] for
-//! one that has lost its last, and quanta above zero. Then every choice ends: each time round, a
-//! flow's deficit grows.
+//! one that has lost its last, and quanta above zero. A choice ends at the latest when its call has
+//! no budget left; the next call goes on. Debts of many quanta are paid by a [`Sweep`].
 
-use super::active::ActiveList;
+use super::rotation::Rotation;
+use super::sweep::{quanta_for, Sweep};
 use super::{Scheduled, Standing, MOST_BYTES};
+use crate::steps::Budget;
 
 /// Flows with packets, in order of service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drr {
-    active: ActiveList,
+    active: Rotation,
+    sweep: Sweep,
 }
 
 impl Drr {
@@ -39,31 +42,36 @@ impl Drr {
     pub fn retire<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         let account = flows[flow as usize].account();
         if core::mem::take(&mut account.standing) == Standing::Old {
+            self.sweep.left(flow);
             self.active.remove(flows, flow);
         }
     }
 
     /// The next flow whose deficit covers its first packet. `head` gives that packet's length,
-    /// `quantum` a flow's quantum.
+    /// `quantum` a flow's quantum. None if no flow is active, or the budget is spent.
     #[inline]
     pub fn next_covered<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> u32,
         quantum: impl Fn(&F) -> u32,
+        budget: &Budget,
     ) -> Option<u32> {
         loop {
             let first = self.active.first()?;
             let flow = &mut flows[first as usize];
             let (needed, quantum) = (head(flow), quantum(flow));
-            if self.is_covered(flows, first, needed, quantum) {
+            if self.is_covered(flows, first, needed, quantum, budget) {
                 return Some(first);
+            }
+            if !budget.spend() {
+                return None;
             }
         }
     }
 
     /// True if the deficit of `first`, whose turn it is, covers `needed` bytes. Else it gets its
-    /// `quantum` and goes to the end.
+    /// `quantum`, or what a sweep gives it, and goes to the end.
     #[inline(always)]
     pub fn is_covered<F: Scheduled>(
         &mut self,
@@ -71,36 +79,34 @@ impl Drr {
         first: u32,
         needed: u32,
         quantum: u32,
+        budget: &Budget,
     ) -> bool {
         let needed = needed.min(MOST_BYTES);
         let account = flows[first as usize].account();
         if account.covers(needed) {
+            self.sweep.end();
             return true;
         }
         let quantum = quantum.max(1);
-        // A flow that is alone would come round until it can pay.
-        let short = i64::from(needed) - i64::from(account.deficit);
-        let mut rounds = 1;
-        if short > i64::from(quantum) && self.active.is_single() {
-            rounds = (short / i64::from(quantum)) as u32;
+        let mut quanta = 1;
+        if self.sweep.is_on() || budget.used() >= Sweep::AFTER {
+            let short = i64::from(needed) - i64::from(account.deficit);
+            quanta = self.sweep.look(first, quanta_for(short, quantum));
         }
-        account.credit(quantum.saturating_mul(rounds));
+        account.credit(quantum.saturating_mul(quanta));
         self.active.rotate(flows);
         false
     }
 
-    /// The next flow that is not in debt.
+    /// The next flow that is not in debt. None if no flow is active, or the budget is spent.
     #[inline]
-    pub fn next_solvent<F: Scheduled>(&mut self, flows: &mut [F], quantum: u32) -> Option<u32> {
-        loop {
-            let first = self.active.first()?;
-            let account = flows[first as usize].account();
-            if account.deficit > 0 {
-                return Some(first);
-            }
-            account.credit(quantum);
-            self.active.rotate(flows);
-        }
+    pub fn next_solvent<F: Scheduled>(
+        &mut self,
+        flows: &mut [F],
+        quantum: u32,
+        budget: &Budget,
+    ) -> Option<u32> {
+        self.next_covered(flows, |_| 1, |_| quantum, budget)
     }
 
     /// The flow whose turn it is goes to the end, as rich as it was.
@@ -147,12 +153,13 @@ mod tests {
             let mut sent = [0u64; 3];
             for _ in 0..20_000 {
                 let flow = if solvent {
-                    drr.next_solvent(&mut flows, 1500).unwrap()
+                    drr.next_solvent(&mut flows, 1500, &Budget::default()).unwrap()
                 } else {
                     drr.next_covered(
                         &mut flows,
                         |f: &mut Flow| *f.packets.last().unwrap(),
                         |_| 1500,
+                        &Budget::default(),
                     )
                     .unwrap()
                 };
@@ -173,7 +180,7 @@ mod tests {
         for _ in 0..4_000 {
             let weight = |f: &Flow| if f.packets.len() == 10_000 { 500 } else { 1500 };
             flows[1].packets.truncate(9_999);
-            let flow = drr.next_covered(&mut flows, |_| 1000, weight).unwrap();
+            let flow = drr.next_covered(&mut flows, |_| 1000, weight, &Budget::default()).unwrap();
             flows[flow as usize].account.charge(1000);
             sent[flow as usize] += 1;
         }
@@ -184,9 +191,59 @@ mod tests {
     fn a_lone_flow_does_not_go_round_for_long() {
         let (mut drr, mut flows) = flows(&[65_000]);
         flows[0].account.deficit = -2_000_000_000;
-        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1), Some(0));
+        let budget = Budget::default();
+        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1, &budget), Some(0));
+        assert!(budget.used() < 2 * Sweep::AFTER);
         assert_eq!(flows[0].account.deficit, 65_000);
         drr.retire(&mut flows, 0);
-        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1), None);
+        assert_eq!(drr.next_covered(&mut flows, |_| 65_000, |_| 1, &budget), None);
+    }
+
+    /// As `next_covered`, quantum by quantum.
+    fn plainly(active: &mut Rotation, flows: &mut [Flow], quantum: u32) -> u32 {
+        loop {
+            let first = active.first().unwrap();
+            let flow = &mut flows[first as usize];
+            if flow.account.covers(*flow.packets.last().unwrap()) {
+                return first;
+            }
+            flow.account.credit(quantum);
+            active.rotate(flows);
+        }
+    }
+
+    #[test]
+    fn tiny_quanta_choose_the_same_flows_in_bounded_rounds() {
+        let mut random = crate::random::Random::new(7);
+        for (count, quantum) in [(3, 1), (200, 7), (3_000, 40)] {
+            let mut flows = std::vec![Flow::default(); count as usize];
+            let mut drr = Drr::default();
+            for flow in 0..count {
+                flows[flow as usize].packets = (0..4).map(|_| 1 + random.below(64_000)).collect();
+                drr.activate(&mut flows, flow, quantum);
+            }
+            let (mut twins, mut plain) = (flows.clone(), drr.active);
+            for _ in 0..2 * count {
+                let mut calls = 0;
+                let chosen = loop {
+                    let budget = Budget::default();
+                    let head = |flow: &mut Flow| *flow.packets.last().unwrap();
+                    match drr.next_covered(&mut flows, head, |_| quantum, &budget) {
+                        Some(flow) => break flow,
+                        None => assert!(budget.is_spent()),
+                    }
+                    calls += 1;
+                };
+                assert!(calls <= count / 200, "{calls} calls for {count} flows");
+                assert_eq!(chosen, plainly(&mut plain, &mut twins, quantum));
+                for flows in [&mut flows, &mut twins] {
+                    let flow = &mut flows[chosen as usize];
+                    let len = flow.packets[flow.packets.len() - 1];
+                    flow.account.charge(len);
+                    flow.packets.rotate_right(1);
+                }
+            }
+            assert!(flows.iter().zip(&twins).all(|(a, b)| a.account.deficit == b.account.deficit));
+        }
     }
 }

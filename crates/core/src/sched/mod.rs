@@ -20,6 +20,7 @@ pub mod rotation;
 pub mod savings;
 pub mod sharing;
 pub mod sparse;
+mod sweep;
 pub mod ways;
 pub mod wheel;
 

@@ -24,13 +24,16 @@
 //! collects, and while it is occupied it may collect beyond the limit. An AQM drops the first
 //! packet and a larger one is sent in its place: the deficit falls below zero.
 //!
-//! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. Work is bounded:
-//! each quantum that a flow gets was, or will be, spent on bytes.
+//! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. A choice ends at
+//! the latest when its call has no budget left; the next call goes on. Debts of many quanta are paid
+//! by a [`Sweep`].
 
 use core::ops::Range;
 
 use super::rotation::Rotation;
-use super::{Account, Scheduled, Standing};
+use super::sweep::{quanta_for, Sweep};
+use super::{Account, Scheduled, Standing, MOST_BYTES};
+use crate::steps::Budget;
 
 /// The three lists.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,8 @@ pub struct Savings {
     fresh: Rotation,
     eligible: Rotation,
     collecting: Rotation,
+    /// Over those that collect.
+    sweep: Sweep,
 }
 
 impl Savings {
@@ -48,7 +53,8 @@ impl Savings {
     pub fn new<F: Scheduled>(limit: u32, flows: &mut [F], numbers: Range<u32>) -> Savings {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let none = Rotation::default();
-        let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none };
+        let sweep = Sweep::default();
+        let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none, sweep };
         for flow in numbers {
             let account = flows[flow as usize].account();
             account.deficit = limit;
@@ -70,23 +76,36 @@ impl Savings {
     }
 
     /// The next flow whose deficit covers its first packet, which stays first until it is charged
-    /// or settled. `head` gives the length of a flow's first packet, `quantum` its quantum.
+    /// or settled. `head` gives the length of a flow's first packet, `quantum` its quantum. None if
+    /// no flow has packets, or the budget is spent.
     #[inline]
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> Option<u32>,
         mut quantum: impl FnMut(&F) -> u32,
+        budget: &Budget,
     ) -> Option<u32> {
         loop {
             if let Some(first) = self.eligible.first() {
+                self.sweep.end();
                 return Some(first);
             }
             let first = self.collecting.first()?;
+            if !budget.spend() {
+                return None;
+            }
             let flow = &mut flows[first as usize];
             let (head, quantum) = (head(flow), quantum(flow).max(1));
             let account = flow.account();
-            account.credit(quantum);
+            let mut quanta = 1;
+            if self.sweep.is_on() || budget.used() > Sweep::AFTER {
+                let wanted = head.map_or(self.limit, |len| len.min(MOST_BYTES) as i32);
+                let short = i64::from(wanted) - i64::from(account.deficit);
+                // The last look is not in vain.
+                quanta = self.sweep.look(first, quanta_for(short, quantum).saturating_sub(1));
+            }
+            account.credit(quantum.saturating_mul(quanta));
             let due = self.classify(account, head);
             self.move_to(flows, first, due);
         }
@@ -130,6 +149,9 @@ impl Savings {
     #[inline]
     fn move_to<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, standing: Standing) {
         let from = core::mem::replace(&mut flows[flow as usize].account().standing, standing);
+        if standing != Standing::Collecting {
+            self.sweep.left(flow);
+        }
         self.list(from).remove(flows, flow);
         self.list(standing).push(flows, flow);
     }

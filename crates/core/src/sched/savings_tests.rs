@@ -47,7 +47,7 @@ impl Queues {
 
     fn dequeue(&mut self) -> Option<(u32, u32)> {
         let head = |flow: &mut Flow| flow.packets.front().copied();
-        let flow = self.savings.choose(&mut self.flows, head, |_| QUANTUM)?;
+        let flow = self.savings.choose(&mut self.flows, head, |_| QUANTUM, &Budget::default())?;
         let len = self.flows[flow as usize].packets.pop_front().unwrap();
         let head = self.flows[flow as usize].packets.front().copied();
         self.savings.charge(&mut self.flows, flow, len, head);

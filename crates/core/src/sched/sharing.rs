@@ -56,13 +56,13 @@ pub trait Scheduler {
     ) -> bool;
 
     /// The flow whose turn it is. `head` gives the length of a flow's first packet, `quantum` its
-    /// quantum.
+    /// quantum. None if there is no flow, or `budget` is spent.
     fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32>;
 
     /// `flow`, which was chosen, has sent a packet of `len` bytes.
@@ -106,7 +106,7 @@ impl Scheduler for Sharing {
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
         match self {
             Sharing::Covered(drr) => Scheduler::choose(drr, flows, head, quantum, budget),
@@ -174,9 +174,9 @@ impl Scheduler for Drr {
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
-        _: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
-        self.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum)
+        self.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum, budget)
     }
 
     #[inline(always)]
@@ -227,7 +227,7 @@ impl Scheduler for Sparse {
         flows: &mut [F],
         _: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
         Sparse::choose(self, flows, &mut { quantum }, budget)
     }
@@ -279,9 +279,9 @@ impl Scheduler for Savings {
         flows: &mut [F],
         head: impl FnMut(&mut F) -> Option<u32>,
         quantum: impl Fn(&F) -> u32,
-        _: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
-        Savings::choose(self, flows, head, quantum)
+        Savings::choose(self, flows, head, quantum, budget)
     }
 
     #[inline(always)]
@@ -331,6 +331,10 @@ mod tests {
         flow.packets.front().copied()
     }
 
+    fn choose(sharing: &mut Sharing, flows: &mut [Flow]) -> u32 {
+        sharing.choose(flows, head, |_| 1500, &Budget::default()).unwrap()
+    }
+
     #[test]
     fn every_scheduler_serves_all_that_comes() {
         let flows = std::vec![Flow::default(); 4];
@@ -354,8 +358,7 @@ mod tests {
                     }
                 }
                 loop {
-                    let flow =
-                        sharing.choose(&mut flows, head, |_| 1500, &mut Budget::default()).unwrap();
+                    let flow = choose(&mut sharing, &mut flows);
                     let Some(len) = flows[flow as usize].packets.pop_front() else {
                         sharing.found_empty(&mut flows, flow);
                         continue;
@@ -376,8 +379,7 @@ mod tests {
             assert_eq!(sent[3], 20 * 64, "{kind}");
             assert!(sent.iter().all(|bytes| *bytes > 0), "{kind}: {sent:?}");
             while flows.iter().any(|flow| !flow.packets.is_empty()) {
-                let flow =
-                    sharing.choose(&mut flows, head, |_| 1500, &mut Budget::default()).unwrap();
+                let flow = choose(&mut sharing, &mut flows);
                 match flows[flow as usize].packets.pop_front() {
                     Some(len) => sharing.sent(&mut flows, flow, len, head),
                     None => sharing.found_empty(&mut flows, flow),

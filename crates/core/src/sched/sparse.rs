@@ -89,7 +89,7 @@ impl Sparse {
         &mut self,
         flows: &mut [F],
         quanta: &mut impl Quanta<F>,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
         while let Some(first) = self.new.first() {
             let flow = &mut flows[first as usize];
@@ -131,7 +131,7 @@ impl Sparse {
         &mut self,
         flows: &mut [F],
         quanta: &mut impl Quanta<F>,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<u32> {
         while budget.spend() {
             let Some(first) = self.old.first() else {
@@ -196,8 +196,8 @@ mod tests {
     fn a_new_flow_goes_first_until_its_quantum_is_used_up() {
         let mut flows = vec![Flow::default(); 3];
         let mut sparse = Sparse::default();
-        let mut choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
-            sparse.choose(flows, &mut |_: &Flow| 1000, &mut Budget::default())
+        let choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
+            sparse.choose(flows, &mut |_: &Flow| 1000, &Budget::default())
         };
         assert!(sparse.activate(&mut flows, 0, 1000) && sparse.activate(&mut flows, 1, 1000));
         assert!(!sparse.activate(&mut flows, 0, 1000));
@@ -224,7 +224,7 @@ mod tests {
         let mut sparse = Sparse::default();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
-        let chosen = sparse.choose(&mut flows, &mut |_: &Flow| 1000, &mut Budget::default());
+        let chosen = sparse.choose(&mut flows, &mut |_: &Flow| 1000, &Budget::default());
         assert_eq!(chosen, None);
         assert!(sparse.activate(&mut flows, 0, 1000));
     }
@@ -239,7 +239,7 @@ mod tests {
         let (mut sent, mut most, mut left) = (vec![0; flows.len()], 0, packets);
         while left > 0 {
             crate::steps::take();
-            let chosen = sparse.choose(flows, quanta, &mut Budget::default());
+            let chosen = sparse.choose(flows, quanta, &Budget::default());
             most = most.max(crate::steps::take());
             let Some(flow) = chosen else { continue };
             flows[flow as usize].0.charge(1514);

@@ -139,7 +139,7 @@ fn a_super_packet_is_charged_for_each_segment() {
 #[test]
 fn a_cost_that_is_kept_is_kept_for_the_same_packet_only() {
     let mut driver = Driver::new("besteffort overhead 0");
-    let mut cost = |driver: &mut Driver, packet| {
+    let cost = |driver: &mut Driver, packet| {
         driver.put(packet);
         driver.take().expect("a packet waits").adj_len
     };

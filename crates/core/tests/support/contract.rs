@@ -2,10 +2,13 @@
 //!
 //! After every operation: packets in = out + dropped + queued, by the discipline's own count and by
 //! ours; every handle leaves once, unchanged but for ECN and DSCP; packets alike in all that a
-//! discipline looks at keep their order; memory is within the limit; a queued packet means a next
-//! event, before which nothing comes out and at which something happens. An error of `configure`
-//! changes nothing. In the end the queue drains by following `next_event`, in a bounded number of
-//! steps.
+//! discipline looks at keep their order; packets and memory are within the limits and counted as we
+//! do; a queued packet means a next event, before which nothing comes out and at which something
+//! happens. A call takes at most [`steps::MOST`] steps. An acknowledgement is filtered only if one
+//! that says as much is still queued or was sent. An error of `configure` changes nothing. In the
+//! end the queue drains by following `next_event`, in a bounded number of steps.
+//!
+//! Most runs are short. [`exercise_floods`] is for what takes thousands of packets or flows.
 //!
 //! A packet of no bytes or of more than 512 KiB does not exist; a discipline may take it for the
 //! nearest that does.
@@ -15,12 +18,14 @@ use std::mem::discriminant;
 
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
+use simnel_core::steps;
 use simnel_core::tc::stats::Detail;
+use simnel_core::tc::Config;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 use simnel_core::{Packet, Qdisc, Span, Time};
 
 use super::input::Input;
-use super::packets::{random_ack, random_frame, random_packet};
+use super::packets::{random_ack, random_frame, random_packet, Flood};
 use super::table::random_config;
 
 /// Lengths that exist.
@@ -28,6 +33,13 @@ const LENGTHS: (u32, u32) = (1, 1 << 19);
 /// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a
 /// second.
 const MAX_PACKETS: usize = 2_000;
+/// Packets in one run with floods: enough for the longest limits by default, and for more flows than
+/// any discipline looks at in one call.
+const FLOOD_PACKETS: usize = 60_000;
+/// Steps of a call that gave nothing because it had done enough.
+const AT_WORK: u64 = steps::PER_LOOP as u64 / 4;
+/// Disciplines whose calls are not bounded yet: what is below others counts, too.
+const UNBOUNDED: [&str; 1] = ["cake"];
 /// Calls of `dequeue` without a packet that draining may take, for each packet queued and beyond:
 /// a shaper may wake early, and an AQM may move its clock, but not forever.
 const IDLE_STEPS_PER_PACKET: usize = 16;
@@ -125,6 +137,23 @@ impl Ledger {
         self.queued_memory -= u64::from(was.truesize);
     }
 
+    /// `packet` is filtered: a later acknowledgement of the same connection says as much, and is
+    /// queued or was sent.
+    fn check_filtered(&self, packet: &Packet) {
+        /// Addresses and ports in a frame of [`super::packets::ack`].
+        const CONNECTION: std::ops::Range<usize> = 26..38;
+        let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
+        let view = |entry: &Entry| ack_view(LinkLayer::Ethernet, &entry.frame);
+        let dropped = &self.entries[index];
+        let said = view(dropped).expect("no acknowledgement was filtered").ack;
+        let covers = |entry: &Entry| {
+            matches!(entry.place, Place::Queued | Place::Sent)
+                && entry.frame.get(CONNECTION) == dropped.frame.get(CONNECTION)
+                && view(entry).is_some_and(|later| later.ack.wrapping_sub(said) < 1 << 31)
+        };
+        assert!(self.entries[index + 1..].iter().any(covers), "{index} was filtered for nothing");
+    }
+
     /// `packet` is sent: after all those like it that came before it under the same settings.
     fn check_order(&mut self, packet: &Packet, by_ecn: bool) {
         let index = packet.handle.wrapping_sub(Ledger::BASE) as usize;
@@ -146,6 +175,9 @@ fn lengths(packet: &Packet) -> [u32; 2] {
 
 impl PacketOwner for Ledger {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        if reason == DropReason::AckFilter {
+            self.check_filtered(&packet);
+        }
         self.leave(&packet, Place::Dropped(reason));
         self.dropped[reason as usize] += 1;
     }
@@ -168,16 +200,28 @@ struct Run {
     collided: bool,
     /// See [`alike`].
     by_ecn: bool,
+    /// Calls in a row that gave nothing though something was due.
+    fruitless: usize,
 }
 
 /// Runs the operations that `bytes` stand for on `qdisc`, which must be new.
 pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
+    run(qdisc, bytes, MAX_PACKETS);
+}
+
+/// The same with as many packets as a flood has: some 10 ms a run.
+pub fn exercise_floods(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
+    run(qdisc, bytes, FLOOD_PACKETS);
+}
+
+fn run(qdisc: Box<dyn Qdisc>, bytes: &[u8], most: usize) {
     let mut input = Input::new(bytes);
     let now = Time(100_000_000_000 + input.magnitude() / 2);
     let by_ecn = sorts_by_ecn(qdisc.as_ref());
-    let mut run = Run { qdisc, ledger: Ledger::default(), now, collided: false, by_ecn };
-    while !input.is_empty() && run.ledger.entries.len() < MAX_PACKETS {
-        match input.u8() % 16 {
+    let ledger = Ledger::default();
+    let mut run = Run { qdisc, ledger, now, collided: false, by_ecn, fruitless: 0 };
+    while !input.is_empty() && run.ledger.entries.len() < most {
+        match input.u8() % 17 {
             0..=3 => {
                 let (packet, copies) = random_packet(&mut input);
                 for _ in 0..copies {
@@ -201,7 +245,8 @@ pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
             11..=12 => run.now += Span(input.magnitude() % 100_000_000_000),
             13 => run.sleep_until_next_event(),
             14 => run.configure(&mut input),
-            _ => run.reset(),
+            15 => run.reset(),
+            _ => run.flood(&Flood::random(&mut input), most),
         }
         run.check();
     }
@@ -211,21 +256,61 @@ pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
 impl Run {
     fn enqueue(&mut self, packet: Packet, frame: Vec<u8>) {
         let packet = self.ledger.admit(packet, frame);
+        steps::take();
         self.qdisc.enqueue(&packet, self.now, &mut self.ledger);
+        self.count_steps("enqueue");
+    }
+
+    /// What the last call took, which must not be too much.
+    fn count_steps(&self, call: &str) -> u64 {
+        let taken = steps::take();
+        let words = self.qdisc.config().to_string();
+        let is_bounded = !UNBOUNDED.iter().any(|name| words.contains(name));
+        assert!(!is_bounded || taken <= steps::MOST, "{taken} steps of {call}: `{words}`");
+        taken
+    }
+
+    /// Enqueues a flood, but no more than `most` packets in all, and dequeues now and then.
+    fn flood(&mut self, flood: &Flood, most: usize) {
+        let config = self.qdisc.config().to_string();
+        // More flows than a set of queues has: some share one, and find another later.
+        let is_crowded = flood.flows > 8 && (config.contains("cake") || config.contains("drr"));
+        // Too many packets to be sorted anew when the key changes.
+        let is_sorted_in_part = config.contains("perturb") && flood.packets > 896;
+        self.collided |= is_crowded || is_sorted_in_part;
+        for n in 0..flood.packets {
+            if self.ledger.entries.len() >= most {
+                return;
+            }
+            self.enqueue(flood.packet(n), Vec::new());
+            self.now += flood.gap;
+            if flood.sends_every > 0 && n % flood.sends_every == 0 {
+                self.dequeue();
+            }
+        }
     }
 
     /// One call. What is due must bring a packet, unless it was dropped or the next event moves on.
     fn dequeue(&mut self) -> bool {
         let (due, queued) = (self.qdisc.next_event(), self.ledger.queued);
-        let Some(packet) = self.qdisc.dequeue(self.now, &mut self.ledger) else {
+        steps::take();
+        let sent = self.qdisc.dequeue(self.now, &mut self.ledger).copied();
+        let taken = self.count_steps("dequeue");
+        let Some(packet) = sent else {
             let progress = self.ledger.queued < queued || self.qdisc.next_event() > due;
+            let is_due = due.is_some_and(|due| due <= self.now);
             assert!(
-                due.is_none_or(|due| due > self.now) || progress,
+                !is_due || progress || taken >= AT_WORK,
                 "{queued} packets wait since {due:?}, and nothing happens at {:?}",
                 self.now
             );
+            self.fruitless = if is_due && !progress { self.fruitless + 1 } else { 0 };
+            let most = 64 + self.ledger.entries.len();
+            assert!(self.fruitless < most, "{most} calls for nothing: {}", self.qdisc.config());
             return false;
         };
+        let packet = &packet;
+        self.fruitless = 0;
         assert!(due.is_some_and(|due| due <= self.now), "a packet before its time, {due:?}");
         self.ledger.leave(packet, Place::Sent);
         if !self.collided {
@@ -296,6 +381,18 @@ impl Run {
             "packets in = out + dropped + queued"
         );
         assert_eq!(self.qdisc.next_event().is_some(), backlog.packets > 0, "next event");
+        let used = match &snapshot.detail {
+            Detail::FqCodel(stats) => Some(stats.memory_used),
+            Detail::FqPie(stats) => Some(stats.memory_used),
+            _ => None,
+        };
+        if let Some(used) = used {
+            let queued = self.ledger.queued_memory.min(u64::from(u32::MAX));
+            assert_eq!(u64::from(used), queued, "memory in use");
+        }
+        if let Some(limit) = packet_limit(&self.qdisc.config()) {
+            assert!(backlog.packets <= limit, "{} packets, limit {limit}", backlog.packets);
+        }
         if let Detail::Cake(cake) = &snapshot.detail {
             // A limit beyond 4 GiB is shown as that.
             if cake.memory_limit != u32::MAX {
@@ -318,6 +415,21 @@ impl Run {
         self.check();
         assert!(self.qdisc.dequeue(self.now, &mut self.ledger).is_none());
         assert!(self.ledger.entries.iter().all(|entry| entry.place != Place::Queued));
+    }
+}
+
+/// Packets that a discipline with these settings may hold, where they say so.
+fn packet_limit(config: &Config) -> Option<u32> {
+    match config {
+        Config::Fifo(params) => Some(params.max_packets(&Device::default())),
+        Config::Codel(params) => Some(params.limit),
+        Config::FqCodel(params) => Some(params.queues.limit),
+        Config::FqPie(params) => Some(params.queues.limit),
+        Config::Sfq(params) => Some(params.effective().limit),
+        Config::Dualpi2(params) => Some(params.limit),
+        Config::Delay(params) => Some(params.limit),
+        Config::Drr(params) if params.classes.is_empty() => Some(params.buffer),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::wire::{Classifier, LinkLayer};
-use simnel_core::Packet;
+use simnel_core::{Packet, Span};
 
 use super::input::Input;
 
@@ -45,6 +45,45 @@ pub fn random_packet(input: &mut Input) -> (Packet, u8) {
     }
     let copies = if shape & 128 == 0 { 1 } else { input.u8() };
     (packet, copies)
+}
+
+/// Thousands of packets of thousands of flows of one host.
+#[derive(Clone, Copy, Debug)]
+pub struct Flood {
+    /// How many.
+    pub packets: u32,
+    /// A packet is sent after so many; none if zero.
+    pub sends_every: u32,
+    /// Time from packet to packet.
+    pub gap: Span,
+    /// Flows.
+    pub flows: u32,
+    len: u32,
+    tos: u8,
+}
+
+impl Flood {
+    /// Mostly of hundreds of packets, now and then of tens of thousands.
+    pub fn random(input: &mut Input) -> Flood {
+        Flood {
+            packets: 1 << (input.u8() % 16),
+            flows: 1 << (input.u8() % 17),
+            len: [64, 1514, 9000, 65_000][usize::from(input.u8() % 4)],
+            tos: input.u8() % 4,
+            sends_every: u32::from(input.u8() % 8),
+            gap: Span(input.magnitude() % 1_000_000),
+        }
+    }
+
+    /// The packet number `n`.
+    pub fn packet(&self, n: u32) -> Packet {
+        let mut packet = Packet::new(0, self.len);
+        let flow = n % self.flows;
+        packet.flow = u64::from(flow.wrapping_mul(0x9e37_79b1));
+        (packet.src_host, packet.dst_host) = (1, flow + 1);
+        (packet.tos, packet.flags) = (self.tos, Flags::IPV4);
+        packet
+    }
 }
 
 /// A frame of random bytes, as a driver would describe it.

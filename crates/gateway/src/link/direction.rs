@@ -347,6 +347,10 @@ impl<'a> Direction<'a> {
             Blocked::Socket => None,
             Blocked::No | Blocked::Dead => self.discipline.next_event(),
         };
+        // Due at the last look already: it has stopped to let others work, and goes on at once.
+        if due.is_some_and(|due| due <= self.told) {
+            return;
+        }
         let mut span = due.map_or(STOP_CHECK, |due| due.since(now)).min(STOP_CHECK);
         let short = due.is_some() && span < COALESCE;
         self.short_waits = if short { self.short_waits.saturating_add(1) } else { 0 };

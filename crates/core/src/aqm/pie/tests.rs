@@ -177,7 +177,7 @@ fn a_burst_is_used_up_by_departures_in_linux_and_by_updates_in_freebsd() {
     pie.dequeued(&linux, ms(0), 1514, ms(10), 9000);
     assert_eq!(pie.burst_time, MAX_BURST);
     pie.dequeued(&linux, ms(0), 1514, ms(60), 9000);
-    assert_eq!(pie.burst_time, MAX_BURST - units(Span::from_millis(50)));
+    assert_eq!(pie.burst_time, MAX_BURST - units(Span::from_millis(50)) as u32);
     assert_eq!(pie.delay(), Span::from_millis(60));
     pie.dequeued(&linux, ms(0), 1514, ms(600), 0);
     assert_eq!((pie.burst_time, pie.delay()), (0, Span::ZERO));

@@ -402,13 +402,13 @@ impl Qdisc for Cake {
         }
         let mut tin = self.choose_tin(now)?;
         self.tins.decay(tin, now);
-        let mut budget = Budget::default();
+        let budget = Budget::default();
         // Ends: each time round, flows leave the rotations or a packet is lost.
         'turn: loop {
             self.current_tin = tin;
             let ingress = self.params.ingress;
             let Cake { tins, arena, random, .. } = self;
-            let chosen = tins.choose_flow(tin, now, ingress, arena, random, &mut budget);
+            let chosen = tins.choose_flow(tin, now, ingress, arena, random, &budget);
             let Some((queue, mut tier, mut flow)) = chosen else {
                 if budget.is_spent() {
                     return None;

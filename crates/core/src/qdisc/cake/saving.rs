@@ -15,6 +15,7 @@ use crate::packet::Packet;
 use crate::random::Random;
 use crate::sched::savings::Savings;
 use crate::sched::Standing;
+use crate::steps::Budget;
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
@@ -57,6 +58,7 @@ impl Tins {
             &mut self.flows.queues,
             |flow| head(flow, arena),
             |flow| quantum(flow_quantum, base, flow, hosts, random),
+            &Budget::default(),
         )
     }
 

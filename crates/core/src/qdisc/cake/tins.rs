@@ -302,7 +302,7 @@ impl Tins {
         drops_are_charged: bool,
         arena: &Arena,
         random: &mut Random,
-        budget: &mut Budget,
+        budget: &Budget,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if self.savings.is_some() {
             let queue = self.choose_saver(number, arena, random)?;

@@ -12,7 +12,7 @@ use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
-use crate::steps::Budget;
+use crate::steps::{step, Budget};
 use crate::tc::Config;
 use crate::time::Time;
 
@@ -46,16 +46,29 @@ impl Scheduled for Class {
 impl Class {
     /// Length of the next packet; zero if it has packets but cannot say, None if it has none.
     #[inline]
-    fn head(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
-        let len = self.child.front(now, owner, |packet| packet.len);
+    fn head(&mut self, now: Time, budget: &Budget, owner: &mut dyn PacketOwner) -> Option<u32> {
+        if let Some(packet) = self.child.known_front() {
+            return Some(packet.len);
+        }
+        let mut len = None;
+        if self.child.is_due(now) && !budget.is_spent() {
+            budget.spend_on(Budget::CHILD);
+            len = self.child.front(now, owner, |packet| packet.len);
+        }
         len.or_else(|| (!self.child.is_empty()).then_some(0))
     }
 
     /// As `head`, but the discipline is asked for its packet only if that must be.
     #[inline(always)]
-    fn head_if(&mut self, needed: bool, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
+    fn head_if(
+        &mut self,
+        needed: bool,
+        now: Time,
+        budget: &Budget,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<u32> {
         match needed {
-            true => self.head(now, owner),
+            true => self.head(now, budget, owner),
             false => (!self.child.is_empty()).then_some(0),
         }
     }
@@ -138,7 +151,8 @@ impl Classes {
         if class.child.is_empty() {
             return sharing.dropped(classes, index, None);
         }
-        let (quantum, head) = (class.quantum, class.head_if(*saves, now, owner));
+        let head = class.head_if(*saves, now, &Budget::default(), owner);
+        let quantum = class.quantum;
         sharing.arrived(classes, index, quantum, |_| head);
     }
 
@@ -147,13 +161,16 @@ impl Classes {
     #[inline(always)]
     pub(super) fn ready(&mut self) -> Option<u32> {
         let Sharing::Covered(drr) = &mut self.sharing else { return None };
-        // Ends as every choice of that scheduler does.
+        let budget = Budget::default();
         loop {
             let first = drr.first()?;
             let class = self.classes.get_mut(first as usize)?;
             let (needed, quantum) = (class.child.fifo()?.head()?.len, class.quantum);
-            if drr.is_covered(&mut self.classes, first, needed, quantum) {
+            if drr.is_covered(&mut self.classes, first, needed, quantum, &budget) {
                 return Some(first);
+            }
+            if !budget.spend() {
+                return None;
             }
         }
     }
@@ -174,24 +191,38 @@ impl Classes {
     #[inline(always)]
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
+        let budget = Budget::default();
         let mut passed = 0;
-        // Ends: each time round a packet leaves, a class does, or its turn passes, once each.
+        // Ends: each time round a class leaves, or its turn passes, once each.
         while passed <= classes.len() {
-            let head = |class: &mut Class| class.head(now, owner);
-            let index =
-                sharing.choose(classes, head, |class| class.quantum, &mut Budget::default())?;
+            step();
+            let head = |class: &mut Class| class.head(now, &budget, owner);
+            let index = sharing.choose(classes, head, |class| class.quantum, &budget)?;
             let class = &mut classes[index as usize];
-            if let Some(len) = class.child.take(now, owner) {
-                let head = class.head_if(*saves, now, owner);
+            let mut len = None;
+            if class.child.known_front().is_some() {
+                len = class.child.take(now, owner);
+            } else if class.child.is_due(now) {
+                if budget.is_spent() {
+                    return None;
+                }
+                budget.spend_on(Budget::CHILD);
+                len = class.child.take(now, owner);
+            }
+            if let Some(len) = len {
+                let head = class.head_if(*saves, now, &budget, owner);
                 sharing.sent(classes, index, len, |_| head);
                 return Some(classes[index as usize].child.taken());
             }
-            match class.head_if(*saves, now, owner) {
-                None => sharing.found_empty(classes, index),
-                head => {
-                    sharing.pass(classes, index, head);
-                    passed += 1;
-                }
+            if class.child.is_empty() {
+                sharing.found_empty(classes, index);
+            } else if class.child.is_due(now) {
+                // It goes on in the next call: its turn is not over.
+                return None;
+            } else {
+                let head = class.head_if(*saves, now, &budget, owner);
+                sharing.pass(classes, index, head);
+                passed += 1;
             }
         }
         None

@@ -201,3 +201,66 @@ fn bad_settings_are_named() {
     let error = crate::qdisc::build(&config, &Device::default()).err().unwrap();
     assert!(error.to_string().contains("each minor number once"));
 }
+
+/// Drains `qdisc` by calls at `now`; the most steps of one.
+fn drain_counted(qdisc: &mut Drr, now: Time) -> u64 {
+    let (mut most, mut calls) = (0, 0);
+    while qdisc.backlog().packets > 0 {
+        crate::steps::take();
+        qdisc.dequeue(now, &mut Discard);
+        most = most.max(crate::steps::take());
+        calls += 1;
+        assert!(calls < 1_000_000, "{:?} never leave", qdisc.backlog());
+    }
+    most
+}
+
+#[test]
+fn thousands_of_users_cost_a_call_little_however_tiny_the_quantum() {
+    for words in [
+        "drr queues 8192 buffer 20000 quantum 1",
+        "drr queues 8192 buffer 20000 quantum 1 savings 1mb",
+        "drr queues 8192 buffer 20000 max-age 1ms",
+    ] {
+        let mut qdisc = drr(words);
+        let mut most = 0;
+        for round in 0..2u64 {
+            let now = Time::ZERO + Span::from_secs(round * 3_600);
+            // More than there is room for: the longest queue is robbed.
+            for n in 0..30_000u64 {
+                let mut packet = Packet::new(n, 1 + (n * 7_919 % 65_000) as u32);
+                packet.flow = u64::from((n % 6_000) as u32).wrapping_mul(0x9e37_79b1);
+                crate::steps::take();
+                qdisc.enqueue(&packet, now, &mut Discard);
+                most = most.max(crate::steps::take());
+            }
+            most = most.max(drain_counted(&mut qdisc, now + Span::from_secs(5)));
+        }
+        assert!(most <= crate::steps::MOST, "`{words}`: {most} steps");
+    }
+}
+
+#[test]
+fn classes_take_turns_though_their_disciplines_are_asked_one_by_one() {
+    // In each class a flood that CoDel drops when its turn comes.
+    let classes: std::string::String =
+        (1..=40).map(|n| std::format!(" class 1:{n:x} codel limit 5000")).collect();
+    let mut qdisc = drr(&std::format!("drr{classes}"));
+    for n in 0..40_000u32 {
+        let mut packet = Packet::new(n.into(), 1514);
+        packet.class = 1 + n % 40;
+        qdisc.enqueue(&packet, Time(n.into()), &mut Discard);
+    }
+    let (mut most, mut sent) = (0, [0u32; 41]);
+    for call in 0..8_000u64 {
+        crate::steps::take();
+        let now = Time(1_000_000_000 + call * 100_000);
+        if let Some(packet) = qdisc.dequeue(now, &mut Discard) {
+            sent[packet.class as usize] += 1;
+        }
+        most = most.max(crate::steps::take());
+    }
+    let (least, largest) = (sent[1..].iter().min().unwrap(), sent[1..].iter().max().unwrap());
+    assert!(*least > 100 && largest - least <= 2, "{sent:?}");
+    assert!(most <= crate::steps::MOST, "{most} steps");
+}

@@ -8,6 +8,7 @@ use super::{Params, User};
 use crate::aqm::age_limit::AgeLimit;
 use crate::packet::Packet;
 use crate::qdisc::child::Tally;
+use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, Device, DropReason};
 use crate::sched::sharing::{Scheduler, Sharing};
@@ -20,6 +21,7 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Users {
     queues: Box<[UserQueue]>,
+    longest: Longest,
     ways: Ways,
     sharing: Sharing,
     store: Store,
@@ -58,6 +60,7 @@ impl Users {
                 None => Sharing::covered(),
             },
             queues,
+            longest: Longest::of(params.queues),
             ways: Ways::new(params.queues),
             store: Store::new(params.buffer),
             user: params.user,
@@ -73,33 +76,42 @@ impl Users {
         if self.store.len() >= self.buffer {
             self.steal(owner);
         }
-        let Users { queues, ways, sharing, store, .. } = self;
+        let Users { queues, longest, ways, sharing, store, .. } = self;
         let idle = [Standing::Idle, Standing::Fresh];
         let index = ways.find(self.user.hash(packet), |queue| {
             idle.contains(&queues[queue as usize].account.standing)
         });
         let queued = store.insert(&mut queues[index as usize].queue, packet, now);
         debug_assert!(queued.is_some(), "there is room");
+        longest.changed(index, &queues[index as usize].queue);
         sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
     }
 
     #[inline]
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
-        let Users { queues, sharing, store, quantum, .. } = self;
-        // Ends: each time round a packet leaves.
+        let Users { queues, longest, sharing, store, quantum, .. } = self;
+        let budget = Budget::default();
         loop {
-            let head = |queue: &mut UserQueue| store.head_len(&queue.queue);
-            let index = sharing.choose(queues, head, |_| *quantum, &mut Budget::default())?;
+            let head = |user: &mut UserQueue| store.head_len(&user.queue);
+            let index = sharing.choose(queues, head, |_| *quantum, &budget)?;
             let user = &mut queues[index as usize];
             let Some(slot) = store.detach(&mut user.queue) else {
                 sharing.found_empty(queues, index);
+                if !budget.spend() {
+                    return None;
+                }
                 continue;
             };
+            longest.changed(index, &user.queue);
             let packet = store.packet_mut(slot);
             if self.max_age.is_some_and(|limit| limit.exceeded_by(packet, now)) {
                 store.discard(slot, DropReason::Congested, owner);
                 let head = store.head_len(&user.queue);
                 sharing.dropped(queues, index, head);
+                budget.spend_on(longest.cost());
+                if !budget.spend() {
+                    return None;
+                }
                 continue;
             }
             let len = packet.len;
@@ -108,34 +120,19 @@ impl Users {
         }
     }
 
-    /// Takes the oldest packet of the longest queue.
+    /// Takes the oldest packet of the longest queue; of several the next in turn after the last
+    /// victim. In a short buffer most queues are equally long, and the paper says nothing about
+    /// that: to take the first by number would rob the same users again and again.
     #[cold]
     fn steal(&mut self, owner: &mut Tally<'_>) {
-        let Some(index) = self.longest() else { return };
+        let longest = self.longest.from(self.victim, |index| &self.queues[index as usize].queue);
+        let Some(index) = longest else { return };
+        self.victim = (index + 1) % self.queues.len() as u32;
         let queue = &mut self.queues[index as usize].queue;
         self.store.drop_first(queue, DropReason::Overlimit, owner);
+        self.longest.changed(index, queue);
         let head = self.store.head_len(queue);
         self.sharing.dropped(&mut self.queues, index, head);
-    }
-
-    /// The queue with most bytes; of several the next in turn after the last victim. In a short
-    /// buffer most queues are equally long, and the paper says nothing about that: to take the
-    /// first by number would rob the same users again and again.
-    fn longest(&mut self) -> Option<u32> {
-        let (before, after) = self.queues.split_at(self.victim as usize);
-        let (mut most, mut found) = (0, None);
-        for (n, user) in (0..).zip(after.iter().chain(before)) {
-            let queue = &user.queue;
-            // A packet may have no bytes, but not be overlooked for that.
-            let weight = if queue.is_empty() { 0 } else { queue.bytes + 1 };
-            if weight > most {
-                (most, found) = (weight, Some(n));
-            }
-        }
-        let queues = self.queues.len() as u32;
-        let index = (self.victim + found?) % queues;
-        self.victim = (index + 1) % queues;
-        Some(index)
     }
 
     #[inline]
@@ -166,6 +163,7 @@ impl Users {
             self.store.clear(&mut self.queues[index as usize].queue, owner);
             self.sharing.dropped(&mut self.queues, index, None);
         }
+        self.longest = Longest::of(self.queues.len() as u32);
         self.victim = 0;
     }
 }

@@ -187,3 +187,37 @@ fn drops_of_codel_leave_the_scheduler_in_order() {
         assert_eq!(qdisc.next_event(), None);
     }
 }
+
+#[test]
+fn thousands_of_flows_with_the_least_quantum_cost_a_call_little() {
+    let params = Params {
+        queues: Settings {
+            flows: 65_536,
+            quantum: Some(1),
+            limit: 60_000,
+            ..Params::default().queues
+        },
+        ..Params::default()
+    };
+    let mut qdisc = FqCodel::new(&params, &Device::default()).unwrap();
+    let mut most = 0;
+    let mut count = |qdisc: &FqCodel| {
+        most = most.max(crate::steps::take());
+        qdisc.backlog().packets
+    };
+    // Memory runs short, too: the longest of all queues is looked for again and again.
+    for n in 0..80_000u64 {
+        let mut packet = Packet::new(n, 1514);
+        packet.flow = u64::from((n % 30_000) as u32 * 0x9e37);
+        qdisc.enqueue(&packet, Time(n), &mut Discard);
+        count(&qdisc);
+    }
+    // All have waited for too long.
+    let mut calls = 0;
+    while count(&qdisc) > 0 {
+        qdisc.dequeue(Time(90_000_000_000 + calls * 1_000_000), &mut Discard);
+        calls += 1;
+    }
+    assert!(most <= crate::steps::MOST, "{most} steps");
+    assert!(calls < 200_000, "{calls} calls");
+}

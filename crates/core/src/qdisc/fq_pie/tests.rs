@@ -114,3 +114,59 @@ fn savings_serve_here_too() {
     assert_eq!(lost[1], 0);
     assert_eq!(qdisc.next_event(), None);
 }
+
+#[test]
+fn an_hour_of_updates_for_all_flows_costs_a_call_little() {
+    let mut qdisc = fq_pie(|params| {
+        (params.queues.flows, params.queues.quantum) = (65_536, Some(1));
+    });
+    for n in 0..4_000 {
+        let packet = Packet { flow: n * 0xf_4243, ..packet(1, 0) };
+        qdisc.enqueue(&packet, Time(n * 100_000), &mut Discard);
+    }
+    // The last comes to a queue that has stood for an hour.
+    for hour in [0, 3_600] {
+        let now = Time::ZERO + Span::from_secs(10 + hour);
+        crate::steps::take();
+        qdisc.enqueue(&packet(0, 0), now, &mut Discard);
+        assert!(crate::steps::take() <= crate::steps::MOST);
+    }
+    let now = Time::ZERO + Span::from_secs(3_700);
+    let (mut calls, mut most) = (0, 0);
+    while qdisc.backlog().packets > 0 {
+        crate::steps::take();
+        qdisc.dequeue(now, &mut Discard);
+        most = most.max(crate::steps::take());
+        calls += 1;
+    }
+    assert!(most <= crate::steps::MOST, "{most} steps");
+    assert!(calls < 20_000, "{calls} calls");
+}
+
+#[test]
+fn updates_in_one_go_are_those_that_were_due() {
+    // Two alike, one of which is asked about every update by changes that change nothing.
+    let mut lazy = fq_pie(|_| {});
+    let mut eager = lazy.clone();
+    let config = crate::tc::Config::FqPie(Params::default());
+    let mut random = Random::new(3);
+    let mut now = Time::ZERO;
+    for n in 0..60_000u64 {
+        now += Span(u64::from(random.below(2_000_000)));
+        let packet = packet(u64::from(random.below(5)), 0);
+        let mut left = [(0, 0); 2];
+        for (qdisc, left) in [&mut lazy, &mut eager].into_iter().zip(&mut left) {
+            if n % 3 > 0 {
+                qdisc.enqueue(&packet, now, &mut Discard);
+            }
+            let mut sent = 0;
+            if n % 2 == 0 {
+                sent = qdisc.dequeue(now, &mut Discard).map_or(0, |packet| packet.handle);
+            }
+            *left = (sent, qdisc.snapshot().totals.drops());
+        }
+        assert_eq!(left[0], left[1], "{n}");
+        eager.configure(&config, now, &mut Discard).unwrap();
+    }
+    assert!(lazy.snapshot().totals.drops() > 100);
+}

@@ -1,6 +1,7 @@
 //! HTB shares: guaranteed rates, borrowing, priorities, ceils, quanta, levels.
 
 use std::format;
+use std::string::String;
 use std::vec::Vec;
 
 use super::*;
@@ -185,4 +186,38 @@ fn a_changed_tree_keeps_packets_and_debts() {
             assert!(Htb::new(&params, &Device::default()).is_ok(), "{id}");
         }
     }
+}
+
+#[test]
+fn a_thousand_classes_that_wake_at_once_cost_a_call_little() {
+    let class = |minor| {
+        format!(" class 1:{minor:x} parent 1:1 rate 100kbit ceil 200kbit burst 1600 cburst 1600")
+    };
+    let minors = 2..=1_024;
+    let words: String = minors.clone().map(class).collect();
+    let mut htb = htb(&format!("htb class 1:1 rate 1gbit{words}"));
+    let (mut most, mut sent) = (0, [0u32; 1_025]);
+    let mut now = htb.now;
+    for pause in [0, 100, 3_600] {
+        now += Span::from_secs(pause);
+        for minor in minors.clone().chain(minors.clone()).chain(minors.clone()) {
+            htb.enqueue(&packet(minor), now, &mut Discard);
+            most = most.max(crate::steps::take());
+        }
+        let mut idle = 0;
+        while htb.backlog().packets > 0 {
+            now = now.max(htb.next_event().unwrap());
+            match htb.dequeue(now, &mut Discard) {
+                Some(packet) => sent[packet.handle as usize] += 1,
+                None => idle += 1,
+            }
+            most = most.max(crate::steps::take());
+            assert!(idle < 100_000, "no progress at {now:?}");
+        }
+    }
+    assert!(sent[2..].iter().all(|sent| *sent == 9), "{sent:?}");
+    assert!(most <= crate::steps::MOST, "{most} steps");
+    let one_more = format!("htb class 1:1 rate 1gbit{words}{}", class(1_025));
+    let Ok(Config::Htb(params)) = tc::parse(&one_more) else { panic!("{one_more}") };
+    assert!(Htb::new(&params, &Device::default()).is_err());
 }

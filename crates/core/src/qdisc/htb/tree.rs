@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::shaper::token_bucket::TokenBucket;
+use crate::steps::{step, Budget, PER_LOOP};
 use crate::time::{Span, Time};
 
 /// Levels: leaves are 0, an inner class without a parent the highest.
@@ -26,8 +27,9 @@ pub(super) const LEVELS: usize = 8;
 pub(super) const PRIORITIES: usize = 8;
 /// Longest idle time that counts, and deepest debt: 60 s, as Linux's.
 const MEMORY: Span = Span::from_secs(60);
-/// Steps from a row to a leaf: Linux's bound, many times more than a walk through all classes.
-const MAX_STEPS: u32 = 65_535;
+/// Steps from a row to a leaf: many times more than one takes, which goes up and down the levels
+/// once where a turn has gone past the last.
+const MAX_STEPS: u32 = PER_LOOP;
 
 /// What a class may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -364,6 +366,7 @@ impl Tree {
     fn hang_up(&mut self, mut index: u16) {
         let mut mask = self.class(index).activity;
         while mask != 0 && self.class(index).mode == Mode::Borrow {
+            step();
             let Some(parent) = self.class(index).parent else { break };
             let above = self.class(parent);
             for prio in bits(mask) {
@@ -386,6 +389,7 @@ impl Tree {
     fn take_down(&mut self, mut index: u16) {
         let mut mask = self.class(index).activity;
         while mask != 0 && self.class(index).mode == Mode::Borrow {
+            step();
             let Some(parent) = self.class(index).parent else { break };
             let above = self.class(parent);
             let mut emptied = 0;
@@ -456,19 +460,25 @@ impl Tree {
         let (wakes, level) = (class.wakes, usize::from(class.level));
         let waiting = &mut self.levels[level].waiting;
         let from = waiting.partition_point(|(other, _)| *other > wakes);
-        if let Some(offset) = waiting[from..].iter().position(|(_, other)| *other == index) {
+        let is_it = |(_, other): &(Time, u16)| {
+            step();
+            *other == index
+        };
+        if let Some(offset) = waiting[from..].iter().position(is_it) {
             waiting.remove(from + offset);
         }
     }
 
-    /// Looks at the classes of `level` whose time has come. Each waits beyond `now` afterwards, or
-    /// not at all.
+    /// Looks at the classes of `level` whose time has come, while there is `budget`. Each waits
+    /// beyond `now` afterwards, or not at all.
     #[inline]
-    pub fn wake(&mut self, level: usize, now: Time) {
+    pub fn wake(&mut self, level: usize, now: Time, budget: &Budget) {
         while let Some((at, index)) = self.levels[level].waiting.last().copied() {
-            if at > now {
+            if at > now || budget.is_spent() {
                 return;
             }
+            // It may move out of the feeds of all levels, and in.
+            budget.spend_on(2 * LEVELS as u32);
             self.levels[level].waiting.pop();
             let elapsed = self.class(index).elapsed(now);
             let lack = self.change_mode(index, elapsed);
@@ -505,6 +515,7 @@ impl Tree {
         let mut path = [0u16; LEVELS];
         let mut depth = 0;
         for _ in 0..MAX_STEPS {
+            step();
             let feed = match depth {
                 0 => &mut self.levels[level].rows[prio],
                 _ => &mut self.classes[usize::from(path[depth - 1])].feeds[prio],

@@ -193,3 +193,27 @@ fn settings_change_without_loss() {
     }
     assert_eq!(order(&mut qdisc).len(), 50);
 }
+
+#[test]
+fn a_new_key_costs_a_call_little_however_much_is_queued() {
+    for (limit, flows, divisor) in [(127, 128, 1024), (896, 1024, 1024), (20_000, 65_408, 65_536)] {
+        let words =
+            std::format!("sfq limit {limit} flows {flows} divisor {divisor} perturb 1 quantum 1");
+        let mut qdisc = sfq(&words);
+        let mut most = 0;
+        // Now and then nobody calls for an hour.
+        for round in 0..6u64 {
+            for n in 0..limit {
+                let now = Time::ZERO + Span::from_secs(round * 3_600 + n / 100);
+                qdisc.enqueue(&packet(n, n * 0x9e37_79b9_7f4a, 1000), now, &mut Discard);
+                most = most.max(crate::steps::take());
+            }
+            for n in 0..limit / 2 {
+                let now = Time::ZERO + Span::from_secs(round * 3_600 + 1_800 + n);
+                qdisc.dequeue(now, &mut Discard);
+                most = most.max(crate::steps::take());
+            }
+        }
+        assert!(most <= crate::steps::MOST, "{words}: {most} steps");
+    }
+}

@@ -1,0 +1,146 @@
+//! Which of many queues has most bytes, for disciplines that take from the longest.
+//!
+//! Up to [`PER_LOOP`] queues are looked at one by one when the question comes. Of more, a
+//! tournament is kept: a binary tree over the queues in which each node has the larger weight of
+//! its two children; a change costs a step for each level. Answers are the same.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::store::Queue;
+use crate::steps::{step, PER_LOOP};
+
+/// Knows the longest of some queues.
+#[derive(Clone, Debug)]
+pub(crate) struct Longest {
+    queues: u32,
+    /// Weights: of the root at 1, of the children of node n at 2n and 2n + 1. None for few queues.
+    tree: Option<Box<[u64]>>,
+}
+
+/// A packet may have no bytes, but not be overlooked for that.
+fn weight(queue: &Queue) -> u64 {
+    if queue.is_empty() {
+        0
+    } else {
+        queue.bytes + 1
+    }
+}
+
+impl Longest {
+    /// For so many queues, all empty.
+    pub fn of(queues: u32) -> Longest {
+        let nodes = 2 * queues.next_power_of_two() as usize;
+        let tree = (queues > PER_LOOP).then(|| vec![0; nodes].into_boxed_slice());
+        Longest { queues, tree }
+    }
+
+    /// Steps that [`Longest::changed`] takes at most.
+    pub fn cost(&self) -> u32 {
+        self.tree.as_ref().map_or(0, |tree| tree.len().ilog2())
+    }
+
+    /// `queue`, which is number `index`, has got or lost packets.
+    #[inline(always)]
+    pub fn changed(&mut self, index: u32, queue: &Queue) {
+        if let Some(tree) = &mut self.tree {
+            play(tree, index, weight(queue));
+        }
+    }
+
+    /// The number of the queue with most bytes, of several the first from number `start` on; none
+    /// if all are empty. `queue` gives a queue by its number.
+    #[cold]
+    pub fn from<'a>(&self, start: u32, queue: impl Fn(u32) -> &'a Queue) -> Option<u32> {
+        if let Some(tree) = &self.tree {
+            return (tree[1] > 0).then(|| winner_from(tree, start));
+        }
+        let (mut most, mut found) = (0, None);
+        for index in (start..self.queues).chain(0..start) {
+            step();
+            let weight = weight(queue(index));
+            if weight > most {
+                (most, found) = (weight, Some(index));
+            }
+        }
+        found
+    }
+}
+
+/// Sets the weight of queue `index`, and those above it as far as they change.
+#[inline(never)]
+fn play(tree: &mut [u64], index: u32, weight: u64) {
+    let mut node = tree.len() / 2 + index as usize;
+    tree[node] = weight;
+    while node > 1 {
+        step();
+        let larger = tree[node].max(tree[node ^ 1]);
+        node /= 2;
+        if tree[node] == larger {
+            return;
+        }
+        tree[node] = larger;
+    }
+}
+
+/// The first queue from `start` on with the weight of the root; before `start` if there is none.
+fn winner_from(tree: &[u64], start: u32) -> u32 {
+    let (most, leaves) = (tree[1], tree.len() / 2);
+    let mut node = leaves + start as usize;
+    // Up to the first subtree from there on with a winner, and round to the whole tree behind the
+    // last one.
+    while tree[node] != most {
+        step();
+        while node & 1 == 1 && node > 1 {
+            node /= 2;
+        }
+        node = if node == 1 { 1 } else { node + 1 };
+    }
+    while node < leaves {
+        step();
+        node *= 2;
+        node += usize::from(tree[node] != most);
+    }
+    (node - leaves) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::qdisc::store::Store;
+    use crate::qdisc::{Discard, DropReason};
+    use crate::random::Random;
+    use crate::time::Time;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_tournament_finds_what_a_search_finds() {
+        for queues in [1_025, 1_500, 4_096] {
+            let mut random = Random::new(queues.into());
+            let mut store: Store = Store::new(100_000);
+            let mut all: Vec<Queue> = std::vec![Queue::default(); queues as usize];
+            let mut longest = Longest::of(queues);
+            let search = Longest { queues, tree: None };
+            assert!(longest.tree.is_some());
+            for _ in 0..4_000 {
+                let index = random.below(queues);
+                let queue = &mut all[index as usize];
+                if random.below(3) > 0 {
+                    // Few lengths, so that many queues are equally long; one is of no bytes.
+                    store.insert(queue, &Packet::new(0, random.below(3) * 500), Time::ZERO);
+                } else {
+                    store.drop_first(queue, DropReason::Overlimit, &mut Discard);
+                }
+                longest.changed(index, queue);
+                let start = random.below(queues);
+                let found = |longest: &Longest| longest.from(start, |n| &all[n as usize]);
+                assert_eq!(found(&longest), found(&search));
+            }
+            crate::steps::take();
+            longest.changed(7, &all[7]);
+            longest.from(7, |n| &all[n as usize]);
+            assert!(crate::steps::take() < 64);
+        }
+    }
+}
