@@ -616,3 +616,6 @@ fn cakes(qdisc: &dyn Qdisc) -> Vec<cake::Params> {
     let below = (0..).map_while(|n| qdisc.below(n)).flat_map(|(_, child)| cakes(child));
     own.into_iter().chain(below).collect()
 }
+
+#[cfg(test)]
+mod tests;

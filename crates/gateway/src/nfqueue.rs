@@ -32,7 +32,7 @@ const DROP: u32 = 0;
 /// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
 const COPY_RANGE: u32 = 168;
 /// Bytes of a packet message: headers and all attributes that the kernel may add, and the copy.
-const MESSAGE_SIZE: usize = 768;
+pub(crate) const MESSAGE_SIZE: usize = 768;
 /// Messages of one receive call.
 const MESSAGES: usize = 64;
 /// Verdicts of one send call. At 200 Mbit/s and more, some 6 to 60 are due at once.
@@ -389,6 +389,15 @@ pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
             _ => None,
         }
     })
+}
+
+/// Both sides of a queue on a stream, in the place of the kernel's socket.
+#[cfg(test)]
+pub(crate) fn on_stream(stream: std::os::unix::net::UnixStream) -> (Receiver, Verdicts) {
+    let socket: Arc<OwnedFd> = Arc::new(stream.into());
+    let datagrams = Datagrams::new(MESSAGES, MESSAGE_SIZE);
+    let receiver = Receiver { socket: Arc::clone(&socket), datagrams };
+    (receiver, Verdicts::new(socket, 5, LONGEST))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub const ALONE: &[Case] = &[
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),
     ("what_a_full_queue_cannot_take_passes", kernel::what_a_full_queue_cannot_take_passes),
     ("long_lateness_is_forfeited", kernel::long_lateness_is_forfeited),
-    ("a_flood_does_not_hold_a_core", kernel::a_flood_does_not_hold_a_core),
+    ("the_service_manager_hears_who_lives", hangs::the_service_manager_hears_who_lives),
     ("ending_in_good_order_loses_nothing", ending_in_good_order_loses_nothing),
     ("two_interfaces_at_once", two_interfaces_at_once),
     ("show_change_and_down", show_change_and_down),

@@ -1,0 +1,113 @@
+//! The loop, with packets that never end.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use simnel_core::qdisc::{self, Backlog, DropReason, PacketOwner};
+use simnel_core::{tc, Packet};
+
+use super::*;
+use crate::netlink::Writer;
+use crate::nfqueue::{on_stream, MESSAGE_SIZE};
+use crate::vitals::Board;
+
+/// Refuses each packet, after some work: less than arrives.
+struct Slow(BoxedQdisc);
+
+impl Qdisc for Slow {
+    fn enqueue(&mut self, packet: &Packet, _: Time, owner: &mut dyn PacketOwner) {
+        let start = sys::now();
+        while sys::now().since(start) < Span::from_micros(20) {}
+        owner.dropped(*packet, DropReason::Overlimit);
+    }
+
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        self.0.dequeue(now, owner)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+
+    fn config(&self) -> Config {
+        self.0.config()
+    }
+
+    fn configure(
+        &mut self,
+        config: &Config,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Result<(), ConfigError> {
+        self.0.configure(config, now, owner)
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.0.reset(owner);
+    }
+}
+
+/// A message of the kernel's about one packet, as long as a receive call takes.
+fn packet_message() -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.begin(3 << 8, 0, 0, 2, 5);
+    writer.attribute(1, &[0, 0, 0, 42, 8, 0, 3]);
+    writer.attribute(10, &[0x45; 60]);
+    writer.finish();
+    let mut message = writer.bytes().to_vec();
+    message.resize(MESSAGE_SIZE, 0);
+    message
+}
+
+#[test]
+fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
+    const TIME: Duration = Duration::from_millis(500);
+    // More than can be dealt with in that time, and all there from the start.
+    const PACKETS: usize = 40_000;
+    let (mut kernel, ours) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let flood = packet_message().repeat(PACKETS);
+    let kernel_side = kernel.try_clone().unwrap().into();
+    if sys::set_option(&kernel_side, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 128 << 20).is_err() {
+        eprintln!("NOT RUN: a_real_time_thread_gives_its_core_up needs root");
+        return;
+    }
+    kernel.write_all(&flood).unwrap();
+    let (receiver, verdicts) = on_stream(ours);
+    let config = tc::parse("pfifo limit 10").unwrap();
+    let slow = Slow(qdisc::build(&config, &Device::default()).unwrap());
+    let lane = Board::shared().unwrap().lane(0);
+    let (bits, tuning) = (MarkBits::DEFAULT, Tuning::default());
+    let (worker, remote) =
+        Worker::new(receiver, verdicts, Box::new(slow), Device::default(), bits, tuning, lane)
+            .unwrap();
+    let thread = std::thread::spawn(move || {
+        let before = sys::voluntary_switches();
+        worker.run();
+        sys::voluntary_switches() - before
+    });
+    let start = Instant::now();
+    std::thread::sleep(TIME);
+    let status = remote.status().unwrap();
+    let time = start.elapsed();
+    remote.stop();
+    let switches = thread.join().unwrap();
+    if !status.counters.realtime {
+        eprintln!("NOT RUN: a_real_time_thread_gives_its_core_up needs SCHED_FIFO");
+        return;
+    }
+    println!("{switches} voluntary switches in {time:?}, {} packets", status.counters.received);
+    let received = status.counters.received as usize;
+    assert!((1_000..PACKETS).contains(&received), "there was a time without a flood: {received}");
+    let least = time.as_millis() as u64 / 20;
+    assert!(switches >= least, "{switches} voluntary switches in {time:?}, not {least}");
+}
