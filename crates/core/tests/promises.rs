@@ -10,7 +10,7 @@ use simnel_core::tc::Config;
 use simnel_core::{Packet, Qdisc, Span, Time};
 use support::input::Input;
 use support::packets::random_packet;
-use support::saturation::{lone_flow, saturate, shares, Flow, Sent};
+use support::saturation::{lone_flow, saturate, saturate_deeply, shares, Flow, Sent};
 use support::table::{make, Promise, DISCIPLINES};
 
 /// Largest error of a share, as a part of it: 5 %.
@@ -164,6 +164,69 @@ fn unshaped_disciplines_send_whenever_something_waits() {
             }
         }
     }
+}
+
+/// Packets marked of 30,000 that can be, of three flows of which each always waits.
+fn marks_under_congestion(words: &str) -> u64 {
+    // ECT(0); long, so that a hundred of them wait for longer than any target.
+    let flows: Vec<Flow> = (0..3).map(|n| Flow { tos: 2, ..lone_flow(n, 9000) }).collect();
+    let mut qdisc = make(words);
+    saturate_deeply(qdisc.as_mut(), &flows, 30_000, 100);
+    qdisc.snapshot().totals.marked
+}
+
+#[test]
+fn standing_congestion_is_marked_where_marks_are_understood() {
+    for words in with(Promise::Marks) {
+        assert!(marks_under_congestion(words) > 0, "`{words}` marks nothing");
+    }
+    // The test can fail: nobody has told this one to.
+    assert_eq!(marks_under_congestion("codel"), 0);
+}
+
+/// Bytes that are sent between the coming of a lone packet and its leaving, at worst, while twenty
+/// flows are backlogged.
+fn worst_wait_of_a_sparse_flow(words: &str) -> u64 {
+    let mut qdisc = make(words);
+    let packet = |number: u32, handle| {
+        let flow = lone_flow(number, 1514);
+        let mut packet = Packet::new(handle, flow.len);
+        (packet.flow, packet.flags) = (flow.hash, simnel_core::packet::Flags::IPV4);
+        (packet.src_host, packet.dst_host) = flow.hosts;
+        packet
+    };
+    let (mut now, mut waited, mut worst) = (Time(100_000_000_000), None, 0);
+    for round in 0..4_000u64 {
+        for n in 0..20 {
+            qdisc.enqueue(&packet(n, 0), now, &mut Discard);
+        }
+        if round % 50 == 49 && waited.is_none() {
+            qdisc.enqueue(&packet(20, 1), now, &mut Discard);
+            waited = Some(0);
+        }
+        for _ in 0..20 {
+            now += Span(12_112);
+            let Some(sent) = qdisc.dequeue(now, &mut Discard) else { break };
+            let (len, is_sparse) = (u64::from(sent.len), sent.handle == 1);
+            match (waited, is_sparse) {
+                (Some(bytes), true) => (worst, waited) = (worst.max(bytes), None),
+                (Some(bytes), false) => waited = Some(bytes + len),
+                _ => {}
+            }
+        }
+    }
+    worst.max(waited.unwrap_or(0))
+}
+
+#[test]
+fn a_flow_that_is_idle_otherwise_does_not_wait_for_the_others() {
+    const BOUND: u64 = 2 * 1514;
+    for words in with(Promise::SparseFirst) {
+        let wait = worst_wait_of_a_sparse_flow(words);
+        assert!(wait <= BOUND, "`{words}`: {wait} bytes");
+    }
+    // The test can fail: here a new flow goes to the end of the round.
+    assert!(worst_wait_of_a_sparse_flow("sfq") > BOUND);
 }
 
 /// Random packets at random times, by a driver that is never late.

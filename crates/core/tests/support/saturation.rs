@@ -50,6 +50,16 @@ pub fn lone_flow(number: u32, len: u32) -> Flow {
 /// Sends `packets` from `flows`, each of which always has packets waiting. An unshaped discipline
 /// is taken at 1 Gbit/s.
 pub fn saturate(qdisc: &mut dyn Qdisc, flows: &[Flow], packets: usize) -> Vec<Sent> {
+    saturate_deeply(qdisc, flows, packets, DEPTH)
+}
+
+/// The same with `depth` packets of each flow that wait.
+pub fn saturate_deeply(
+    qdisc: &mut dyn Qdisc,
+    flows: &[Flow],
+    packets: usize,
+    depth: u32,
+) -> Vec<Sent> {
     let mut waiting = Waiting(vec![0; flows.len()]);
     let mut sent = Vec::with_capacity(packets);
     let mut now = Time(100_000_000_000);
@@ -57,7 +67,7 @@ pub fn saturate(qdisc: &mut dyn Qdisc, flows: &[Flow], packets: usize) -> Vec<Se
     while sent.len() < packets {
         for (index, flow) in flows.iter().enumerate() {
             // A discipline that drops the newcomer must not keep this from ending.
-            for _ in waiting.0[index]..DEPTH {
+            for _ in waiting.0[index]..depth {
                 let mut packet = Packet::new(index as u64, flow.len);
                 packet.flow = flow.hash;
                 (packet.src_host, packet.dst_host) = flow.hosts;
