@@ -1,11 +1,11 @@
 //! The work of one call, counted in steps: a bound that holds at every reachable state.
 //!
 //! A step is one round of a loop whose length depends on what is queued: a flow visited, a packet
-//! dropped, a level of a heap. The loops of a call share a [`Budget`]; when it is spent, the rest is
-//! left to the next call: `dequeue` then returns None while `next_event` says "now".
+//! dropped, a level of a heap. The loops of a call share a [`Budget`]; when it is spent, the rest
+//! is left to the next call: `dequeue` then returns None while `next_event` says "now".
 //!
-//! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz targets
-//! turn on; elsewhere [`step`] is empty.
+//! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz
+//! targets turn on; elsewhere [`step`] is empty.
 
 use core::cell::Cell;
 

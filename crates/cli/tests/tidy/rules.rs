@@ -225,7 +225,7 @@ fn dependencies(source: &Source) -> Complaints {
             let used =
                 table.get(kind).and_then(|k| k.as_table()).into_iter().flat_map(|t| t.keys());
             for used in used {
-                let ours = used.starts_with("simnel");
+                let ours = used.starts_with("simnel") && used != name;
                 let foreign_in_core = name == "simnel-core" && kind != "dev-dependencies";
                 if (ours && !allowed.contains(&used.as_str())) || (!ours && foreign_in_core) {
                     complaints.push((1, format!("{name} must not depend on {used}")));

@@ -198,9 +198,9 @@ pub trait Qdisc {
     /// `dequeue`, this packet or an older one, goes to `owner` with its reason.
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner);
 
-    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet; or,
-    /// while [`Qdisc::next_event`] is not later than `now`, this call has done as much work as one
-    /// may, and the next goes on where it stopped.
+    /// The next packet to send at `now`, or None: nothing is queued, or the shaper says not yet;
+    /// or, while [`Qdisc::next_event`] is not later than `now`, this call has done as much work as
+    /// one may, and the next goes on where it stopped.
     ///
     /// It lies where it was queued, and is the caller's until the next call. Descriptors are handed
     /// over by reference, since a pair of enqueue and dequeue costs what it writes to memory: a

@@ -33,8 +33,8 @@ const LENGTHS: (u32, u32) = (1, 1 << 19);
 /// Packets in one run: enough for every queue to overflow, few enough for thousands of runs a
 /// second.
 const MAX_PACKETS: usize = 2_000;
-/// Packets in one run with floods: enough for the longest limits by default, and for more flows than
-/// any discipline looks at in one call.
+/// Packets in one run with floods: enough for the longest limits by default, and for more flows
+/// than any discipline looks at in one call.
 const FLOOD_PACKETS: usize = 60_000;
 /// Steps of a call that gave nothing because it had done enough.
 const AT_WORK: u64 = steps::PER_LOOP as u64 / 4;

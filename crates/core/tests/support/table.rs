@@ -72,7 +72,10 @@ const LINES: &[Line] = &[
     ("cake dsthost wash", &[WorkConserving, EqualDestinations, NoStarvation]),
     ("cake precedence flowblind", &[WorkConserving]),
     ("cake diffserv8 nat host-load active", &[WorkConserving, EqualSources, EqualDestinations]),
-    ("cake bandwidth 10mbit", &[TEN, EqualFlows, EqualSources, EqualDestinations, NoStarvation, Marks]),
+    (
+        "cake bandwidth 10mbit",
+        &[TEN, EqualFlows, EqualSources, EqualDestinations, NoStarvation, Marks],
+    ),
     ("cake bandwidth 10mbit dual-srchost", &[TEN, EqualFlows, EqualSources, NoStarvation]),
     ("cake bandwidth 10mbit dual-dsthost", &[TEN, EqualFlows, EqualDestinations, NoStarvation]),
     (
