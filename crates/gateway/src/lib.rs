@@ -38,6 +38,7 @@ mod server;
 mod supervisor;
 mod sys;
 mod vitals;
+pub mod witness;
 pub mod words;
 
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};

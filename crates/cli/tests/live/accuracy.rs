@@ -47,7 +47,7 @@ fn accurate(live: &Live, direction: Direction, megabits: f64, words: &str, charg
         Direction::Upload => (&home.isp, Home::LINE_HOME),
         Direction::Download => (&home.lan1, "net0"),
     };
-    let watch = Watch::start(live, "wan");
+    let watch = Watch::start();
     let (start, before) = (Instant::now(), received());
     let mut counts: Vec<Count> = Vec::new();
     while start.elapsed() < TIME {

@@ -52,7 +52,7 @@ fn load_adds_little_to_a_sparse_flow() {
     let line = live.line("delay 45ms fifo 1000p");
     within_three_tries("load adds at most 3 ms (median) and 15 ms (p99)", || {
         let up = live.start("wan", "up wan download 20mbit upload 3mbit");
-        let watch = Watch::start(&live, "wan");
+        let watch = Watch::start();
         let added = added(&live, SECOND * 8, SECOND / 2);
         let [median, p99] = [50, 99].map(|percent| quantile(&added, percent));
         println!("20/3 Mbit/s, 90 ms, Simnel: median +{median:.2} ms, p99 +{p99:.2} ms");

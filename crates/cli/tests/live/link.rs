@@ -36,7 +36,7 @@ fn a_line_on_one_interface_has_its_rates_and_delay() {
             drop(bulk);
             rate / ideal - 1.0
         };
-        let watch = Watch::start(&live, "wan");
+        let watch = Watch::start();
         let errors = [rate(Direction::Upload, 3e6), rate(Direction::Download, 20e6)];
         println!("idle RTT {idle:.2} ms, rates off by {errors:+.4?}");
         let exact = errors.iter().all(|error| error.abs() < 0.005);

@@ -16,8 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use simnel_gateway::control::Client;
-use simnel_gateway::{Counters, LATENESS_BUCKETS};
+use simnel_gateway::witness::Witness;
 use simnel_lab::testbed::probe::Echo;
 use simnel_lab::testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 
@@ -155,42 +154,21 @@ fn within_three_tries(what: &str, mut attempt: impl FnMut() -> Try) {
     eprintln!("NOT RUN: {what}: the machine was too busy in each of six tries");
 }
 
-/// Wake-ups of the gateway's threads, to tell a busy machine from a wrong figure.
-struct Watch {
-    client: Client,
-    before: Vec<Counters>,
-    start: Instant,
-}
+/// Tells a busy machine from a wrong figure, by a witness from outside of the gateway.
+struct Watch(Witness);
 
 impl Watch {
-    fn start(live: &Live, interface: &str) -> Watch {
-        let directory = live.home.testbed.directory().unwrap();
-        let mut client = Client::connect(directory, interface).unwrap();
-        let before = Watch::counters(&mut client);
-        Watch { client, before, start: Instant::now() }
+    fn start() -> Watch {
+        Watch(Witness::start())
     }
 
-    fn counters(client: &mut Client) -> Vec<Counters> {
-        client.show().unwrap().iter().map(|entry| entry.datapath).collect()
-    }
-
-    /// What the figure's reaching or missing means. The machine is busy if every two seconds a
-    /// wake-up came a millisecond too late (the rate pays for the latest of each second), or if one
-    /// came so late that it was not made up for.
-    fn judge(mut self, reached: bool) -> Try {
-        let after = Watch::counters(&mut self.client);
-        let time = self.start.elapsed();
-        let (mut late, mut forfeited) = (0, 0);
-        for (before, after) in self.before.iter().zip(&after) {
-            let news = |bucket: usize| after.lateness[bucket] - before.lateness[bucket];
-            // The eleventh ends at 1024 µs.
-            late += (11..LATENESS_BUCKETS).map(news).sum::<u64>();
-            forfeited += after.forfeited.as_micros() - before.forfeited.as_micros();
-        }
-        println!("  {late} wake-ups in {time:.1?} over 1 ms late, {forfeited} µs not made up for");
+    /// What the figure's reaching or missing means.
+    fn judge(self, reached: bool) -> Try {
+        let machine = self.0.testify();
+        println!("  {machine}");
         match reached {
             true => Try::Holds,
-            false if late * 2 > time.as_secs() || forfeited > 0 => Try::Unclear,
+            false if machine.machine_was_busy() => Try::Unclear,
             false => Try::Misses,
         }
     }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use simnel_gateway::control::Entry;
-use simnel_gateway::{Direction, LATENESS_BUCKETS};
+use simnel_gateway::witness::{Testimony, Witness};
+use simnel_gateway::Direction;
 
 use crate::cases::not_run;
 use crate::transfer::Transfer;
@@ -25,6 +26,7 @@ pub struct Measured {
     pub most: (f64, f64),
     before: Entry,
     after: Entry,
+    machine: Testimony,
 }
 
 impl Measured {
@@ -36,10 +38,12 @@ impl Measured {
         let shown = |world: &World| world.client("wan0").show().unwrap().remove(0);
         let before = shown(world);
         assert_eq!(before.direction, Direction::Upload);
+        let witness = Witness::start();
         let watcher = Arrivals::watch(world, "s", "wan0", time);
         let (start, start_bytes) = (Instant::now(), upload.bytes());
         let arrivals = watcher.join().unwrap();
         let goodput = (upload.bytes() - start_bytes) as f64 * 8.0 / start.elapsed().as_secs_f64();
+        let machine = witness.testify();
         let after = shown(world);
         upload.end();
         world.stop();
@@ -48,7 +52,7 @@ impl Measured {
         };
         let rate = params.bandwidth.bits() as f64;
         let ideal = rate * 1448.0 / f64::from(charged);
-        Measured { rate, goodput, ideal, most: arrivals.most_in_a_second(), before, after }
+        Measured { rate, goodput, ideal, most: arrivals.most_in_a_second(), before, after, machine }
     }
 
     /// Accurate to half a percent, and no second above the rate.
@@ -56,13 +60,10 @@ impl Measured {
         (self.goodput / self.ideal - 1.0).abs() < 0.005 && self.most.0 <= self.rate
     }
 
-    /// Every two seconds a wake-up came a millisecond too late (the rate pays for the latest of
-    /// each second), or one came so late that it was not made up for.
-    fn machine_was_busy(&self) -> bool {
-        let (before, after) = (self.before.datapath, self.after.datapath);
-        let news = |bucket: usize| after.lateness[bucket] - before.lateness[bucket];
-        let late: u64 = (11..LATENESS_BUCKETS).map(news).sum();
-        late * 2 > TIME.as_secs() || after.forfeited > before.forfeited
+    /// The machine was busy, as a witness from outside saw, and the figure is not so wrong that no
+    /// machine is as busy as that.
+    fn is_excused(&self) -> bool {
+        self.machine.machine_was_busy() && self.most.0 <= self.rate * 1.01
     }
 }
 
@@ -75,7 +76,7 @@ impl std::fmt::Display for Measured {
             f,
             "{} Mbit/s: goodput {:.3}, ideal {:.3} ({:+.2} %); most in any second {:+.3} %, in \
              one of a row {:+.3} %; {:.2} µs CPU a packet, {:.1} packets a turn; forfeited {} µs, \
-             lateness {:?}",
+             lateness {:?}; {}",
             self.rate / 1e6,
             self.goodput / 1e6,
             self.ideal / 1e6,
@@ -86,6 +87,7 @@ impl std::fmt::Display for Measured {
             packets / (after.turns - before.turns) as f64,
             (after.forfeited.0 - before.forfeited.0) / 1000,
             after.lateness,
+            self.machine,
         )
     }
 }
@@ -105,7 +107,7 @@ pub fn rates_are_reached_and_never_exceeded() {
         let good = (0..TRIES).any(|_| {
             let measured = Measured::upload(&mut world, words, charged, TIME);
             println!("  {words}: {measured}");
-            missed |= !measured.holds() && !measured.machine_was_busy();
+            missed |= !measured.holds() && !measured.is_excused();
             measured.holds()
         });
         assert!(good || !missed, "`{words}` was not accurate in {TRIES} tries: see above");

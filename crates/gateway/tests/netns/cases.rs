@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::UdpSocket;
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use simnel_core::tc::Config;
+use simnel_gateway::witness::Witness;
 use simnel_gateway::Direction;
 
 use crate::accuracy;
@@ -80,11 +82,36 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const SHARE_V4: f64 = 1448.0 / 1514.0;
 const SHARE_V6: f64 = 1428.0 / 1514.0;
 
-/// The rate must be within 3 % of the ideal; the exact figure is for `measure`.
-fn assert_rate(what: &str, rate: f64, ideal: f64) {
-    let off = rate / ideal - 1.0;
-    println!("  {what}: {:.3} of {:.3} Mbit/s ({:+.2} %)", rate / 1e6, ideal / 1e6, off * 100.0);
-    assert!(off.abs() < 0.03, "{what}: {rate} instead of {ideal}");
+/// What is measured must be within `shares` of the ideal, both in bit/s.
+///
+/// Other people's work takes time from the hosts that send here, and then the line is not full.
+/// A measurement that was spoilt so, as a witness from outside of the gateway saw, is made again;
+/// if all were, that is said. For too much there is no excuse.
+fn assert_share(
+    what: &str,
+    ideal: f64,
+    shares: RangeInclusive<f64>,
+    mut measure: impl FnMut() -> f64,
+) {
+    const TRIES: usize = 4;
+    for _ in 0..TRIES {
+        let witness = Witness::start();
+        let rate = measure();
+        let (machine, share) = (witness.testify(), rate / ideal);
+        let (rate, ideal, off) = (rate / 1e6, ideal / 1e6, (share - 1.0) * 100.0);
+        println!("  {what}: {rate:.3} of {ideal:.3} Mbit/s ({off:+.2} %); {machine}");
+        if shares.contains(&share) {
+            return;
+        }
+        let excused = share < *shares.start() && machine.machine_was_busy();
+        assert!(excused, "{what}: {rate:.3} instead of {ideal:.3} Mbit/s");
+    }
+    not_run(&format!("the machine was too busy to measure {what}"));
+}
+
+/// A rate within 3 % of the ideal; the exact figure is for `measure`.
+fn assert_rate(what: &str, ideal: f64, measure: impl FnMut() -> f64) {
+    assert_share(what, ideal, 0.97..=1.03, measure);
 }
 
 /// What `tc`'s words mean.
@@ -98,18 +125,17 @@ fn both_directions_are_shaped(server: &str) {
     let (up, down) = (8e6, 20e6);
     let upload = Transfer::start(&world, "c", "s", address(server, 5001), false);
     std::thread::sleep(WARM_UP);
-    assert_rate(&format!("{server} up"), world.wire_rate("s", "wan0", SECOND * 2), up);
+    assert_rate(&format!("{server} up"), up, || world.wire_rate("s", "wan0", SECOND * 2));
     let download = Transfer::start(&world, "s", "c", address(server, 5002), true);
     std::thread::sleep(WARM_UP);
     // Acknowledgements wait behind the packets of the other direction, which slows both.
-    let both_up = world.wire_rate("s", "wan0", SECOND);
-    let both_down = world.wire_rate("c", "lan0", SECOND);
-    println!("  {server} both: {:.3} and {:.3} Mbit/s", both_up / 1e6, both_down / 1e6);
-    assert!((0.6..=1.01).contains(&(both_up / up)), "{both_up}");
-    assert!((0.6..=1.01).contains(&(both_down / down)), "{both_down}");
+    for (way, rate, place, interface) in [("up", up, "s", "wan0"), ("down", down, "c", "lan0")] {
+        let both = format!("{server} both, {way}");
+        assert_share(&both, rate, 0.6..=1.01, || world.wire_rate(place, interface, SECOND));
+    }
     upload.end();
     std::thread::sleep(SECOND);
-    assert_rate(&format!("{server} down"), world.wire_rate("c", "lan0", SECOND * 2), down);
+    assert_rate(&format!("{server} down"), down, || world.wire_rate("c", "lan0", SECOND * 2));
     download.end();
     world.stop();
 }
@@ -119,14 +145,13 @@ fn own_traffic_is_shaped(server: &str, share: f64) {
     world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
     let upload = Transfer::start(&world, "g", "s", address(server, 5001), false);
     std::thread::sleep(WARM_UP);
-    assert_rate(&format!("{server} own up"), world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+    assert_rate(&format!("{server} own up"), 8e6, || world.wire_rate("s", "wan0", SECOND * 2));
     upload.end();
     let download = Transfer::start(&world, "s", "g", address(server, 5002), true);
     std::thread::sleep(WARM_UP);
     // Behind the shaper there is only the application.
-    let rate = download.rate(SECOND * 4);
-    println!("  {server} own down: {:.3} Mbit/s", rate / 1e6);
-    assert!((0.9..1.05).contains(&(rate / (20e6 * share))), "{rate}");
+    let down = format!("{server} own down");
+    assert_share(&down, 20e6 * share, 0.9..=1.05, || download.rate(SECOND * 4));
     download.end();
     world.stop();
 }
@@ -140,7 +165,7 @@ fn masquerade() {
     world.start(&["wan0=cake bandwidth 20mbit|cake bandwidth 8mbit"]);
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5001), false);
     std::thread::sleep(WARM_UP);
-    assert_rate("masqueraded up", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
+    assert_rate("masqueraded up", 8e6, || world.wire_rate("s", "wan0", SECOND * 2));
     upload.end();
     world.stop();
 }
@@ -259,14 +284,14 @@ fn two_interfaces_at_once() {
     let second = Transfer::start(&world, "g", "s", address("10.77.3.2", 5002), false);
     std::thread::sleep(WARM_UP);
     // On the wire: what arrives in order jumps whenever TCP has filled a gap.
-    assert_rate("wan0 on the wire", world.wire_rate("s", "wan0", SECOND * 2), 8e6);
-    assert_rate("wan1 on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
+    assert_rate("wan0 on the wire", 8e6, || world.wire_rate("s", "wan0", SECOND * 2));
+    assert_rate("wan1 on the wire", 16e6, || world.wire_rate("s", "wan1", SECOND * 2));
     // One ends, the other goes on.
     world.client("wan0").down().unwrap();
     // Removing chains makes the kernel drop what the other interface had queued.
     std::thread::sleep(WARM_UP);
     assert!(first.rate(SECOND) > 50e6, "wan0 is still shaped");
-    assert_rate("wan1 alone, on the wire", world.wire_rate("s", "wan1", SECOND * 2), 16e6);
+    assert_rate("wan1 alone, on the wire", 16e6, || world.wire_rate("s", "wan1", SECOND * 2));
     first.end();
     second.end();
     world.stop();
@@ -480,10 +505,10 @@ fn show_change_and_down() {
     // In place, and by another discipline.
     client.change(Direction::Upload, "cake bandwidth 16mbit").unwrap();
     std::thread::sleep(SECOND);
-    assert_rate("changed", world.wire_rate("s", "wan0", SECOND), 16e6);
+    assert_rate("changed", 16e6, || world.wire_rate("s", "wan0", SECOND));
     client.change(Direction::Upload, "line rate 4mbit fifo 50p").unwrap();
     std::thread::sleep(SECOND);
-    assert_rate("replaced", world.wire_rate("s", "wan0", SECOND * 2), 4e6);
+    assert_rate("replaced", 4e6, || world.wire_rate("s", "wan0", SECOND * 2));
     let error = client.change(Direction::Upload, "cake bandwith 1mbit").unwrap_err().to_string();
     assert!(error.contains("`bandwith`"), "{error}");
 

@@ -1,0 +1,277 @@
+//! How busy the machine was, from outside of the gateway: for tests that measure.
+//!
+//! A measurement that a busy machine spoilt says nothing, and one that a slow gateway spoilt says
+//! everything. So nothing here comes from the gateway:
+//!
+//! * threads of their own, one on each core and above the data path, see whether timers are late;
+//! * one as the sending and receiving hosts' threads are sees how long those are held up;
+//! * the kernel's accounts say how much of the processor others had, that is, neither this process
+//!   nor any that it started, nor the kernel's threads.
+//!
+//! What the gateway itself wastes is no excuse: hosts that it holds up count only where others had
+//! their part in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
+use simnel_core::{Span, Time};
+
+use crate::sys;
+
+/// Above the data path's 2, below the guard's 99.
+const PRIORITY: u8 = 3;
+/// Time between a witness's wake-ups.
+const EVERY: Span = Span::from_millis(2);
+/// A wake-up later than this is late: a shaper's rate pays for it.
+const LATE: Span = Span::from_millis(1);
+/// What a host's thread may be late before it is held up: senders have data for longer.
+const HOST_LATE: Span = Span::from_millis(5);
+/// Share of the time beyond which hosts were held up for too long.
+const HELD_UP: f64 = 0.005;
+/// Shares of one core beyond which others had too much of it, or the hypervisor had.
+const OTHERS: f64 = 0.2;
+const STOLEN: f64 = 0.02;
+
+/// Watches from [`Witness::start`] to [`Witness::testify`].
+pub struct Witness {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Lateness>>,
+    host: JoinHandle<Lateness>,
+    before: Accounts,
+    start: Time,
+}
+
+/// What a witness saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Testimony {
+    /// Seconds that were watched.
+    pub seconds: f64,
+    /// Wake-ups that came a millisecond too late, on any core, and the latest.
+    pub late: u64,
+    /// The latest wake-up.
+    pub latest: Span,
+    /// Share of the time that hosts were held up.
+    pub held_up: f64,
+    /// Cores that others used on average.
+    pub others: f64,
+    /// Cores that the hypervisor kept from this machine on average.
+    pub stolen: f64,
+}
+
+impl Testimony {
+    /// True if a figure that was missed meanwhile may be the machine's fault: each two seconds a
+    /// timer was late, or others took the hosts' time.
+    pub fn machine_was_busy(&self) -> bool {
+        let late = self.late as f64 * 2.0 > self.seconds;
+        late || self.stolen > STOLEN || self.held_up > HELD_UP && self.others > OTHERS
+    }
+}
+
+impl fmt::Display for Testimony {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "in {:.1} s {} timers over 1 ms late (at most {} µs), hosts held up for {:.2} %, others \
+             had {:.2} cores, the hypervisor {:.2}: the machine was {}",
+            self.seconds,
+            self.late,
+            self.latest.as_micros(),
+            self.held_up * 100.0,
+            self.others,
+            self.stolen,
+            if self.machine_was_busy() { "busy" } else { "quiet" }
+        )
+    }
+}
+
+impl Witness {
+    /// Begins to watch. Without the right to SCHED_FIFO, late timers say less.
+    pub fn start() -> Witness {
+        let stop = Arc::new(AtomicBool::new(false));
+        let cores = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        let watch = |core| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                let mut only = CpuSet::new();
+                only.set(core);
+                // Anywhere is better than nowhere.
+                let _ = sched_setaffinity(None, &only);
+                let _ = sys::realtime(PRIORITY);
+                watch_for(LATE, &stop)
+            })
+        };
+        let cores = (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core));
+        let threads = cores.map(watch).collect();
+        let host = Arc::clone(&stop);
+        let host = thread::spawn(move || watch_for(HOST_LATE, &host));
+        Witness { stop, threads, host, before: Accounts::read(), start: sys::now() }
+    }
+
+    /// Ends it, and says what was seen.
+    pub fn testify(self) -> Testimony {
+        let seconds = sys::now().since(self.start).0 as f64 / 1e9;
+        let after = Accounts::read();
+        self.stop.store(true, Ordering::Relaxed);
+        let mut seen = Lateness::default();
+        for lateness in self.threads.into_iter().filter_map(|thread| thread.join().ok()) {
+            seen.late += lateness.late;
+            seen.latest = seen.latest.max(lateness.latest);
+        }
+        let host = self.host.join().unwrap_or_default();
+        let ticks = rustix::param::clock_ticks_per_second() as f64 * seconds;
+        let all = after.used.saturating_sub(self.before.used);
+        let ours = after.ours_since(&self.before);
+        Testimony {
+            seconds,
+            late: seen.late,
+            latest: seen.latest,
+            held_up: host.beyond.0 as f64 / 1e9 / seconds,
+            others: all.saturating_sub(ours) as f64 / ticks,
+            stolen: after.stolen.saturating_sub(self.before.stolen) as f64 / ticks,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Lateness {
+    late: u64,
+    latest: Span,
+    /// Sum of what was beyond the limit.
+    beyond: Span,
+}
+
+/// Notes wake-ups of the calling thread that come later than `limit`.
+fn watch_for(limit: Span, stop: &AtomicBool) -> Lateness {
+    sys::precise_timers();
+    let mut seen = Lateness::default();
+    while !stop.load(Ordering::Relaxed) {
+        let due = sys::now() + EVERY;
+        sys::wait(&[], Some(EVERY));
+        let late = sys::now().since(due);
+        seen.late += u64::from(late > limit);
+        seen.latest = seen.latest.max(late);
+        seen.beyond += late.saturating_sub(limit);
+    }
+    seen
+}
+
+/// Processor time in ticks, from the machine's start.
+struct Accounts {
+    /// Of all processes: user, nice and system time.
+    used: u64,
+    stolen: u64,
+    /// Of each process that is ours or the kernel's, with those of its children that have ended.
+    ours: BTreeMap<u32, u64>,
+}
+
+impl Accounts {
+    fn read() -> Accounts {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let all: Vec<u64> = stat.lines().next().map(numbers).unwrap_or_default();
+        let of = |index: usize| all.get(index).copied().unwrap_or(0);
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            Some((pid, Process::read(pid)?))
+        });
+        let processes: BTreeMap<u32, Process> = processes.collect();
+        let is_ours = |pid: u32| {
+            let ancestors = std::iter::successors(Some(pid), |pid| {
+                processes.get(pid).map(|process| process.parent).filter(|&parent| parent > 0)
+            });
+            // The second process is the parent of the kernel's threads.
+            ancestors.take(64).any(|pid| pid == std::process::id() || pid == 2)
+        };
+        let ours = processes.iter().filter(|(&pid, _)| is_ours(pid));
+        Accounts {
+            used: of(0) + of(1) + of(2),
+            stolen: of(7),
+            ours: ours.map(|(&pid, process)| (pid, process.used)).collect(),
+        }
+    }
+
+    /// What ours used. A process that was not there before counts from its own start, and the time
+    /// of one that has ended has become its parent's.
+    fn ours_since(&self, before: &Accounts) -> u64 {
+        let sum = |accounts: &Accounts| accounts.ours.values().sum::<u64>();
+        sum(self).saturating_sub(sum(before))
+    }
+}
+
+struct Process {
+    parent: u32,
+    used: u64,
+}
+
+impl Process {
+    fn read(pid: u32) -> Option<Process> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything. After it: state, parent, … and from the
+        // twelfth on user and system time, those of ended children likewise.
+        let rest = numbers(&stat[stat.rfind(')')? + 1..]);
+        Some(Process { parent: *rest.first()? as u32, used: rest.get(10..14)?.iter().sum() })
+    }
+}
+
+/// The numbers of a line, words that are none left out.
+fn numbers(line: &str) -> Vec<u64> {
+    // Negative ones have to keep their places.
+    let number = |word: &str| word.parse::<i64>().ok().map(|n| n.max(0) as u64);
+    line.split_whitespace().filter_map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(time: Span) {
+        let start = sys::thread_cpu();
+        while sys::thread_cpu().0 - start.0 < time.0 {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn what_this_process_uses_is_not_what_others_have() {
+        let before = Accounts::read();
+        work(Span::from_millis(300));
+        let after = Accounts::read();
+        // A tick is 10 ms.
+        let ours = after.ours_since(&before);
+        assert!(ours >= 28, "{ours} ticks of 300 ms");
+        let all = after.used - before.used;
+        assert!(all + 3 >= ours, "{ours} ticks of {all} were ours");
+    }
+
+    #[test]
+    fn what_a_stranger_uses_is_seen_and_what_a_child_uses_is_ours() {
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let before = Accounts::read();
+        let mut child = std::process::Command::new("sh").args(["-c", spin]).spawn().unwrap();
+        child.wait().unwrap();
+        let after = Accounts::read();
+        assert!(after.ours_since(&before) > 5, "a child that has ended is forgotten");
+        // Whose parent is not ours any more: it was left to the first process.
+        let orphan = format!("({spin}) & echo $!");
+        let before = Accounts::read();
+        let output = std::process::Command::new("sh").args(["-c", &orphan]).output().unwrap();
+        let after = Accounts::read();
+        assert!(output.status.success());
+        let others = (after.used - before.used).saturating_sub(after.ours_since(&before));
+        assert!(others > 5, "{others} ticks were a stranger's");
+    }
+
+    #[test]
+    fn busy_is_said_of_late_timers_and_of_what_others_take_from_hosts() {
+        let quiet = Testimony { seconds: 5.0, late: 2, ..Testimony::default() };
+        assert!(!quiet.machine_was_busy());
+        assert!(Testimony { late: 3, ..quiet }.machine_was_busy());
+        let held_up = Testimony { held_up: 0.1, ..quiet };
+        assert!(!held_up.machine_was_busy(), "held up by nobody but ours");
+        assert!(Testimony { others: 0.3, ..held_up }.machine_was_busy());
+        assert!(Testimony { stolen: 0.1, ..quiet }.machine_was_busy());
+    }
+}
