@@ -275,7 +275,7 @@ mod tests {
     fn winding_down_at_once_comes_to_what_steps_come_to() {
         let params = Params { interval: Span::from_millis(100), ..Params::default() };
         let now = Time(1 << 60);
-        for count in [2_000, 300_000, 40_000_000] {
+        for count in [2_000, 300_000, 2_000_000] {
             for late_ms in [300, 10_000, 80_000, 90_000_000] {
                 let root = inverse_sqrt::next(Arithmetic::Exact, 0, count);
                 let drop_next = now - Span::from_millis(late_ms);
