@@ -6,7 +6,7 @@
 #![no_main]
 
 use std::io::Cursor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
@@ -15,14 +15,24 @@ use simnel_fuzz::{in_parts, seeds};
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::golden::{self, linux_device, replay, Recording};
 use simnel_lab::replay::{classifier, source};
+use simnel_lab::scenario::Scenario;
+use simnel_sim::Run;
 
 fuzz_target!(init: seeds::write(seeds::files_of_others()), |bytes: &[u8]| {
     let Some((kind, rest)) = bytes.split_first() else { return };
-    match kind % 3 {
+    match kind % 4 {
         0 => trace(rest),
         1 => recording(rest),
-        _ => flent(rest),
+        2 => flent(rest),
+        _ => opportunities(rest),
     }
+});
+
+/// Where files lie that are read by their names.
+static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = std::env::temp_dir().join(format!("simnel-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a directory for a few files");
+    path
 });
 
 /// A capture, arrivals as text, or our own binary trace.
@@ -52,11 +62,6 @@ fn trace(bytes: &[u8]) {
 
 /// The three files of a recording of Linux, replayed if they can be read.
 fn recording(bytes: &[u8]) {
-    static DIRECTORY: LazyLock<std::path::PathBuf> = LazyLock::new(|| {
-        let path = std::env::temp_dir().join(format!("simnel-fuzz-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a directory for three files");
-        path
-    });
     let [json, csv, out] = ["json", "csv", "out"].map(|name| DIRECTORY.join(name));
     let parts = in_parts(bytes);
     for (path, part) in [&json, &csv, &out].into_iter().zip(parts) {
@@ -74,6 +79,19 @@ fn recording(bytes: &[u8]) {
 
 fn is_sent(event: &golden::Event) -> bool {
     matches!(event.fate, golden::Fate::Sent { .. })
+}
+
+/// A trace of Mahimahi's, and a line that follows it.
+fn opportunities(bytes: &[u8]) {
+    const LINE: &str = "duration = \"100s\"\ninterval = \"10s\"\n[line]\nup = \"1mbit\"\n\
+        trace = { down = \"trace\" }\n[[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
+    std::fs::write(DIRECTORY.join("trace"), bytes).expect("a small file");
+    let Ok(scenario) = Scenario::parse(LINE, "fuzzed", &DIRECTORY) else { return };
+    let (setup, _) = scenario.setup(None).expect("checked when it was read");
+    let mut run = Run::new(&setup, 1).expect("a set-up that was checked");
+    let over = run.advance_by(Time::MAX, 3_000);
+    assert!(over || run.now() > Time::ZERO, "time stands still");
+    assert!(run.results().conservation.holds());
 }
 
 fn flent(bytes: &[u8]) {

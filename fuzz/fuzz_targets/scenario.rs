@@ -9,7 +9,7 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use simnel_core::{Span, Time};
 use simnel_fuzz::{edits, seeds};
-use simnel_lab::scenario::Scenario;
+use simnel_lab::scenario::{report, Finished, Scenario, Summary};
 use simnel_sim::{Run, Setup};
 
 /// Flows of a run at most: each has its memory.
@@ -40,14 +40,20 @@ fn check(text: &str) {
             return;
         }
     };
-    let (setup, _) = scenario.setup(None).expect("checked when it was read");
+    let (setup, qdisc) = scenario.setup(None).expect("checked when it was read");
     if is_large(&setup) {
         return;
     }
     let mut run = Run::new(&setup, 1).expect("a set-up that was checked");
     let over = run.advance_by(Time::MAX, EVENTS);
     assert!(over || run.now() > Time::ZERO || setup.duration < Span(1_000), "time stands still");
-    assert!(run.results().conservation.holds());
+    let results = run.results();
+    assert!(results.conservation.holds());
+    let finished = Finished { qdisc, setup, results };
+    let summary = Summary::new(&scenario, &finished);
+    let table = report::table(&scenario, std::slice::from_ref(&summary));
+    assert!(!table.contains("NaN"), "{table}");
+    serde_json::to_vec(&summary).expect("a summary is JSON");
 }
 
 /// True of what a machine needs more than milliseconds and megabytes for.

@@ -241,6 +241,10 @@ pub fn files_of_others() -> Vec<Vec<u8>> {
         "results": {"TCP upload BE": [1, null, 3.5], "Ping (ms) ICMP": [20, 21.5, 1e3]},
         "raw_values": {"Ping (ms) ICMP": [{"t": 0.1, "val": 20}]}}"#;
     all.push([&[2], flent.as_bytes()].concat());
+    for trace in ["3\n10\n", "# two\n0\n0\n5\n\n5\n1000", "4294967295", "1\n".repeat(300).as_str()]
+    {
+        all.push([&[3], trace.as_bytes()].concat());
+    }
     all
 }
 
