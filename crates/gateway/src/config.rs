@@ -156,7 +156,7 @@ impl Interface {
             return Err("neither `download` nor `upload` is set".into());
         }
         if let Some(mask) = self.mark_mask {
-            settings.mark_bits = MarkBits::new(mask).map_err(|e| e.to_string())?;
+            settings.mark_bits = Some(MarkBits::new(mask).map_err(|e| e.to_string())?);
         }
         let tuning = &mut settings.tuning;
         let priority = REALTIME.check(self.realtime)?;
@@ -183,7 +183,7 @@ mod tests {
         let all = parse(text).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].upload.is_some() && all[0].download.is_some());
-        assert_eq!(all[0].mark_bits, MarkBits::DEFAULT);
+        assert_eq!(all[0].mark_bits, None);
         assert_eq!(all[0].tuning, crate::Tuning::default());
     }
 

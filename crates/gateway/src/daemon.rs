@@ -136,6 +136,7 @@ impl Daemon {
         if let Err(e) = gateway.be_guarded(&self.tether.guard) {
             warnings.push(format!("{interface} is without a guard: {e}"));
         }
+        warnings.extend_from_slice(gateway.warnings());
         self.served.push(gateway);
         warnings.extend(crate::offload::warnings(&interface));
         warnings.into_iter().for_each(|warning| self.warn(warning));

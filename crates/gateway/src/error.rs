@@ -33,6 +33,12 @@ pub enum Error {
     /// The marks need two bits.
     #[error("mark mask {0:#x} is unusable: it must have exactly two bits set")]
     MarkMask(u32),
+    /// All bits of the mark are used.
+    #[error(
+        "no two bits of the packet mark are free; {0} uses most: say with `mark_mask` in the \
+         configuration file which two may be taken all the same"
+    )]
+    NoMarkBits(String),
     /// A second `up`.
     #[error(
         "`{interface}` is already managed (by process {owner}): `simnel show {interface}` shows \

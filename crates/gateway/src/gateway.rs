@@ -22,6 +22,7 @@ use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
 use crate::error::Error;
 use crate::guard::{Guarded, GuardedLane};
+use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{MarkBits, Table};
 use crate::sys::{self, Query};
@@ -73,8 +74,8 @@ pub struct Settings {
     pub upload: Option<Config>,
     /// Discipline of what arrives; None lets it pass.
     pub download: Option<Config>,
-    /// The mark bits that are ours.
-    pub mark_bits: MarkBits,
+    /// The mark bits that are ours; None chooses such as no rule uses.
+    pub mark_bits: Option<MarkBits>,
     /// How the threads run.
     pub tuning: Tuning,
     /// Directory of the lock and the control socket.
@@ -88,7 +89,7 @@ impl Settings {
             interface: interface.into(),
             upload: None,
             download: None,
-            mark_bits: MarkBits::DEFAULT,
+            mark_bits: None,
             tuning: Tuning::default(),
             control_dir: PathBuf::from(DEFAULT_CONTROL_DIR),
         }
@@ -138,6 +139,7 @@ pub(crate) struct Watch {
 /// An interface under management. Dropping it is `down` without the account.
 pub struct Gateway {
     settings: Settings,
+    marks: Choice,
     watch: Watch,
     device: Device,
     lanes: Vec<Lane>,
@@ -182,7 +184,9 @@ impl Gateway {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
         let lanes = Vec::new();
-        let mut gateway = Gateway { settings, watch, device, lanes, table: None, _lock: lock };
+        let marks = marks::choose(settings.mark_bits)?;
+        let mut gateway =
+            Gateway { settings, marks, watch, device, lanes, table: None, _lock: lock };
         gateway.start()?;
         Ok(gateway)
     }
@@ -201,7 +205,7 @@ impl Gateway {
             &self.settings.interface,
             queue(Direction::Download),
             queue(Direction::Upload),
-            self.settings.mark_bits,
+            self.marks.bits,
         )?);
         Ok(())
     }
@@ -212,7 +216,7 @@ impl Gateway {
     }
 
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc, length: u32) -> Result<Lane, Error> {
-        let Settings { tuning, mark_bits, .. } = self.settings;
+        let (tuning, mark_bits) = (self.settings.tuning, self.marks.bits);
         let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
         let socket = receiver.socket();
         let vitals = self.watch.board.lane(lane_index(self.watch.slot, direction));
@@ -258,6 +262,11 @@ impl Gateway {
     /// The interface.
     pub fn interface(&self) -> &str {
         &self.settings.interface
+    }
+
+    /// What the operator should know about the bits of the mark that are ours.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.marks.warnings
     }
 
     /// What `up` was given.

@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod gateway;
 mod guard;
 pub mod link;
+mod marks;
 mod netlink;
 mod nfqueue;
 mod nft;

@@ -203,7 +203,16 @@ pub(crate) struct Socket(OwnedFd);
 impl Socket {
     /// Opens the socket; the kernel answers within two seconds or it is an error.
     pub(crate) fn open() -> io::Result<Socket> {
-        let fd = sys::netfilter_socket()?;
+        Socket::of(libc::NETLINK_NETFILTER)
+    }
+
+    /// The same for questions about routing.
+    pub(crate) fn open_routing() -> io::Result<Socket> {
+        Socket::of(libc::NETLINK_ROUTE)
+    }
+
+    fn of(family: libc::c_int) -> io::Result<Socket> {
+        let fd = sys::netlink_socket(family)?;
         sys::set_receive_timeout(&fd, Span::from_secs(2))?;
         Ok(Socket(fd))
     }

@@ -65,7 +65,7 @@ pub struct MarkBits {
 }
 
 impl MarkBits {
-    /// Bits 28 and 29: in the way of no firewall or VPN that we know of.
+    /// Bits 28 and 29, unless somebody uses them (`marks.rs`).
     pub const DEFAULT: MarkBits = MarkBits { mask: 0x3000_0000 };
 
     /// The bits of `mask`, which must be two.

@@ -47,12 +47,12 @@ pub(crate) fn voluntary_switches() -> u64 {
     }
 }
 
-/// A netlink socket of the netfilter family, bound to a port of its own.
-pub(crate) fn netfilter_socket() -> io::Result<OwnedFd> {
+/// A netlink socket of a family such as NETLINK_NETFILTER, bound to a port of its own.
+pub(crate) fn netlink_socket(family: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: plain socket(2) call; the descriptor is owned from here on.
     let fd = unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        let fd = check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_NETFILTER))?;
+        let fd = check(libc::socket(libc::AF_NETLINK, kind, family))?;
         OwnedFd::from_raw_fd(fd)
     };
     // SAFETY: all zero bytes are a valid sockaddr_nl (port 0: the kernel chooses).

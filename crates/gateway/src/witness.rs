@@ -75,8 +75,8 @@ impl fmt::Display for Testimony {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "in {:.1} s {} timers over 1 ms late (at most {} µs), hosts held up for {:.2} %, others \
-             had {:.2} cores, the hypervisor {:.2}: the machine was {}",
+            "in {:.1} s {} timers over 1 ms late (at most {} µs), hosts held up for {:.2} %, \
+             others had {:.2} cores, the hypervisor {:.2}: the machine was {}",
             self.seconds,
             self.late,
             self.latest.as_micros(),

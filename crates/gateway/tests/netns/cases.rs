@@ -17,6 +17,7 @@ use crate::accuracy;
 use crate::control;
 use crate::hangs;
 use crate::kernel;
+use crate::marks;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -39,6 +40,7 @@ pub const TOGETHER: &[Case] = &[
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
     ("marks_of_others_stay_as_they_are", kernel::marks_of_others_stay_as_they_are),
     ("privileges_are_given_up", control::privileges_are_given_up),
+    ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
 ];
 
 /// What needs the whole machine, since it lets traffic pass unshaped or is exact.

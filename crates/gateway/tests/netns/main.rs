@@ -10,6 +10,7 @@ mod cases;
 mod control;
 mod hangs;
 mod kernel;
+mod marks;
 mod measure;
 mod transfer;
 mod wire;

@@ -1,0 +1,281 @@
+//! Which two bits of the packet mark are ours: such as no rule on this machine uses.
+//!
+//! What others use is read as the daemon starts: rules of nftables (also those that iptables has
+//! made there) and of policy routing. Rules of a load balancer's or firewall's own that come later
+//! are not seen, nor are those of the old iptables, of which the kernel tells the names of tables
+//! only. Our bits are set between a verdict and the next chain, and cleared where packets of the
+//! interface come in; all other bits stay as they are.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::error::Error;
+use crate::netlink::{Attributes, Message, Socket, Writer};
+use crate::nft::MarkBits;
+
+/// Programs whose chains or tables begin so take all these bits, whatever their rules show.
+const KNOWN: [(&str, u32); 1] = [("cali", 0xffff_0000)];
+/// Where the kernel names the tables of the old iptables.
+const OLD_TABLES: [&str; 2] =
+    ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
+
+/// The bits that are ours, and what the operator should know about them.
+pub(crate) struct Choice {
+    pub(crate) bits: MarkBits,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Somebody else's use of bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Use {
+    bits: u32,
+    by: String,
+}
+
+/// The bits that were `configured`, or else two that nobody uses.
+///
+/// # Errors
+/// [`Error::NoMarkBits`] if fewer than two bits are free.
+pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
+    let mut uses = rules().unwrap_or_default();
+    uses.extend(policies().unwrap_or_default());
+    let mut choice = decide(configured, &uses)?;
+    let old = |path: &&str| std::fs::read_to_string(path).is_ok_and(|names| !names.is_empty());
+    if configured.is_none() && OLD_TABLES.iter().any(|path| old(&path)) {
+        choice.warnings.push(format!(
+            "rules of the old iptables cannot be seen: if one of them uses bits {:#x} of the mark, \
+             set `mark_mask`",
+            choice.bits.mask()
+        ));
+    }
+    Ok(choice)
+}
+
+fn decide(configured: Option<MarkBits>, uses: &[Use]) -> Result<Choice, Error> {
+    let user = |bits: u32| uses.iter().find(|other| other.bits & bits != 0);
+    if let Some(bits) = configured {
+        let warning = user(bits.mask()).map(|other| {
+            format!(
+                "mark_mask {:#x} overlaps {:#x}, which {} uses: name two other bits, or none",
+                bits.mask(),
+                other.bits,
+                other.by
+            )
+        });
+        return Ok(Choice { bits, warnings: warning.into_iter().collect() });
+    }
+    let Some(other) = user(MarkBits::DEFAULT.mask()) else {
+        return Ok(Choice { bits: MarkBits::DEFAULT, warnings: Vec::new() });
+    };
+    let free = (0..32).rev().map(|bit| 1 << bit).filter(|&bit| user(bit).is_none());
+    let bits =
+        MarkBits::new(free.take(2).sum()).map_err(|_| Error::NoMarkBits(other.by.clone()))?;
+    Ok(Choice { bits, warnings: Vec::new() })
+}
+
+/// Uses by rules of nftables, but for our own.
+fn rules() -> io::Result<Vec<Use>> {
+    const GET_RULE: u16 = 10 << 8 | 7;
+    let mut writer = Writer::default();
+    writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, 0, 0);
+    writer.finish();
+    let mut uses = Vec::new();
+    Socket::open()?.dump(&writer, |message| uses.extend(rule(&message)))?;
+    Ok(uses)
+}
+
+/// What a rule of nftables uses.
+fn rule(message: &Message<'_>) -> Option<Use> {
+    let (mut table, mut chain, mut bits) = (String::new(), String::new(), 0);
+    for (kind, data) in message.attributes() {
+        match kind {
+            1 => table = text(data),
+            2 => chain = text(data),
+            4 => bits = expressions(data),
+            _ => {}
+        }
+    }
+    if table.starts_with("simnel_") {
+        return None;
+    }
+    for (prefix, all) in KNOWN {
+        if bits != 0 && (table.starts_with(prefix) || chain.starts_with(prefix)) {
+            bits |= all;
+        }
+    }
+    (bits != 0).then(|| Use { bits, by: format!("a rule in chain `{chain}` of table `{table}`") })
+}
+
+/// What a register of nftables' machine holds, as far as it matters.
+#[derive(Clone, Copy)]
+enum Held {
+    /// The mark, or part of it, with the bits that were changed on the way.
+    Mark { mask: u32, changed: u32 },
+    /// A constant.
+    Value(u32),
+    /// Another thing, of which `mask` may be set.
+    Other { mask: u32 },
+}
+
+/// Bits of the mark that a rule's expressions compare or set.
+fn expressions(list: &[u8]) -> u32 {
+    let mut registers: BTreeMap<u32, Held> = BTreeMap::new();
+    let mut bits = 0;
+    for (_, element) in Attributes(list) {
+        let (mut name, mut data) = (String::new(), &[][..]);
+        for (kind, value) in Attributes(element) {
+            match kind {
+                1 => name = text(value),
+                2 => data = value,
+                _ => {}
+            }
+        }
+        let attribute = |wanted| Attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
+        let number = |wanted| attribute(wanted).and_then(be);
+        match name.as_str() {
+            "meta" if number(2) == Some(MARK) => match (number(1), number(3)) {
+                (Some(to), _) => {
+                    registers.insert(to, Held::Mark { mask: u32::MAX, changed: 0 });
+                }
+                (_, Some(from)) => {
+                    bits |= match registers.get(&from) {
+                        Some(Held::Mark { changed, .. }) => *changed,
+                        Some(Held::Value(value)) => *value,
+                        Some(Held::Other { mask }) if *mask != u32::MAX => *mask,
+                        // Any value may come, and which bits matter shows where it was made.
+                        _ => 0,
+                    };
+                }
+                _ => {}
+            },
+            "immediate" => {
+                if let (Some(to), Some(value)) = (number(1), attribute(2).and_then(value)) {
+                    registers.insert(to, Held::Value(value));
+                }
+            }
+            "bitwise" => {
+                let (Some(from), Some(to)) = (number(1), number(2)) else { continue };
+                let mask = attribute(4).and_then(value).unwrap_or(u32::MAX);
+                let xor = attribute(5).and_then(value).unwrap_or(0);
+                let held = match registers.get(&from) {
+                    Some(Held::Mark { changed, .. }) => {
+                        Held::Mark { mask, changed: changed | !mask | xor }
+                    }
+                    _ => Held::Other { mask },
+                };
+                registers.insert(to, held);
+            }
+            "cmp" => {
+                if let Some(Held::Mark { mask, .. }) = number(1).and_then(|r| registers.get(&r)) {
+                    // The whole mark is compared: bits that are not in the value, ours among them,
+                    // are zero where anybody looks.
+                    let compared = attribute(3).and_then(value).unwrap_or(0);
+                    bits |= if *mask == u32::MAX { compared } else { *mask };
+                }
+            }
+            // iptables' own: mark, mask.
+            "match" | "target" if attribute(1).map(text).is_some_and(|n| is_mark(&n)) => {
+                let word = |at| attribute(3).and_then(|info| ne(info, at)).unwrap_or(0);
+                bits |= word(4);
+            }
+            _ => match number(1) {
+                // Whatever loads something else.
+                Some(to) => drop(registers.insert(to, Held::Other { mask: u32::MAX })),
+                None => {}
+            },
+        }
+    }
+    bits
+}
+
+/// NFT_META_MARK.
+const MARK: u32 = 3;
+
+fn is_mark(name: &str) -> bool {
+    name.eq_ignore_ascii_case("mark")
+}
+
+/// Uses by rules of policy routing.
+fn policies() -> io::Result<Vec<Use>> {
+    const GET_RULE: u16 = 34;
+    let mut uses = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut writer = Writer::default();
+        writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, family as u8, 0);
+        writer.finish();
+        Socket::open_routing()?.dump(&writer, |message| uses.extend(policy(&message)))?;
+    }
+    Ok(uses)
+}
+
+/// What a rule of policy routing uses.
+fn policy(message: &Message<'_>) -> Option<Use> {
+    const HEADER: usize = 12;
+    let (mut mark, mut mask, mut priority) = (0, None, 0);
+    for (kind, data) in Attributes(message.body.get(HEADER..)?) {
+        match kind {
+            6 => priority = ne(data, 0)?,
+            10 => mark = ne(data, 0)?,
+            16 => mask = ne(data, 0),
+            _ => {}
+        }
+    }
+    let bits = if mark == 0 { 0 } else { mask.filter(|&mask| mask != u32::MAX).unwrap_or(mark) };
+    (bits != 0).then(|| Use { bits, by: format!("the rule {priority} of `ip rule`") })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// A number in network order.
+fn be(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.first_chunk()?))
+}
+
+/// A number in the machine's own order.
+fn ne(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The value inside of an NFTA_DATA attribute: marks are in the machine's own order.
+fn value(data: &[u8]) -> Option<u32> {
+    Attributes(data).find(|(kind, _)| *kind == 1).and_then(|(_, bytes)| ne(bytes, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(bits: u32) -> Use {
+        Use { bits, by: format!("user of {bits:#x}") }
+    }
+
+    #[test]
+    fn free_bits_are_chosen_and_configured_ones_kept_with_a_word() {
+        let mask = |configured, uses: &[Use]| decide(configured, uses).unwrap().bits.mask();
+        assert_eq!(mask(None, &[]), 0x3000_0000);
+        assert_eq!(mask(None, &[used(0xff)]), 0x3000_0000);
+        assert_eq!(mask(None, &[used(0xffff_0000)]), 0xc000);
+        assert_eq!(mask(None, &[used(0x1000_0000), used(0x4000_0000)]), 0xa000_0000);
+        assert_eq!(mask(None, &[used(0x7fff_fffe)]), 0x8000_0001);
+        let configured = MarkBits::new(0x300).unwrap();
+        let choice = decide(Some(configured), &[used(1), used(0x200)]).unwrap();
+        assert_eq!(choice.bits, configured);
+        let [warning] = &choice.warnings[..] else { panic!("{:?}", choice.warnings) };
+        assert!(warning.contains("0x300") && warning.contains("user of 0x200"), "{warning}");
+        assert!(decide(Some(configured), &[used(1)]).unwrap().warnings.is_empty());
+        let none = decide(None, &[used(0x7fff_ffff)]).err().unwrap().to_string();
+        assert!(none.contains("user of 0x7fffffff"), "{none}");
+    }
+
+    #[test]
+    fn any_bytes_of_rules_are_read_without_a_panic() {
+        let mut random = simnel_core::random::Random::new(23);
+        for _ in 0..20_000 {
+            let bytes: Vec<u8> = (0..random.below(120)).map(|_| random.below(24) as u8).collect();
+            let message = Message { kind: 0, seq: 0, body: &bytes };
+            let _ = (rule(&message), policy(&message), expressions(&bytes));
+        }
+    }
+}
