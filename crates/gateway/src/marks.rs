@@ -41,7 +41,7 @@ pub(crate) fn choose(configured: Option<MarkBits>) -> Result<Choice, Error> {
     uses.extend(policies().unwrap_or_default());
     let mut choice = decide(configured, &uses)?;
     let old = |path: &&str| std::fs::read_to_string(path).is_ok_and(|names| !names.is_empty());
-    if configured.is_none() && OLD_TABLES.iter().any(|path| old(&path)) {
+    if configured.is_none() && OLD_TABLES.iter().any(old) {
         choice.warnings.push(format!(
             "rules of the old iptables cannot be seen: if one of them uses bits {:#x} of the mark, \
              set `mark_mask`",
@@ -178,11 +178,10 @@ fn expressions(list: &[u8]) -> u32 {
                 let word = |at| attribute(3).and_then(|info| ne(info, at)).unwrap_or(0);
                 bits |= word(4);
             }
-            _ => match number(1) {
-                // Whatever loads something else.
-                Some(to) => drop(registers.insert(to, Held::Other { mask: u32::MAX })),
-                None => {}
-            },
+            // Whatever loads something else.
+            _ => {
+                registers.extend(number(1).map(|to| (to, Held::Other { mask: u32::MAX })));
+            }
         }
     }
     bits
