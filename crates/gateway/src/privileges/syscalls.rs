@@ -24,8 +24,9 @@ pub(super) const THREAD: &[i64] = &[
     SYS_write,
     SYS_writev,
     SYS_close,
-    // Time, and rest.
+    // Time, what the thread has used, and rest.
     SYS_clock_gettime,
+    SYS_getrusage,
     SYS_clock_nanosleep,
     SYS_nanosleep,
     SYS_sched_yield,
