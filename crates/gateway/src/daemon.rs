@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use simnel_core::qdisc::shapes_itself;
-use simnel_core::{tc, Span};
+use simnel_core::{tc, Span, Time};
 
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
@@ -73,6 +73,8 @@ pub struct Daemon {
     server: Server,
     served: Vec<Gateway>,
     waiting: Vec<Waiting>,
+    /// When those are tried again.
+    next_try: Time,
     notice: Box<dyn FnMut(Notice)>,
 }
 
@@ -108,6 +110,7 @@ impl Daemon {
             server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
             waiting: Vec::new(),
+            next_try: Time::ZERO,
             notice: Box::new(notice),
         })
     }
@@ -164,6 +167,10 @@ impl Daemon {
 
     /// Tries again what could not be served.
     fn try_waiting(&mut self) {
+        if sys::now() < self.next_try {
+            return;
+        }
+        self.next_try = sys::now() + LOOK;
         for mut waiting in std::mem::take(&mut self.waiting) {
             let Err(error) = self.up(waiting.settings.clone()) else { continue };
             let reason = error.to_string();

@@ -46,6 +46,9 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(16),
 ];
 const GOOD_LIFE: Duration = Duration::from_secs(60);
+/// Bytes of a line, and events that are remembered: more than any daemon in its right mind says.
+const MOST_BYTES: usize = 64 * 1024;
+const MOST_EVENTS: usize = 4 * SLOTS;
 /// How long a guard may take to end after its daemon.
 const GUARD_END: Duration = Duration::from_secs(1);
 
@@ -316,12 +319,15 @@ impl Family {
                     }
                 }
                 Ok(Event::Reloaded) => remembered.clear(),
-                Ok(event) => {
+                Ok(event) if remembered.len() < MOST_EVENTS => {
                     remembered.retain(|earlier| !replaces(&event, earlier));
                     remembered.push(event);
                 }
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
+        }
+        if self.received.len() > MOST_BYTES {
+            self.received.clear();
         }
     }
 
