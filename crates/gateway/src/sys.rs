@@ -36,17 +36,6 @@ pub(crate) fn thread_cpu() -> Span {
     Span(clock(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// How often the calling thread has given its core up: getrusage(2).
-#[cfg(test)]
-pub(crate) fn voluntary_switches() -> u64 {
-    // SAFETY: all zero bytes are a valid rusage to write to.
-    unsafe {
-        let mut usage: libc::rusage = mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        usage.ru_nvcsw as u64
-    }
-}
-
 /// A netlink socket of a family such as NETLINK_NETFILTER, bound to a port of its own.
 pub(crate) fn netlink_socket(family: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: plain socket(2) call; the descriptor is owned from here on.

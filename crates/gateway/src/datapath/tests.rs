@@ -68,6 +68,13 @@ fn packet_message() -> Vec<u8> {
     message
 }
 
+/// How often a thread of ours has given its core up.
+fn voluntary_switches(thread: impl std::fmt::Display) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
 #[test]
 fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     const TIME: Duration = Duration::from_millis(500);
@@ -90,17 +97,19 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     let (worker, remote) =
         Worker::new(receiver, verdicts, Box::new(slow), Device::default(), bits, tuning, lane)
             .unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let before = sys::voluntary_switches();
+        tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
         worker.run();
-        sys::voluntary_switches() - before
     });
-    let start = Instant::now();
+    let id = told.recv().unwrap();
+    let (start, before) = (Instant::now(), voluntary_switches(id));
     std::thread::sleep(TIME);
-    let status = remote.status().unwrap();
+    let switches = voluntary_switches(id) - before;
     let time = start.elapsed();
+    let status = remote.status().unwrap();
     remote.stop();
-    let switches = thread.join().unwrap();
+    thread.join().unwrap();
     if !status.counters.realtime {
         eprintln!("NOT RUN: a_real_time_thread_gives_its_core_up needs SCHED_FIFO");
         return;
