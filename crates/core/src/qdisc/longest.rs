@@ -44,7 +44,7 @@ impl Longest {
     #[inline(always)]
     pub fn changed(&mut self, index: u32, queue: &Queue) {
         if let Some(tree) = &mut self.tree {
-            play(tree, index, weight(queue));
+            play(tree, index, queue);
         }
     }
 
@@ -67,9 +67,12 @@ impl Longest {
     }
 }
 
-/// Sets the weight of queue `index`, and those above it as far as they change.
+/// Sets the weight of queue `index`, and those above it as far as they change. Cold, for those that
+/// have few queues.
+#[cold]
 #[inline(never)]
-fn play(tree: &mut [u64], index: u32, weight: u64) {
+fn play(tree: &mut [u64], index: u32, queue: &Queue) {
+    let weight = weight(queue);
     let mut node = tree.len() / 2 + index as usize;
     tree[node] = weight;
     while node > 1 {
