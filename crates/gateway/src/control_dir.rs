@@ -50,7 +50,7 @@ impl Lock {
 }
 
 /// Opens the directory, made if it is not there; an error if somebody else may write to it.
-fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)

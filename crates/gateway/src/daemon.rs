@@ -21,6 +21,7 @@ use simnel_core::{tc, Span, Time};
 
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
+use crate::control_dir::open_directory;
 use crate::error::Error;
 use crate::gateway::{Direction, Drained, Gateway, Settings, Watch};
 use crate::privileges;
@@ -153,10 +154,14 @@ impl Daemon {
     /// As [`Daemon::up`], but for [`Error::NoInterface`].
     pub fn up_when_there(&mut self, settings: Settings) -> Result<(), Error> {
         match self.up(settings.clone()) {
-            Err(e @ Error::NoInterface(_)) => self.wait_for(settings, &e),
-            other => return other,
+            Err(e @ Error::NoInterface(_)) => {
+                // Once the daemon serves, it may make no directory.
+                open_directory(&settings.control_dir)?;
+                self.wait_for(settings, &e);
+                Ok(())
+            }
+            other => other,
         }
-        Ok(())
     }
 
     fn wait_for(&mut self, settings: Settings, error: &Error) {
