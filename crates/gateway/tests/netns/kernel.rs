@@ -207,6 +207,7 @@ pub fn an_absent_interface_is_waited_for() {
     assert!(shown(&world).is_none(), "other tuning needs a restart");
     world.ip("g", "link add late0 type veth peer name late1");
     wait_for(&world, "bandwidth 6Mbit");
+    assert!(shown(&world).unwrap().datapath.realtime, "a late thread is no real-time one");
     let (daemon, _) = family_where(&world, |_| true);
     let before = voluntary_switches(daemon, daemon);
     std::thread::sleep(SECOND * 2);
