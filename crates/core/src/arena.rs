@@ -163,6 +163,19 @@ impl Arena {
         Some(self.release(index))
     }
 
+    /// Moves all packets of `list` to the end of `to`.
+    pub fn append(&mut self, to: &mut List, list: &mut List) {
+        match (to.tail(), list.head()) {
+            (_, None) => {}
+            (None, _) => *to = *list,
+            (Some(tail), Some(head)) => {
+                self.slots[tail as usize].next = Link::to(head);
+                to.tail = list.tail;
+            }
+        }
+        *list = List::EMPTY;
+    }
+
     /// The packet in slot `index`.
     #[inline(always)]
     pub fn get(&self, index: u32) -> &Packet {

@@ -112,6 +112,7 @@ fn cake(qdisc: &Value) -> CakeStats {
     let mut stats = CakeStats {
         memory_used: n("memory_used").try_into().unwrap(),
         memory_limit: n("memory_limit").try_into().unwrap(),
+        overruns: 0,
         capacity_estimate: Rate(n("capacity_estimate")),
         min_network_size: small("min_network_size"),
         max_network_size: small("max_network_size"),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use simnel_core::framing::{Cells, Framing};
-use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostLoad};
+use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad};
 use simnel_core::qdisc::{delay, fifo, line, Device};
 use simnel_core::rate::Rate;
 use simnel_core::tc::{self, units, Config, Problem};
@@ -123,6 +123,7 @@ fn every_keyword_in_the_tables_is_read() {
         for keyword in tc::keywords(discipline.name) {
             let value = match (keyword.argument, keyword.word) {
                 ("", _) => "",
+                ("[src|dst]", _) => "dst",
                 (_, "queues") => "64",
                 ("bulk|active", _) => "active",
                 ("ethernet|atm|adsl", _) => "atm",
@@ -269,12 +270,14 @@ fn cake_params() -> impl Strategy<Value = cake::Params> {
         AckFilter::Aggressive,
     ]);
     let load = proptest::sample::select(vec![HostLoad::Bulk, HostLoad::Active]);
+    let guards = [HostGuard::Off, HostGuard::On, HostGuard::Source, HostGuard::Destination];
+    let guard = proptest::sample::select(guards.to_vec());
     (
         (rate(), any::<[bool; 5]>(), diffserv, flows, filter, framing()),
-        (1u32.., any::<u32>(), any::<u32>(), 3u32..=15, 1u8..=128, load),
+        (1u32.., any::<u32>(), any::<u32>(), 3u32..=15, 1u8..=128, (load, guard)),
     )
         .prop_map(|((rate, flags, diffserv, flows, filter, framing), rest)| {
-            let (rtt, memlimit, fwmark, queues, host_prefix, host_load) = rest;
+            let (rtt, memlimit, fwmark, queues, host_prefix, (host_load, host_guard)) = rest;
             let mut params = cake::Params {
                 bandwidth: rate,
                 autorate_ingress: flags[0],
@@ -291,6 +294,7 @@ fn cake_params() -> impl Strategy<Value = cake::Params> {
                 queues: 1 << queues,
                 host_prefix,
                 host_load,
+                host_guard,
                 ..cake::Params::default()
             };
             params.set_rtt(Span::from_micros(rtt.into()));

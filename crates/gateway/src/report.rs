@@ -224,6 +224,8 @@ struct PieStatsForm {
 struct CakeStatsForm {
     memory_used: u32,
     memory_limit: u32,
+    #[serde(default)]
+    overruns: u32,
     #[serde(with = "RateForm")]
     capacity_estimate: Rate,
     min_network_size: u16,

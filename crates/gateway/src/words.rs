@@ -110,8 +110,27 @@ fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<Stri
     if name == "cake" && direction == Direction::Download && !said("ingress") && !said("egress") {
         composed.push_str(" ingress");
     }
+    if name == "cake" && !UNGUARDED.iter().any(|word| said(word)) {
+        // The hosts at home.
+        composed.push_str(match direction {
+            Direction::Upload => " host-guard src",
+            Direction::Download => " host-guard dst",
+        });
+    }
     Ok(composed)
 }
+
+/// Words of a cake that says itself whether hosts are guarded, or that has no hosts to guard.
+const UNGUARDED: [&str; 8] = [
+    "host-guard",
+    "no-host-guard",
+    "savings",
+    "flows",
+    "flowblind",
+    "hosts",
+    "srchost",
+    "dsthost",
+];
 
 /// Bytes that a shaper that we put in front may send at once.
 fn burst(rate: Rate) -> u32 {
@@ -176,11 +195,15 @@ mod tests {
     fn words_are_put_together_as_documented() {
         let below_htb = "htb rate 10mbit burst 6600 cburst 6600";
         for (direction, rate, words, expected) in [
-            (Upload, Some("1mbit"), "", "cake bandwidth 1mbit"),
-            (Upload, Some("1mbit"), "nat docsis", "cake bandwidth 1mbit nat docsis"),
-            (Upload, Some("unlimited"), "cake", "cake unlimited"),
-            (Download, Some("1mbit"), "cake nat", "cake bandwidth 1mbit nat ingress"),
-            (Download, Some("1mbit"), "cake egress", "cake bandwidth 1mbit egress"),
+            (Upload, Some("1mbit"), "", "cake bandwidth 1mbit host-guard src"),
+            (Upload, Some("1mbit"), "docsis", "cake bandwidth 1mbit docsis host-guard src"),
+            (Upload, Some("unlimited"), "cake", "cake unlimited host-guard src"),
+            (Upload, Some("1mbit"), "no-host-guard", "cake bandwidth 1mbit"),
+            (Upload, Some("1mbit"), "flows", "cake bandwidth 1mbit flows"),
+            (Upload, Some("1mbit"), "savings 9kb", "cake bandwidth 1mbit savings 9kb"),
+            (Download, Some("1mbit"), "cake", "cake bandwidth 1mbit ingress host-guard dst"),
+            (Download, Some("1mbit"), "host-guard", "cake bandwidth 1mbit ingress host-guard"),
+            (Download, Some("1mbit"), "cake egress flows", "cake bandwidth 1mbit egress flows"),
             (Upload, Some("9kbit"), "line delay 5ms", "line rate 9kbit delay 5ms"),
             (Download, None, "pfifo limit 9", "pfifo limit 9"),
             (Download, Some("unlimited"), "pfifo limit 9", "pfifo limit 9"),

@@ -204,6 +204,11 @@ impl Cobalt {
         self.drop_next = now + self.spacing(params);
     }
 
+    /// True if BLUE is active.
+    pub fn is_flooded(&self) -> bool {
+        self.p_drop != 0
+    }
+
     /// The buffer overflowed and this queue lost a packet. True if BLUE has thereby become active.
     pub fn queue_full(&mut self, params: &Params, now: Time) -> bool {
         let mut awakened = false;

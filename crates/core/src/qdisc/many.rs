@@ -613,9 +613,12 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         let Many { queues, sharing, .. } = self;
         for flow in &mut queues.flows {
             queues.store.clear(&mut flow.queue, owner);
-            flow.state = queues.aqm.state();
+            (flow.state, flow.account) = (queues.aqm.state(), Account::default());
         }
         queues.longest = Longest::of(queues.flows.len() as u32);
-        *sharing = A::settings(&self.params).sharing(&mut queues.flows);
+        match sharing {
+            Sharing::Sparse(sparse) => sparse.clear(),
+            _ => *sharing = A::settings(&self.params).sharing(&mut queues.flows),
+        }
     }
 }

@@ -21,28 +21,38 @@ impl Default for ActiveList {
     }
 }
 
-impl ActiveList {
+/// Flows that take turns: what a scheduler asks of a list.
+pub trait Turns: Copy + Default {
     /// The flow whose turn it is.
-    #[inline(always)]
-    pub fn first(&self) -> Option<u32> {
-        known(self.first)
-    }
+    fn first(&self) -> Option<u32>;
 
     /// True if no flow is waiting.
     #[inline(always)]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.first().is_none()
     }
 
-    /// True if one flow stands here alone.
-    #[inline]
-    pub fn is_single(&self) -> bool {
-        self.first == self.last && self.first != NIL
+    /// Puts `flow`, which must be in no list, at the end.
+    fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32);
+
+    /// Takes the first flow out, if there is one.
+    fn pop<F: Linked>(&mut self, flows: &mut [F]);
+
+    /// Puts the first flow, if there is one, at the end.
+    fn rotate<F: Linked>(&mut self, flows: &mut [F]);
+
+    /// Puts all flows of `list`, which must not be used any more, at the end.
+    fn append<F: Linked>(&mut self, flows: &mut [F], list: Self);
+}
+
+impl Turns for ActiveList {
+    #[inline(always)]
+    fn first(&self) -> Option<u32> {
+        known(self.first)
     }
 
-    /// Puts `flow`, which must be in no list, at the end.
     #[inline(always)]
-    pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+    fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         match self.first {
             NIL => self.first = flow,
             _ => flows[self.last as usize].links().next = flow,
@@ -50,8 +60,7 @@ impl ActiveList {
         self.last = flow;
     }
 
-    /// Puts all flows of `list`, which must not be used any more, at the end.
-    pub fn append<F: Linked>(&mut self, flows: &mut [F], list: ActiveList) {
+    fn append<F: Linked>(&mut self, flows: &mut [F], list: ActiveList) {
         match (self.first, list.first) {
             (_, NIL) => {}
             (NIL, _) => *self = list,
@@ -62,24 +71,30 @@ impl ActiveList {
         }
     }
 
-    /// Takes the first flow out, if there is one.
     #[inline(always)]
-    pub fn pop<F: Linked>(&mut self, flows: &mut [F]) {
+    fn pop<F: Linked>(&mut self, flows: &mut [F]) {
         self.first = match flows.get_mut(self.first as usize) {
             Some(first) if self.first != self.last => first.links().next,
             _ => NIL,
         };
     }
 
-    /// Puts the first flow, if there is one, at the end.
     #[inline(always)]
-    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+    fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
         let Some(first) = self.first() else { return };
         if first != self.last {
             let next = flows[first as usize].links().next;
             flows[self.last as usize].links().next = first;
             *self = ActiveList { first: next, last: first };
         }
+    }
+}
+
+impl ActiveList {
+    /// True if one flow stands here alone.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.first == self.last && self.first != NIL
     }
 
     /// Takes `flow`, which must be in this list, out of it: as many steps as flows stand before it.

@@ -10,6 +10,7 @@
 //! one that has lost its last, and quanta above zero. A choice ends at the latest when its call has
 //! no budget left; the next call goes on. Debts of many quanta are paid by a [`Sweep`].
 
+use super::active::Turns;
 use super::rotation::Rotation;
 use super::sweep::{quanta_for, Sweep};
 use super::{Scheduled, Standing, MOST_BYTES};

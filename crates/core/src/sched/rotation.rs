@@ -4,6 +4,8 @@
 //! touches only its neighbours. The circle is closed: the turn passes to the next flow by moving
 //! one index, and no flow. A flow is in at most one rotation; who keeps the flow knows which.
 
+use super::active::Turns;
+
 /// No flow.
 pub(super) const NIL: u32 = u32::MAX;
 
@@ -52,22 +54,14 @@ impl Default for Rotation {
     }
 }
 
-impl Rotation {
-    /// The flow whose turn it is.
+impl Turns for Rotation {
     #[inline(always)]
-    pub fn first(&self) -> Option<u32> {
+    fn first(&self) -> Option<u32> {
         known(self.first)
     }
 
-    /// True if no flow is waiting.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.first().is_none()
-    }
-
-    /// Puts `flow`, which must be in no rotation, at the end.
     #[inline]
-    pub fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
+    fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         match self.first {
             NIL => {
                 *flows[flow as usize].links() = Links { previous: flow, next: flow };
@@ -81,19 +75,49 @@ impl Rotation {
         }
     }
 
+    #[inline]
+    fn pop<F: Linked>(&mut self, flows: &mut [F]) {
+        if let Some(first) = self.first() {
+            self.remove(flows, first);
+        }
+    }
+
+    #[inline(always)]
+    fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
+        if let Some(first) = self.first() {
+            self.first = flows[first as usize].links().next;
+        }
+    }
+
+    fn append<F: Linked>(&mut self, flows: &mut [F], list: Rotation) {
+        let (Some(first), Some(other)) = (self.first(), list.first()) else {
+            if self.is_empty() {
+                *self = list;
+            }
+            return;
+        };
+        let last = flows[first as usize].links().previous;
+        let end = core::mem::replace(&mut flows[other as usize].links().previous, last);
+        flows[last as usize].links().next = other;
+        flows[end as usize].links().next = first;
+        flows[first as usize].links().previous = end;
+    }
+}
+
+impl Rotation {
+    /// All flows, the one whose turn it is first. `next` gives the flow after one.
+    pub fn iter(self, next: impl Fn(u32) -> u32) -> impl Iterator<Item = u32> {
+        let first = self.first();
+        core::iter::successors(first, move |&flow| {
+            Some(next(flow)).filter(|&flow| first != Some(flow))
+        })
+    }
+
     /// Puts `flow`, which must be in no rotation, before all others.
     #[inline]
     pub fn push_front<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         self.push(flows, flow);
         self.first = flow;
-    }
-
-    /// Puts the first flow, if there is one, at the end.
-    #[inline(always)]
-    pub fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
-        if let Some(first) = self.first() {
-            self.first = flows[first as usize].links().next;
-        }
     }
 
     /// Takes `flow`, which must be in this rotation, out of it.

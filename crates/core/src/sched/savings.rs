@@ -30,6 +30,7 @@
 
 use core::ops::Range;
 
+use super::active::Turns;
 use super::rotation::Rotation;
 use super::sweep::{quanta_for, Sweep};
 use super::{Account, Scheduled, Standing, MOST_BYTES};

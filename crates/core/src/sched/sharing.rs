@@ -34,7 +34,7 @@ impl Sharing {
 
     /// DRR++.
     pub fn sparse() -> Sharing {
-        Sharing::Sparse(Sparse::default())
+        Sharing::Sparse(Sparse::with_wheel())
     }
 
     /// DRR-LDS with savings of up to `limit` bytes. All of `flows` are empty.

@@ -14,17 +14,19 @@
 
 use alloc::boxed::Box;
 
-use super::active::ActiveList;
+use super::active::{ActiveList, Turns};
+use super::rotation::Rotation;
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
 use crate::steps::Budget;
 
 /// The two lists, and those who wait to join the second.
 #[derive(Clone, Debug, Default)]
-pub struct Sparse {
-    new: ActiveList,
-    old: ActiveList,
-    in_debt: Box<Wheel>,
+pub struct Sparse<L = ActiveList> {
+    new: L,
+    old: L,
+    /// Without it, a call goes on with old debts where the last one stopped.
+    in_debt: Option<Box<Wheel<L>>>,
     /// True if flows wait in the wheel.
     waits: bool,
 }
@@ -49,7 +51,12 @@ impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
     }
 }
 
-impl Sparse {
+impl<L: Turns> Sparse<L> {
+    /// No flows, and a wheel for those in debt.
+    pub fn with_wheel() -> Sparse<L> {
+        Sparse { in_debt: Some(Box::default()), ..Sparse::default() }
+    }
+
     /// True if no flow stands here.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -58,8 +65,8 @@ impl Sparse {
 
     /// Forgets all flows.
     pub fn clear(&mut self) {
-        (self.new, self.old) = (ActiveList::default(), ActiveList::default());
-        self.in_debt.clear();
+        (self.new, self.old) = (L::default(), L::default());
+        self.in_debt.iter_mut().for_each(|wheel| wheel.clear());
         self.waits = false;
     }
 
@@ -110,10 +117,12 @@ impl Sparse {
             if flow.account().deficit > 0 {
                 return Some(first);
             }
-            if self.waits || budget.is_short() {
+            if self.waits || (budget.is_short() && self.in_debt.is_some()) {
                 break;
             }
-            budget.spend();
+            if !budget.spend() {
+                return None;
+            }
             let quantum = quanta.next(flow, false);
             flow.account().credit(quantum);
             self.old.rotate(flows);
@@ -133,10 +142,11 @@ impl Sparse {
         quanta: &mut impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
+        let in_debt = self.in_debt.as_mut()?;
         while budget.spend() {
             let Some(first) = self.old.first() else {
-                self.old = self.in_debt.advance(flows);
-                self.waits = !self.in_debt.is_empty();
+                self.old = in_debt.advance(flows);
+                self.waits = !in_debt.is_empty();
                 if self.old.is_empty() {
                     return None;
                 }
@@ -147,7 +157,7 @@ impl Sparse {
             }
             let quantum = quanta.mean(&flows[first as usize]);
             self.old.pop(flows);
-            self.in_debt.wait(flows, first, quantum);
+            in_debt.wait(flows, first, quantum);
             self.waits = true;
         }
         None
@@ -177,6 +187,30 @@ impl Sparse {
     }
 }
 
+impl Sparse<Rotation> {
+    /// Takes `flow`, which stands here, out; its standing and its deficit remain.
+    pub fn remove<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        match flows[flow as usize].account().standing {
+            Standing::New => self.new.remove(flows, flow),
+            _ => self.old.remove(flows, flow),
+        }
+    }
+
+    /// Puts `flow`, which was taken out elsewhere, at the end of its list.
+    pub fn rejoin<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+        match flows[flow as usize].account().standing {
+            Standing::New => self.new.push(flows, flow),
+            _ => self.old.push(flows, flow),
+        }
+    }
+
+    /// The flows that stand here, the old ones first.
+    /// `next` gives the flow after one in its list.
+    pub fn standing(&self, next: impl Fn(u32) -> u32 + Copy) -> impl Iterator<Item = u32> {
+        self.old.iter(next).chain(self.new.iter(next))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Account;
@@ -195,7 +229,7 @@ mod tests {
     #[test]
     fn a_new_flow_goes_first_until_its_quantum_is_used_up() {
         let mut flows = vec![Flow::default(); 3];
-        let mut sparse = Sparse::default();
+        let mut sparse: Sparse = Sparse::with_wheel();
         let choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
             sparse.choose(flows, &mut |_: &Flow| 1000, &Budget::default())
         };
@@ -221,7 +255,7 @@ mod tests {
     #[test]
     fn an_empty_flow_leaves_at_once_if_nobody_waits() {
         let mut flows = vec![Flow::default(); 1];
-        let mut sparse = Sparse::default();
+        let mut sparse: Sparse = Sparse::with_wheel();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
         let chosen = sparse.choose(&mut flows, &mut |_: &Flow| 1000, &Budget::default());
@@ -232,7 +266,7 @@ mod tests {
     /// Serves backlogged flows with packets of 1,514 bytes; gives what each sent, and the most steps
     /// of a choice.
     fn serve(flows: &mut [Flow], quanta: &mut impl Quanta<Flow>, packets: u32) -> (Vec<u64>, u64) {
-        let mut sparse = Sparse::default();
+        let mut sparse: Sparse = Sparse::with_wheel();
         for flow in 0..flows.len() as u32 {
             sparse.enter(flows, flow, 1);
         }

@@ -11,7 +11,7 @@
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 
-use super::active::ActiveList;
+use super::active::{ActiveList, Turns};
 use super::Scheduled;
 
 const LEVELS: usize = 7;
@@ -26,25 +26,21 @@ const MOST_ROUNDS: u64 = REACH << (SHIFT * (LEVELS - 1));
 
 /// The wheel.
 #[derive(Clone, Debug)]
-pub struct Wheel {
+pub struct Wheel<L = ActiveList> {
     /// Rounds so far.
     round: u64,
     /// Which slots of a level have flows.
     occupied: [u64; LEVELS],
-    slots: [[ActiveList; SLOTS as usize]; LEVELS],
+    slots: [[L; SLOTS as usize]; LEVELS],
 }
 
-impl Default for Wheel {
-    fn default() -> Wheel {
-        Wheel {
-            round: 0,
-            occupied: [0; LEVELS],
-            slots: [[ActiveList::default(); SLOTS as usize]; LEVELS],
-        }
+impl<L: Turns> Default for Wheel<L> {
+    fn default() -> Wheel<L> {
+        Wheel { round: 0, occupied: [0; LEVELS], slots: [[L::default(); SLOTS as usize]; LEVELS] }
     }
 }
 
-impl Wheel {
+impl<L: Turns> Wheel<L> {
     /// True if no flow waits.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -54,7 +50,7 @@ impl Wheel {
     /// Forgets all flows.
     pub fn clear(&mut self) {
         self.occupied = [0; LEVELS];
-        self.slots = [[ActiveList::default(); SLOTS as usize]; LEVELS];
+        self.slots = [[L::default(); SLOTS as usize]; LEVELS];
     }
 
     /// `flow`, which is in debt and in no list, waits until it has paid. It gets `quantum` bytes a
@@ -70,16 +66,16 @@ impl Wheel {
         account.credit(((rounds * quantum) >> 16) as u32);
         let slot = (due % SLOTS) as usize;
         if self.occupied[level] & 1 << slot == 0 {
-            self.slots[level][slot] = ActiveList::default();
+            self.slots[level][slot] = L::default();
         }
         self.slots[level][slot].push(flows, flow);
         self.occupied[level] |= 1 << slot;
     }
 
     /// The flows of the next round in which any are due.
-    pub fn advance<F: Scheduled>(&mut self, flows: &mut [F]) -> ActiveList {
+    pub fn advance<F: Scheduled>(&mut self, flows: &mut [F]) -> L {
         let due: [u64; LEVELS] = core::array::from_fn(|level| self.next_due(level));
-        let mut turns = ActiveList::default();
+        let mut turns = L::default();
         let next = due.into_iter().min().unwrap_or(u64::MAX);
         if next == u64::MAX {
             return turns;
@@ -123,7 +119,7 @@ mod tests {
     #[test]
     fn a_debt_takes_as_many_rounds_as_its_quanta() {
         let mut random = Random::new(3);
-        let mut wheel = Wheel::default();
+        let mut wheel = Wheel::<ActiveList>::default();
         for _ in 0..20_000 {
             let mut flows = std::vec![Flow::default(); 1];
             let debt = (random.u32() >> (random.u32() % 32)).min(1 << 20) as i32;
@@ -147,7 +143,7 @@ mod tests {
 
     #[test]
     fn flows_come_in_the_order_of_their_rounds() {
-        let mut wheel = Wheel::default();
+        let mut wheel = Wheel::<ActiveList>::default();
         let mut flows = std::vec![Flow::default(); 500];
         let mut random = Random::new(5);
         for flow in 0..500 {

@@ -2,8 +2,8 @@
 //!
 //! All that `tc` accepts means the same here; recordings of the real program are the test
 //! (tests/data/tc). Two things are added: `bandwidth unlimited`, which `tc` prints but does not
-//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`), printed after
-//! everything else and only when they differ from what Linux has.
+//! read, and our own settings (`queues`, `savings`, `host-prefix`, `host-load`,
+//! `host-guard`), printed after everything else and only when they differ from what Linux has.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
@@ -16,7 +16,7 @@ use super::link::{self, FramingWords};
 use super::savings;
 use super::stats::{CakeStats, TinStats};
 use super::units::{self, write_rate, write_size, write_time, Digits, Shown, ValueError};
-use crate::qdisc::cake::{AckFilter, Cake, DiffservMode, FlowMode, HostLoad, Params};
+use crate::qdisc::cake::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
 use crate::time::Span;
@@ -83,6 +83,12 @@ const KEYWORDS: Keywords = &[
         savings::KEYWORD,
         Keyword::new("host-prefix", "BITS", "IPv6 bits that make a host, default 128 (ours)"),
         Keyword::new("host-load", "bulk|active", "flows that divide a host's share (ours)"),
+        Keyword::new(
+            "host-guard",
+            "[src|dst]",
+            "no host's many flows take the others' share; src or dst says which hosts (ours)",
+        ),
+        Keyword::new("no-host-guard", "", "a host's many flows may, as in Linux (default; ours)"),
     ],
 ];
 
@@ -201,6 +207,12 @@ impl Described for Params {
         if self.host_load == HostLoad::Active {
             out.write_str("host-load active ")?;
         }
+        out.write_str(match self.host_guard {
+            HostGuard::Off => "",
+            HostGuard::On => "host-guard ",
+            HostGuard::Source => "host-guard src ",
+            HostGuard::Destination => "host-guard dst ",
+        })?;
         Ok(())
     }
 
@@ -239,6 +251,12 @@ impl Described for Params {
         if self.host_load == HostLoad::Active {
             json.key("host_load")?.string("active")?;
         }
+        match self.host_guard {
+            HostGuard::Off => {}
+            HostGuard::On => json.key("host_guard")?.string("on")?,
+            HostGuard::Source => json.key("host_guard")?.string("src")?,
+            HostGuard::Destination => json.key("host_guard")?.string("dst")?,
+        }
         Ok(())
     }
 
@@ -260,6 +278,7 @@ fn take_flag(params: &mut Params, word: &str) -> bool {
         "egress" => params.ingress = false,
         "split-gso" => params.split_gso = true,
         "no-split-gso" => params.split_gso = false,
+        "no-host-guard" => params.host_guard = HostGuard::Off,
         _ => return false,
     }
     true
@@ -293,6 +312,16 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
         }
         "savings" => params.savings = Some(savings::take(words)?),
         "host-prefix" => params.host_prefix = words.number("host-prefix", (1, 128), PREFIX)? as u8,
+        "host-guard" => {
+            params.host_guard = match words.peek() {
+                Some("src") => HostGuard::Source,
+                Some("dst") => HostGuard::Destination,
+                _ => HostGuard::On,
+            };
+            if params.host_guard != HostGuard::On {
+                words.next();
+            }
+        }
         "host-load" => {
             params.host_load = words.value("host-load", LOAD, LOAD, |word| match word {
                 "bulk" => Ok(HostLoad::Bulk),
@@ -346,6 +375,9 @@ pub(super) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write
 
     let (used, limit) = (size(stats.memory_used.into()), size(stats.memory_limit.into()));
     writeln!(out, " memory used: {used} of {limit}")?;
+    if stats.overruns > 0 {
+        writeln!(out, " memory overruns: {}", stats.overruns)?;
+    }
     writeln!(out, " capacity estimate: {}", rate(stats.capacity_estimate))?;
     let (min, max) = (stats.min_network_size, stats.max_network_size);
     writeln!(out, " min/max network layer size: {min:>12} /{max:>8}")?;
@@ -401,6 +433,9 @@ pub(super) fn write_statistics_json(
 ) -> fmt::Result {
     json.key("memory_used")?.number(stats.memory_used.into())?;
     json.key("memory_limit")?.number(stats.memory_limit.into())?;
+    if stats.overruns > 0 {
+        json.key("memory_overruns")?.number(stats.overruns.into())?;
+    }
     json.key("capacity_estimate")?.number(stats.capacity_estimate.bytes())?;
     json.key("min_network_size")?.number(stats.min_network_size.into())?;
     json.key("max_network_size")?.number(stats.max_network_size.into())?;

@@ -309,6 +309,8 @@ pub struct CakeStats {
     pub memory_used: u32,
     /// Limit of that.
     pub memory_limit: u32,
+    /// Calls that left more memory in use than the limit allows.
+    pub overruns: u32,
     /// Estimated capacity of the line (`autorate-ingress`), or the set rate if nothing was
     /// estimated.
     pub capacity_estimate: Rate,

@@ -7,7 +7,7 @@ use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
 use simnel_core::tc;
 use simnel_core::tc::stats::{CakeStats, Detail, TinStats};
 use simnel_core::wire::AckView;
-use simnel_core::{Packet, Qdisc, Span, Time};
+use simnel_core::{steps, Packet, Qdisc, Span, Time};
 
 /// A cake, its clock and its packets' owner.
 pub struct Driver {
@@ -69,7 +69,9 @@ impl Driver {
     pub fn put(&mut self, mut packet: Packet) -> u64 {
         packet.handle = self.next_handle;
         self.next_handle += 1;
+        steps::take();
         self.cake.enqueue(&packet, self.now, &mut self.owner);
+        self.check_steps();
         packet.handle
     }
 
@@ -88,7 +90,15 @@ impl Driver {
 
     /// One call, now.
     pub fn take_now(&mut self) -> Option<Packet> {
-        self.cake.dequeue(self.now, &mut self.owner).copied()
+        steps::take();
+        let packet = self.cake.dequeue(self.now, &mut self.owner).copied();
+        self.check_steps();
+        packet
+    }
+
+    fn check_steps(&self) {
+        let taken = steps::take();
+        assert!(taken <= steps::MOST, "a call took {taken} steps");
     }
 
     /// The next packet whenever it may be sent; None if nothing is queued.

@@ -8,6 +8,7 @@ mod driver;
 mod fairness;
 mod flow_modes;
 mod framing;
+mod host_guard;
 mod ingress;
 mod overflow;
 mod savings;

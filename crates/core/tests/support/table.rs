@@ -94,6 +94,10 @@ const LINES: &[Line] = &[
     // Shares of what arrives, not of what is sent: dropped packets are charged.
     ("cake bandwidth 10mbit besteffort ingress", &[TEN]),
     ("cake bandwidth 10mbit autorate-ingress ingress fwmark 0xf0", &[]),
+    ("cake bandwidth 10mbit host-guard", &[TEN, NoStarvation]),
+    ("cake bandwidth 10mbit host-guard src", &[TEN, EqualFlows, EqualSources, NoStarvation]),
+    ("cake host-guard dual-dsthost", &[WorkConserving, EqualFlows, EqualDestinations]),
+    ("cake bandwidth 10mbit host-guard dst queues 8 memlimit 20kb ingress ack-filter", &[TEN]),
     ("pfifo", &[WorkConserving]),
     ("pfifo limit 20", &[WorkConserving]),
     ("bfifo limit 20kb", &[WorkConserving]),

@@ -7,18 +7,24 @@
 //! the aggressive one also drops a single one directly before the newcomer, if their ECN echoes are
 //! alike. (Piece of CAKE, section III-D; facts A.10.)
 //!
-//! One scan of one queue a packet, from its head: bounded by the queue's length.
+//! One scan of one queue a packet, from its head. Acknowledgements that cover each other go as they
+//! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at (Linux: all). A sender
+//! whose acknowledgements fall would else make each arrival cost as much as its queue is long.
 
 use alloc::vec::Vec;
 
 use super::params::AckFilter;
 use crate::arena::{Arena, List};
+use crate::steps::step;
 use crate::wire::tcp::AckView;
 
 /// ECN echo and its answer: two acknowledgements that differ in these both mean something.
 const ECN_ECHO: u16 = AckView::ECE | AckView::CWR;
 /// All flags but the ECN echo: three reserved bits and AE, URG, PSH, RST, SYN, FIN, ACK.
 const OTHER_FLAGS: u16 = 0xfff & !ECN_ECHO;
+
+/// Most packets that are looked at for an arrival.
+const MOST_LOOKS: usize = 64;
 
 /// The TCP headers of queued packets, by arena slot. As in the arena, room is reserved for all and
 /// touched as it is first used.
@@ -66,7 +72,11 @@ impl AckStore {
         let mut eligible: Option<Eligible> = None;
         let mut before = None;
         let mut slot = list.head()?;
-        while slot != newest {
+        for _ in 0..MOST_LOOKS {
+            step();
+            if slot == newest {
+                break;
+            }
             let candidate = self.views[slot as usize].as_ref();
             if let Some(candidate) = candidate.filter(|_| arena.get(slot).flow == connection) {
                 let echo = candidate.flags & ECN_ECHO;

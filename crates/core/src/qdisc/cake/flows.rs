@@ -115,7 +115,8 @@ impl Flows {
         hit.then_some(home)
     }
 
-    /// The queue of the flow with `hash` in tier `tin`, which is reserved for it from now on.
+    /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's from
+    /// now on.
     pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
         let home = (self.base(tin) + (hash & self.mask)) as usize;
         let set = home & !(WAYS - 1);
@@ -126,10 +127,15 @@ impl Flows {
         } else if let Some(i) = (0..WAYS).find(|&i| is_free(probe(i))) {
             (probe(i), Found::Fresh)
         } else {
-            (home, Found::Collision)
+            return (home as u32, Found::Collision);
         };
         self.tags[queue] = hash;
         (queue as u32, found)
+    }
+
+    /// `queue` is that of the flow with `hash` from now on.
+    pub(super) fn rename(&mut self, queue: u32, hash: u32) {
+        self.tags[queue as usize] = hash;
     }
 }
 
@@ -150,6 +156,7 @@ mod tests {
         assert_eq!(flows.direct(0, 5 + 64 * 3), None);
         assert_eq!(flows.search(0, 5 + 64 * 3), (7, Found::Own { indirect: true }));
         assert_eq!(flows.search(0, 5 + 64 * 9), (5, Found::Collision));
+        flows.rename(5, 5 + 64 * 9);
         // The tag has passed to the newcomer: the first flow now collides in its turn.
         assert_eq!(flows.direct(0, 5 + 64 * 9), Some(5));
         flows.queues[0].account.standing = Standing::Idle;
@@ -165,8 +172,11 @@ mod tests {
         for _ in 0..trials {
             let mut flows = Flows::new(1, 1024);
             for n in 0..512 {
-                let (queue, found) = flows.search(0, random.u32() | 1);
-                if found != Found::Collision {
+                let hash = random.u32() | 1;
+                let (queue, found) = flows.search(0, hash);
+                if found == Found::Collision {
+                    flows.rename(queue, hash);
+                } else {
                     flows.queues[queue as usize].account.standing = Standing::Old;
                 }
                 let window = match n {

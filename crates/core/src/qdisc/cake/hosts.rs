@@ -25,6 +25,8 @@ pub(super) struct Hosts {
     loads: Box<[[u16; 2]]>,
     /// Places of each tier, minus one.
     mask: u32,
+    /// Places with flows that count, as source and as destination.
+    in_use: [u32; 2],
 }
 
 impl Hosts {
@@ -35,6 +37,7 @@ impl Hosts {
             tags: vec![[0; 2]; all].into_boxed_slice(),
             loads: vec![[0; 2]; all].into_boxed_slice(),
             mask: places - 1,
+            in_use: [0; 2],
         }
     }
 
@@ -42,6 +45,7 @@ impl Hosts {
     pub(super) fn clear(&mut self) {
         self.tags.fill([0; 2]);
         self.loads.fill([0; 2]);
+        self.in_use = [0; 2];
     }
 
     /// The place of the host with `hash` in the tier that begins at `base`: the one that has its
@@ -65,6 +69,7 @@ impl Hosts {
     #[inline(always)]
     pub(super) fn count(&mut self, base: u32, end: End, place: u16) {
         let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
+        self.in_use[end as usize] += u32::from(*load == 0);
         *load = load.saturating_add(1);
     }
 
@@ -73,7 +78,22 @@ impl Hosts {
     pub(super) fn discount(&mut self, base: u32, end: End, place: u16) {
         let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
         debug_assert!(*load > 0, "a host was discounted more often than counted");
+        self.in_use[end as usize] -= u32::from(*load == 1);
         *load = load.saturating_sub(1);
+    }
+
+    /// Hosts with flows that count, as sources and as destinations.
+    pub(super) fn in_use(&self) -> [u32; 2] {
+        self.in_use
+    }
+
+    /// Hosts with flows that count at one end, and `hash` with them.
+    pub(super) fn in_use_with(&self, base: u32, end: End, hash: u32) -> u32 {
+        let end = end as usize;
+        let set = (hash & self.mask) & !(WAYS as u32 - 1);
+        let mut places = (base + set..).take(WAYS).map(|place| place as usize);
+        let known = places.any(|at| self.tags[at][end] == hash && self.loads[at][end] > 0);
+        self.in_use[end] + u32::from(!known)
     }
 
     /// Flows that count at `place`.

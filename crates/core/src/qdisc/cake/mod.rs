@@ -13,7 +13,8 @@
 //! `sched::sparse` and `sched::savings`.
 //!
 //! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
-//! memory in use is within the limit whenever a call returns.
+//! memory in use is within the limit whenever a call returns, unless it had to drop more packets for
+//! that than one call may (`overruns` counts these).
 //!
 //! Where we differ from Linux: changing tiers or flow mode re-sorts queued packets instead of
 //! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
@@ -22,6 +23,7 @@
 mod ack_filter;
 mod autorate;
 mod flows;
+mod guard;
 mod hosts;
 mod overflow;
 mod params;
@@ -31,7 +33,7 @@ mod sizes;
 mod tin;
 mod tins;
 
-pub use params::{AckFilter, DiffservMode, FlowMode, HostLoad, Params};
+pub use params::{AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
@@ -82,6 +84,8 @@ pub struct Cake {
     autorate: Autorate,
     sizes: Sizes,
     memory_used: u64,
+    /// Calls that ended above the limit.
+    overruns: u32,
     /// But for `sent_packets`, which the others tell.
     totals: Totals,
     device: Device,
@@ -109,6 +113,7 @@ impl Cake {
             autorate: Autorate::new(params.bandwidth),
             sizes: Sizes::NONE,
             memory_used: 0,
+            overruns: 0,
             totals: Totals::default(),
             device: *device,
         };
@@ -193,6 +198,8 @@ impl Cake {
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tier.backlog += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
+        self.tins.note_arrival(tin, queue, packet.len);
+        let flow = &mut self.tins.flows.queues[queue as usize];
         let (slot, queued) =
             self.arena.push(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
         (slot, was_empty, queued)
@@ -205,6 +212,7 @@ impl Cake {
         flow.backlog = flow.backlog.wrapping_sub(len);
         tier.backlog -= u64::from(len);
         self.memory -= u64::from(truesize);
+        self.tins.note_removal(tin, queue, len);
     }
 
     #[cold]
@@ -268,31 +276,66 @@ impl Cake {
         self.give_up(ack, DropReason::AckFilter, owner);
     }
 
-    /// Drops heads of the longest queues until memory is within its limit and a slot is free.
-    ///
-    /// Ends: a fresh heap has a queue with packets at its top, so at least each second round drops
-    /// one.
+    /// True if packets must go for want of memory or slots.
+    #[inline(always)]
+    fn is_over_limit(&self) -> bool {
+        self.memory > self.memory_limit || self.arena.is_full()
+    }
+
+    /// Drops heads of the longest queues until memory is within its limit and a slot is free, but no
+    /// more than a call may. Where `arrived` is a queue with a packet that has just come, that one
+    /// stands in for a longest queue that is not found at once.
     #[cold]
-    fn make_room(&mut self, now: Time, owner: &mut dyn PacketOwner) {
-        while self.memory > self.memory_limit || self.arena.is_full() {
-            let queue = self.heap.longest(&self.tins.flows);
-            let tin = self.tins.flows.tin_of(queue);
-            let list = &mut self.tins.flows.queues[queue as usize].packets;
-            let Some(&mut packet) = self.arena.pop(list) else {
-                self.heap.distrust();
-                continue;
-            };
-            let (tier, flow) = self.tins.pair_mut(tin, queue);
-            tier.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tier.cobalt, now));
-            tier.counters.drops += 1;
-            self.account_removal(packet.len, packet.truesize, tin, queue);
-            if self.params.ingress {
-                charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
+    fn make_room(&mut self, arrived: Option<u32>, now: Time, owner: &mut dyn PacketOwner) {
+        let (mut vain, mut stand_in) = (0, arrived.filter(|_| self.tins.guard.is_some()));
+        let budget = Budget::default();
+        while budget.spend() {
+            if !self.is_over_limit() {
+                return;
             }
-            self.heap.shrunk(queue, &self.tins.flows);
-            self.tins.settle_saver(tin, queue, false, now, &self.arena);
-            self.give_up(packet, DropReason::Overlimit, owner);
+            let known = self.tins.heaviest_flow(&budget);
+            let has_packets = |queue: &u32| {
+                let flow = &self.tins.flows.queues[*queue as usize];
+                !flow.packets.is_empty()
+            };
+            let known = known.or(stand_in.filter(has_packets));
+            let queue = known.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
+            if !self.tins.flows.queues[queue as usize].packets.is_empty() {
+                self.drop_head(queue, now, owner);
+                budget.spend_on(overflow::Heap::STEPS);
+                vain = 0;
+            } else if vain < 2 {
+                self.heap.distrust();
+                vain += 1;
+                stand_in = arrived;
+            } else {
+                break;
+            }
         }
+        if self.arena.is_empty() {
+            // What no queue holds is not in use, whatever the books say.
+            debug_assert_eq!(self.memory, 0);
+            self.memory = 0;
+        }
+        let overran = arrived.is_some() && self.is_over_limit();
+        self.overruns = self.overruns.saturating_add(u32::from(overran));
+    }
+
+    /// Drops the first packet of `queue` for want of room.
+    fn drop_head(&mut self, queue: u32, now: Time, owner: &mut dyn PacketOwner) {
+        let tin = self.tins.flows.tin_of(queue);
+        let list = &mut self.tins.flows.queues[queue as usize].packets;
+        let Some(&mut packet) = self.arena.pop(list) else { return };
+        let (tier, flow) = self.tins.pair_mut(tin, queue);
+        tier.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tier.cobalt, now));
+        tier.counters.drops += 1;
+        self.account_removal(packet.len, packet.truesize, tin, queue);
+        if self.params.ingress {
+            charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
+        }
+        self.heap.shrunk(queue, &self.tins.flows);
+        self.tins.settle_saver(tin, queue, false, now, &self.arena);
+        self.give_up(packet, DropReason::Overlimit, owner);
     }
 
     /// The tier to serve, if one may be served now.
@@ -332,6 +375,8 @@ impl Cake {
             flow.account.deficit -= packet.adj_len as i32;
             charge_turn(&mut self.clock, tier, packet.adj_len, now, false);
         }
+        let charged = if self.params.ingress { packet.adj_len } else { 0 };
+        self.tins.note_turn(tin, queue, packet.len, charged);
         self.give_up(packet, reason, owner);
     }
 }
@@ -376,7 +421,7 @@ impl Qdisc for Cake {
         }
         tier.counters.bytes += u64::from(packet.len);
 
-        let queue = self.tins.queue_of(tin, packet);
+        let queue = self.tins.queue_of(tin, packet, &mut self.arena, &mut self.heap);
         // Not beside `bytes`: compilers make one slow vector of two neighbours.
         self.tins.tin_mut(tin).counters.packets += 1;
         let (slot, was_empty, queued) = self.append(packet, tin, queue);
@@ -391,8 +436,8 @@ impl Qdisc for Cake {
         if self.memory > self.memory_used {
             self.memory_used = self.memory;
         }
-        if self.memory > self.memory_limit || self.arena.is_full() {
-            self.make_room(now, owner);
+        if self.is_over_limit() {
+            self.make_room(Some(queue), now, owner);
         }
     }
 
@@ -450,8 +495,9 @@ impl Qdisc for Cake {
                 self.totals.sent_bytes += u64::from(len);
                 self.current_queue = queue;
                 self.heap.sent(queue, &self.tins.flows);
-                if self.tins.savings.is_some() {
+                if !self.tins.is_plain() {
                     self.tins.settle_saver(tin, queue, true, now, &self.arena);
+                    self.tins.note_turn(tin, queue, len, adj_len);
                 }
                 if self.arena.len() > NEAR_PACKETS {
                     if let Some(packets) = self.tins.upcoming(queue) {
@@ -490,6 +536,7 @@ impl Qdisc for Cake {
             detail: Detail::Cake(CakeStats {
                 memory_used: wide(self.memory_used),
                 memory_limit: wide(self.memory_limit),
+                overruns: self.overruns,
                 capacity_estimate: self.autorate.capacity(),
                 min_network_size: short(self.sizes.network.0),
                 max_network_size: short(self.sizes.network.1),

@@ -9,12 +9,18 @@
 //! than what it has just let pass, in general one level. So the top is the longest queue whenever
 //! the heap was just built, and later may be merely a long one; an empty one there makes the heap
 //! be built anew.
+//!
+//! With more queues than Linux has, the heap is kept up from the beginning, and in order.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use super::flows::Flows;
+use crate::steps::step;
 use crate::tc::stats::MAX_TINS;
+
+/// Queues of a tier in Linux. Building a heap over more of them takes too long for one call.
+const LINUX_QUEUES: u32 = 1024;
 
 /// Packets sent without an overflow after which the heap is no longer kept up.
 const PATIENCE: u32 = 65_535;
@@ -22,22 +28,28 @@ const PATIENCE: u32 = 65_535;
 /// The heap.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
-    /// Queues by tier and number within it, each not shorter than the two below it while
-    /// `patience` lasts.
-    order: Box<[(u8, u32)]>,
-    /// Where each queue stands in `order`: index is queue * MAX_TINS + tier.
+    /// All queues of eight tiers by number, each not shorter than the two below it while `patience`
+    /// lasts.
+    order: Box<[u32]>,
+    /// Where each queue stands in `order`.
     places: Box<[u32]>,
     patience: u32,
+    /// Kept up from the beginning.
+    is_kept: bool,
 }
 
 impl Heap {
+    /// What it costs to keep the heap up after a packet has gone: its levels, or nearly so.
+    pub(super) const STEPS: u32 = 10;
+
     /// A heap over `queues` queues of each of eight tiers.
     pub(super) fn new(queues: u32) -> Heap {
         let all = queues as usize * MAX_TINS;
         let mut heap = Heap {
-            order: vec![(0, 0); all].into_boxed_slice(),
+            order: vec![0; all].into_boxed_slice(),
             places: vec![0; all].into_boxed_slice(),
             patience: 0,
+            is_kept: queues > LINUX_QUEUES,
         };
         heap.clear();
         heap
@@ -45,10 +57,11 @@ impl Heap {
 
     /// Begins as new.
     pub(super) fn clear(&mut self) {
-        self.patience = 0;
-        for (index, (queue, place)) in (0..).zip(self.order.iter_mut().zip(&mut self.places)) {
-            *queue = ((index % MAX_TINS as u32) as u8, index / MAX_TINS as u32);
-            *place = index;
+        self.patience = u32::from(self.is_kept);
+        let (tins, all) = (MAX_TINS as u32, self.order.len() as u32);
+        for (index, queue) in (0..).zip(&mut self.order) {
+            *queue = index % tins * (all / tins) + index / tins;
+            self.places[*queue as usize] = index;
         }
     }
 
@@ -60,13 +73,12 @@ impl Heap {
             }
         }
         self.patience = PATIENCE;
-        let (tin, queue) = self.order[0];
-        flows.base(usize::from(tin)) + queue
+        self.order[0]
     }
 
     /// The queue at the top turned out to be empty: build the heap anew at the next need.
     pub(super) fn distrust(&mut self) {
-        self.patience = 0;
+        self.patience = u32::from(self.is_kept);
     }
 
     /// `queue` has grown.
@@ -90,37 +102,39 @@ impl Heap {
     pub(super) fn sent(&mut self, queue: u32, flows: &Flows) {
         if self.patience > 0 {
             self.sink(queue, flows);
-            self.patience -= 1;
+            self.patience = (self.patience - 1).max(u32::from(self.is_kept));
         }
     }
 
     #[inline(never)]
     fn rise(&mut self, queue: u32, flows: &Flows) {
-        self.sift_up(self.place(queue, flows), flows);
+        self.sift_up(self.place(queue), flows);
     }
 
     #[inline(never)]
     fn sink(&mut self, queue: u32, flows: &Flows) {
-        self.sift_down(self.place(queue, flows), flows);
+        self.sift_down(self.place(queue), flows);
     }
 
-    fn place(&self, queue: u32, flows: &Flows) -> usize {
-        self.places[flows.within_tin(queue) as usize * MAX_TINS + flows.tin_of(queue)] as usize
+    fn place(&self, queue: u32) -> usize {
+        self.places[queue as usize] as usize
     }
 
+    #[inline(always)]
     fn backlog(&self, place: usize, flows: &Flows) -> u32 {
-        let (tin, queue) = self.order[place];
-        let queue = flows.base(usize::from(tin)) + queue;
-        flows.queues.get(queue as usize).map_or(0, |flow| flow.backlog)
+        // Tiers that are not in use have no queues.
+        flows.queues.get(self.order[place] as usize).map_or(0, |flow| flow.backlog)
     }
 
     fn sift_down(&mut self, mut place: usize, flows: &Flows) {
-        let mut most = self.backlog(place, flows);
+        let own = self.backlog(place, flows);
+        let mut most = own;
         loop {
             let mut largest = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.order.len() && self.backlog(child, flows) > most {
-                    (largest, most) = (child, self.backlog(child, flows));
+                let backlog = if child < self.order.len() { self.backlog(child, flows) } else { 0 };
+                if backlog > most {
+                    (largest, most) = (child, backlog);
                 }
             }
             if largest == place {
@@ -128,6 +142,9 @@ impl Heap {
             }
             self.swap(place, largest);
             place = largest;
+            if self.is_kept {
+                most = own;
+            }
         }
     }
 
@@ -144,10 +161,12 @@ impl Heap {
     }
 
     fn swap(&mut self, a: usize, b: usize) {
+        if self.patience > 0 {
+            step();
+        }
         self.order.swap(a, b);
         for place in [a, b] {
-            let (tin, queue) = self.order[place];
-            self.places[queue as usize * MAX_TINS + usize::from(tin)] = place as u32;
+            self.places[self.order[place] as usize] = place as u32;
         }
     }
 }

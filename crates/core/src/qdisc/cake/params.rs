@@ -15,7 +15,7 @@ const LEAST_TRUESIZE: u64 = Packet::typical_truesize(0) as u64;
 /// Most packets held, whatever `memlimit` says: 1 GiB of descriptors.
 const MOST_PACKETS: u64 = 1 << 24;
 
-/// Everything that `tc qdisc change ... cake` can set, and three settings of our own.
+/// Everything that `tc qdisc change ... cake` can set, and settings of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Shaped rate; zero is `unlimited`: the tiers are then served by weighted DRR.
@@ -54,6 +54,8 @@ pub struct Params {
     pub savings: Option<u32>,
     /// Which flows count as a host's load. Ours; Linux counts bulk flows.
     pub host_load: HostLoad,
+    /// Whether a host's many flows can take the others' share. Ours; Linux has no such guard.
+    pub host_guard: HostGuard,
 }
 
 /// Tiers and their code points.
@@ -116,6 +118,20 @@ pub enum HostLoad {
     Active,
 }
 
+/// Which hosts are guarded against each other, in flow modes that isolate hosts and have flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostGuard {
+    /// None.
+    #[default]
+    Off,
+    /// Those that the flow mode isolates; under `triple-isolate` those of the end that has fewer.
+    On,
+    /// Under `triple-isolate` the sources.
+    Source,
+    /// Under `triple-isolate` the destinations.
+    Destination,
+}
+
 impl FlowMode {
     /// Bits as in `TCA_CAKE_FLOW_MODE`: 1 source, 2 destination, 4 flows.
     #[inline]
@@ -164,6 +180,11 @@ impl Params {
             self.queues.is_power_of_two() && (8..=32_768).contains(&self.queues),
             "queues",
             "a power of two from 8 to 32768",
+        )?;
+        check(
+            self.savings.is_none() || self.host_guard == HostGuard::Off,
+            "savings",
+            "no `host-guard` beside it: say `no-host-guard`",
         )?;
         check((1..=128).contains(&self.host_prefix), "host-prefix", "1 to 128 bits")?;
         check((-64..=256).contains(&self.framing.overhead), "overhead", "-64 to 256 bytes")?;
@@ -215,6 +236,7 @@ impl Default for Params {
             host_prefix: 128,
             savings: None,
             host_load: HostLoad::default(),
+            host_guard: HostGuard::default(),
         }
     }
 }

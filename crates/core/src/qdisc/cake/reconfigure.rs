@@ -33,6 +33,7 @@ impl Cake {
         let resorts = params.diffserv != old.diffserv
             || params.flow_mode != old.flow_mode
             || params.host_load != old.host_load
+            || params.host_guard != old.host_guard
             || params.savings != old.savings
             || params.queues != old.queues;
         let refilters = params.ack_filter != old.ack_filter;
@@ -45,7 +46,7 @@ impl Cake {
             self.rebuild_tins(params.diffserv == old.diffserv);
             for packet in packets {
                 let tin = self.select_tin(&packet);
-                let queue = self.tins.queue_of(tin, &packet);
+                let queue = self.tins.queue_of(tin, &packet, &mut self.arena, &mut self.heap);
                 let (slot, was_empty, _) = self.append(&packet, tin, queue);
                 if was_empty {
                     self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
@@ -59,8 +60,10 @@ impl Cake {
         if self.arena.is_empty() {
             self.clock.start(now);
         }
-        if self.memory > self.memory_limit {
-            self.make_room(now, owner);
+        let mut before = u32::MAX;
+        while self.is_over_limit() && self.arena.len() < before {
+            before = self.arena.len();
+            self.make_room(None, now, owner);
         }
         Ok(())
     }

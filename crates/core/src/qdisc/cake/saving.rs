@@ -51,6 +51,7 @@ impl Tins {
         number: usize,
         arena: &Arena,
         random: &mut Random,
+        budget: &Budget,
     ) -> Option<u32> {
         let tin = &mut self.tins[number % MAX_TINS];
         let (flow_quantum, base, hosts) = (tin.flow_quantum, tin.base, &self.hosts);
@@ -58,7 +59,7 @@ impl Tins {
             &mut self.flows.queues,
             |flow| head(flow, arena),
             |flow| quantum(flow_quantum, base, flow, hosts, random),
-            &Budget::default(),
+            budget,
         )
     }
 
@@ -73,6 +74,9 @@ impl Tins {
         now: Time,
         arena: &Arena,
     ) {
+        if !is_sent && self.guard.is_some() {
+            return self.settle_guarded(number, queue, now);
+        }
         let tin = &mut self.tins[number % MAX_TINS];
         let Some(savings) = &mut tin.savings else { return };
         let flow = &mut self.flows.queues[queue as usize];

@@ -80,7 +80,7 @@ impl Tin {
             byte_time: ByteTime::default(),
             bulk_flows: 0,
             deficit: 0,
-            sparse: Sparse::default(),
+            sparse: Sparse::with_wheel(),
             decaying: Rotation::default(),
             savings: None,
             backlog: 0,
@@ -139,10 +139,15 @@ impl Tin {
         }
     }
 
-    /// Starts a round of DRR between tiers for this one.
+    /// Starts rounds of DRR between tiers for this one.
     #[inline]
-    pub(super) fn refill(&mut self) {
-        self.deficit += i64::from(self.tin_quantum);
+    pub(super) fn refill(&mut self, rounds: u64) {
+        self.deficit += i64::from(self.tin_quantum) * rounds as i64;
+    }
+
+    /// Rounds of DRR until the tier is out of debt.
+    pub(super) fn rounds_in_debt(&self) -> u64 {
+        (-self.deficit).max(0) as u64 / u64::from(self.tin_quantum.max(1)) + u64::from(self.deficit <= 0)
     }
 
     /// Puts the sojourn time of a delivered packet into the moving averages.

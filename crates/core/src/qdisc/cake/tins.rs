@@ -12,9 +12,13 @@
 //! Invariants: a flow is in the list that its standing says; `active` has the bit of each tier with
 //! flows that may have something to send.
 
+use alloc::boxed::Box;
+
 use super::flows::{Flow, Flows, Found};
 use super::hosts::{End, Hosts};
-use super::params::{FlowMode, HostLoad, Params};
+use super::guard::Guard;
+use super::overflow::Heap;
+use super::params::{FlowMode, HostGuard, HostLoad, Params};
 use super::tin::{shares, Tin};
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
@@ -23,11 +27,15 @@ use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
+use crate::sched::active::Turns;
 use crate::sched::sparse::Quanta;
 use crate::sched::Standing;
-use crate::steps::Budget;
+use crate::steps::{step, Budget};
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
+
+/// Turns of tiers in debt after which whole rounds are paid at once: more than 8-kB packets take.
+const MAX_TURNS: u32 = 1024;
 
 /// All tiers with their queues and hosts.
 #[derive(Clone, Debug)]
@@ -43,12 +51,16 @@ pub(super) struct Tins {
     owing: u32,
     /// What an empty queue may save up in bytes, if it may.
     pub(super) savings: Option<u32>,
+    pub(super) guard: Option<Box<Guard>>,
+    /// Neither savings nor a guard: DRR++ with quanta by the load of hosts.
+    is_plain: bool,
 }
 
 impl Tins {
     /// Idle tiers for `params`; [`Tins::set_rate`] must follow.
     pub(super) fn new(params: &Params) -> Tins {
         let count = dscp::tiers(params.diffserv).count();
+        let guard = Guard::wanted(params, count);
         let mut tins = Tins {
             tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
             count,
@@ -58,6 +70,8 @@ impl Tins {
             active: 0,
             owing: every_tier(count),
             savings: params.savings,
+            is_plain: params.savings.is_none() && guard.is_none(),
+            guard,
         };
         tins.open_savings(params.queues);
         tins
@@ -77,6 +91,7 @@ impl Tins {
         self.iter_mut().for_each(Tin::forget);
         self.flows.clear();
         self.hosts.clear();
+        self.guard.iter_mut().for_each(|guard| guard.clear());
         self.active = 0;
         self.owing = every_tier(self.count);
         self.open_savings(queues);
@@ -144,8 +159,15 @@ impl Tins {
         if self.active == 0 {
             return None;
         }
+        let mut turns = 0;
         // Ends: each round pays every tier that is in debt its quantum.
         loop {
+            step();
+            if turns == MAX_TURNS {
+                self.pay_whole_rounds();
+                turns = 0;
+            }
+            turns += 1;
             let (bit, is_active) = (1 << current, self.is_active(current));
             let tin = self.tin_mut(current);
             if is_active && tin.deficit >= 0 {
@@ -153,7 +175,7 @@ impl Tins {
                 return Some(current);
             }
             if tin.deficit <= 0 {
-                tin.refill();
+                tin.refill(1);
             } else {
                 self.owing &= !bit;
             }
@@ -165,9 +187,29 @@ impl Tins {
         }
     }
 
+    /// Pays the rounds after which still no active tier may send, all at once.
+    #[cold]
+    fn pay_whole_rounds(&mut self) {
+        let (active, owing, count) = (self.active, self.owing, self.count);
+        let numbers = || (0..count).filter(|number| (active | owing) >> number & 1 != 0);
+        let waiting = numbers().filter(|number| active >> number & 1 != 0);
+        let rounds = waiting.map(|number| self.tin(number).rounds_in_debt());
+        let Some(least) = rounds.min() else { return };
+        for number in numbers() {
+            let tin = self.tin_mut(number);
+            tin.refill(tin.rounds_in_debt().min(least.saturating_sub(1)));
+        }
+    }
+
     /// The queue for `packet`, with its hosts known if the mode needs them.
     #[inline(always)]
-    pub(super) fn queue_of(&mut self, tin: usize, packet: &Packet) -> u32 {
+    pub(super) fn queue_of(
+        &mut self,
+        tin: usize,
+        packet: &Packet,
+        arena: &mut Arena,
+        heap: &mut Heap,
+    ) -> u32 {
         let LoadRule { mode, .. } = self.rule;
         if mode == FlowMode::Flowblind {
             return self.flows.base(tin);
@@ -178,12 +220,19 @@ impl Tins {
                 self.tin_mut(tin).counters.way_direct_hits += 1;
                 queue
             }
-            None => self.search(tin, hash, packet),
+            None => self.search(tin, hash, packet, arena, heap),
         }
     }
 
     #[inline(never)]
-    fn search(&mut self, tin: usize, hash: u32, packet: &Packet) -> u32 {
+    fn search(
+        &mut self,
+        tin: usize,
+        hash: u32,
+        packet: &Packet,
+        arena: &mut Arena,
+        heap: &mut Heap,
+    ) -> u32 {
         let (queue, found) = self.flows.search(tin, hash);
         let counters = &mut self.tins[tin % MAX_TINS].counters;
         match found {
@@ -199,6 +248,10 @@ impl Tins {
             }
             Found::Collision => {
                 counters.way_collisions += 1;
+                if self.guard.is_some() {
+                    return self.share_or_take(tin, hash, queue, packet, arena, heap);
+                }
+                self.flows.rename(queue, hash);
                 let (base, rule) = (self.flows.base(tin), self.rule);
                 let flow = &self.flows.queues[queue as usize];
                 let is_counted = match self.savings {
@@ -227,6 +280,11 @@ impl Tins {
         if mode.isolates_destinations() {
             hosts[1] = self.hosts.find(base, End::Destination, packet.dst_host);
         }
+        if let Some(guard) = &mut self.guard {
+            let ends = [(End::Source, packet.src_host), (End::Destination, packet.dst_host)];
+            let hosts = ends.map(|(end, host)| self.hosts.in_use_with(base, end, host));
+            guard.assign(queue, guard.end_for(hosts));
+        }
     }
 
     /// Puts the flow whose first packet was just queued where it belongs.
@@ -239,8 +297,11 @@ impl Tins {
         adj_len: u32,
         random: &mut Random,
     ) {
-        if self.savings.is_some() {
-            return self.wake_saver(number, queue, packet, adj_len);
+        if !self.is_plain {
+            return match self.savings {
+                Some(_) => self.wake_saver(number, queue, packet, adj_len),
+                None => self.wake_guarded(number, queue),
+            };
         }
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
@@ -304,8 +365,11 @@ impl Tins {
         random: &mut Random,
         budget: &Budget,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
-        if self.savings.is_some() {
-            let queue = self.choose_saver(number, arena, random)?;
+        if !self.is_plain {
+            let queue = match self.savings {
+                Some(_) => self.choose_saver(number, arena, random, budget)?,
+                None => self.choose_guarded(number, now, drops_are_charged, budget)?,
+            };
             let (tin, flow) = self.pair_mut(number, queue);
             return Some((queue, tin, flow));
         }
@@ -339,6 +403,43 @@ impl Tins {
         Some((queue, tin, &mut queues[queue as usize]))
     }
 
+    /// True without savings and without a guard.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Where hosts are guarded, a long queue of the heaviest: it loses a packet on overflow.
+    pub(super) fn heaviest_flow(&mut self, budget: &Budget) -> Option<u32> {
+        self.guard.as_mut()?.heaviest_flow(&self.flows, budget)
+    }
+
+    /// A packet of `len` bytes was queued in `queue`: the hosts' books.
+    #[inline(always)]
+    pub(super) fn note_arrival(&mut self, tin: usize, queue: u32, len: u32) {
+        if let Some(guard) = &mut self.guard {
+            guard.grown(tin, queue, &self.flows.queues, len);
+        }
+    }
+
+    /// A packet of `len` bytes has left `queue`: the hosts' books.
+    #[inline(always)]
+    pub(super) fn note_removal(&mut self, tin: usize, queue: u32, len: u32) {
+        if let Some(guard) = &mut self.guard {
+            guard.shrunk(tin, queue, &self.flows.queues[queue as usize], len);
+        }
+    }
+
+    /// `queue` has sent a packet of `len` bytes, and `charged` of them are its account's.
+    #[inline(always)]
+    pub(super) fn note_turn(&mut self, tin: usize, queue: u32, len: u32, charged: u32) {
+        if let Some(guard) = &mut self.guard {
+            let flow = &self.flows.queues[queue as usize];
+            guard.shrunk(tin, queue, flow, len);
+            guard.charge(tin, queue, flow, charged);
+        }
+    }
+
     /// The packets of the flow whose turn comes after `queue`'s.
     #[inline(always)]
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
@@ -362,18 +463,30 @@ fn retire(
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    let flow = &mut queues[queue as usize];
+    let to = empty(tin, &mut queues[queue as usize], now, rule, hosts);
+    tin.sparse.leave(queues, queue);
+    if to == Standing::Decaying {
+        queues[queue as usize].account.standing = to;
+        tin.decaying.push(queues, queue);
+    }
+}
+
+/// The books of a flow that was chosen and had nothing to send; says where it is to stand.
+#[inline(always)]
+pub(super) fn empty(
+    tin: &mut Tin,
+    flow: &mut Flow,
+    now: Time,
+    rule: LoadRule,
+    hosts: &mut Hosts,
+) -> Standing {
     let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
     if tamed {
         tin.counters.unresponsive -= 1;
     }
     let to = if at_rest { Standing::Idle } else { Standing::Decaying };
     recount(tin, flow, flow.account.standing, to, rule, hosts);
-    tin.sparse.leave(queues, queue);
-    if !at_rest {
-        queues[queue as usize].account.standing = Standing::Decaying;
-        tin.decaying.push(queues, queue);
-    }
+    to
 }
 
 /// The one place where a flow's standing is counted: keeps the tier's bulk flows and the hosts'
@@ -482,19 +595,23 @@ pub(super) struct LoadRule {
     mode: FlowMode,
     /// Not only flows with a standing queue count, but all that stand in a rotation.
     all_active: bool,
+    /// All that have a queue count: a guarded host keeps its place.
+    until_idle: bool,
 }
 
 impl LoadRule {
     fn new(params: &Params) -> LoadRule {
         let all_active = params.host_load == HostLoad::Active;
-        LoadRule { mode: params.flow_mode, all_active }
+        let until_idle = params.host_guard != HostGuard::Off;
+        LoadRule { mode: params.flow_mode, all_active, until_idle }
     }
 
     #[inline(always)]
     fn counts(self, standing: Standing) -> bool {
         match standing {
             Standing::Old => true,
-            Standing::New | Standing::Waiting => self.all_active,
+            Standing::New | Standing::Waiting => self.all_active | self.until_idle,
+            Standing::Decaying => self.until_idle,
             _ => false,
         }
     }

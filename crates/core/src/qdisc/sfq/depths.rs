@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use crate::sched::active::Turns;
 use crate::sched::rotation::{Linked, Links, Rotation};
 
 /// Longest slot.

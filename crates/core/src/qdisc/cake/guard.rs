@@ -1,0 +1,440 @@
+//! The guard of hosts: however many flows a host has, and however often they come and go, the others
+//! keep their share. (Ours; Linux divides a flow's quantum by the load of its hosts instead.)
+//!
+//! DRR++ at two levels. Hosts share a tier as flows do elsewhere: a host that was idle goes first
+//! with one quantum, then takes turns. Within its turn a host's flows share by DRR++ again. So a
+//! host of a thousand new flows is not a thousand times first, and one that sends little waits for
+//! nobody's flows. Two more things are kept apart:
+//!
+//! * *Queues.* Where a set of eight is full, a flow of a host with fewer flows takes a queue of the
+//!   host with most; what lies there joins another queue of that host. Otherwise hosts share queues
+//!   with themselves.
+//! * *Room.* On overflow the host that uses most memory loses packets, from its longest queue as
+//!   far as that is known.
+//!
+//! A host is one end of a flow: the one that the settings name, or else the end with fewer hosts,
+//! but at least two. Those are the ones at home, if the other end is the Internet.
+//!
+//! Invariants: a flow that is new, waiting or old stands in the group that `ends` says; a group
+//! with flows stands in its tier's list.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::flows::{Flow, Flows, WAYS};
+use super::hosts::{End, Hosts};
+use super::overflow::Heap;
+use super::params::{FlowMode, HostGuard, Params};
+use super::tin::Tin;
+use super::tins::{empty, recount, LoadRule, Tins};
+use crate::arena::Arena;
+use crate::aqm::cobalt::Cobalt;
+use crate::packet::Packet;
+use crate::sched::rotation::Rotation;
+use crate::sched::active::Turns;
+use crate::sched::sparse::{Quanta, Sparse};
+use crate::sched::{Account, Scheduled, Standing};
+use crate::steps::Budget;
+use crate::tc::stats::MAX_TINS;
+use crate::time::Time;
+
+/// A host's flows.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    account: Account,
+    flows: Sparse<Rotation>,
+    /// Flows that stand here.
+    count: u32,
+    /// Bytes queued (`len`).
+    backlog: u64,
+    /// The longest queue, as far as arrivals tell; may have passed to another host.
+    longest: u32,
+}
+
+impl Scheduled for Group {
+    #[inline(always)]
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+}
+
+impl Group {
+    /// The flow in `queue`, which stands here, has no packets: it goes to rest, at once or by way of
+    /// decay.
+    fn retire(
+        &mut self,
+        tin: &mut Tin,
+        queues: &mut [Flow],
+        queue: u32,
+        now: Time,
+        rule: LoadRule,
+        hosts: &mut Hosts,
+    ) {
+        self.count -= 1;
+        self.flows.remove(queues, queue);
+        let to = empty(tin, &mut queues[queue as usize], now, rule, hosts);
+        queues[queue as usize].account.standing = to;
+        if to == Standing::Decaying {
+            tin.decaying.push(queues, queue);
+        }
+    }
+}
+
+/// The groups of all tiers.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    /// By tier, end and place.
+    groups: Box<[Group]>,
+    /// The end by which each queue's flow is grouped.
+    ends: Box<[End]>,
+    /// The groups of each tier in the order of their turns.
+    turns: [Sparse; MAX_TINS],
+    /// Places of an end in a tier.
+    places: u32,
+    /// The end that the settings name.
+    end: Option<End>,
+    /// The group with most bytes, as far as arrivals tell.
+    heaviest: u32,
+}
+
+impl Guard {
+    /// The guard that `params` ask for, over `tins` tiers, if their flow mode isolates hosts.
+    pub(super) fn wanted(params: &Params, tins: usize) -> Option<Box<Guard>> {
+        let end = match (params.flow_mode, params.host_guard) {
+            (_, HostGuard::Off) => return None,
+            (FlowMode::DualSrchost, _) => Some(End::Source),
+            (FlowMode::DualDsthost, _) => Some(End::Destination),
+            (FlowMode::TripleIsolate, HostGuard::Source) => Some(End::Source),
+            (FlowMode::TripleIsolate, HostGuard::Destination) => Some(End::Destination),
+            (FlowMode::TripleIsolate, HostGuard::On) => None,
+            _ => return None,
+        };
+        let all = tins * params.queues as usize;
+        Some(Box::new(Guard {
+            groups: vec![Group::default(); 2 * all].into_boxed_slice(),
+            ends: vec![End::Source; all].into_boxed_slice(),
+            turns: core::array::from_fn(|_| Sparse::with_wheel()),
+            places: params.queues,
+            end,
+            heaviest: 0,
+        }))
+    }
+
+    /// Forgets all flows.
+    pub(super) fn clear(&mut self) {
+        self.groups.fill(Group::default());
+        self.turns.iter_mut().for_each(Sparse::clear);
+        self.heaviest = 0;
+    }
+
+    /// The end by which flows are grouped now.
+    fn present_end(&self, hosts: &Hosts) -> End {
+        self.end_for(hosts.in_use())
+    }
+
+    /// The end by which flows are grouped among so many sources and destinations.
+    pub(super) fn end_for(&self, [sources, destinations]: [u32; 2]) -> End {
+        self.end.unwrap_or(match (sources > 1, destinations > 1) {
+            (true, true) if destinations < sources => End::Destination,
+            (false, true) => End::Destination,
+            _ => End::Source,
+        })
+    }
+
+    /// `flow`, which stands nowhere and has no packet, has the queue with this number.
+    pub(super) fn assign(&mut self, queue: u32, end: End) {
+        self.ends[queue as usize] = end;
+    }
+
+    fn group_at(&self, tin: usize, end: End, place: u16) -> u32 {
+        (2 * tin as u32 + end as u32) * self.places + u32::from(place)
+    }
+
+    /// The group of the flow in `queue` of tier `tin`.
+    fn group_of(&self, tin: usize, queue: u32, flow: &Flow) -> u32 {
+        let end = self.ends[queue as usize];
+        self.group_at(tin, end, flow.hosts[end as usize])
+    }
+
+    /// A packet of `len` bytes was queued for `flow`.
+    #[inline]
+    pub(super) fn grown(&mut self, tin: usize, queue: u32, queues: &[Flow], len: u32) {
+        let flow = &queues[queue as usize];
+        let index = self.group_of(tin, queue, flow);
+        let group = &mut self.groups[index as usize];
+        group.backlog += u64::from(len);
+        if flow.backlog >= queues[group.longest as usize].backlog {
+            group.longest = queue;
+        }
+        if group.backlog > self.groups[self.heaviest as usize].backlog {
+            self.heaviest = index;
+        }
+    }
+
+    /// A packet of `len` bytes of `flow` left.
+    #[inline]
+    pub(super) fn shrunk(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
+        let group = self.group_of(tin, queue, flow);
+        self.groups[group as usize].backlog -= u64::from(len);
+    }
+
+    /// `len` bytes are charged to the host of `flow`.
+    #[inline]
+    pub(super) fn charge(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
+        let group = self.group_of(tin, queue, flow);
+        self.groups[group as usize].account.charge(len);
+    }
+
+    /// A long queue of the heaviest host: its longest, as far as arrivals tell, else any with
+    /// packets. None if there is none among those that `budget` allows to look at.
+    pub(super) fn heaviest_flow(&mut self, flows: &Flows, budget: &Budget) -> Option<u32> {
+        let has_packets = |queue: &u32| !flows.queues[*queue as usize].packets.is_empty();
+        let is_there = |queue: &u32| {
+            let flow = &flows.queues[*queue as usize];
+            self.group_of(flows.tin_of(*queue), *queue, flow) == self.heaviest
+        };
+        let group = &self.groups[self.heaviest as usize];
+        let longest = Some(group.longest).filter(has_packets).filter(is_there);
+        let others = || {
+            let mut standing = group.flows.standing(next_of(&flows.queues));
+            // Some have sent their last packet.
+            standing.find(|queue| budget.is_short() || (budget.spend() && has_packets(queue)))
+        };
+        let found = longest.or_else(others).filter(has_packets);
+        if let Some(queue) = found {
+            self.groups[self.heaviest as usize].longest = queue;
+        }
+        found
+    }
+}
+
+/// The quanta of flows within their host's turn: all the same.
+struct Within<'a> {
+    tin: &'a mut Tin,
+    rule: LoadRule,
+    hosts: &'a mut Hosts,
+}
+
+impl Quanta<Flow> for Within<'_> {
+    #[inline]
+    fn next(&mut self, flow: &mut Flow, ages: bool) -> u32 {
+        if ages {
+            let to = if flow.packets.is_empty() { Standing::Waiting } else { Standing::Old };
+            recount(self.tin, flow, Standing::New, to, self.rule, self.hosts);
+            flow.account.standing = to;
+        }
+        self.tin.flow_quantum
+    }
+
+    fn mean(&self, _: &Flow) -> u64 {
+        u64::from(self.tin.flow_quantum) << 16
+    }
+}
+
+impl Tins {
+    /// As [`Tins::wake`], where hosts are guarded.
+    #[inline(never)]
+    pub(super) fn wake_guarded(&mut self, number: usize, queue: u32) {
+        let Tins { tins, flows, hosts, rule, active, guard, .. } = self;
+        let Some(guard) = guard else { return };
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        let flow = &mut queues[queue as usize];
+        let from = flow.account.standing;
+        let to = match from {
+            Standing::Idle | Standing::Decaying => Standing::New,
+            Standing::Waiting => Standing::Old,
+            _ => return,
+        };
+        recount(tin, flow, from, to, *rule, hosts);
+        if to == Standing::Old {
+            flow.account.standing = to;
+            return;
+        }
+        let group = guard.group_of(number, queue, flow);
+        if from == Standing::Decaying {
+            tin.decaying.remove(queues, queue);
+        }
+        let Guard { groups, turns, .. } = &mut **guard;
+        groups[group as usize].count += 1;
+        groups[group as usize].flows.enter(queues, queue, tin.flow_quantum);
+        turns[number % MAX_TINS].activate(groups, group, tin.flow_quantum);
+        *active |= 1 << number;
+    }
+
+    /// As [`Tins::choose_flow`], where hosts are guarded: a host, and then one of its flows.
+    #[inline(never)]
+    pub(super) fn choose_guarded(
+        &mut self,
+        number: usize,
+        now: Time,
+        drops_are_charged: bool,
+        budget: &Budget,
+    ) -> Option<u32> {
+        let Tins { tins, flows, hosts, rule, active, guard, .. } = self;
+        let guard = guard.as_mut()?;
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        let end = guard.present_end(hosts);
+        loop {
+            let Guard { groups, turns, ends, .. } = &mut **guard;
+            let turns = &mut turns[number % MAX_TINS];
+            let flow_quantum = tin.flow_quantum;
+            let Some(group) = turns.choose(groups, &mut |_: &Group| flow_quantum, budget) else {
+                if turns.is_empty() {
+                    *active &= !(1 << number);
+                }
+                return None;
+            };
+            let host = &mut groups[group as usize];
+            let mut quanta = Within { tin, rule: *rule, hosts };
+            let Some(queue) = host.flows.choose(queues, &mut quanta, budget) else {
+                if !budget.spend() {
+                    return None;
+                }
+                turns.found_empty(groups, group);
+                continue;
+            };
+            let flow = &mut queues[queue as usize];
+            if flow.packets.is_empty() {
+                host.retire(tin, queues, queue, now, *rule, hosts);
+                if drops_are_charged || !budget.spend() {
+                    return None;
+                }
+            } else if ends[queue as usize] == end {
+                return Some(queue);
+            } else {
+                guard.regroup(number, queues, queue, end, flow_quantum);
+                if !budget.spend() {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// `queue` has lost a packet. If that was its last, the flow retires: on overflow nobody looks
+    /// for packets in vain.
+    #[cold]
+    pub(super) fn settle_guarded(&mut self, number: usize, queue: u32, now: Time) {
+        let Tins { tins, flows, hosts, rule, guard, .. } = self;
+        let Some(guard) = guard else { return };
+        let flow = &flows.queues[queue as usize];
+        if flow.packets.is_empty() {
+            let group = guard.group_of(number, queue, flow);
+            let tin = &mut tins[number % MAX_TINS];
+            let group = &mut guard.groups[group as usize];
+            group.retire(tin, &mut flows.queues, queue, now, *rule, hosts);
+        }
+    }
+
+    /// A queue for the flow with `hash`, whose set is full: `home` would be its first.
+    #[cold]
+    pub(super) fn share_or_take(
+        &mut self,
+        number: usize,
+        hash: u32,
+        home: u32,
+        packet: &Packet,
+        arena: &mut Arena,
+        heap: &mut Heap,
+    ) -> u32 {
+        let Some(guard) = &self.guard else { return home };
+        let base = self.flows.base(number);
+        let ends = [(End::Source, packet.src_host), (End::Destination, packet.dst_host)];
+        let end = guard.end_for(ends.map(|(end, host)| self.hosts.in_use_with(base, end, host)));
+        let host = if end == End::Source { packet.src_host } else { packet.dst_host };
+        let place = self.hosts.find(base, end, host);
+        let own = guard.group_at(number, end, place);
+        let group_of = |queue: u32| guard.group_of(number, queue, &self.flows.queues[queue as usize]);
+        let count = |group: u32| guard.groups[group as usize].count;
+
+        let set = home & !(WAYS as u32 - 1);
+        let ways = (0..WAYS as u32).map(|way| set + ((home + way) & (WAYS as u32 - 1)));
+        let decaying = |queue: &u32| {
+            self.flows.queues[*queue as usize].account.standing == Standing::Decaying
+        };
+        let taken = ways.clone().find(decaying).or_else(|| {
+            let heaviest = ways.clone().max_by_key(|&queue| count(group_of(queue)))?;
+            (count(group_of(heaviest)) > count(own) + 1).then_some(heaviest)
+        });
+        if let Some(queue) = taken {
+            self.vacate(number, queue, arena, heap);
+            self.flows.rename(queue, hash);
+            self.assign_hosts(number, queue, packet);
+            return queue;
+        }
+        ways.clone()
+            .find(|&queue| group_of(queue) == own)
+            .or_else(|| guard.groups[own as usize].flows.standing(next_of(&self.flows.queues)).next())
+            .unwrap_or(home)
+    }
+
+    /// Frees `queue`: its packets join another queue of the same host, which has one.
+    fn vacate(&mut self, number: usize, queue: u32, arena: &mut Arena, heap: &mut Heap) {
+        let Tins { tins, flows, hosts, rule, guard, .. } = self;
+        let Some(guard) = guard else { return };
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        let flow = &mut queues[queue as usize];
+        let from = flow.account.standing;
+        recount(tin, flow, from, Standing::Idle, *rule, hosts);
+        let cobalt = core::mem::replace(&mut flow.cobalt, Cobalt::NEW);
+        tin.counters.unresponsive -= u32::from(cobalt.is_flooded());
+        let mut packets = core::mem::take(&mut flow.packets);
+        let bytes = core::mem::take(&mut flow.backlog);
+        if from == Standing::Decaying {
+            tin.decaying.remove(queues, queue);
+            queues[queue as usize].account.standing = Standing::Idle;
+            return;
+        }
+        let group = guard.group_of(number, queue, &queues[queue as usize]);
+        let group = &mut guard.groups[group as usize];
+        group.count -= 1;
+        group.flows.remove(queues, queue);
+        queues[queue as usize].account.standing = Standing::Idle;
+        let heir = group.flows.standing(next_of(queues)).next();
+        let Some(heir) = heir.filter(|_| !packets.is_empty()) else { return };
+        let flow = &mut queues[heir as usize];
+        if flow.account.standing == Standing::Waiting {
+            recount(tin, flow, Standing::Waiting, Standing::Old, *rule, hosts);
+            flow.account.standing = Standing::Old;
+        }
+        arena.append(&mut flow.packets, &mut packets);
+        flow.backlog = flow.backlog.wrapping_add(bytes);
+        heap.shrunk(queue, flows);
+        heap.grown(heir, flows);
+    }
+}
+
+impl Guard {
+    /// The flow in `queue`, which has packets, moves to the group of its other host.
+    fn regroup(
+        &mut self,
+        tin: usize,
+        queues: &mut [Flow],
+        queue: u32,
+        end: End,
+        flow_quantum: u32,
+    ) {
+        let flow = &queues[queue as usize];
+        let (from, bytes) = (self.group_of(tin, queue, flow), u64::from(flow.backlog));
+        let to = self.group_at(tin, end, flow.hosts[end as usize]);
+        self.ends[queue as usize] = end;
+        let Guard { groups, turns, .. } = self;
+        groups[from as usize].flows.remove(queues, queue);
+        groups[from as usize].count -= 1;
+        groups[from as usize].backlog -= bytes;
+        groups[to as usize].flows.rejoin(queues, queue);
+        groups[to as usize].count += 1;
+        groups[to as usize].backlog += bytes;
+        if groups[to as usize].backlog > groups[self.heaviest as usize].backlog {
+            self.heaviest = to;
+        }
+        turns[tin % MAX_TINS].activate(groups, to, flow_quantum);
+    }
+}
+
+/// Which queue comes after one in its list.
+fn next_of(queues: &[Flow]) -> impl Fn(u32) -> u32 + Copy + '_ {
+    |queue| queues[queue as usize].account.links().next()
+}
