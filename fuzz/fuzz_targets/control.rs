@@ -1,7 +1,7 @@
 //! What the daemon is told: requests as JSON lines, and sequences of them.
 //!
-//! Each line is a request. `change` is done to a discipline as the gateway does it, the short way of
-//! `simnel change` (a rate and some words) goes through `words::changed`, and between two lines
+//! Each line is a request. `change` is done to a discipline as the gateway does it, the short way
+//! of `simnel change` (a rate and some words) goes through `words::changed`, and between two lines
 //! packets come and go: none is lost or made by a change, and what runs is what was asked for.
 
 #![no_main]
@@ -84,7 +84,8 @@ impl Daemon {
         }
     }
 
-    /// A rate and words: as `simnel change` makes settings of what runs, and `simnel up` of nothing.
+    /// A rate and words: as `simnel change` makes settings of what runs, and `simnel up` of
+    /// nothing.
     fn change_in_short(&mut self, words: &str) {
         let (rate, words) = words.split_once(' ').unwrap_or((words, ""));
         let present = self.qdisc.config().to_string();

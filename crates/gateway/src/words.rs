@@ -121,16 +121,8 @@ fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<Stri
 }
 
 /// Words of a cake that says itself whether hosts are guarded, or that has no hosts to guard.
-const UNGUARDED: [&str; 8] = [
-    "host-guard",
-    "no-host-guard",
-    "savings",
-    "flows",
-    "flowblind",
-    "hosts",
-    "srchost",
-    "dsthost",
-];
+const UNGUARDED: [&str; 8] =
+    ["host-guard", "no-host-guard", "savings", "flows", "flowblind", "hosts", "srchost", "dsthost"];
 
 /// Bytes that a shaper that we put in front may send at once.
 fn burst(rate: Rate) -> u32 {

@@ -6,8 +6,8 @@
 //! waits there, or a stream of short-lived turns could starve the others.
 //!
 //! A flow in debt gets a quantum each time it is looked at. When a call's budget of looks runs
-//! short, flows in debt wait in a [`Wheel`] instead, until it is empty again: then each packet takes
-//! one look, whatever its flow owes.
+//! short, flows in debt wait in a [`Wheel`] instead, until it is empty again: then each packet
+//! takes one look, whatever its flow owes.
 //!
 //! Caller's rule: [`Sparse::activate`] for each arrival; [`Sparse::choose`] for a flow to take a
 //! packet from, then charge its account, or [`Sparse::found_empty`] if it had none.
@@ -263,8 +263,8 @@ mod tests {
         assert!(sparse.activate(&mut flows, 0, 1000));
     }
 
-    /// Serves backlogged flows with packets of 1,514 bytes; gives what each sent, and the most steps
-    /// of a choice.
+    /// Serves backlogged flows with packets of 1,514 bytes; gives what each sent, and the most
+    /// steps of a choice.
     fn serve(flows: &mut [Flow], quanta: &mut impl Quanta<Flow>, packets: u32) -> (Vec<u64>, u64) {
         let mut sparse: Sparse = Sparse::with_wheel();
         for flow in 0..flows.len() as u32 {

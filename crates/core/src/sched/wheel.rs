@@ -5,9 +5,9 @@
 //! nearly all looks are in vain: 1,000 flows of one host in CAKE get 1.5 bytes a round each. Here a
 //! flow gets its k quanta at once and waits for k rounds out of sight.
 //!
-//! Seven levels of 64 slots; a slot of level n covers 8^n rounds. Rounds are rounded up to a slot's,
-//! and paid for: a flow waits at most a seventh longer than it must, and loses nothing by it.
-//! Joining, and finding the next round with anything due, take constant time.
+//! Seven levels of 64 slots; a slot of level n covers 8^n rounds. Rounds are rounded up to a
+//! slot's, and paid for: a flow waits at most a seventh longer than it must, and loses nothing by
+//! it. Joining, and finding the next round with anything due, take constant time.
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 

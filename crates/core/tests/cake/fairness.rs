@@ -135,7 +135,8 @@ fn bytes_are_shared_as_they_are_on_the_line() {
     assert_share(line[0], line[0] + line[1], 500, 10);
 }
 
-/// The ninth flow of a set of eight queues shares a queue, and the queue is its host's from then on.
+/// The ninth flow of a set of eight queues shares a queue, and the queue is its host's from then
+/// on.
 #[test]
 fn a_queue_that_is_shared_belongs_to_the_host_that_came_last() {
     let mut driver = Driver::new("besteffort bandwidth 100mbit dual-srchost");

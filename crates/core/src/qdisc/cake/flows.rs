@@ -115,8 +115,8 @@ impl Flows {
         hit.then_some(home)
     }
 
-    /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's from
-    /// now on.
+    /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's
+    /// from now on.
     pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
         let home = (self.base(tin) + (hash & self.mask)) as usize;
         let set = home & !(WAYS - 1);

@@ -1,5 +1,6 @@
-//! The guard of hosts: however many flows a host has, and however often they come and go, the others
-//! keep their share. (Ours; Linux divides a flow's quantum by the load of its hosts instead.)
+//! The guard of hosts: however many flows a host has, and however often they come and go, the
+//! others keep their share. (Ours; Linux divides a flow's quantum by the load of its hosts
+//! instead.)
 //!
 //! DRR++ at two levels. Hosts share a tier as flows do elsewhere: a host that was idle goes first
 //! with one quantum, then takes turns. Within its turn a host's flows share by DRR++ again. So a
@@ -27,11 +28,11 @@ use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
 use super::tins::{empty, recount, LoadRule, Tins};
-use crate::arena::Arena;
 use crate::aqm::cobalt::Cobalt;
+use crate::arena::Arena;
 use crate::packet::Packet;
-use crate::sched::rotation::Rotation;
 use crate::sched::active::Turns;
+use crate::sched::rotation::Rotation;
 use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::Budget;
@@ -59,8 +60,8 @@ impl Scheduled for Group {
 }
 
 impl Group {
-    /// The flow in `queue`, which stands here, has no packets: it goes to rest, at once or by way of
-    /// decay.
+    /// The flow in `queue`, which stands here, has no packets: it goes to rest, at once or by way
+    /// of decay.
     fn retire(
         &mut self,
         tin: &mut Tin,
@@ -345,14 +346,14 @@ impl Tins {
         let host = if end == End::Source { packet.src_host } else { packet.dst_host };
         let place = self.hosts.find(base, end, host);
         let own = guard.group_at(number, end, place);
-        let group_of = |queue: u32| guard.group_of(number, queue, &self.flows.queues[queue as usize]);
+        let group_of =
+            |queue: u32| guard.group_of(number, queue, &self.flows.queues[queue as usize]);
         let count = |group: u32| guard.groups[group as usize].count;
 
         let set = home & !(WAYS as u32 - 1);
         let ways = (0..WAYS as u32).map(|way| set + ((home + way) & (WAYS as u32 - 1)));
-        let decaying = |queue: &u32| {
-            self.flows.queues[*queue as usize].account.standing == Standing::Decaying
-        };
+        let decaying =
+            |queue: &u32| self.flows.queues[*queue as usize].account.standing == Standing::Decaying;
         let taken = ways.clone().find(decaying).or_else(|| {
             let heaviest = ways.clone().max_by_key(|&queue| count(group_of(queue)))?;
             (count(group_of(heaviest)) > count(own) + 1).then_some(heaviest)
@@ -365,7 +366,9 @@ impl Tins {
         }
         ways.clone()
             .find(|&queue| group_of(queue) == own)
-            .or_else(|| guard.groups[own as usize].flows.standing(next_of(&self.flows.queues)).next())
+            .or_else(|| {
+                guard.groups[own as usize].flows.standing(next_of(&self.flows.queues)).next()
+            })
             .unwrap_or(home)
     }
 

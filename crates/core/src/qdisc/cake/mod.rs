@@ -13,8 +13,8 @@
 //! `sched::sparse` and `sched::savings`.
 //!
 //! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
-//! memory in use is within the limit whenever a call returns, unless it had to drop more packets for
-//! that than one call may (`overruns` counts these).
+//! memory in use is within the limit whenever a call returns, unless it had to drop more packets
+//! for that than one call may (`overruns` counts these).
 //!
 //! Where we differ from Linux: changing tiers or flow mode re-sorts queued packets instead of
 //! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
@@ -282,9 +282,9 @@ impl Cake {
         self.memory > self.memory_limit || self.arena.is_full()
     }
 
-    /// Drops heads of the longest queues until memory is within its limit and a slot is free, but no
-    /// more than a call may. Where `arrived` is a queue with a packet that has just come, that one
-    /// stands in for a longest queue that is not found at once.
+    /// Drops heads of the longest queues until memory is within its limit and a slot is free, but
+    /// no more than a call may. Where `arrived` is a queue with a packet that has just come, that
+    /// one stands in for a longest queue that is not found at once.
     #[cold]
     fn make_room(&mut self, arrived: Option<u32>, now: Time, owner: &mut dyn PacketOwner) {
         let (mut vain, mut stand_in) = (0, arrived.filter(|_| self.tins.guard.is_some()));
@@ -340,9 +340,9 @@ impl Cake {
 
     /// The tier to serve, if one may be served now.
     #[inline(always)]
-    fn choose_tin(&mut self, now: Time) -> Option<usize> {
+    fn choose_tin(&mut self, now: Time, budget: &Budget) -> Option<usize> {
         if self.clock.is_unlimited() {
-            return self.tins.choose_by_deficit(self.current_tin);
+            return self.tins.choose_by_deficit(self.current_tin, budget);
         }
         if self.clock.is_blocked(now) {
             self.totals.overlimits += 1;
@@ -445,9 +445,9 @@ impl Qdisc for Cake {
         if self.arena.is_empty() {
             return None;
         }
-        let mut tin = self.choose_tin(now)?;
-        self.tins.decay(tin, now);
         let budget = Budget::default();
+        let mut tin = self.choose_tin(now, &budget)?;
+        self.tins.decay(tin, now);
         // Ends: each time round, flows leave the rotations or a packet is lost.
         'turn: loop {
             self.current_tin = tin;
@@ -458,7 +458,7 @@ impl Qdisc for Cake {
                 if budget.is_spent() {
                     return None;
                 }
-                tin = self.choose_tin(now)?;
+                tin = self.choose_tin(now, &budget)?;
                 continue;
             };
             while let Some((slot, packet)) = self.arena.detach(&mut flow.packets) {

@@ -78,7 +78,15 @@ impl Heap {
 
     /// The queue at the top turned out to be empty: build the heap anew at the next need.
     pub(super) fn distrust(&mut self) {
-        self.patience = u32::from(self.is_kept);
+        self.patience = 0;
+    }
+
+    /// Queues were filled behind its back: one that is kept up is built at once.
+    pub(super) fn renew(&mut self, flows: &Flows) {
+        if self.is_kept {
+            self.distrust();
+            self.longest(flows);
+        }
     }
 
     /// `queue` has grown.

@@ -55,6 +55,7 @@ impl Cake {
                     store.set(slot, owner.ack_view(&packet));
                 }
             }
+            self.heap.renew(&self.tins.flows);
         }
         self.apply_params();
         if self.arena.is_empty() {

@@ -147,7 +147,8 @@ impl Tin {
 
     /// Rounds of DRR until the tier is out of debt.
     pub(super) fn rounds_in_debt(&self) -> u64 {
-        (-self.deficit).max(0) as u64 / u64::from(self.tin_quantum.max(1)) + u64::from(self.deficit <= 0)
+        (-self.deficit).max(0) as u64 / u64::from(self.tin_quantum.max(1))
+            + u64::from(self.deficit <= 0)
     }
 
     /// Puts the sojourn time of a delivered packet into the moving averages.

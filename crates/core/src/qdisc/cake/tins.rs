@@ -15,8 +15,8 @@
 use alloc::boxed::Box;
 
 use super::flows::{Flow, Flows, Found};
-use super::hosts::{End, Hosts};
 use super::guard::Guard;
+use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, HostLoad, Params};
 use super::tin::{shares, Tin};
@@ -34,8 +34,10 @@ use crate::steps::{step, Budget};
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
-/// Turns of tiers in debt after which whole rounds are paid at once: more than 8-kB packets take.
-const MAX_TURNS: u32 = 1024;
+/// So many turns of tiers in debt are part of what a call may do; fewer are not worth counting.
+const LONG: u32 = 16;
+/// Turns of tiers in debt after which whole rounds are paid at once.
+const TURNS: u32 = 128;
 
 /// All tiers with their queues and hosts.
 #[derive(Clone, Debug)]
@@ -155,24 +157,31 @@ impl Tins {
     /// The tier to serve without a shaper, starting from `current`: weighted DRR. None if no tier
     /// has flows. The caller charges what it sends to the tier's deficit.
     #[inline(always)]
-    pub(super) fn choose_by_deficit(&mut self, mut current: usize) -> Option<usize> {
+    pub(super) fn choose_by_deficit(
+        &mut self,
+        mut current: usize,
+        budget: &Budget,
+    ) -> Option<usize> {
         if self.active == 0 {
             return None;
         }
         let mut turns = 0;
         // Ends: each round pays every tier that is in debt its quantum.
         loop {
-            step();
-            if turns == MAX_TURNS {
-                self.pay_whole_rounds();
-                turns = 0;
-            }
-            turns += 1;
             let (bit, is_active) = (1 << current, self.is_active(current));
             let tin = self.tin_mut(current);
             if is_active && tin.deficit >= 0 {
                 self.owing |= bit;
+                if turns >= LONG {
+                    budget.spend_on(turns);
+                }
                 return Some(current);
+            }
+            step();
+            turns += 1;
+            if turns % TURNS == 0 {
+                self.pay_whole_rounds();
+                continue;
             }
             if tin.deficit <= 0 {
                 tin.refill(1);
