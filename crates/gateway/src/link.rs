@@ -186,6 +186,8 @@ pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     thread::Builder::new().name("signals".into()).spawn(move || {
+        // It only waits.
+        let _ = privileges::keep_for_link();
         sys::wait(&[signals.as_fd()], None);
         flag.store(true, Ordering::Relaxed);
     })?;
