@@ -6,7 +6,9 @@
 //! quiet in one of them.
 
 mod accuracy;
+mod attacks;
 mod fail_open;
+mod flood;
 mod latency;
 mod link;
 mod words;
@@ -32,9 +34,13 @@ struct Live {
 impl Live {
     /// None, and loud words, where namespaces cannot be made.
     fn new(test: &str) -> Option<Live> {
+        Live::with(test, HomeOptions { masquerade: true })
+    }
+
+    fn with(test: &str, options: HomeOptions) -> Option<Live> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        match Home::new("lv-", HomeOptions { masquerade: true }) {
+        match Home::new("lv-", options) {
             Ok(home) => Some(Live { home, _alone: alone }),
             Err(TestbedError::NotRoot) => {
                 eprintln!("NOT RUN: {test} needs root");

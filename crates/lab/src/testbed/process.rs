@@ -47,6 +47,11 @@ impl Namespace {
 }
 
 impl Process {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// If the program has ended: an error with its last words.
     pub fn failure(&mut self) -> Option<TestbedError> {
         let status = self.child.try_wait().ok().flatten()?;
