@@ -13,7 +13,7 @@ all: build
 build: setup ## build everything, optimised
 	cargo build --release --locked --workspace
 
-gateway: setup ## build the gateway alone: 2 MB, without the lab
+gateway: setup ## build the gateway alone: below 3 MB, without the lab
 	cargo build --profile router --locked --package simnel --no-default-features
 
 test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
