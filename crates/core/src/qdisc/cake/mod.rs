@@ -287,7 +287,8 @@ impl Cake {
     /// one stands in for a longest queue that is not found at once.
     #[cold]
     fn make_room(&mut self, arrived: Option<u32>, now: Time, owner: &mut dyn PacketOwner) {
-        let (mut vain, mut stand_in) = (0, arrived.filter(|_| self.tins.guard.is_some()));
+        let mut stand_in = arrived.filter(|_| self.tins.guard.is_some());
+        let (mut vain, mut is_renewed) = (0, false);
         let budget = Budget::default();
         while budget.spend() {
             if !self.is_over_limit() {
@@ -305,9 +306,10 @@ impl Cake {
                 budget.spend_on(overflow::Heap::STEPS);
                 vain = 0;
             } else if vain < 2 {
+                // Building the heap anew is much for one call, twice is too much.
+                stand_in = arrived.filter(|_| is_renewed);
                 self.heap.distrust();
-                vain += 1;
-                stand_in = arrived;
+                (vain, is_renewed) = (vain + 1, true);
             } else {
                 break;
             }
