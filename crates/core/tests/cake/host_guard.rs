@@ -130,8 +130,12 @@ fn a_guarded_host_keeps_its_share_whatever_another_sends() {
 }
 
 #[test]
-fn without_the_guard_it_is_as_in_linux() {
-    let outcome = attack("no-host-guard", 10, 1_000, Aim::Many);
-    assert!(outcome.call_lost > 1_000, "{outcome:?}");
-    assert_ne!(attack("", 10, 50, Aim::Same).bulk_share, 500);
+fn without_the_guard_the_attack_succeeds() {
+    // As in Linux's cake (conformance/attacks.json).
+    for words in ["", "no-host-guard"] {
+        let outcome = attack(words, 10, 1_000, Aim::Many);
+        assert!(outcome.call_lost > 500, "{outcome:?}");
+        assert!(outcome.call_delay > Span::from_millis(100), "{outcome:?}");
+        assert!(outcome.bulk_share < 200, "{outcome:?}");
+    }
 }
