@@ -142,7 +142,7 @@ impl Guard {
         })
     }
 
-    /// `flow`, which stands nowhere and has no packet, has the queue with this number.
+    /// The flow in `queue`, which stands nowhere and has no packet, is grouped by `end`.
     pub(super) fn assign(&mut self, queue: u32, end: End) {
         self.ends[queue as usize] = end;
     }
@@ -206,6 +206,32 @@ impl Guard {
             self.groups[self.heaviest as usize].longest = queue;
         }
         found
+    }
+
+    /// The flow in `queue`, which has packets, moves to the group of its other host.
+    fn regroup(
+        &mut self,
+        tin: usize,
+        queues: &mut [Flow],
+        queue: u32,
+        end: End,
+        flow_quantum: u32,
+    ) {
+        let flow = &queues[queue as usize];
+        let (from, bytes) = (self.group_of(tin, queue, flow), u64::from(flow.backlog));
+        let to = self.group_at(tin, end, flow.hosts[end as usize]);
+        self.ends[queue as usize] = end;
+        let Guard { groups, turns, .. } = self;
+        groups[from as usize].flows.remove(queues, queue);
+        groups[from as usize].count -= 1;
+        groups[from as usize].backlog -= bytes;
+        groups[to as usize].flows.rejoin(queues, queue);
+        groups[to as usize].count += 1;
+        groups[to as usize].backlog += bytes;
+        if groups[to as usize].backlog > groups[self.heaviest as usize].backlog {
+            self.heaviest = to;
+        }
+        turns[tin % MAX_TINS].activate(groups, to, flow_quantum);
     }
 }
 
@@ -406,34 +432,6 @@ impl Tins {
         flow.backlog = flow.backlog.wrapping_add(bytes);
         heap.shrunk(queue, flows);
         heap.grown(heir, flows);
-    }
-}
-
-impl Guard {
-    /// The flow in `queue`, which has packets, moves to the group of its other host.
-    fn regroup(
-        &mut self,
-        tin: usize,
-        queues: &mut [Flow],
-        queue: u32,
-        end: End,
-        flow_quantum: u32,
-    ) {
-        let flow = &queues[queue as usize];
-        let (from, bytes) = (self.group_of(tin, queue, flow), u64::from(flow.backlog));
-        let to = self.group_at(tin, end, flow.hosts[end as usize]);
-        self.ends[queue as usize] = end;
-        let Guard { groups, turns, .. } = self;
-        groups[from as usize].flows.remove(queues, queue);
-        groups[from as usize].count -= 1;
-        groups[from as usize].backlog -= bytes;
-        groups[to as usize].flows.rejoin(queues, queue);
-        groups[to as usize].count += 1;
-        groups[to as usize].backlog += bytes;
-        if groups[to as usize].backlog > groups[self.heaviest as usize].backlog {
-            self.heaviest = to;
-        }
-        turns[tin % MAX_TINS].activate(groups, to, flow_quantum);
     }
 }
 
