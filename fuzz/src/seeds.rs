@@ -237,7 +237,8 @@ pub fn files_of_others() -> Vec<Vec<u8>> {
     for stem in ["drr", "cake-ackfilter", "codel", "fq_codel", "htb", "pie", "red", "sfq"] {
         all.extend(recording_of(stem));
     }
-    let flent = r#"{"version": 4, "x_values": [0, 0.2, 0.4], "metadata": {"TITLE": "a", "NAME": "rrul"},
+    let flent = r#"{"version": 4, "x_values": [0, 0.2, 0.4],
+            "metadata": {"TITLE": "a", "NAME": "rrul"},
         "results": {"TCP upload BE": [1, null, 3.5], "Ping (ms) ICMP": [20, 21.5, 1e3]},
         "raw_values": {"Ping (ms) ICMP": [{"t": 0.1, "val": 20}]}}"#;
     all.push([&[2], flent.as_bytes()].concat());

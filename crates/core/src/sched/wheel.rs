@@ -5,10 +5,11 @@
 //! nearly all looks are in vain: 1,000 flows of one host in CAKE get 1.5 bytes a round each. Here a
 //! flow gets its k quanta at once and waits for k rounds out of sight.
 //!
-//! Five levels of 1,024 slots; a slot of level n covers 8^n rounds. Rounds are rounded up to a slot's,
-//! and paid for: a flow loses nothing by it. Slots must be many: flows that are due together are
-//! served together, and make the others wait. The 5,000 rounds that a packet of 1,000 flows takes
-//! have 625 slots. Joining, and finding the next round with anything due, take constant time.
+//! Five levels of 1,024 slots; a slot of level n covers 8^n rounds. Rounds are rounded up to a
+//! slot's, and paid for: a flow loses nothing by it. Slots must be many: flows that are due
+//! together are served together, and make the others wait. The 5,000 rounds that a packet of 1,000
+//! flows takes have 625 slots. Joining, and finding the next round with anything due, take constant
+//! time.
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 

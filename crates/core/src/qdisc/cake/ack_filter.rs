@@ -8,8 +8,9 @@
 //! alike. (Piece of CAKE, section III-D; facts A.10.)
 //!
 //! One scan of one queue a packet, from its head. Acknowledgements that cover each other go as they
-//! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at (Linux: all; no recording needs more). A sender
-//! whose acknowledgements fall would else make each arrival cost as much as its queue is long.
+//! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at. (Linux looks at all;
+//! no recording needs more.) A sender whose acknowledgements fall would else make each arrival cost
+//! as much as its queue is long.
 
 use alloc::vec::Vec;
 
