@@ -4,8 +4,9 @@
 //! slots are served in a round, each while its allotment lasts (`sched/drr.rs`). A new flow goes to
 //! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses
 //! its last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key,
-//! so that no two flows share a bucket for ever, and all packets are sorted anew; more than 896
-//! stay where they are, and only packets to come go by the new key.
+//! so that no two flows share a bucket for ever, and all packets are sorted anew; if that is more
+//! than one call may do ([`MOST_WORK`]: 1,344 packets by default), they stay where they are, and
+//! only packets to come go by the new key.
 //!
 //! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
 //! slot's first packet, which is to reach its receiver soonest.
@@ -39,8 +40,8 @@ use crate::time::{Span, Time};
 pub const MAX_FLOWS: u32 = 65_408;
 /// Most buckets.
 pub const MAX_DIVISOR: u32 = 65_536;
-/// Most packets that are sorted anew: a call takes two steps for each, and one for each slot.
-const MOST_SORTED: u32 = 896;
+/// Most steps that sorting anew may take: two for each packet, and one for each slot.
+const MOST_WORK: u32 = 2_816;
 /// Most slots that are gone through in their order for it.
 const MOST_SLOTS: u32 = PER_LOOP;
 /// Most keys that are made up for at once: only the last one stays.
@@ -343,7 +344,7 @@ impl Sfq {
             keys += 1;
             keys < MOST_KEYS
         });
-        if self.store.len() <= MOST_SORTED {
+        if 2 * self.store.len() + self.limits.flows.min(MOST_SLOTS) <= MOST_WORK {
             let packets = self.drain();
             self.sort_in(packets, now, owner);
         }

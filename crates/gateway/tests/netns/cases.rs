@@ -541,14 +541,23 @@ fn reloading_changes_what_runs() {
         "[[interface]]\nname = \"wan0\"\nupload = \"5mbit\"\n\
          [[interface]]\nname = \"wan1\"\nupload = \"6mbit\"\nqdisc = \"cake nat\"\n",
     );
-    assert_eq!(running("wan0"), [(Direction::Upload, settings("cake bandwidth 5mbit"))]);
-    assert_eq!(running("wan1"), [(Direction::Upload, settings("cake bandwidth 6mbit nat"))]);
+    assert_eq!(
+        running("wan0"),
+        [(Direction::Upload, settings("cake bandwidth 5mbit host-guard src"))]
+    );
+    assert_eq!(
+        running("wan1"),
+        [(Direction::Upload, settings("cake bandwidth 6mbit nat host-guard src"))]
+    );
     // A mistake changes nothing.
     write("[[interface]]\nname = \"wan0\"\nupload = \"5mbit\"\nqdisc = \"cakes\"\n");
-    assert_eq!(running("wan1"), [(Direction::Upload, settings("cake bandwidth 6mbit nat"))]);
+    assert_eq!(
+        running("wan1"),
+        [(Direction::Upload, settings("cake bandwidth 6mbit nat host-guard src"))]
+    );
     write("[[interface]]\nname = \"wan1\"\ndownload = \"7mbit\"\n");
     assert!(simnel_gateway::control::Client::connect(&world.control, "wan0").is_err());
-    let download = settings("cake bandwidth 7mbit ingress");
+    let download = settings("cake bandwidth 7mbit ingress host-guard dst");
     assert_eq!(running("wan1"), [(Direction::Download, download)]);
     let _ = std::fs::remove_file(file);
     world.stop();
