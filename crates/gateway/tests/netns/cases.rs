@@ -189,7 +189,8 @@ fn a_killed_daemon_lets_traffic_pass() {
         if !world.nft(&["list", "tables"]).contains("simnel") {
             break;
         }
-        assert!(asked < Duration::from_millis(100), "the table is still there");
+        // What is promised of any end of the daemon; the guard looks 20 times a second.
+        assert!(asked < Duration::from_millis(500), "the table is still there");
     }
     println!("  table gone after {:?}", dead.elapsed());
     std::thread::sleep(SECOND);
