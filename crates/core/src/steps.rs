@@ -53,6 +53,26 @@ impl Budget {
         self.0.set(self.0.get().saturating_sub(steps));
     }
 
+    /// What is left until the call takes shorter ways.
+    #[inline(always)]
+    pub fn until_short(&self) -> u32 {
+        self.0.get().saturating_sub(PER_LOOP)
+    }
+
+    /// Takes off steps that were counted elsewhere. One is not worth it: whoever goes on after it
+    /// pays two for the next.
+    #[inline(always)]
+    pub fn note(&self, steps: u32) {
+        if steps > 1 {
+            self.spend_on(steps);
+        }
+    }
+
+    /// The call has done enough.
+    pub fn exhaust(&self) {
+        self.0.set(0);
+    }
+
     /// How much was spent.
     #[inline(always)]
     pub fn used(&self) -> u32 {

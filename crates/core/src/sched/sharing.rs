@@ -229,7 +229,7 @@ impl Scheduler for Sparse {
         quantum: impl Fn(&F) -> u32,
         budget: &Budget,
     ) -> Option<u32> {
-        Sparse::choose(self, flows, &mut { quantum }, budget)
+        Sparse::choose(self, flows, quantum, budget)
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@ use super::active::{ActiveList, Turns};
 use super::rotation::Rotation;
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
-use crate::steps::Budget;
+use crate::steps::{step, Budget};
 
 /// The two lists, and those who wait to join the second.
 #[derive(Clone, Debug, Default)]
@@ -95,17 +95,23 @@ impl<L: Turns> Sparse<L> {
     pub fn choose<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        quanta: &mut impl Quanta<F>,
+        mut quanta: impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
+        // Counted in a register; the budget hears of it in the end.
+        let (allowed, mut looks) = (budget.until_short(), 0);
         while let Some(first) = self.new.first() {
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
+                budget.note(looks);
                 return Some(first);
             }
-            if !budget.spend() {
+            if looks > allowed {
+                budget.exhaust();
                 return None;
             }
+            step();
+            looks += 1;
             flow.account().standing = Standing::Old;
             let quantum = quanta.next(flow, true);
             flow.account().credit(quantum);
@@ -115,14 +121,14 @@ impl<L: Turns> Sparse<L> {
         while let Some(first) = self.old.first() {
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
+                budget.note(looks);
                 return Some(first);
             }
-            if self.waits || (budget.is_short() && self.in_debt.is_some()) {
+            if self.waits || looks > allowed {
                 break;
             }
-            if !budget.spend() {
-                return None;
-            }
+            step();
+            looks += 1;
             let quantum = quanta.next(flow, false);
             flow.account().credit(quantum);
             self.old.rotate(flows);
@@ -130,21 +136,23 @@ impl<L: Turns> Sparse<L> {
         if self.old.is_empty() && !self.waits {
             return None;
         }
-        self.choose_from_wheel(flows, quanta, budget)
+        budget.note(looks);
+        self.choose_at_length(flows, quanta, budget)
     }
 
-    /// As [`Sparse::choose`] among the old flows, where flows in debt wait in the wheel.
+    /// As [`Sparse::choose`] among the old flows, where that takes long: those in debt wait in the
+    /// wheel, if there is one.
     #[cold]
     #[inline(never)]
-    fn choose_from_wheel<F: Scheduled>(
+    fn choose_at_length<F: Scheduled>(
         &mut self,
         flows: &mut [F],
-        quanta: &mut impl Quanta<F>,
+        mut quanta: impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
-        let in_debt = self.in_debt.as_mut()?;
         while budget.spend() {
             let Some(first) = self.old.first() else {
+                let in_debt = self.in_debt.as_mut()?;
                 self.old = in_debt.advance(flows);
                 self.waits = !in_debt.is_empty();
                 if self.old.is_empty() {
@@ -152,13 +160,20 @@ impl<L: Turns> Sparse<L> {
                 }
                 continue;
             };
-            if flows[first as usize].account().deficit > 0 {
+            let flow = &mut flows[first as usize];
+            if flow.account().deficit > 0 {
                 return Some(first);
             }
-            let quantum = quanta.mean(&flows[first as usize]);
-            self.old.pop(flows);
-            in_debt.wait(flows, first, quantum);
-            self.waits = true;
+            if let Some(in_debt) = &mut self.in_debt {
+                let quantum = quanta.mean(flow);
+                self.old.pop(flows);
+                in_debt.wait(flows, first, quantum);
+                self.waits = true;
+            } else {
+                let quantum = quanta.next(flow, false);
+                flow.account().credit(quantum);
+                self.old.rotate(flows);
+            }
         }
         None
     }
@@ -231,7 +246,7 @@ mod tests {
         let mut flows = vec![Flow::default(); 3];
         let mut sparse: Sparse = Sparse::with_wheel();
         let choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
-            sparse.choose(flows, &mut |_: &Flow| 1000, &Budget::default())
+            sparse.choose(flows, |_: &Flow| 1000, &Budget::default())
         };
         assert!(sparse.activate(&mut flows, 0, 1000) && sparse.activate(&mut flows, 1, 1000));
         assert!(!sparse.activate(&mut flows, 0, 1000));
@@ -258,14 +273,18 @@ mod tests {
         let mut sparse: Sparse = Sparse::with_wheel();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
-        let chosen = sparse.choose(&mut flows, &mut |_: &Flow| 1000, &Budget::default());
+        let chosen = sparse.choose(&mut flows, |_: &Flow| 1000, &Budget::default());
         assert_eq!(chosen, None);
         assert!(sparse.activate(&mut flows, 0, 1000));
     }
 
     /// Serves backlogged flows with packets of 1,514 bytes; gives what each sent, and the most
     /// steps of a choice.
-    fn serve(flows: &mut [Flow], quanta: &mut impl Quanta<Flow>, packets: u32) -> (Vec<u64>, u64) {
+    fn serve(
+        flows: &mut [Flow],
+        quanta: impl Quanta<Flow> + Copy,
+        packets: u32,
+    ) -> (Vec<u64>, u64) {
         let mut sparse: Sparse = Sparse::with_wheel();
         for flow in 0..flows.len() as u32 {
             sparse.enter(flows, flow, 1);
@@ -287,7 +306,7 @@ mod tests {
     fn equal_shares_at_any_quantum_in_bounded_steps() {
         for (count, quantum) in [(3, 1514), (1000, 1), (30_000, 1), (20_000, 1514)] {
             let mut flows = vec![Flow::default(); count];
-            let (sent, most) = serve(&mut flows, &mut |_: &Flow| quantum, 20 * count as u32);
+            let (sent, most) = serve(&mut flows, |_: &Flow| quantum, 20 * count as u32);
             assert!(most <= crate::steps::MOST, "{count} of {quantum}: {most} steps");
             let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
             assert!(most - least <= 2 * 1514, "{count} of {quantum}: {least} to {most}");

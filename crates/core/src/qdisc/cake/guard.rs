@@ -307,15 +307,15 @@ impl Tins {
             let Guard { groups, turns, ends, .. } = &mut **guard;
             let turns = &mut turns[number % MAX_TINS];
             let flow_quantum = tin.flow_quantum;
-            let Some(group) = turns.choose(groups, &mut |_: &Group| flow_quantum, budget) else {
+            let Some(group) = turns.choose(groups, |_: &Group| flow_quantum, budget) else {
                 if turns.is_empty() {
                     *active &= !(1 << number);
                 }
                 return None;
             };
             let host = &mut groups[group as usize];
-            let mut quanta = Within { tin, rule: *rule, hosts };
-            let Some(queue) = host.flows.choose(queues, &mut quanta, budget) else {
+            let quanta = Within { tin, rule: *rule, hosts };
+            let Some(queue) = host.flows.choose(queues, quanta, budget) else {
                 if !budget.spend() {
                     return None;
                 }
@@ -325,7 +325,8 @@ impl Tins {
             let flow = &mut queues[queue as usize];
             if flow.packets.is_empty() {
                 host.retire(tin, queues, queue, now, *rule, hosts);
-                if drops_are_charged || !budget.spend() {
+                budget.spend_on(1);
+                if !budget.spend() || drops_are_charged {
                     return None;
                 }
             } else if ends[queue as usize] == end {

@@ -387,7 +387,7 @@ impl Tins {
         let queues = &mut *flows.queues;
         let queue = loop {
             let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
-            let mut quanta = TierQuanta {
+            let quanta = TierQuanta {
                 flow_quantum: *flow_quantum,
                 base: *base,
                 bulk_flows,
@@ -395,7 +395,7 @@ impl Tins {
                 hosts,
                 random,
             };
-            let Some(queue) = sparse.choose(queues, &mut quanta, budget) else {
+            let Some(queue) = sparse.choose(queues, quanta, budget) else {
                 if sparse.is_empty() {
                     *active &= !(1 << number);
                 }
@@ -405,7 +405,8 @@ impl Tins {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
-            if drops_are_charged || !budget.spend() {
+            budget.spend_on(1);
+            if !budget.spend() || drops_are_charged {
                 return None;
             }
         };
@@ -426,6 +427,13 @@ impl Tins {
     /// A packet of `len` bytes was queued in `queue`: the hosts' books.
     #[inline(always)]
     pub(super) fn note_arrival(&mut self, tin: usize, queue: u32, len: u32) {
+        if !self.is_plain {
+            self.note_guarded_arrival(tin, queue, len);
+        }
+    }
+
+    #[inline(never)]
+    fn note_guarded_arrival(&mut self, tin: usize, queue: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
             guard.grown(tin, queue, &self.flows.queues, len);
         }
