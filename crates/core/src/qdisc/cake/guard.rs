@@ -27,7 +27,7 @@ use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
-use super::tins::{empty, recount, LoadRule, Tins};
+use super::tins::{empty, recount, scheduler, LoadRule, Tins};
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::Arena;
 use crate::packet::Packet;
@@ -114,7 +114,7 @@ impl Guard {
         Some(Box::new(Guard {
             groups: vec![Group::default(); 2 * all].into_boxed_slice(),
             ends: vec![End::Source; all].into_boxed_slice(),
-            turns: core::array::from_fn(|_| Sparse::with_wheel()),
+            turns: core::array::from_fn(|number| scheduler(number, tins)),
             places: params.queues,
             end,
             heaviest: 0,

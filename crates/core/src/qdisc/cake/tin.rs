@@ -71,8 +71,9 @@ pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
 }
 
 impl Tin {
-    /// An idle tier whose queues are numbered from `base` on; [`Tin::configure`] must follow.
-    pub(super) fn new(base: u32) -> Tin {
+    /// An idle tier whose queues are numbered from `base` on, and its scheduler; [`Tin::configure`]
+    /// must follow.
+    pub(super) fn new(base: u32, sparse: Sparse) -> Tin {
         Tin {
             base,
             time_next: Time::ZERO,
@@ -80,7 +81,7 @@ impl Tin {
             byte_time: ByteTime::default(),
             bulk_flows: 0,
             deficit: 0,
-            sparse: Sparse::with_wheel(),
+            sparse,
             decaying: Rotation::default(),
             savings: None,
             backlog: 0,

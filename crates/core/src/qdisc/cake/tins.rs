@@ -28,7 +28,7 @@ use crate::qdisc::Device;
 use crate::random::Random;
 use crate::rate::Rate;
 use crate::sched::active::Turns;
-use crate::sched::sparse::Quanta;
+use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::Standing;
 use crate::steps::{step, Budget};
 use crate::tc::stats::MAX_TINS;
@@ -64,7 +64,7 @@ impl Tins {
         let count = dscp::tiers(params.diffserv).count();
         let guard = Guard::wanted(params, count);
         let mut tins = Tins {
-            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
+            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, scheduler(n, count))),
             count,
             flows: Flows::new(count, params.queues),
             hosts: Hosts::new(count, params.queues),
@@ -462,6 +462,14 @@ impl Tins {
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
         let queues = &*self.flows.queues;
         queues[queue as usize].account.upcoming(queues).map(|flow| &flow.packets)
+    }
+}
+
+/// The scheduler of tier `number`: the wheel takes memory, which only the first `count` need.
+pub(super) fn scheduler(number: usize, count: usize) -> Sparse {
+    match number < count {
+        true => Sparse::with_wheel(),
+        false => Sparse::default(),
     }
 }
 
