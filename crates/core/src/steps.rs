@@ -5,7 +5,7 @@
 //! is left to the next call: `dequeue` then returns None while `next_event` says "now".
 //!
 //! Counting exists only with the feature `count-steps`, which the crate's tests and the fuzz
-//! targets turn on; elsewhere [`step`] is empty.
+//! targets turn on; elsewhere a step costs nothing.
 
 use core::cell::Cell;
 

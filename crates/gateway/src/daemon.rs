@@ -7,7 +7,7 @@
 //! supervisor starts another one (`supervisor.rs`).
 //!
 //! An interface that is not there yet, or that could not be taken over after a reload, is looked
-//! for each [`LOOK`].
+//! for each `LOOK`.
 //!
 //! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server.rs`).
 
@@ -119,7 +119,7 @@ impl Daemon {
     /// Takes an interface over and listens for requests about it.
     ///
     /// # Errors
-    /// As [`Gateway::up`]; also if the control socket cannot be made.
+    /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
         let taken = |slot: &usize| self.served.iter().any(|gateway| gateway.slot() == *slot);

@@ -59,6 +59,9 @@ pub enum Overflow {
     },
 }
 
+/// Empty queues of which a call's budget hears at a time.
+const PORTION: u32 = 16;
+
 /// Descriptors that stay in the nearest cache by themselves: with more, the next ones are fetched.
 const CACHED_PACKETS: u32 = 2048;
 
@@ -337,6 +340,7 @@ impl<A: FlowAqm> Queues<A> {
         now: Time,
         budget: &Budget,
     ) -> Option<Taken> {
+        let mut empty = 0;
         loop {
             let Queues { flows, store, quantum, .. } = self;
             let head = |flow: &mut Flow<_>| store.head_len(&flow.queue);
@@ -344,8 +348,14 @@ impl<A: FlowAqm> Queues<A> {
             if let Some((slot, passes)) = self.detach(scheduler, index, now) {
                 return Some(Taken { index, slot, passes });
             }
-            if !budget.spend() {
-                return None;
+            step();
+            empty += 1;
+            if empty % PORTION == 0 {
+                // One more for the look that `choose` does not note.
+                budget.spend_on(2 * PORTION);
+                if budget.is_spent() {
+                    return None;
+                }
             }
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! Caller's rules: [`Drr::activate`] for a flow that has got its first packet, [`Drr::retire`] for
 //! one that has lost its last, and quanta above zero. A choice ends at the latest when its call has
-//! no budget left; the next call goes on. Debts of many quanta are paid by a [`Sweep`].
+//! no budget left; the next call goes on. Debts of many quanta are paid by a `Sweep`.
 
 use super::active::Turns;
 use super::rotation::Rotation;

@@ -26,7 +26,7 @@
 //!
 //! Caller's rule: after anything that changes a flow's queue, [`Savings::settle`]. A choice ends at
 //! the latest when its call has no budget left; the next call goes on. Debts of many quanta are
-//! paid by a [`Sweep`].
+//! paid by a `Sweep`.
 
 use core::ops::Range;
 

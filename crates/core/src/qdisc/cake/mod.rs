@@ -198,8 +198,6 @@ impl Cake {
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tier.backlog += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
-        self.tins.note_arrival(tin, queue, packet.len);
-        let flow = &mut self.tins.flows.queues[queue as usize];
         let (slot, queued) =
             self.arena.push(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
         (slot, was_empty, queued)
@@ -428,6 +426,7 @@ impl Qdisc for Cake {
         self.tins.tin_mut(tin).counters.packets += 1;
         let (slot, was_empty, queued) = self.append(packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
+        self.tins.note_arrival(tin, queue, packet.len);
         if self.has_extras {
             self.apply_extras(slot, tin, queue, now, owner);
         }

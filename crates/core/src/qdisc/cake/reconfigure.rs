@@ -48,6 +48,7 @@ impl Cake {
                 let tin = self.select_tin(&packet);
                 let queue = self.tins.queue_of(tin, &packet, &mut self.arena, &mut self.heap);
                 let (slot, was_empty, _) = self.append(&packet, tin, queue);
+                self.tins.note_arrival(tin, queue, packet.len);
                 if was_empty {
                     self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
                 }

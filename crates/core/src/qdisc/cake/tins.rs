@@ -34,6 +34,8 @@ use crate::steps::{step, Budget};
 use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
+/// Empty flows of which a call's budget hears at a time.
+const PORTION: u32 = 16;
 /// So many turns of tiers in debt are part of what a call may do; fewer are not worth counting.
 const LONG: u32 = 16;
 /// Turns of tiers in debt after which whole rounds are paid at once.
@@ -385,6 +387,7 @@ impl Tins {
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
+        let mut retired = 0;
         let queue = loop {
             let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
             let quanta = TierQuanta {
@@ -405,9 +408,15 @@ impl Tins {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
-            budget.spend_on(1);
-            if !budget.spend() || drops_are_charged {
-                return None;
+            step();
+            retired += 1;
+            if retired == PORTION || drops_are_charged {
+                // One more for the look that `choose` does not note.
+                budget.spend_on(2 * retired);
+                retired = 0;
+                if budget.is_spent() || drops_are_charged {
+                    return None;
+                }
             }
         };
         Some((queue, tin, &mut queues[queue as usize]))
