@@ -5,7 +5,7 @@
 //! the end of the round. When `limit` is exceeded the slot with most packets (`depths.rs`) loses
 //! its last one, or its first with `headdrop`. Every `perturb` seconds the hash gets another key,
 //! so that no two flows share a bucket for ever, and all packets are sorted anew; if that is more
-//! than one call may do ([`MOST_WORK`]: 1,344 packets by default), they stay where they are, and
+//! than one call may do (`MOST_WORK`: 1,344 packets by default), they stay where they are, and
 //! only packets to come go by the new key.
 //!
 //! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
