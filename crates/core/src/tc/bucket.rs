@@ -26,14 +26,14 @@ const MPU: (i64, i64) = (0, u16::MAX as i64);
 const MPU_RANGE: &str = "a whole number of bytes, 0 to 65535";
 
 /// The keywords of framing.
-pub(super) const FRAMING: &[Keyword] = &[
+pub(crate) const FRAMING: &[Keyword] = &[
     Keyword::new("overhead", "BYTES", "bytes that the link adds to each packet"),
     Keyword::new("mpu", "BYTES", "smallest size on the link"),
     Keyword::new("linklayer", "ethernet|atm|adsl", "cells of the link, default ethernet"),
 ];
 
 /// Reads the rate after `keyword`, which may be said once.
-pub(super) fn take_rate(
+pub(crate) fn take_rate(
     into: &mut Option<Rate>,
     keyword: &'static str,
     words: &mut Words<'_>,
@@ -48,7 +48,7 @@ pub(super) fn take_rate(
 }
 
 /// Reads the size after `keyword`, which may be said once.
-pub(super) fn take_size(
+pub(crate) fn take_size(
     into: &mut Option<u32>,
     keyword: &'static str,
     words: &mut Words<'_>,
@@ -66,7 +66,7 @@ pub(super) fn take_size(
 }
 
 /// The error that `keyword` has been said before.
-pub(super) fn once<T>(
+pub(crate) fn once<T>(
     said: &Option<T>,
     keyword: &'static str,
     words: &Words<'_>,
@@ -78,7 +78,7 @@ pub(super) fn once<T>(
 }
 
 /// Takes a word of framing and its value; false if it is none.
-pub(super) fn take_framing(
+pub(crate) fn take_framing(
     framing: &mut Framing,
     word: &str,
     words: &mut Words<'_>,
@@ -101,7 +101,7 @@ pub(super) fn take_framing(
 }
 
 /// Writes the framing as `tc` does, each word with a space after it; and what it leaves out.
-pub(super) fn write_framing(framing: &Framing, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_framing(framing: &Framing, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     if framing.overhead > 0 {
         write!(out, "overhead {} ", framing.overhead)?;
     }
@@ -115,7 +115,7 @@ pub(super) fn write_framing(framing: &Framing, digits: Digits, out: &mut dyn Wri
 }
 
 /// Writes the framing as members of a JSON object.
-pub(super) fn write_framing_json(framing: &Framing, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_framing_json(framing: &Framing, json: &mut Json<'_>) -> fmt::Result {
     if framing.overhead > 0 {
         json.key("overhead")?.number(framing.overhead.unsigned_abs().into())?;
     }
@@ -127,24 +127,24 @@ pub(super) fn write_framing_json(framing: &Framing, json: &mut Json<'_>) -> fmt:
 
 /// A bucket's time in the whole microseconds of `tc`: its ticks are 64 ns, and are counted in 32
 /// bits.
-pub(super) fn micros(depth: Span) -> u64 {
+pub(crate) fn micros(depth: Span) -> u64 {
     u64::from((depth.0 >> 6) as u32) * 8 / 125
 }
 
 /// Bytes of a bucket as `tc` shows them.
-pub(super) fn shown_burst(rate: Rate, burst: u32, framing: &Framing) -> u64 {
+pub(crate) fn shown_burst(rate: Rate, burst: u32, framing: &Framing) -> u64 {
     let bucket = TokenBucket::new(rate, framing.wire_len(burst), Arithmetic::Linux);
     let bytes = u128::from(rate.0) * u128::from(micros(bucket.depth())) / 1_000_000;
     bytes as u64
 }
 
 /// Time of `bytes` at `rate` in whole microseconds.
-pub(super) fn micros_of(rate: Rate, bytes: u32) -> u64 {
+pub(crate) fn micros_of(rate: Rate, bytes: u32) -> u64 {
     (u128::from(bytes) * 1_000_000 / u128::from(rate.0.max(1))) as u64
 }
 
 /// Writes the bytes of a bucket: as `tc` shows them, or as they are.
-pub(super) fn write_burst(
+pub(crate) fn write_burst(
     rate: Rate,
     burst: u32,
     framing: &Framing,

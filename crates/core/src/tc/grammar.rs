@@ -106,6 +106,15 @@ fn parse_in(words: &mut Words<'_>, default: Option<&str>) -> Result<Config, Pars
     (discipline.parse)(words)
 }
 
+/// `value`, or what stands for "not set" where it is zero.
+pub fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
+    if value == T::default() {
+        default
+    } else {
+        value
+    }
+}
+
 /// One word and where it starts.
 #[derive(Clone, Copy)]
 struct Word<'a> {

@@ -19,7 +19,7 @@ const MPU: (i64, i64) = (0, 256);
 const MPU_RANGE: &str = "a whole number of bytes, 0 to 256";
 
 /// The keywords.
-pub(super) const KEYWORDS: &[Keyword] = &[
+pub(crate) const KEYWORDS: &[Keyword] = &[
     Keyword::new("raw", "", "sizes as Linux reports them, no overhead (default)"),
     Keyword::new("conservative", "", "ATM with 48 bytes: too much for any link, never too little"),
     Keyword::new("overhead", "BYTES", "bytes that the link adds to each packet: -64 to 256"),
@@ -62,7 +62,7 @@ const ENCAPSULATIONS: &[(&str, i64, Option<Cells>)] = &[
 
 /// Framing while its words are being read.
 #[derive(Default)]
-pub(super) struct FramingWords {
+pub(crate) struct FramingWords {
     overhead: i64,
     mpu: u16,
     cells: Cells,
@@ -132,7 +132,7 @@ fn cells(framing: &Framing) -> Option<&'static str> {
 }
 
 /// Writes the framing as words, each with a space after it.
-pub(super) fn write_words(framing: &Framing, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_words(framing: &Framing, out: &mut dyn Write) -> fmt::Result {
     if !framing.compensate {
         out.write_str("raw ")?;
     }
@@ -147,7 +147,7 @@ pub(super) fn write_words(framing: &Framing, out: &mut dyn Write) -> fmt::Result
 }
 
 /// Writes the framing as members of a JSON object.
-pub(super) fn write_json(framing: &Framing, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_json(framing: &Framing, json: &mut Json<'_>) -> fmt::Result {
     json.key("raw")?.boolean(!framing.compensate)?;
     if let Some(cells) = cells(framing) {
         json.key("atm")?.string(cells)?;

@@ -8,11 +8,11 @@ use super::json::Json;
 use super::units::{self, write_size, Digits};
 
 /// The word.
-pub(super) const KEYWORD: Keyword =
+pub(crate) const KEYWORD: Keyword =
     Keyword::new("savings", "SIZE", "DRR-LDS: what an empty queue may save up (ours)");
 
 /// Reads the size after `savings`.
-pub(super) fn take(words: &mut Words<'_>) -> Result<u32, ParseError> {
+pub(crate) fn take(words: &mut Words<'_>) -> Result<u32, ParseError> {
     const RANGE: &str = "a SIZE of at most 2147483647 bytes";
     words.value("savings", "a SIZE such as 15kb", RANGE, |word| {
         units::size(word).and_then(|bytes| match i32::try_from(bytes) {
@@ -23,7 +23,7 @@ pub(super) fn take(words: &mut Words<'_>) -> Result<u32, ParseError> {
 }
 
 /// Writes them as words, with a space after them.
-pub(super) fn write(savings: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(savings: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     let Some(limit) = savings else { return Ok(()) };
     out.write_str("savings ")?;
     write_size(limit.into(), digits, out)?;
@@ -31,7 +31,7 @@ pub(super) fn write(savings: Option<u32>, digits: Digits, out: &mut dyn Write) -
 }
 
 /// Writes them in JSON.
-pub(super) fn write_json(savings: Option<u32>, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_json(savings: Option<u32>, json: &mut Json<'_>) -> fmt::Result {
     match savings {
         Some(limit) => json.key("savings")?.number(limit.into()),
         None => Ok(()),

@@ -10,7 +10,7 @@ use core::fmt::{self, Write};
 use super::json::Json;
 use super::stats::{Detail, Figure, Figures, HtbStats, Snapshot};
 use super::units::{write_fraction, write_size, write_time, Digits};
-use super::{cake, codel, dualpi2, fq_codel, fq_pie, htb, pie, red, sfb, sfq, Config};
+use super::Config;
 use crate::qdisc::DropReason;
 
 /// How much to show of the statistics.
@@ -95,7 +95,9 @@ pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics
         }
         out.write_char(' ')?;
         match view.config {
-            Config::Htb(params) => htb::write_as_tc(params, &htb_stats(view), out)?,
+            Config::Htb(params) => {
+                crate::qdisc::htb::words::write_as_tc(params, &htb_stats(view), out)?
+            }
             config => write_options(config, Digits::AsTc, out)?,
         }
         out.write_char('\n')?;
@@ -121,7 +123,7 @@ fn write_statistics(
     out: &mut dyn Write,
 ) -> fmt::Result {
     if let Detail::Sfq(stats) = &snapshot.detail {
-        sfq::write_statistics(stats, out)?;
+        crate::qdisc::sfq::words::write_statistics(stats, out)?;
     }
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
@@ -133,16 +135,18 @@ fn write_statistics(
     writeln!(out, " {}p requeues 0", backlog.packets)?;
     match (&snapshot.detail, config) {
         (Detail::Cake(stats), _) => {
-            cake::write_statistics(stats, all, out)?;
+            crate::qdisc::cake::words::write_statistics(stats, all, out)?;
             out.write_char('\n')?;
         }
-        (Detail::Codel(stats), _) => codel::write_statistics(stats, out)?,
-        (Detail::FqCodel(stats), _) => fq_codel::write_statistics(stats, out)?,
-        (Detail::FqPie(stats), _) => fq_pie::write_statistics(stats, out)?,
-        (Detail::Pie(stats), Config::Pie(params)) => pie::write_statistics(params, stats, out)?,
-        (Detail::Red(stats), _) => red::write_statistics(stats, out)?,
-        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics(stats, out)?,
-        (Detail::Sfb(stats), _) => sfb::write_statistics(stats, out)?,
+        (Detail::Codel(stats), _) => crate::qdisc::codel::words::write_statistics(stats, out)?,
+        (Detail::FqCodel(stats), _) => crate::qdisc::fq_codel::words::write_statistics(stats, out)?,
+        (Detail::FqPie(stats), _) => crate::qdisc::fq_pie::words::write_statistics(stats, out)?,
+        (Detail::Pie(stats), Config::Pie(params)) => {
+            crate::qdisc::pie::words::write_statistics(params, stats, out)?
+        }
+        (Detail::Red(stats), _) => crate::qdisc::red::words::write_statistics(stats, out)?,
+        (Detail::Dualpi2(stats), _) => crate::qdisc::dualpi2::words::write_statistics(stats, out)?,
+        (Detail::Sfb(stats), _) => crate::qdisc::sfb::words::write_statistics(stats, out)?,
         (Detail::Figures(figures), _) => write_figures(figures, out)?,
         _ => {}
     }
@@ -226,8 +230,10 @@ pub fn show_json(
         };
         json.key("options")?.begin_object()?;
         match view.config {
-            Config::Sfq(params) => sfq::write_json(params, early, &mut json)?,
-            Config::Htb(params) => htb::write_json(params, &htb_stats(view), &mut json)?,
+            Config::Sfq(params) => crate::qdisc::sfq::words::write_json(params, early, &mut json)?,
+            Config::Htb(params) => {
+                crate::qdisc::htb::words::write_json(params, &htb_stats(view), &mut json)?
+            }
             config => config.write_json(&mut json)?,
         }
         json.end_object()?;
@@ -256,16 +262,26 @@ fn write_statistics_json(
     json.key("backlog")?.number(backlog.bytes)?;
     json.key("qlen")?.number(backlog.packets.into())?;
     match (&snapshot.detail, config) {
-        (Detail::Cake(stats), _) => cake::write_statistics_json(stats, all, json)?,
-        (Detail::Codel(stats), _) => codel::write_statistics_json(stats, json)?,
-        (Detail::FqCodel(stats), _) => fq_codel::write_statistics_json(stats, json)?,
-        (Detail::FqPie(stats), _) => fq_pie::write_statistics_json(stats, json)?,
-        (Detail::Pie(stats), Config::Pie(params)) => {
-            pie::write_statistics_json(params, stats, json)?;
+        (Detail::Cake(stats), _) => {
+            crate::qdisc::cake::words::write_statistics_json(stats, all, json)?
         }
-        (Detail::Red(stats), _) => red::write_statistics_json(stats, json)?,
-        (Detail::Dualpi2(stats), _) => dualpi2::write_statistics_json(stats, json)?,
-        (Detail::Sfb(stats), _) => sfb::write_statistics_json(stats, json)?,
+        (Detail::Codel(stats), _) => {
+            crate::qdisc::codel::words::write_statistics_json(stats, json)?
+        }
+        (Detail::FqCodel(stats), _) => {
+            crate::qdisc::fq_codel::words::write_statistics_json(stats, json)?
+        }
+        (Detail::FqPie(stats), _) => {
+            crate::qdisc::fq_pie::words::write_statistics_json(stats, json)?
+        }
+        (Detail::Pie(stats), Config::Pie(params)) => {
+            crate::qdisc::pie::words::write_statistics_json(params, stats, json)?;
+        }
+        (Detail::Red(stats), _) => crate::qdisc::red::words::write_statistics_json(stats, json)?,
+        (Detail::Dualpi2(stats), _) => {
+            crate::qdisc::dualpi2::words::write_statistics_json(stats, json)?
+        }
+        (Detail::Sfb(stats), _) => crate::qdisc::sfb::words::write_statistics_json(stats, json)?,
         (Detail::Figures(figures), _) => write_figures_json(figures, json)?,
         _ => {}
     }

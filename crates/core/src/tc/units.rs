@@ -269,7 +269,7 @@ pub fn write_fraction(numerator: u64, denominator: u64, out: &mut dyn Write) -> 
 }
 
 /// A value that formats itself through one of the writers above, with `{:>12}` honoured.
-pub(super) struct Shown<F>(pub F);
+pub(crate) struct Shown<F>(pub F);
 
 impl<F: Fn(&mut dyn Write) -> fmt::Result> fmt::Display for Shown<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

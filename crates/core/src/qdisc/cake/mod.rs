@@ -34,6 +34,7 @@ mod tin;
 mod tins;
 
 pub use params::{AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
+pub(crate) mod words;
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;

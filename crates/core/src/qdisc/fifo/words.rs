@@ -7,13 +7,10 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::units::{self, write_size, Digits};
-use crate::qdisc::fifo::{Fifo, Kind, Params};
+use super::{Fifo, Kind, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::units::write_size;
+use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
 
 const LIMIT: &str = "a LIMIT such as 1000 (packets)";
 const BYTE_LIMIT: &str = "a LIMIT such as 64kb";

@@ -5,18 +5,13 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::binary64::Binary64;
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::stats::Dualpi2Stats;
-use super::units::{
-    self, packet_count, write_fraction, write_size, write_time, Digits, ValueError,
-};
+use super::{Dualpi2, Params, Step};
 use crate::aqm::pi2::{Params as AqmParams, ONE};
-use crate::qdisc::dualpi2::{Dualpi2, Params, Step};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::binary64::Binary64;
+use crate::tc::stats::Dualpi2Stats;
+use crate::tc::units::{packet_count, write_fraction, write_size, write_time, ValueError};
+use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -221,7 +216,7 @@ fn counters(stats: &Dualpi2Stats) -> [(&'static str, u64); 11] {
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &Dualpi2Stats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &Dualpi2Stats, out: &mut dyn Write) -> fmt::Result {
     out.write_str("  prob ")?;
     write_fraction(stats.probability, ONE, out)?;
     for (name, count) in counters(stats) {
@@ -231,7 +226,7 @@ pub(super) fn write_statistics(stats: &Dualpi2Stats, out: &mut dyn Write) -> fmt
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &Dualpi2Stats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &Dualpi2Stats, json: &mut Json<'_>) -> fmt::Result {
     json.key("prob")?.raw(|out| write_fraction(stats.probability, ONE, out))?;
     for (name, count) in counters(stats) {
         json.key(name)?.number(count)?;

@@ -6,14 +6,12 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::savings;
-use super::units::{self, packet_count, write_size, write_time, Digits, ValueError};
-use crate::qdisc::drr::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
+use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::units::{packet_count, write_size, write_time, ValueError};
+use crate::tc::{
+    savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
+};
 
 const QUANTUM: &str = "a SIZE above zero, such as 1514";
 const CLASS: &str = "MAJOR:MINOR, both hexadecimal, such as 1:10";

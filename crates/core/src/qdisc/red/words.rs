@@ -7,16 +7,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::stats::RedStats;
-use super::units::{self, packet_count, write_rate, write_size, write_time, Digits};
+use super::{Kind, Params, Red};
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
-use crate::qdisc::red::{Kind, Params, Red};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
+use crate::tc::stats::RedStats;
+use crate::tc::units::{packet_count, write_rate, write_size, write_time};
+use crate::tc::{
+    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
+};
 use crate::time::Span;
 
 const SIZE: &str = "a SIZE such as 30kb";
@@ -61,7 +60,7 @@ const KEYWORDS: Keywords = &[
 
 /// What was said.
 #[derive(Clone, Default)]
-pub(super) struct Said {
+pub(crate) struct Said {
     ns: bool,
     pub limit: u32,
     pub min: u32,
@@ -238,7 +237,7 @@ impl Said {
 }
 
 /// Flags in the order in which `tc` prints them.
-pub(super) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
+pub(crate) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
     [
         (signals.ecn, "ecn"),
         (signals.harddrop, "harddrop"),
@@ -247,7 +246,7 @@ pub(super) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str);
     ]
 }
 
-pub(super) fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
     flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
@@ -298,13 +297,13 @@ fn write_ns(limit: u32, params: &ns::Params, digits: Digits, out: &mut dyn Write
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &RedStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &RedStats, out: &mut dyn Write) -> fmt::Result {
     let RedStats { marked, early, pdrop } = stats;
     writeln!(out, "  marked {marked} early {early} pdrop {pdrop} other 0 ")
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &RedStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &RedStats, json: &mut Json<'_>) -> fmt::Result {
     json.key("marked")?.number(stats.marked.into())?;
     json.key("early")?.number(stats.early.into())?;
     json.key("pdrop")?.number(stats.pdrop.into())?;

@@ -13,6 +13,7 @@
 
 mod classes;
 mod users;
+mod words;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

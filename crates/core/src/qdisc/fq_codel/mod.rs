@@ -7,6 +7,8 @@
 //! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together: with many
 //! flows of a packet each CoDel stays awake.
 
+pub(crate) mod words;
+
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict;
 use crate::packet::Packet;

@@ -11,6 +11,9 @@
 //! Invariants: no class exceeds its ceil by more than its cburst and a packet; a class whose
 //! parents have rate to spare gets its own; nothing allocates after construction and `configure`.
 
+mod tree;
+pub(crate) mod words;
+
 use alloc::vec::Vec;
 
 use crate::framing::Framing;
@@ -27,7 +30,7 @@ use crate::time::{Span, Time};
 
 use tree::{Tree, LEVELS, PRIORITIES};
 
-mod tree;
+pub use words::write_class;
 
 /// Settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

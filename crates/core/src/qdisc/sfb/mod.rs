@@ -17,6 +17,8 @@
 //!
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
+pub(crate) mod words;
+
 use alloc::collections::VecDeque;
 
 use crate::packet::Packet;

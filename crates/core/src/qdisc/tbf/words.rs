@@ -7,16 +7,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::bucket::{self, write_burst};
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::units::{self, write_rate, write_size, write_time, Digits};
-use super::Config;
-use crate::qdisc::tbf::{Params, Tbf};
+use super::{Params, Tbf};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::{Arithmetic, Rate};
+use crate::tc::bucket::write_burst;
+use crate::tc::units::{write_rate, write_size, write_time};
+use crate::tc::{
+    bucket, units, Config, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem,
+    Words,
+};
 use crate::time::Span;
 
 const TIME: &str = "a TIME above zero, such as 50ms";

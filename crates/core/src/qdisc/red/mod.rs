@@ -1,8 +1,10 @@
 //! `red`: one queue under RED (man tc-red; facts D.7), Linux's or the simulators'.
 //!
-//! `aqm/red.rs` decides first, also about arrivals that the limit then refuses, as in Linux, where
+//! `aqm/red` decides first, also about arrivals that the limit then refuses, as in Linux, where
 //! the limit is that of a FIFO below: those count as `pdrop`. Linux's RED is limited in bytes, the
 //! simulators' in packets.
+
+pub(crate) mod words;
 
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
 use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};

@@ -6,13 +6,12 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::units::{self, write_time, Digits};
-use crate::qdisc::delay::{Delay, Params};
+use super::{Delay, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::units::write_time;
+use crate::tc::{
+    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
+};
 use crate::time::Span;
 
 const TIME: &str = "a TIME such as 20ms";
@@ -72,7 +71,7 @@ impl Described for Params {
 }
 
 /// Reads `TIME [JITTER]` after the keyword `delay`.
-pub(super) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(), ParseError> {
+pub(crate) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(), ParseError> {
     params.delay = words.value("delay", TIME, TIME_RANGE, units::time)?;
     if let Some(Ok(jitter)) = words.peek().map(units::time) {
         words.next();
@@ -82,12 +81,12 @@ pub(super) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(
 }
 
 /// Reads the time after the keyword `jitter`.
-pub(super) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
+pub(crate) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
     words.value("jitter", TIME, TIME_RANGE, units::time)
 }
 
 /// Writes delay and jitter as words, each with a space after it.
-pub(super) fn write_times(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_times(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     out.write_str("delay ")?;
     write_time(params.delay, digits, out)?;
     out.write_char(' ')?;

@@ -8,13 +8,14 @@
 //! than one call may do (`MOST_WORK`: 1,344 packets by default), they stay where they are, and
 //! only packets to come go by the new key.
 //!
-//! With `redflowlimit` each slot is under RED (`aqm/red.rs`). With `headdrop`, signals go to the
+//! With `redflowlimit` each slot is under RED (`aqm/red`). With `headdrop`, signals go to the
 //! slot's first packet, which is to reach its receiver soonest.
 //!
 //! Under [`Arithmetic::Linux`] the owner computes the hash ([`PacketOwner::keyed_hash`]), so that
 //! decisions can be compared.
 
 mod depths;
+pub(crate) mod words;
 
 use alloc::boxed::Box;
 use alloc::vec;

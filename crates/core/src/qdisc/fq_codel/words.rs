@@ -6,19 +6,20 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::codel::{self, take_aqm, take_selector, LIMIT};
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::pie::or_default;
-use super::savings;
-use super::stats::FqCodelStats;
-use super::units::{self, packet_count, write_size, Digits};
+use super::{FqCodel, Params, MIN_QUANTUM};
 use crate::aqm::codel::CeSelector;
-use crate::qdisc::fq_codel::{FqCodel, Params, MIN_QUANTUM};
+use crate::qdisc::codel::words::{
+    take_aqm, take_selector, write_times, write_times_json, CE_SELECTOR, CE_THRESHOLD, INTERVAL,
+    LIMIT, TARGET,
+};
 use crate::qdisc::many::{Settings, MAX_FLOWS};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::FqCodelStats;
+use crate::tc::units::{packet_count, write_size};
+use crate::tc::{
+    or_default, savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError,
+    Words,
+};
 
 const FLOWS_RANGE: &str = "a number of queues, 1 to 65536";
 const QUANTUM: (i64, i64) = (0, 1 << 20);
@@ -34,10 +35,10 @@ const KEYWORDS: Keywords = &[
         Keyword::new("limit", "N", "packets that may be queued, default 10240"),
         FLOWS,
         Keyword::new("quantum", "N", "bytes of a flow's turn, default one full frame"),
-        codel::TARGET,
-        codel::INTERVAL,
-        codel::CE_THRESHOLD,
-        codel::CE_SELECTOR,
+        TARGET,
+        INTERVAL,
+        CE_THRESHOLD,
+        CE_SELECTOR,
         MEMORY_LIMIT,
         Keyword::new("drop_batch", "N", "most packets that one overflow costs, default 64"),
         Keyword::new("ecn", "", "mark ECN-capable packets instead of dropping them (default)"),
@@ -47,13 +48,13 @@ const KEYWORDS: Keywords = &[
 ];
 
 /// Keywords of all fair queues.
-pub(super) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
-pub(super) const MEMORY_LIMIT: Keyword =
+pub(crate) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
+pub(crate) const MEMORY_LIMIT: Keyword =
     Keyword::new("memory_limit", "SIZE", "memory that may be used, default 32mb");
 
 /// Takes `word` and its value into `queues`; false if it is none that fair queues share. `default`
 /// is what a zero stands for.
-pub(super) fn take_queues(
+pub(crate) fn take_queues(
     queues: &mut Settings,
     default: &Settings,
     max_flows: u32,
@@ -113,7 +114,7 @@ impl Described for Params {
         if let Some(quantum) = quantum {
             write!(out, "quantum {quantum} ")?;
         }
-        codel::write_times(&self.aqm, digits, out)?;
+        write_times(&self.aqm, digits, out)?;
         out.write_str("memory_limit ")?;
         write_size(memory_limit.into(), digits, out)?;
         out.write_str(match (self.aqm.ecn, digits) {
@@ -133,7 +134,7 @@ impl Described for Params {
         if let Some(quantum) = quantum {
             json.key("quantum")?.number(quantum.into())?;
         }
-        codel::write_times_json(&self.aqm, json)?;
+        write_times_json(&self.aqm, json)?;
         json.key("memory_limit")?.number(memory_limit.into())?;
         if self.aqm.ecn {
             json.key("ecn")?.boolean(true)?;
@@ -152,7 +153,7 @@ impl Described for Params {
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &FqCodelStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &FqCodelStats, out: &mut dyn Write) -> fmt::Result {
     write!(out, "  maxpacket {} drop_overlimit {}", stats.max_packet, stats.drop_overlimit)?;
     write!(out, " new_flow_count {} ecn_mark {}", stats.new_flow_count, stats.ecn_mark)?;
     for (key, value) in rare(stats) {
@@ -164,7 +165,7 @@ pub(super) fn write_statistics(stats: &FqCodelStats, out: &mut dyn Write) -> fmt
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &FqCodelStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &FqCodelStats, json: &mut Json<'_>) -> fmt::Result {
     json.key("maxpacket")?.number(stats.max_packet.into())?;
     json.key("drop_overlimit")?.number(stats.drop_overlimit.into())?;
     json.key("new_flow_count")?.number(stats.new_flow_count.into())?;

@@ -6,19 +6,17 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::pie::or_default;
-use super::stats::CodelStats;
-use super::units::{self, packet_count, write_time, Digits, ValueError};
+use super::{Codel, Params};
 use crate::aqm::codel::{CeSelector, Params as AqmParams};
-use crate::qdisc::codel::{Codel, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::CodelStats;
+use crate::tc::units::{packet_count, write_time, ValueError};
+use crate::tc::{
+    or_default, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
+};
 use crate::time::Span;
 
-pub(super) const LIMIT: &str = "a number of packets, 1 to 4294967295";
+pub(crate) const LIMIT: &str = "a number of packets, 1 to 4294967295";
 const TIME: &str = "a TIME such as 5ms";
 const TIME_RANGE: &str = "a TIME below 4295 seconds";
 const SELECTOR: &str = "VALUE/MASK, both 0 to 0xff, such as 0x1/0x1";
@@ -34,17 +32,17 @@ const KEYWORDS: Keywords = &[&[
 ]];
 
 /// Keywords of CoDel itself.
-pub(super) const TARGET: Keyword =
+pub(crate) const TARGET: Keyword =
     Keyword::new("target", "TIME", "standing delay that is accepted, default 5ms");
-pub(super) const INTERVAL: Keyword =
+pub(crate) const INTERVAL: Keyword =
     Keyword::new("interval", "TIME", "a worst-case round-trip time, default 100ms");
-pub(super) const CE_THRESHOLD: Keyword =
+pub(crate) const CE_THRESHOLD: Keyword =
     Keyword::new("ce_threshold", "TIME", "mark all ECN-capable packets that waited longer");
-pub(super) const CE_SELECTOR: Keyword =
+pub(crate) const CE_SELECTOR: Keyword =
     Keyword::new("ce_threshold_selector", "VALUE/MASK", "only those with this traffic class");
 
 /// Takes `word` and its value into `params`; false if it is none of CoDel's.
-pub(super) fn take_aqm(
+pub(crate) fn take_aqm(
     params: &mut AqmParams,
     word: &str,
     words: &mut Words<'_>,
@@ -66,7 +64,7 @@ pub(super) fn take_aqm(
 }
 
 /// Reads `0x1/0x3`.
-pub(super) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
+pub(crate) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
     words.value("ce_threshold_selector", SELECTOR, SELECTOR, |word| {
         let (value, mask) = word.split_once('/').ok_or(ValueError::Invalid)?;
         let (value, mask) = (octet(value)?, octet(mask)?);
@@ -133,7 +131,7 @@ fn shown(span: Span, digits: Digits) -> Span {
 }
 
 /// Writes CoDel's times as words, each with a space after it.
-pub(super) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     out.write_str("target ")?;
     write_time(shown(params.target, digits), digits, out)?;
     if let Some(threshold) = params.ce_threshold {
@@ -152,7 +150,7 @@ pub(super) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Writ
 }
 
 /// Writes CoDel's times as members of a JSON object.
-pub(super) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     let micros = |span| shown(span, Digits::AsTc).as_micros();
     json.key("target")?.number(micros(params.target))?;
     if let Some(threshold) = params.ce_threshold {
@@ -167,7 +165,7 @@ pub(super) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &CodelStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &CodelStats, out: &mut dyn Write) -> fmt::Result {
     write!(out, "  count {} lastcount {} ldelay ", stats.count, stats.lastcount)?;
     write_time(stats.last_delay, Digits::AsTc, out)?;
     out.write_str(if stats.dropping { " dropping drop_next " } else { " drop_next " })?;
@@ -183,7 +181,7 @@ pub(super) fn write_statistics(stats: &CodelStats, out: &mut dyn Write) -> fmt::
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &CodelStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &CodelStats, json: &mut Json<'_>) -> fmt::Result {
     json.key("count")?.number(stats.count.into())?;
     json.key("lastcount")?.number(stats.lastcount.into())?;
     json.key("ldelay")?.number(stats.last_delay.as_micros())?;

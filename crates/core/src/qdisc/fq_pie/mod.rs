@@ -1,10 +1,12 @@
 //! `fq_pie`: many queues, each under PIE (man tc-fq_pie; facts D.4; FreeBSD's dn_sched_fq_pie).
 //!
-//! The frame is `many.rs`, PIE is `aqm/pie.rs`; its law is one for all queues, its probabilities
+//! The frame is `many.rs`, PIE is `aqm/pie`; its law is one for all queues, its probabilities
 //! are computed for all of them every `tupdate`: for each queue before it changes, as often as was
 //! due since it last did, since up to then its bytes have been the same. An arrival that finds
 //! `limit` packets is dropped. As in Linux, `memory_limit` is counted only, and marks are set up to
 //! a probability of `ecn_prob` percent.
+
+pub(crate) mod words;
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;

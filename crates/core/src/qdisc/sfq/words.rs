@@ -7,17 +7,16 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::red;
-use super::stats::SfqStats;
-use super::units::{self, packet_count, write_size, Digits, ValueError};
+use super::{Effective, Params, RedParams, Sfq, MAX_DIVISOR};
 use crate::aqm::red::Law;
+use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
-use crate::qdisc::sfq::{Effective, Params, RedParams, Sfq, MAX_DIVISOR};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::SfqStats;
+use crate::tc::units::{packet_count, write_size, ValueError};
+use crate::tc::{
+    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
+};
 
 const LIMIT: &str = "a number of packets, 2 to 4294967295";
 const COUNT: (i64, i64) = (0, u32::MAX as i64);
@@ -65,7 +64,7 @@ impl Described for Params {
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
-        let (mut early, mut early_said, mut ewma) = (red::Said::default(), false, None);
+        let (mut early, mut early_said, mut ewma) = (Said::default(), false, None);
         while let Some(word) = words.next() {
             match word {
                 "limit" => params.limit = Some(words.value("limit", LIMIT, LIMIT, limit)?),
@@ -161,11 +160,7 @@ impl Described for Params {
 }
 
 /// RED's settings from what was said.
-fn take_red(
-    mut said: red::Said,
-    ewma: Option<u32>,
-    words: &Words<'_>,
-) -> Result<RedParams, ParseError> {
+fn take_red(mut said: Said, ewma: Option<u32>, words: &Words<'_>) -> Result<RedParams, ParseError> {
     let limit = said.limit;
     said.avpkt = if said.avpkt == 0 { AVPKT } else { said.avpkt };
     match (limit, ewma) {
@@ -189,7 +184,7 @@ fn take_red(
 }
 
 /// The least burst that gives this weight.
-fn burst_for(ewma: u32, said: &red::Said, words: &Words<'_>) -> Result<u32, ParseError> {
+fn burst_for(ewma: u32, said: &Said, words: &Words<'_>) -> Result<u32, ParseError> {
     let mut burst = said.min / said.avpkt;
     while burst < MOST_BURST {
         burst += 1;
@@ -259,7 +254,7 @@ fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Re
         Digits::Exact => units::write_probability(red.probability, out)?,
     }
     out.write_char(' ')?;
-    red::write_flags(&red::flags(&red.signals, false), out)
+    write_flags(&flags(&red.signals, false), out)
 }
 
 fn wlog(params: &RedParams) -> u32 {
@@ -267,7 +262,7 @@ fn wlog(params: &RedParams) -> u32 {
 }
 
 /// Writes the settings as members of a JSON object.
-pub(super) fn write_json(
+pub(crate) fn write_json(
     params: &Params,
     stats: Option<&SfqStats>,
     json: &mut Json<'_>,
@@ -291,7 +286,7 @@ pub(super) fn write_json(
     json.key("max")?.number(early.red.max.into())?;
     let chance = u64::from(early.red.probability);
     json.key("probability")?.raw(|out| units::write_fraction(chance, 1 << 32, out))?;
-    for (on, word) in red::flags(&early.red.signals, false) {
+    for (on, word) in flags(&early.red.signals, false) {
         json.key(word)?.boolean(on)?;
     }
     let Some(stats) = stats else { return Ok(()) };
@@ -302,7 +297,7 @@ pub(super) fn write_json(
 }
 
 /// Writes RED's counters, which `tc` shows before those that all disciplines have.
-pub(super) fn write_statistics(stats: &SfqStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &SfqStats, out: &mut dyn Write) -> fmt::Result {
     for line in counters(stats) {
         out.write_char(' ')?;
         line.iter().try_for_each(|(key, value)| write!(out, " {key} {value}"))?;

@@ -10,18 +10,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::bucket::{self, micros};
-use super::described::{Described, Names};
-use super::error::{ParseError, Problem};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::stats::HtbStats;
-use super::units::{packet_count, write_rate, write_size, Digits, ValueError};
-use super::Config;
+use super::{bucket as bucket_of, Class, Htb, Params};
 use crate::framing::{Cells, Framing};
-use crate::qdisc::htb::{bucket as bucket_of, Class, Htb, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::{Arithmetic, Rate};
+use crate::tc::bucket::micros;
+use crate::tc::stats::HtbStats;
+use crate::tc::units::{packet_count, write_rate, write_size, ValueError};
+use crate::tc::{
+    bucket, Config, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
+};
 
 const MINOR: &str = "a hexadecimal number, 0 to ffff";
 const CLASS: &str = "a class such as 1:10";
@@ -275,7 +273,7 @@ fn class_id(word: &str) -> Result<u16, ValueError> {
 }
 
 /// Writes what `tc qdisc show` prints: it counts a statistic among the settings.
-pub(super) fn write_as_tc(params: &Params, stats: &HtbStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_as_tc(params: &Params, stats: &HtbStats, out: &mut dyn Write) -> fmt::Result {
     write!(out, "r2q {} default ", params.r2q)?;
     write_default(params, out)?;
     write!(out, " direct_packets_stat {}", stats.direct_packets)?;
@@ -293,7 +291,7 @@ fn write_default(params: &Params, out: &mut dyn Write) -> fmt::Result {
 }
 
 /// Writes the settings as members of a JSON object.
-pub(super) fn write_json(params: &Params, stats: &HtbStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_json(params: &Params, stats: &HtbStats, json: &mut Json<'_>) -> fmt::Result {
     json.key("r2q")?.number(params.r2q.into())?;
     match params.default {
         0 => json.key("default")?.string("0")?,

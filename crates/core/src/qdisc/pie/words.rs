@@ -7,15 +7,14 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::stats::PieStats;
-use super::units::{self, packet_count, write_fraction, write_time, Digits};
+use super::{Params, Pie};
 use crate::aqm::pie::{Flavour, Params as AqmParams, MAX_PROB};
-use crate::qdisc::pie::{Params, Pie};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::PieStats;
+use crate::tc::units::{packet_count, write_fraction, write_time};
+use crate::tc::{
+    or_default, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
+};
 use crate::time::Span;
 
 const LIMIT: &str = "a number of packets, 1 to 4294967295";
@@ -29,7 +28,7 @@ const KEYWORDS: Keywords =
     &[&[Keyword::new("limit", "N", "packets that may be queued, default 1000")], LINUX, OURS];
 
 /// Keywords of PIE itself, in Linux.
-pub(super) const LINUX: &[Keyword] = &[
+pub(crate) const LINUX: &[Keyword] = &[
     Keyword::new("target", "TIME", "delay to steer for, default 15ms"),
     Keyword::new("tupdate", "TIME", "time between computations, default 15ms"),
     Keyword::new("alpha", "N", "weight of the distance from target, default 2 (sixteenths)"),
@@ -43,7 +42,7 @@ pub(super) const LINUX: &[Keyword] = &[
 ];
 
 /// Keywords of PIE itself that FreeBSD needs.
-pub(super) const OURS: &[Keyword] = &[
+pub(crate) const OURS: &[Keyword] = &[
     Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
     Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
     Keyword::new("noonoff", "", "never sleep (default) (ours)"),
@@ -53,25 +52,16 @@ pub(super) const OURS: &[Keyword] = &[
     Keyword::new("nocapdrop", "", "any step (ours)"),
 ];
 
-/// `value`, or what stands for "not set" where it is zero.
-pub(super) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
-    if value == T::default() {
-        default
-    } else {
-        value
-    }
-}
-
 /// Words of PIE itself, which fq_pie has as well.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AqmWords {
+pub(crate) struct AqmWords {
     params: AqmParams,
     dq_rate_estimator: Option<bool>,
 }
 
 impl AqmWords {
     /// Takes `word` and its value; false if it is none of PIE's.
-    pub(super) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
+    pub(crate) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
         let (params, default) = (&mut self.params, AqmParams::default());
         let time = |words: &mut Words<'_>, keyword, default| {
             let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
@@ -105,7 +95,7 @@ impl AqmWords {
     }
 
     /// What was said.
-    pub(super) fn params(&self) -> AqmParams {
+    pub(crate) fn params(&self) -> AqmParams {
         let estimates = self.params.flavour == Flavour::Freebsd;
         let dq_rate_estimator = self.dq_rate_estimator.unwrap_or(estimates);
         AqmParams { dq_rate_estimator, ..self.params }
@@ -170,7 +160,7 @@ fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
 }
 
 /// Writes what PIE steers by as words, each with a space after it.
-pub(super) fn write_steering(
+pub(crate) fn write_steering(
     params: &AqmParams,
     digits: Digits,
     out: &mut dyn Write,
@@ -183,13 +173,13 @@ pub(super) fn write_steering(
 }
 
 /// Writes PIE's switches as words, each with a space after it.
-pub(super) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
     let on = switches(params).into_iter().filter(|(on, _)| *on);
     on.into_iter().try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
 /// Writes what PIE steers by as members of a JSON object.
-pub(super) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
     json.key("tupdate")?.number(params.tupdate.as_micros())?;
     json.key("alpha")?.number(params.alpha.into())?;
@@ -197,7 +187,7 @@ pub(super) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fm
 }
 
 /// Writes PIE's switches as members of a JSON object.
-pub(super) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     for (_, word) in switches(params).into_iter().filter(|(on, _)| *on) {
         json.key(word)?.boolean(true)?;
     }
@@ -205,7 +195,7 @@ pub(super) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fm
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(
+pub(crate) fn write_statistics(
     params: &Params,
     stats: &PieStats,
     out: &mut dyn Write,
@@ -223,7 +213,7 @@ pub(super) fn write_statistics(
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(
+pub(crate) fn write_statistics_json(
     params: &Params,
     stats: &PieStats,
     json: &mut Json<'_>,

@@ -16,6 +16,8 @@
 //!
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 
+pub(crate) mod words;
+
 use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
 use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};

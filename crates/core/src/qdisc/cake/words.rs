@@ -8,17 +8,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::link::{self, FramingWords};
-use super::savings;
-use super::stats::{CakeStats, TinStats};
-use super::units::{self, write_rate, write_size, write_time, Digits, Shown, ValueError};
-use crate::qdisc::cake::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
+use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
+use crate::tc::link::FramingWords;
+use crate::tc::stats::{CakeStats, TinStats};
+use crate::tc::units::{write_rate, write_size, write_time, Shown, ValueError};
+use crate::tc::{
+    link, savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
+};
 use crate::time::Span;
 
 const RATE: &str = "a RATE such as 20mbit";
@@ -368,7 +366,7 @@ fn row<D: fmt::Display>(
 }
 
 /// Writes the statistics below the lines that all disciplines have. `all` adds our own.
-pub(super) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write) -> fmt::Result {
     let size = |n: u64| Shown(move |out: &mut dyn Write| write_size(n, Digits::AsTc, out));
     let rate = |r: Rate| Shown(move |out: &mut dyn Write| write_rate(r, Digits::AsTc, out));
     let time = |t: Span| Shown(move |out: &mut dyn Write| write_time(t, Digits::AsTc, out));
@@ -426,7 +424,7 @@ pub(super) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write
 }
 
 /// Writes the statistics as members of a JSON object. `all` adds our own.
-pub(super) fn write_statistics_json(
+pub(crate) fn write_statistics_json(
     stats: &CakeStats,
     all: bool,
     json: &mut Json<'_>,

@@ -6,17 +6,16 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::delay;
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::link::{self, FramingWords};
-use super::units::{self, write_rate, Digits, ValueError};
+use super::{Line, Params};
+use crate::qdisc::delay::words::{take_delay, take_jitter, write_times};
 use crate::qdisc::fifo::Kind;
-use crate::qdisc::line::{Line, Params};
 use crate::qdisc::{ConfigError, Device, Qdisc};
 use crate::rate::Rate;
+use crate::tc::link::FramingWords;
+use crate::tc::units::{write_rate, ValueError};
+use crate::tc::{
+    link, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
+};
 use crate::time::Span;
 
 const RATE: &str = "a RATE such as 20mbit";
@@ -74,8 +73,8 @@ impl Described for Params {
                         word => units::rate(word),
                     })?;
                 }
-                "delay" => delay::take_delay(&mut params.delay, words)?,
-                "jitter" => params.delay.jitter = delay::take_jitter(words)?,
+                "delay" => take_delay(&mut params.delay, words)?,
+                "jitter" => params.delay.jitter = take_jitter(words)?,
                 "in-flight" => {
                     let limit = words.number("in-flight", IN_FLIGHT, IN_FLIGHT_RANGE)?;
                     params.delay.limit = limit as u32;
@@ -104,7 +103,7 @@ impl Described for Params {
             self.fifo.write_words(digits, out)?;
             out.write_char(' ')?;
         }
-        delay::write_times(&self.delay, digits, out)?;
+        write_times(&self.delay, digits, out)?;
         if self.delay.limit != DEFAULT_IN_FLIGHT {
             write!(out, "in-flight {} ", self.delay.limit)?;
         }

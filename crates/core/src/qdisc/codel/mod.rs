@@ -3,6 +3,8 @@
 //! A newcomer that finds `limit` packets is dropped; all else is decided when packets leave, in
 //! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
 
+pub(crate) mod words;
+
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict as Decision;
 use crate::packet::Packet;

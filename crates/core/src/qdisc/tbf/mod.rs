@@ -8,6 +8,8 @@
 //! Invariants: the first packet is never overtaken; over any span at most `rate * span + burst`
 //! bytes and one super-packet.
 
+mod words;
+
 use alloc::boxed::Box;
 
 use crate::framing::Framing;

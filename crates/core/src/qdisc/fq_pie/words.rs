@@ -3,18 +3,18 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::fq_codel::{take_queues, FLOWS, MEMORY_LIMIT};
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::pie::{self, AqmWords};
-use super::savings;
-use super::stats::FqPieStats;
-use super::units::{self, write_size, Digits};
-use crate::qdisc::fq_pie::{FqPie, Params};
+use super::{FqPie, Params};
+use crate::qdisc::fq_codel::words::{take_queues, FLOWS, MEMORY_LIMIT};
 use crate::qdisc::many::Settings;
+use crate::qdisc::pie::words::{
+    write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
+};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::FqPieStats;
+use crate::tc::units::write_size;
+use crate::tc::{
+    savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
+};
 
 /// Linux 6.1 refuses 65536.
 const MAX_FLOWS: u32 = 65_535;
@@ -33,9 +33,9 @@ const KEYWORDS: Keywords = &[
         MEMORY_LIMIT,
         Keyword::new("ecn_prob", "N", "percent up to which marks are set, default 10"),
     ],
-    pie::LINUX,
+    LINUX,
     &[savings::KEYWORD],
-    pie::OURS,
+    OURS,
 ];
 
 impl Described for Params {
@@ -70,7 +70,7 @@ impl Described for Params {
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
         let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
         write!(out, "limit {limit}p flows {flows} ")?;
-        pie::write_steering(&self.aqm, digits, out)?;
+        write_steering(&self.aqm, digits, out)?;
         if let Some(quantum) = quantum {
             out.write_str("quantum ")?;
             write_size(quantum.into(), digits, out)?;
@@ -79,7 +79,7 @@ impl Described for Params {
         out.write_str("memory_limit ")?;
         write_size(memory_limit.into(), digits, out)?;
         write!(out, " ecn_prob {} ", self.ecn_prob)?;
-        pie::write_switches(&self.aqm, out)?;
+        write_switches(&self.aqm, out)?;
         savings::write(savings, digits, out)
     }
 
@@ -87,13 +87,13 @@ impl Described for Params {
         let Settings { limit, flows, quantum, memory_limit, savings } = self.queues;
         json.key("limit")?.number(limit.into())?;
         json.key("flows")?.number(flows.into())?;
-        pie::write_steering_json(&self.aqm, json)?;
+        write_steering_json(&self.aqm, json)?;
         if let Some(quantum) = quantum {
             json.key("quantum")?.number(quantum.into())?;
         }
         json.key("memory_limit")?.number(memory_limit.into())?;
         json.key("ecn_prob")?.number(self.ecn_prob.into())?;
-        pie::write_switches_json(&self.aqm, json)?;
+        write_switches_json(&self.aqm, json)?;
         savings::write_json(savings, json)
     }
 
@@ -129,7 +129,7 @@ fn counters(stats: &FqPieStats) -> (Counters<5>, Counters<4>) {
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &FqPieStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &FqPieStats, out: &mut dyn Write) -> fmt::Result {
     let (packets, flows) = counters(stats);
     for line in [&packets[..], &flows[..]] {
         out.write_char(' ')?;
@@ -140,7 +140,7 @@ pub(super) fn write_statistics(stats: &FqPieStats, out: &mut dyn Write) -> fmt::
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &FqPieStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &FqPieStats, json: &mut Json<'_>) -> fmt::Result {
     let (packets, flows) = counters(stats);
     for (key, value) in packets.into_iter().chain(flows) {
         json.key(key)?.number(value.into())?;

@@ -6,14 +6,11 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::described::{Described, Names};
-use super::error::ParseError;
-use super::grammar::{Keyword, Keywords, Words};
-use super::json::Json;
-use super::stats::SfbStats;
-use super::units::{self, packet_count, write_fraction, write_time, Digits, ValueError};
-use crate::qdisc::sfb::{Params, Sfb, MAX_PROB};
+use super::{Params, Sfb, MAX_PROB};
 use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::tc::stats::SfbStats;
+use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
+use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -36,7 +33,8 @@ const KEYWORDS: Keywords = &[&[
 /// A probability, rounded to the nearest of 65536.
 fn chance(word: &str) -> Result<u16, ValueError> {
     // Times 2 * 65535, so that half a unit is a whole number.
-    let (number, "") = super::binary64::Binary64::parse(word).ok_or(ValueError::Invalid)? else {
+    let (number, "") = crate::tc::binary64::Binary64::parse(word).ok_or(ValueError::Invalid)?
+    else {
         return Err(ValueError::Invalid);
     };
     match number.times(2 * u64::from(MAX_PROB)).whole() {
@@ -156,7 +154,7 @@ fn counters(stats: &SfbStats) -> [(&'static str, u32); 7] {
 }
 
 /// Writes the statistics below the lines that all disciplines have.
-pub(super) fn write_statistics(stats: &SfbStats, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_statistics(stats: &SfbStats, out: &mut dyn Write) -> fmt::Result {
     let counters = counters(stats);
     out.write_char(' ')?;
     for (name, count) in &counters[..6] {
@@ -170,7 +168,7 @@ pub(super) fn write_statistics(stats: &SfbStats, out: &mut dyn Write) -> fmt::Re
 }
 
 /// Writes the statistics as members of a JSON object.
-pub(super) fn write_statistics_json(stats: &SfbStats, json: &mut Json<'_>) -> fmt::Result {
+pub(crate) fn write_statistics_json(stats: &SfbStats, json: &mut Json<'_>) -> fmt::Result {
     for (name, count) in counters(stats) {
         json.key(name)?.number(count.into())?;
     }

@@ -11,6 +11,8 @@
 //!
 //! Like Linux's, these queues count a full queue under `dropped` only: `overlimits` is for shapers.
 
+mod words;
+
 use crate::packet::Packet;
 use crate::qdisc::booked::{BookedQueue, Limit};
 use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};

@@ -9,6 +9,8 @@
 //! settings holds for packets that come after it. `next_event` is the head's release time.
 //! Invariants: both FIFOs have the same length; release times never decrease.
 
+pub(crate) mod words;
+
 use alloc::collections::VecDeque;
 
 use crate::packet::Packet;
