@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use simnel_core::Span;
 
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{check_name, Direction, Settings, DEFAULT_CONTROL_DIR};
+use crate::gateway::{check_name, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
 use crate::words::settings_of;
 

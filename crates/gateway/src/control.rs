@@ -21,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use simnel_core::tc::stats::Snapshot;
 
 use crate::datapath::{Counters, Node};
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{check_name, Direction, Report};
+use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
 use crate::report::{CountersForm, SnapshotForm};
 

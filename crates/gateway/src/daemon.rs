@@ -9,7 +9,7 @@
 //! An interface that is not there yet, or that could not be taken over after a reload, is looked
 //! for each `LOOK`.
 //!
-//! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server.rs`).
+//! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server`).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,8 +22,10 @@ use simnel_core::{tc, Span, Time};
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Direction, Drained, Gateway, Settings, Watch};
+use crate::gateway::{Drained, Gateway, Settings, Watch};
+pub use crate::notice::Notice;
 use crate::privileges;
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
@@ -37,32 +39,6 @@ pub const MAX_INTERFACES: usize = SLOTS;
 const REQUESTS_PER_TURN: usize = MAX_CONNECTIONS;
 /// Time between looks for interfaces that are waited for; the main loop turns at least so often.
 const LOOK: Span = Span::from_millis(500);
-
-/// Something that the operator may want to know; the caller logs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// An interface is under management.
-    Up(String),
-    /// An interface was given back; so many packets were let go.
-    Down(String, u64),
-    /// Settings of an interface were changed.
-    Changed(String, Direction),
-    /// Traffic may pass us by, or something went wrong that does not end the daemon.
-    Warning(String),
-}
-
-impl std::fmt::Display for Notice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Notice::Up(interface) => write!(f, "{interface}: up"),
-            Notice::Down(interface, packets) => {
-                write!(f, "{interface}: down, {packets} queued packets let go")
-            }
-            Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
-            Notice::Warning(text) => write!(f, "warning: {text}"),
-        }
-    }
-}
 
 /// A process with gateways. Make it before any thread: the process becomes three (`supervisor.rs`),
 /// of which this value is in the one that serves.
@@ -235,7 +211,7 @@ impl Daemon {
         self.served.iter().find_map(dead)
     }
 
-    /// Gives up what serving does not need (`privileges.rs`).
+    /// Gives up what serving does not need (`privileges`).
     fn confine(&mut self, file: Option<&Path>) {
         let waiting = self.waiting.iter().map(|waiting| &waiting.settings);
         let settings = self.served.iter().map(Gateway::settings).chain(waiting);

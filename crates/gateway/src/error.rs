@@ -6,6 +6,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::direction::Direction;
+
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,26 +101,26 @@ pub enum Error {
         /// The interface.
         interface: String,
         /// `upload` or `download`.
-        direction: crate::Direction,
+        direction: Direction,
     },
     /// The discipline refused its settings, or the words were not understood.
     #[error("{direction}: {reason}")]
     Discipline {
         /// Which way.
-        direction: crate::Direction,
+        direction: Direction,
         /// In the discipline's own words.
         reason: String,
     },
     /// A thread of the data path does not answer.
     #[error("the {0} thread does not answer: see the system log, then `simnel down` and `up`")]
-    Unresponsive(crate::Direction),
+    Unresponsive(Direction),
     /// A thread of the data path has ended by itself.
     #[error("{interface}: the {direction} thread has ended, which it never should: see above")]
     Ended {
         /// The interface.
         interface: String,
         /// Which way.
-        direction: crate::Direction,
+        direction: Direction,
     },
     /// No daemon is listening.
     #[error(

@@ -13,7 +13,7 @@ pub fn queued(datagram: &[u8]) -> Option<(u32, &[u8], u32)> {
 
 /// Bytes of all attributes of all messages of a datagram.
 pub fn attributes(datagram: &[u8]) -> usize {
-    let length = |(_, data): (u16, &[u8])| data.len();
+    let length = |(_, data): (i32, &[u8])| data.len();
     Messages(datagram).flat_map(|message| message.attributes().map(length)).sum()
 }
 

@@ -7,7 +7,6 @@
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -20,6 +19,7 @@ use simnel_core::tc::Config;
 
 use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
+use crate::direction::Direction;
 use crate::error::Error;
 use crate::guard::{Guarded, GuardedLane};
 use crate::marks::{self, Choice};
@@ -36,34 +36,6 @@ const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
 const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
-
-/// One way through the interface.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Packets that leave by the interface.
-    Upload,
-    /// Packets that arrive by the interface.
-    Download,
-}
-
-impl Direction {
-    /// `upload` or `download`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Direction::Upload => "upload",
-            Direction::Download => "download",
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What `up` needs to know.
 #[derive(Clone, Debug)]

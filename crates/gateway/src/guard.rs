@@ -20,7 +20,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use rustix::net::{
@@ -180,7 +180,7 @@ fn find_hung(board: &Board, watched: &mut [Option<Watched>; SLOTS]) -> Option<us
 /// Lets all packets pass: those to come and those that are queued.
 fn open(board: &Board, watched: &[Option<Watched>; SLOTS]) {
     for watched in watched.iter().flatten() {
-        let _ = sys::send(watched.table.as_raw_fd(), &watched.stop[..watched.length]);
+        let _ = sys::send(&watched.table, &watched.stop[..watched.length]);
     }
     accept(board, watched);
 }

@@ -20,6 +20,7 @@ pub mod control;
 mod control_dir;
 pub mod daemon;
 mod datapath;
+mod direction;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -30,6 +31,7 @@ mod marks;
 mod netlink;
 mod nfqueue;
 mod nft;
+mod notice;
 mod offload;
 mod owner;
 mod pace;
@@ -43,8 +45,9 @@ pub mod witness;
 pub mod words;
 
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
+pub use direction::Direction;
 pub use error::Error;
-pub use gateway::{check_name, Direction, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{check_name, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
 pub use sys::pace_sender;

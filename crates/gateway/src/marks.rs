@@ -75,7 +75,7 @@ fn decide(configured: Option<MarkBits>, uses: &[Use]) -> Result<Choice, Error> {
 
 /// Uses by rules of nftables, but for our own.
 fn rules() -> io::Result<Vec<Use>> {
-    const GET_RULE: u16 = 10 << 8 | 7;
+    const GET_RULE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | libc::NFT_MSG_GETRULE;
     let mut writer = Writer::default();
     writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, 0, 0);
     writer.finish();
@@ -133,7 +133,8 @@ fn expressions(list: &[u8]) -> u32 {
         let attribute = |wanted| Attributes(data).find(|(kind, _)| *kind == wanted).map(|(_, d)| d);
         let number = |wanted| attribute(wanted).and_then(be);
         match name.as_str() {
-            "meta" if number(2) == Some(MARK) => match (number(1), number(3)) {
+            "meta" if number(2) == Some(libc::NFT_META_MARK as u32) => match (number(1), number(3))
+            {
                 (Some(to), _) => {
                     registers.insert(to, Held::Mark { mask: u32::MAX, changed: 0 });
                 }
@@ -187,20 +188,16 @@ fn expressions(list: &[u8]) -> u32 {
     bits
 }
 
-/// NFT_META_MARK.
-const MARK: u32 = 3;
-
 fn is_mark(name: &str) -> bool {
     name.eq_ignore_ascii_case("mark")
 }
 
 /// Uses by rules of policy routing.
 fn policies() -> io::Result<Vec<Use>> {
-    const GET_RULE: u16 = 34;
     let mut uses = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
         let mut writer = Writer::default();
-        writer.begin(GET_RULE, libc::NLM_F_DUMP, 1, family as u8, 0);
+        writer.begin(libc::RTM_GETRULE.into(), libc::NLM_F_DUMP, 1, family as u8, 0);
         writer.finish();
         Socket::open_routing()?.dump(&writer, |message| uses.extend(policy(&message)))?;
     }

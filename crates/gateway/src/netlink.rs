@@ -7,19 +7,16 @@
 
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-
-use simnel_core::Span;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use crate::sys;
 
 /// Bytes of a netlink header and netfilter's after it.
 pub(crate) const HEADER: usize = 20;
-/// NLMSG_ERROR: an error, or with code 0 an acknowledgement.
-pub(crate) const ERROR: u16 = 2;
-/// NLMSG_DONE: the end of a dump.
-pub(crate) const DONE: u16 = 3;
-const NESTED: u16 = 0x8000;
+
+/// How long the kernel may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where nested attributes began, to be closed by [`Writer::end`].
 #[must_use]
@@ -34,10 +31,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Begins a message; [`Writer::finish`] ends it.
-    pub(crate) fn begin(&mut self, kind: u16, flags: i32, seq: u32, family: u8, resource: u16) {
+    pub(crate) fn begin(&mut self, kind: i32, flags: i32, seq: u32, family: u8, resource: u16) {
         self.message = self.bytes.len();
         self.bytes.extend(0u32.to_ne_bytes());
-        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend((kind as u16).to_ne_bytes());
         self.bytes.extend((flags as u16 | libc::NLM_F_REQUEST as u16).to_ne_bytes());
         self.bytes.extend(seq.to_ne_bytes());
         self.bytes.extend(0u32.to_ne_bytes());
@@ -52,30 +49,30 @@ impl Writer {
     }
 
     /// Adds an attribute.
-    pub(crate) fn attribute(&mut self, kind: u16, data: &[u8]) {
+    pub(crate) fn attribute(&mut self, kind: i32, data: &[u8]) {
         self.bytes.extend((data.len() as u16 + 4).to_ne_bytes());
-        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend((kind as u16).to_ne_bytes());
         self.bytes.extend(data);
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
     /// Adds a number in network order.
-    pub(crate) fn number(&mut self, kind: u16, value: u32) {
+    pub(crate) fn number(&mut self, kind: i32, value: i32) {
         self.attribute(kind, &value.to_be_bytes());
     }
 
     /// Adds a string with its final zero.
-    pub(crate) fn string(&mut self, kind: u16, value: &str) {
+    pub(crate) fn string(&mut self, kind: i32, value: &str) {
         let mut bytes = value.as_bytes().to_vec();
         bytes.push(0);
         self.attribute(kind, &bytes);
     }
 
     /// Opens nested attributes.
-    pub(crate) fn start(&mut self, kind: u16) -> Open {
+    pub(crate) fn start(&mut self, kind: i32) -> Open {
         let at = self.bytes.len();
         self.bytes.extend(0u16.to_ne_bytes());
-        self.bytes.extend((kind | NESTED).to_ne_bytes());
+        self.bytes.extend(((kind | libc::NLA_F_NESTED) as u16).to_ne_bytes());
         Open(at)
     }
 
@@ -94,7 +91,7 @@ impl Writer {
 /// A message that was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a> {
-    pub(crate) kind: u16,
+    pub(crate) kind: i32,
     pub(crate) seq: u32,
     /// What follows the 16-byte header.
     pub(crate) body: &'a [u8],
@@ -110,7 +107,7 @@ impl<'a> Iterator for Messages<'a> {
     fn next(&mut self) -> Option<Message<'a>> {
         let header: &[u8; 16] = self.0.first_chunk()?;
         let length = u32_at(header, 0)? as usize;
-        let kind = u16::from_ne_bytes([header[4], header[5]]);
+        let kind = i32::from(u16::from_ne_bytes([header[4], header[5]]));
         let seq = u32_at(header, 8)?;
         if length < 16 {
             self.0 = &[];
@@ -126,7 +123,7 @@ impl<'a> Iterator for Messages<'a> {
 impl<'a> Message<'a> {
     /// The error number of an ERROR message; 0 is an acknowledgement.
     pub(crate) fn error(&self) -> Option<i32> {
-        (self.kind == ERROR).then(|| u32_at(self.body, 0).unwrap_or(0) as i32)
+        (self.kind == libc::NLMSG_ERROR).then(|| u32_at(self.body, 0).unwrap_or(0) as i32)
     }
 
     /// The attributes after netfilter's own header.
@@ -140,13 +137,13 @@ impl<'a> Message<'a> {
 pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
-    type Item = (u16, &'a [u8]);
+    type Item = (i32, &'a [u8]);
 
     #[inline]
-    fn next(&mut self) -> Option<(u16, &'a [u8])> {
+    fn next(&mut self) -> Option<(i32, &'a [u8])> {
         let header: &[u8; 4] = self.0.first_chunk()?;
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
+        let kind = i32::from(u16::from_ne_bytes([header[2], header[3]])) & libc::NLA_TYPE_MASK;
         if length < 4 {
             return None;
         }
@@ -203,18 +200,13 @@ pub(crate) struct Socket(OwnedFd);
 impl Socket {
     /// Opens the socket; the kernel answers within two seconds or it is an error.
     pub(crate) fn open() -> io::Result<Socket> {
-        Socket::of(libc::NETLINK_NETFILTER)
+        Ok(Socket(sys::netlink_socket(Some(rustix::net::netlink::NETFILTER), PATIENCE)?))
     }
 
     /// The same for questions about routing.
     pub(crate) fn open_routing() -> io::Result<Socket> {
-        Socket::of(libc::NETLINK_ROUTE)
-    }
-
-    fn of(family: libc::c_int) -> io::Result<Socket> {
-        let fd = sys::netlink_socket(family)?;
-        sys::set_receive_timeout(&fd, Span::from_secs(2))?;
-        Ok(Socket(fd))
+        // Protocol 0.
+        Ok(Socket(sys::netlink_socket(None, PATIENCE)?))
     }
 
     /// The descriptor, for a socket that goes on to other work.
@@ -230,7 +222,7 @@ impl Socket {
         sequence: RangeInclusive<u32>,
     ) -> Result<(), (u32, io::Error)> {
         let first = *sequence.start();
-        sys::send(self.0.as_raw_fd(), writer.bytes()).map_err(|e| (first, e))?;
+        sys::send(&self.0, writer.bytes()).map_err(|e| (first, e))?;
         let mut answers = Answers::new(sequence);
         let mut buffer = vec![0; 32 * 1024];
         while answers.outstanding > 0 {
@@ -248,7 +240,7 @@ impl Socket {
         writer: &Writer,
         mut each: impl FnMut(Message<'_>),
     ) -> io::Result<()> {
-        sys::send(self.0.as_raw_fd(), writer.bytes())?;
+        sys::send(&self.0, writer.bytes())?;
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let n = sys::receive(&self.0, &mut buffer)?;
@@ -256,7 +248,7 @@ impl Socket {
                 match message.error() {
                     Some(0) => {}
                     Some(error) => return Err(system_error(error)),
-                    None if message.kind == DONE => return Ok(()),
+                    None if message.kind == libc::NLMSG_DONE => return Ok(()),
                     None => each(message),
                 }
             }
@@ -294,7 +286,7 @@ mod tests {
     /// An answer to message `seq`: 0 is an acknowledgement.
     fn answer(seq: u32, error: i32) -> Vec<u8> {
         let mut bytes = 20u32.to_ne_bytes().to_vec();
-        bytes.extend(ERROR.to_ne_bytes());
+        bytes.extend((libc::NLMSG_ERROR as u16).to_ne_bytes());
         bytes.extend([0; 2]);
         [&bytes[..], &seq.to_ne_bytes(), &[0; 4], &error.to_ne_bytes()].concat()
     }

@@ -12,21 +12,18 @@
 //! The receiver and the sender share the socket; neither allocates after construction.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::netlink::{Messages, Writer, HEADER};
 use crate::sys::{self, Datagrams};
 
-const SUBSYSTEM: u16 = 3 << 8; // NFNL_SUBSYS_QUEUE
-const PACKET: u16 = SUBSYSTEM;
-const VERDICT: u16 = SUBSYSTEM | 1;
-const CONFIG: u16 = SUBSYSTEM | 2;
-const VERDICT_BATCH: u16 = SUBSYSTEM | 3;
-
-const ACCEPT: u32 = 1;
-const DROP: u32 = 0;
+const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_QUEUE << 8;
+const PACKET: i32 = SUBSYSTEM | libc::NFQNL_MSG_PACKET;
+const VERDICT: i32 = SUBSYSTEM | libc::NFQNL_MSG_VERDICT;
+const CONFIG: i32 = SUBSYSTEM | libc::NFQNL_MSG_CONFIG;
+const VERDICT_BATCH: i32 = SUBSYSTEM | libc::NFQNL_MSG_VERDICT_BATCH;
 
 /// Bytes of each packet that are copied: IPv6 with two extension headers and TCP with all options
 /// is 40 + 2 × 24 + 60; 6in4 takes 20 more.
@@ -131,25 +128,28 @@ fn bind(socket: &crate::netlink::Socket, number: u16, length: u32) -> io::Result
         attributes(&mut writer);
         writer.finish();
     };
-    message(&|w| w.attribute(1, &[1, 0, 0, 0])); // NFQNL_CFG_CMD_BIND
+    message(&|w| command(w, libc::NFQNL_CFG_CMD_BIND));
     message(&|w| {
         let mut parameters = [0; 5];
         parameters[..4].copy_from_slice(&COPY_RANGE.to_be_bytes());
-        parameters[4] = 2; // NFQNL_COPY_PACKET
-        w.attribute(2, &parameters);
+        parameters[4] = libc::NFQNL_COPY_PACKET as u8;
+        w.attribute(libc::NFQA_CFG_PARAMS, &parameters);
     });
-    message(&|w| w.number(3, length));
+    message(&|w| w.number(libc::NFQA_CFG_QUEUE_MAXLEN, length as i32));
     message(&|w| {
-        const FAIL_OPEN: u32 = 1;
-        const GSO: u32 = 4;
-        w.number(4, FAIL_OPEN | GSO); // which flags
-        w.number(5, FAIL_OPEN);
+        w.number(libc::NFQA_CFG_MASK, libc::NFQA_CFG_F_FAIL_OPEN | libc::NFQA_CFG_F_GSO);
+        w.number(libc::NFQA_CFG_FLAGS, libc::NFQA_CFG_F_FAIL_OPEN);
     });
     socket.transact(&writer, 1..=sequence).map_err(|(_, e)| e)
 }
 
+/// A command, and no family: padded to a `struct nfqnl_msg_config_cmd`.
+fn command(writer: &mut Writer, command: i32) {
+    writer.attribute(libc::NFQA_CFG_CMD, &[command as u8, 0, 0, 0]);
+}
+
 fn tune(fd: OwnedFd) -> Result<OwnedFd, Error> {
-    let set = |level, name, value| {
+    let set = |level, name, value: i32| {
         sys::set_option(&fd, level, name, value)
             .map_err(|e| Error::system("setting up the NFQUEUE socket", e))
     };
@@ -173,7 +173,7 @@ pub(crate) fn has_net_admin() -> bool {
 impl Receiver {
     /// Receives what is there, without waiting: how many messages, and whether there may be more.
     pub(crate) fn receive(&mut self) -> io::Result<(usize, bool)> {
-        let n = self.datagrams.receive(self.socket.as_raw_fd())?;
+        let n = self.datagrams.receive(&self.socket)?;
         Ok((n, n == self.datagrams.capacity()))
     }
 
@@ -213,11 +213,11 @@ pub(crate) fn parse(datagram: &[u8]) -> Event<'_> {
     for (kind, data) in message.attributes() {
         let number = data.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         match kind {
-            1 => id = number,
-            3 => packet.mark = number.unwrap_or(0),
-            10 => packet.bytes = data,
-            13 => whole_length = number,
-            21 => packet.priority = number.unwrap_or(0),
+            libc::NFQA_PACKET_HDR => id = number,
+            libc::NFQA_MARK => packet.mark = number.unwrap_or(0),
+            libc::NFQA_PAYLOAD => packet.bytes = data,
+            libc::NFQA_CAP_LEN => whole_length = number,
+            libc::NFQA_PRIORITY => packet.priority = number.unwrap_or(0),
             _ => {}
         }
     }
@@ -242,16 +242,16 @@ impl Verdicts {
     /// Lets packet `id` go, with `mark` as its new firewall mark if given.
     #[inline]
     pub(crate) fn accept(&mut self, id: u32, mark: Option<u32>) {
-        self.push(id, ACCEPT, mark);
+        self.push(id, libc::NF_ACCEPT, mark);
     }
 
     /// Drops packet `id`.
     #[inline]
     pub(crate) fn drop(&mut self, id: u32) {
-        self.push(id, DROP, None);
+        self.push(id, libc::NF_DROP, None);
     }
 
-    fn push(&mut self, id: u32, verdict: u32, mark: Option<u32>) {
+    fn push(&mut self, id: u32, verdict: i32, mark: Option<u32>) {
         if self.used + VERDICT_SIZE > self.bytes.len() {
             // More verdicts than packets: only what was said twice can be in excess.
             self.errors += 1;
@@ -272,7 +272,7 @@ impl Verdicts {
         let mut sent = 0;
         while sent < self.used {
             let end = self.end_of_send(sent);
-            if sys::send(self.socket.as_raw_fd(), &self.bytes[sent..end]).is_err() {
+            if sys::send(&self.socket, &self.bytes[sent..end]).is_err() {
                 self.errors += 1;
                 break;
             }
@@ -306,26 +306,26 @@ impl Verdicts {
 
 /// A verdict; the last eight bytes are for the mark alone.
 fn verdict_message(
-    kind: u16,
+    kind: i32,
     queue: u16,
     id: u32,
-    verdict: u32,
+    verdict: i32,
     mark: Option<u32>,
 ) -> [u8; VERDICT_SIZE] {
     let mut to = [0; VERDICT_SIZE];
     let length = VERDICT_SIZE - if mark.is_some() { 0 } else { 8 };
     to[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
-    to[4..6].copy_from_slice(&kind.to_ne_bytes());
+    to[4..6].copy_from_slice(&(kind as u16).to_ne_bytes());
     to[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
     // Sequence number, port, family and version are zero.
     to[18..20].copy_from_slice(&queue.to_be_bytes());
     to[20..22].copy_from_slice(&12u16.to_ne_bytes());
-    to[22..24].copy_from_slice(&2u16.to_ne_bytes()); // NFQA_VERDICT_HDR
+    to[22..24].copy_from_slice(&(libc::NFQA_VERDICT_HDR as u16).to_ne_bytes());
     to[24..28].copy_from_slice(&verdict.to_be_bytes());
     to[28..32].copy_from_slice(&id.to_be_bytes());
     if let Some(mark) = mark {
         to[32..34].copy_from_slice(&8u16.to_ne_bytes());
-        to[34..36].copy_from_slice(&3u16.to_ne_bytes()); // NFQA_MARK
+        to[34..36].copy_from_slice(&(libc::NFQA_MARK as u16).to_ne_bytes());
         to[36..40].copy_from_slice(&mark.to_be_bytes());
     }
     to
@@ -335,26 +335,26 @@ fn verdict_message(
 /// the number of the last packet; numbers wrap round, so half of them are later than it.
 pub(crate) fn accept_all(socket: BorrowedFd<'_>, queue: u16, last_id: u32) -> io::Result<()> {
     let latest = last_id.wrapping_add(1 << 30);
-    let message = verdict_message(VERDICT_BATCH, queue, latest, ACCEPT, None);
-    sys::send(socket.as_raw_fd(), &message[..VERDICT_SIZE - 8])
+    let message = verdict_message(VERDICT_BATCH, queue, latest, libc::NF_ACCEPT, None);
+    sys::send(socket, &message[..VERDICT_SIZE - 8])
 }
 
 /// Changes how many packets the kernel keeps at most.
 pub(crate) fn set_length(socket: BorrowedFd<'_>, queue: u16, length: u32) -> io::Result<()> {
     let mut writer = Writer::default();
     writer.begin(CONFIG, 0, 0, 0, queue);
-    writer.number(3, length);
+    writer.number(libc::NFQA_CFG_QUEUE_MAXLEN, length as i32);
     writer.finish();
-    sys::send(socket.as_raw_fd(), writer.bytes())
+    sys::send(socket, writer.bytes())
 }
 
 /// Takes a queue from its socket, also where another process has the socket, too.
 pub(crate) fn unbind(socket: BorrowedFd<'_>, queue: u16) -> io::Result<()> {
     let mut writer = Writer::default();
     writer.begin(CONFIG, 0, 0, 0, queue);
-    writer.attribute(1, &[2, 0, 0, 0]); // NFQNL_CFG_CMD_UNBIND
+    command(&mut writer, libc::NFQNL_CFG_CMD_UNBIND);
     writer.finish();
-    sys::send(socket.as_raw_fd(), writer.bytes())
+    sys::send(socket, writer.bytes())
 }
 
 /// What the kernel counts for a queue.
@@ -431,7 +431,7 @@ mod tests {
             for message in Messages(&buffer[..n]) {
                 let attributes: Vec<_> = message.attributes().collect();
                 assert_eq!(message.kind, VERDICT);
-                let header = [ACCEPT.to_be_bytes(), seen.to_be_bytes()].concat();
+                let header = [libc::NF_ACCEPT.to_be_bytes(), seen.to_be_bytes()].concat();
                 assert_eq!(attributes[0], (2, &header[..]));
                 let mark = attributes.get(1).map(|(_, mark)| mark.to_vec());
                 assert_eq!(mark, (seen % 3 == 0).then(|| seen.to_be_bytes().to_vec()));

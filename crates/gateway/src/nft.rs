@@ -30,32 +30,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::error::Error;
 use crate::netlink::{Socket, Writer};
 
-const SUBSYSTEM: u16 = 10 << 8; // NFNL_SUBSYS_NFTABLES
-const NEW_TABLE: u16 = SUBSYSTEM;
-const DELETE_TABLE: u16 = SUBSYSTEM | 2;
-const NEW_CHAIN: u16 = SUBSYSTEM | 3;
-const NEW_RULE: u16 = SUBSYSTEM | 6;
-const DELETE_RULE: u16 = SUBSYSTEM | 8;
-const INET: u8 = 1; // NFPROTO_INET
-const OWNER: u32 = 2; // NFT_TABLE_F_OWNER
+const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
+/// NFT_TABLE_F_OWNER.
+const OWNER: i32 = 2;
 
-const PREROUTING: u32 = 0;
-const POSTROUTING: u32 = 4;
 /// After destination NAT (-100).
 const ARRIVING: i32 = -90;
 /// Before source NAT (100), after mangling and filtering.
 const LEAVING: i32 = 90;
 
-// Keys of `meta` and `rt`.
-const MARK: u32 = 3;
-const IN_NAME: u32 = 6;
-const OUT_NAME: u32 = 7;
-const FAMILY: u32 = 15;
-const SECURITY_PATH: u32 = 25;
-const ROUTE_TRANSFORM: u32 = 4;
-
-const EQUAL: u32 = 0;
-const NOT_EQUAL: u32 = 1;
+/// NFT_META_SECPATH.
+const SECURITY_PATH: i32 = 25;
+/// NFT_RT_XFRM.
+const ROUTE_TRANSFORM: i32 = 4;
 
 /// The two bits of the packet mark that carry a discipline's decision from the verdict to the chain
 /// behind it. They belong to us; all other bits stay as they are.
@@ -229,24 +216,24 @@ struct Kernel {
 struct Place {
     queue_chain: &'static str,
     act_chain: &'static str,
-    hook: u32,
+    hook: i32,
     priority: i32,
-    name_key: u32,
+    name_key: i32,
 }
 
 const ARRIVE: Place = Place {
     queue_chain: "arriving",
     act_chain: "arrived",
-    hook: PREROUTING,
+    hook: libc::NF_INET_PRE_ROUTING,
     priority: ARRIVING,
-    name_key: IN_NAME,
+    name_key: libc::NFT_META_IIFNAME,
 };
 const LEAVE: Place = Place {
     queue_chain: "leaving",
     act_chain: "left",
-    hook: POSTROUTING,
+    hook: libc::NF_INET_POST_ROUTING,
     priority: LEAVING,
-    name_key: OUT_NAME,
+    name_key: libc::NFT_META_OIFNAME,
 };
 
 /// Sequence number of the message that creates the table.
@@ -264,13 +251,14 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     fn new(table: &'a str) -> Batch<'a> {
         let mut writer = Writer::default();
-        writer.begin(0x10, 0, 0, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_BEGIN
+        writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, 0, 0, libc::NFNL_SUBSYS_NFTABLES as u16);
         writer.finish();
         Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, table }
     }
 
     fn end(mut self) -> Writer {
-        self.writer.begin(0x11, 0, self.sequence + 1, 0, SUBSYSTEM >> 8); // NFNL_MSG_BATCH_END
+        let subsystem = libc::NFNL_SUBSYS_NFTABLES as u16;
+        self.writer.begin(libc::NFNL_MSG_BATCH_END, 0, self.sequence + 1, 0, subsystem);
         self.writer.finish();
         self.writer
     }
@@ -280,45 +268,46 @@ impl<'a> Batch<'a> {
         socket.transact(&self.end(), 1..=last)
     }
 
-    fn begin(&mut self, kind: u16, flags: i32) {
+    fn begin(&mut self, kind: i32, flags: i32) {
         self.sequence += 1;
-        self.writer.begin(kind, flags | self.flags, self.sequence, INET, 0);
+        let (kind, flags) = (SUBSYSTEM | kind, flags | self.flags);
+        self.writer.begin(kind, flags, self.sequence, libc::NFPROTO_INET as u8, 0);
     }
 
     fn table(&mut self) {
-        self.begin(NEW_TABLE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        self.begin(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
         self.writer.string(1, self.table);
         self.writer.number(2, OWNER);
         self.writer.finish();
     }
 
-    fn chain(&mut self, name: &str, hook: u32, priority: i32) {
-        self.begin(NEW_CHAIN, libc::NLM_F_CREATE);
+    fn chain(&mut self, name: &str, hook: i32, priority: i32) {
+        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
         self.writer.string(1, self.table);
         self.writer.string(3, name);
         let open = self.writer.start(4);
         self.writer.number(1, hook);
-        self.writer.number(2, priority as u32);
+        self.writer.number(2, priority);
         self.writer.end(open);
         self.writer.string(7, "filter");
         self.writer.finish();
     }
 
     fn delete_table(&mut self) {
-        self.begin(DELETE_TABLE, 0);
+        self.begin(libc::NFT_MSG_DELTABLE, 0);
         self.writer.string(1, self.table);
         self.writer.finish();
     }
 
     fn flush_chain(&mut self, chain: &str) {
-        self.begin(DELETE_RULE, 0);
+        self.begin(libc::NFT_MSG_DELRULE, 0);
         self.writer.string(1, self.table);
         self.writer.string(2, chain);
         self.writer.finish();
     }
 
     fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Rule<'_>)) {
-        self.begin(NEW_RULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
+        self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
         self.writer.string(1, self.table);
         self.writer.string(2, chain);
         let open = self.writer.start(4);
@@ -348,10 +337,10 @@ impl<'a> Batch<'a> {
             rule.interface(place.name_key, interface);
             if kernel.security_paths {
                 match place.hook {
-                    PREROUTING => rule.meta(SECURITY_PATH),
+                    libc::NF_INET_PRE_ROUTING => rule.meta(SECURITY_PATH),
                     _ => rule.route(ROUTE_TRANSFORM),
                 }
-                rule.compare(EQUAL, &[0]);
+                rule.compare(libc::NFT_CMP_EQ, &[0]);
             }
             rule.queue(queue, kernel.queue_expression);
         });
@@ -368,8 +357,8 @@ impl<'a> Batch<'a> {
                 self.rule(place.act_chain, |rule| {
                     rule.interface(place.name_key, interface);
                     rule.mark_has(bit);
-                    rule.meta(FAMILY);
-                    rule.compare(EQUAL, &[family as u8]);
+                    rule.meta(libc::NFT_META_NFPROTO);
+                    rule.compare(libc::NFT_CMP_EQ, &[family as u8]);
                     rule.rewrite_first_word(!clear, set, family == libc::NFPROTO_IPV4);
                 });
             }
@@ -381,7 +370,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The expressions of one rule. All work on register 1.
+/// The expressions of one rule, their attributes by their numbers in linux/netfilter/nf_tables.h.
+/// All work on register 1, NFT_REG_1.
 struct Rule<'a>(&'a mut Writer);
 
 impl Rule<'_> {
@@ -394,27 +384,27 @@ impl Rule<'_> {
         self.0.end(element);
     }
 
-    fn meta(&mut self, key: u32) {
+    fn meta(&mut self, key: i32) {
         self.expression("meta", |w| {
             w.number(1, 1);
             w.number(2, key);
         });
     }
 
-    fn route(&mut self, key: u32) {
+    fn route(&mut self, key: i32) {
         self.expression("rt", |w| {
             w.number(1, 1);
             w.number(2, key);
         });
     }
 
-    fn value(writer: &mut Writer, kind: u16, bytes: &[u8]) {
+    fn value(writer: &mut Writer, kind: i32, bytes: &[u8]) {
         let open = writer.start(kind);
         writer.attribute(1, bytes);
         writer.end(open);
     }
 
-    fn compare(&mut self, operator: u32, bytes: &[u8]) {
+    fn compare(&mut self, operator: i32, bytes: &[u8]) {
         self.expression("cmp", |w| {
             w.number(1, 1);
             w.number(2, operator);
@@ -426,43 +416,43 @@ impl Rule<'_> {
         self.expression("bitwise", |w| {
             w.number(1, 1);
             w.number(2, 1);
-            w.number(3, mask.len() as u32);
+            w.number(3, mask.len() as i32);
             Self::value(w, 4, mask);
             Self::value(w, 5, xor);
         });
     }
 
-    fn interface(&mut self, key: u32, name: &str) {
+    fn interface(&mut self, key: i32, name: &str) {
         let mut padded = [0; libc::IFNAMSIZ];
         padded[..name.len()].copy_from_slice(name.as_bytes());
         self.meta(key);
-        self.compare(EQUAL, &padded);
+        self.compare(libc::NFT_CMP_EQ, &padded);
     }
 
     fn mark_has(&mut self, bits: u32) {
-        self.meta(MARK);
+        self.meta(libc::NFT_META_MARK);
         self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(NOT_EQUAL, &[0; 4]);
+        self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
     }
 
     fn mark_lacks(&mut self, bits: u32) {
-        self.meta(MARK);
+        self.meta(libc::NFT_META_MARK);
         self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(EQUAL, &[0; 4]);
+        self.compare(libc::NFT_CMP_EQ, &[0; 4]);
     }
 
     fn clear_mark(&mut self, bits: u32) {
-        self.meta(MARK);
+        self.meta(libc::NFT_META_MARK);
         self.bitwise(&(!bits).to_ne_bytes(), &[0; 4]);
         self.expression("meta", |w| {
-            w.number(2, MARK);
+            w.number(2, libc::NFT_META_MARK);
             w.number(3, 1);
         });
     }
 
     fn rewrite_first_word(&mut self, keep: u16, set: u16, checksum: bool) {
         let place = |w: &mut Writer| {
-            w.number(2, 1); // network header
+            w.number(2, libc::NFT_PAYLOAD_NETWORK_HEADER);
             w.number(3, 0);
             w.number(4, 2);
         };
@@ -475,7 +465,7 @@ impl Rule<'_> {
             w.number(5, 1);
             place(w);
             if checksum {
-                w.number(6, 1); // the Internet checksum
+                w.number(6, libc::NFT_PAYLOAD_CSUM_INET);
                 w.number(7, 10);
             }
         });
@@ -501,10 +491,10 @@ impl Rule<'_> {
 
     fn accept(&mut self) {
         self.expression("immediate", |w| {
-            w.number(1, 0); // verdict register
+            w.number(1, libc::NFT_REG_VERDICT);
             let data = w.start(2);
             let verdict = w.start(2);
-            w.number(1, 1); // NF_ACCEPT
+            w.number(1, libc::NF_ACCEPT);
             w.end(verdict);
             w.end(data);
         });

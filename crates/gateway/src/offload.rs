@@ -29,7 +29,8 @@ pub(crate) fn warnings(interface: &str) -> Vec<String> {
 
 /// Flowtables with `interface` among their devices.
 fn flowtables(interface: &str) -> io::Result<Vec<String>> {
-    const GET_FLOWTABLE: u16 = 10 << 8 | 23;
+    /// NFT_MSG_GETFLOWTABLE.
+    const GET_FLOWTABLE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | 23;
     let mut writer = Writer::default();
     writer.begin(GET_FLOWTABLE, libc::NLM_F_DUMP, 1, 0, 0);
     writer.finish();

@@ -24,10 +24,11 @@ use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal
 use serde::{Deserialize, Serialize};
 use simnel_core::{tc, Span};
 
-use crate::daemon::Notice;
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Direction, Settings};
+use crate::gateway::Settings;
 use crate::guard::{self, Guarded};
+use crate::notice::Notice;
 use crate::sys::{self, Fork};
 use crate::vitals::{Board, Pulse, SLOTS};
 

@@ -1,13 +1,21 @@
-//! The system calls that neither the standard library nor netlink framing covers.
+//! The system calls that neither the standard library nor netlink framing covers: by rustix where it
+//! has them, by libc where it has not.
 //!
 //! Everything works on borrowed or owned file descriptors; nothing here allocates after
 //! construction.
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::time::Duration;
 
+use rustix::event::{poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+use rustix::mm::{MapFlags, MlockAllFlags, ProtFlags};
+use rustix::net::{netlink, sockopt, AddressFamily, Protocol, SocketFlags, SocketType};
+use rustix::time::ClockId;
 use simnel_core::{Span, Time};
 
 /// Turns -1 into the error that errno names.
@@ -18,56 +26,51 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut value = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `value` is a valid timespec to write to. No capability; clock_gettime(2).
-    unsafe { libc::clock_gettime(id, &mut value) };
-    value.tv_sec as u64 * 1_000_000_000 + value.tv_nsec as u64
+fn clock(id: ClockId) -> u64 {
+    let now = rustix::time::clock_gettime(id);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// CLOCK_MONOTONIC.
 #[inline]
 pub(crate) fn now() -> Time {
-    Time(clock(libc::CLOCK_MONOTONIC))
+    Time(clock(ClockId::Monotonic))
 }
 
 /// Processor time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Span {
-    Span(clock(libc::CLOCK_THREAD_CPUTIME_ID))
+    Span(clock(ClockId::ThreadCPUTime))
 }
 
-/// A netlink socket of a family such as NETLINK_NETFILTER, bound to a port of its own.
-pub(crate) fn netlink_socket(family: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain socket(2) call; the descriptor is owned from here on.
-    let fd = unsafe {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        let fd = check(libc::socket(libc::AF_NETLINK, kind, family))?;
-        OwnedFd::from_raw_fd(fd)
-    };
-    // SAFETY: all zero bytes are a valid sockaddr_nl (port 0: the kernel chooses).
-    let mut address: libc::sockaddr_nl = unsafe { mem::zeroed() };
-    address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-    // SAFETY: address and length describe the same sockaddr_nl. bind(2).
-    check(unsafe {
-        libc::bind(
-            fd.as_raw_fd(),
-            ptr::from_ref(&address).cast(),
-            mem::size_of_val(&address) as libc::socklen_t,
-        )
-    })?;
+fn timespec(span: Span) -> Timespec {
+    Timespec { tv_sec: (span.0 / 1_000_000_000) as _, tv_nsec: (span.0 % 1_000_000_000) as _ }
+}
+
+/// A netlink socket, bound to a port of its own; a receive waits for `patience` at most.
+pub(crate) fn netlink_socket(family: Option<Protocol>, patience: Duration) -> io::Result<OwnedFd> {
+    let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
+    let fd = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, family)?;
+    // Port 0: the kernel chooses.
+    rustix::net::bind(&fd, &netlink::SocketAddrNetlink::new(0, 0))?;
+    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(patience))?;
     Ok(fd)
 }
 
-/// setsockopt(2) with an int. SO_RCVBUFFORCE needs CAP_NET_ADMIN.
-pub(crate) fn set_option(fd: &OwnedFd, level: i32, name: i32, value: i32) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`.
+/// setsockopt(2). SO_RCVBUFFORCE needs CAP_NET_ADMIN.
+pub(crate) fn set_option<T: Copy>(
+    fd: &impl AsRawFd,
+    level: i32,
+    name: i32,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`, which the kernel reads only.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
             level,
             name,
             ptr::from_ref(&value).cast(),
-            mem::size_of_val(&value) as libc::socklen_t,
+            mem::size_of::<T>() as libc::socklen_t,
         )
     })
     .map(drop)
@@ -76,53 +79,33 @@ pub(crate) fn set_option(fd: &OwnedFd, level: i32, name: i32, value: i32) -> io:
 /// Makes the kernel space out what a TCP sender sends (SO_MAX_PACING_RATE, whose limit is far
 /// beyond any line here): what the `fq` discipline does at hosts that have it.
 pub fn pace_sender(socket: &impl AsRawFd) -> io::Result<()> {
-    let most: u64 = 1 << 40;
-    // SAFETY: pointer and length describe `most`. setsockopt(2); no capability.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            ptr::from_ref(&most).cast(),
-            mem::size_of_val(&most) as libc::socklen_t,
-        )
-    })
-    .map(drop)
-}
-
-/// SO_RCVTIMEO: how long a blocking receive waits.
-pub(crate) fn set_receive_timeout(fd: &OwnedFd, timeout: Span) -> io::Result<()> {
-    let value = libc::timeval {
-        tv_sec: (timeout.0 / 1_000_000_000) as libc::time_t,
-        tv_usec: (timeout.0 % 1_000_000_000 / 1_000) as libc::suseconds_t,
-    };
-    // SAFETY: pointer and length describe `value`.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            ptr::from_ref(&value).cast(),
-            mem::size_of_val(&value) as libc::socklen_t,
-        )
-    })
-    .map(drop)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)
 }
 
 /// send(2) of one datagram.
-pub(crate) fn send(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: pointer and length describe `bytes`.
-    match unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), 0) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+pub(crate) fn send(fd: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+    rustix::net::send(fd, bytes, rustix::net::SendFlags::empty())?;
+    Ok(())
 }
 
 /// recv(2) of one datagram.
 pub(crate) fn receive(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: pointer and length describe `buffer`, which nothing else uses meanwhile.
-    let n = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    Ok(rustix::net::recv(fd, buffer, rustix::net::RecvFlags::empty())?.0)
+}
+
+/// recvmmsg(2) without waiting: how many messages came.
+///
+/// # Safety
+/// Buffers, names and control blocks that `messages` point to must be writable, or null.
+pub(crate) unsafe fn receive_many(
+    fd: impl AsFd,
+    messages: &mut [libc::mmsghdr],
+) -> io::Result<usize> {
+    let (fd, count) = (fd.as_fd().as_raw_fd(), messages.len() as libc::c_uint);
+    let (messages, flags) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
+    // SAFETY: pointer and length describe `messages`; the rest is promised by the caller.
+    check(unsafe { libc::recvmmsg(fd, messages, count, flags, ptr::null_mut()) })
+        .map(|n| n as usize)
 }
 
 /// Buffers for many datagrams of one recvmmsg(2) call.
@@ -165,22 +148,12 @@ impl Datagrams {
     }
 
     /// Receives what is there, without waiting; says how many datagrams.
-    pub(crate) fn receive(&mut self, fd: RawFd) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<usize> {
         // SAFETY: each header points at its own iovec, and that at its own part of `bytes`, all
         // alive as long as `self`, which is borrowed mutably.
-        let n = unsafe {
-            libc::recvmmsg(
-                fd,
-                self.headers.as_mut_ptr(),
-                self.headers.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                ptr::null_mut(),
-            )
-        };
-        match check(n) {
-            Ok(n) => Ok(n as usize),
+        match unsafe { receive_many(fd, &mut self.headers) } {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(e) => Err(e),
+            result => result,
         }
     }
 
@@ -195,15 +168,12 @@ impl Datagrams {
 /// Zeroed memory that is shared with all processes forked later; never unmapped.
 pub(crate) fn shared_memory<T: ZeroIsValid>() -> io::Result<&'static T> {
     const { assert!(mem::align_of::<T>() <= 4096) };
-    let (size, kind) = (mem::size_of::<T>(), libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let (size, protection) = (mem::size_of::<T>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, page-aligned and zeroed, of at least the size of `T`, for which zero
     // is a valid state; nothing unmaps it.
     unsafe {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = libc::mmap(ptr::null_mut(), size, protection, kind, -1, 0);
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let memory =
+            rustix::mm::mmap_anonymous(ptr::null_mut(), size, protection, MapFlags::SHARED)?;
         Ok(&*memory.cast::<T>())
     }
 }
@@ -213,9 +183,6 @@ pub(crate) fn shared_memory<T: ZeroIsValid>() -> io::Result<&'static T> {
 /// # Safety
 /// Both must be true: atomic integers and arrays and structs of them.
 pub(crate) unsafe trait ZeroIsValid: Sync {}
-
-// SAFETY: atomic integers only.
-unsafe impl ZeroIsValid for crate::vitals::Board {}
 
 /// What [`fork`] made of the calling process.
 pub(crate) enum Fork {
@@ -264,45 +231,45 @@ pub(crate) fn ignore_job_control() {
 /// each. None waits for ever. A signal ends the wait early. ppoll(2): its timer has nanoseconds.
 pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u64 {
     const MOST: usize = 64;
-    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
-    let count = fds.len().min(MOST);
-    for (slot, fd) in polled.iter_mut().zip(fds) {
-        slot.fd = fd.as_raw_fd();
-    }
-    let timeout = timeout.map(|span| libc::timespec {
-        tv_sec: (span.0 / 1_000_000_000) as libc::time_t,
-        tv_nsec: (span.0 % 1_000_000_000) as libc::c_long,
-    });
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the array holds at least `count` entries, the timeout is null or valid, no signal
-    // mask.
-    unsafe { libc::ppoll(polled.as_mut_ptr(), count as libc::nfds_t, timeout, ptr::null()) };
-    let ready = |slot: &libc::pollfd| u64::from(slot.revents != 0);
-    polled[..count].iter().enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
+    let timeout = timeout.map(timespec);
+    let Some(&first) = fds.first() else {
+        let _ = poll(&mut [], timeout.as_ref());
+        return 0;
+    };
+    let entry = |i| PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN);
+    let mut polled: [PollFd<'_>; MOST] = std::array::from_fn(entry);
+    let polled = &mut polled[..fds.len().min(MOST)];
+    let _ = poll(polled, timeout.as_ref());
+    let ready = |slot: &PollFd<'_>| u64::from(!slot.revents().is_empty());
+    polled.iter().enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
+}
+
+/// Waits until `from` is readable, `to` is writable, or `timeout` has passed; None is not waited
+/// for. Interruptions count as any of these.
+pub(crate) fn wait_both(from: Option<BorrowedFd<'_>>, to: Option<BorrowedFd<'_>>, timeout: Span) {
+    let from = from.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let to = to.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT));
+    let timeout = timespec(timeout);
+    let _ = match (from, to) {
+        (Some(from), Some(to)) => poll(&mut [from, to], Some(&timeout)),
+        (Some(one), None) | (None, Some(one)) => poll(&mut [one], Some(&timeout)),
+        (None, None) => poll(&mut [], Some(&timeout)),
+    };
 }
 
 /// A counter that wakes a thread out of [`wait`]: eventfd(2), non-blocking.
 pub(crate) fn event() -> io::Result<OwnedFd> {
-    // SAFETY: plain eventfd(2) call; the descriptor is owned from here on.
-    unsafe {
-        let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+    Ok(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// Makes an event readable.
+/// Makes an event readable. Can only fail when the counter is full, that is, readable.
 pub(crate) fn signal_event(fd: &OwnedFd) {
-    let one = 1u64.to_ne_bytes();
-    // SAFETY: pointer and length describe `one`. Can only fail when the counter is full, that is,
-    // readable.
-    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
 }
 
-/// Makes an event unreadable again.
+/// Makes an event unreadable again. Fails harmlessly when the counter is zero.
 pub(crate) fn clear_event(fd: &OwnedFd) {
-    let mut value = [0u8; 8];
-    // SAFETY: pointer and length describe `value`. Fails harmlessly when the counter is zero.
-    unsafe { libc::read(fd.as_raw_fd(), value.as_mut_ptr().cast(), value.len()) };
+    let _ = rustix::io::read(fd, &mut [0u8; 8]);
 }
 
 /// Blocks `signals` in the calling thread and all that it will start; they arrive at the descriptor
@@ -327,19 +294,15 @@ pub(crate) fn signal_descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> 
 
 /// The next signal that waits at a descriptor of [`signal_descriptor`].
 pub(crate) fn next_signal(fd: &OwnedFd) -> Option<libc::c_int> {
-    let mut info = mem::MaybeUninit::<libc::signalfd_siginfo>::uninit();
-    let size = mem::size_of_val(&info);
-    // SAFETY: pointer and length describe `info`; it is read only if all of it was written.
-    unsafe {
-        let n = libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), size);
-        (n == size as isize).then(|| info.assume_init().ssi_signo as libc::c_int)
-    }
+    let mut info = [0u8; mem::size_of::<libc::signalfd_siginfo>()];
+    let n = rustix::io::read(fd, &mut info).ok()?;
+    // It begins with the signal's number, `ssi_signo`.
+    (n == info.len()).then(|| i32::from_ne_bytes([info[0], info[1], info[2], info[3]]))
 }
 
 /// Timers of the calling thread fire on time instead of up to 50 µs later: PR_SET_TIMERSLACK.
 pub(crate) fn precise_timers() {
-    // SAFETY: takes integers only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// SCHED_FIFO at `priority` for the calling thread; needs CAP_SYS_NICE or RLIMIT_RTPRIO.
@@ -359,14 +322,12 @@ pub(crate) fn realtime(priority: u8) -> io::Result<()> {
 
 /// Keeps the process in memory; needs CAP_IPC_LOCK or RLIMIT_MEMLOCK.
 pub(crate) fn lock_memory() -> io::Result<()> {
-    // SAFETY: takes integers only.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+    Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
 /// An exclusive flock(2) on `fd`, without waiting: false if another process has it.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
-    // SAFETY: takes integers only.
-    unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// What ioctl(2) can ask about an interface by name.
@@ -396,12 +357,11 @@ pub(crate) fn interface(interface: &str, query: Query) -> io::Result<u32> {
 /// One SIOCETHTOOL request (linux/ethtool.h) for `interface`; `command` holds the request and takes
 /// the answer, in native byte order.
 pub(crate) fn ethtool(interface: &str, command: &mut [u8]) -> io::Result<()> {
-    const SIOCETHTOOL: libc::c_ulong = 0x8946;
     let mut request = interface_request(interface);
     request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
     // The kernel writes at most as many bytes as the command's own count fields allow for, and the
     // callers (offload.rs) size `command` by those.
-    interface_ioctl(SIOCETHTOOL, &mut request)
+    interface_ioctl(libc::SIOCETHTOOL, &mut request)
 }
 
 fn interface_request(interface: &str) -> libc::ifreq {
@@ -415,11 +375,8 @@ fn interface_request(interface: &str) -> libc::ifreq {
 
 fn interface_ioctl(code: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // Sockets of any family answer; an Internet socket is nothing that the daemon needs.
-    // SAFETY: plain socket(2) call; the descriptor is owned from here on.
-    let socket = unsafe {
-        let fd = check(libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
-        OwnedFd::from_raw_fd(fd)
-    };
+    let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
     // SAFETY: `request` is a valid ifreq, and what it may point at is sized by the caller.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), code as _, ptr::from_mut(request)) }).map(drop)
 }

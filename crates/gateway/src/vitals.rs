@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::gateway::Direction;
-use crate::sys;
+use crate::direction::Direction;
+use crate::sys::{self, ZeroIsValid};
 
 /// Interfaces of one daemon.
 pub(crate) const SLOTS: usize = 31;
@@ -34,6 +34,9 @@ pub(crate) struct Board {
     pub(crate) hung: AtomicU32,
     lanes: [Lane; LANES],
 }
+
+// SAFETY: atomic integers only.
+unsafe impl ZeroIsValid for Board {}
 
 impl Board {
     /// Memory that processes forked from now on share, until the last of them ends.

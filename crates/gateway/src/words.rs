@@ -10,7 +10,7 @@ use simnel_core::qdisc::htb;
 use simnel_core::rate::Rate;
 use simnel_core::tc::{self, units, Config};
 
-use crate::gateway::Direction;
+use crate::direction::Direction;
 
 /// The rate that asks for no limit.
 const UNLIMITED: &str = "unlimited";

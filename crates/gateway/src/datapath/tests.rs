@@ -83,8 +83,9 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     let (mut kernel, ours) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let flood = packet_message().repeat(PACKETS);
-    let kernel_side = kernel.try_clone().unwrap().into();
-    if sys::set_option(&kernel_side, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 128 << 20).is_err() {
+    let kernel_side: OwnedFd = kernel.try_clone().unwrap().into();
+    if sys::set_option(&kernel_side, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 128i32 << 20).is_err()
+    {
         eprintln!("NOT RUN: a_real_time_thread_gives_its_core_up needs root");
         return;
     }

@@ -12,18 +12,20 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use simnel_core::packet::Packet;
 use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
 use simnel_core::time::{Span, Time};
 
-use super::clock::{wake_on_time, Clock};
+use super::error::LinkError;
 use super::frame::{self, Handle, TAG_BYTES, VNET_BYTES};
-use super::pool::Pool;
-use super::socket::{wait, Inbox, Outbox, PacketSocket, BATCH};
-use super::LinkError;
+use super::moment::Moment;
+use super::pool::{Pool, BATCH};
+use super::socket::{wait, Inbox, Outbox, PacketSocket};
+use crate::sys;
 
+/// Above ordinary threads, below the kernel's own (50) and audio servers.
+const PRIORITY: u8 = 10;
 /// Frames due closer together than this go in batches.
 const COALESCE: Span = Span::from_micros(50);
 /// Short waits in a row after which batches begin: a chance pair of frames is not delayed.
@@ -113,7 +115,6 @@ pub(super) struct Direction<'a> {
     pending: Vec<Packet>,
     sent: usize,
     blocked: Blocked,
-    clock: Clock,
     /// The latest time that the discipline was told.
     told: Time,
     short_waits: u32,
@@ -166,17 +167,18 @@ impl<'a> Direction<'a> {
             pending: Vec::with_capacity(BATCH),
             sent: 0,
             blocked: Blocked::No,
-            clock: Clock::start(),
             told: Time::ZERO,
             short_waits: 0,
-            window: Time::ZERO,
+            window: sys::now(),
             rested: Span::ZERO,
         }
     }
 
     /// Forwards until `stop` says so or an interface is gone.
     pub(super) fn run(&mut self, stop: impl Fn() -> bool) -> Result<(), LinkError> {
-        wake_on_time();
+        // Without CAP_SYS_NICE, the thread stays in its own class and wakes later.
+        sys::precise_timers();
+        let _ = sys::realtime(PRIORITY);
         let result = loop {
             if stop() {
                 break Ok(());
@@ -216,7 +218,7 @@ impl<'a> Direction<'a> {
         if count == 0 {
             return Ok(0);
         }
-        let moment = self.clock.moment();
+        let moment = Moment::now();
         let mut bytes = 0;
         for slot in 0..count {
             let arrival = self.inbox.arrival(slot);
@@ -251,7 +253,7 @@ impl<'a> Direction<'a> {
     fn send_due(&mut self) -> Result<(), LinkError> {
         loop {
             if self.pending.is_empty() {
-                let now = self.clock.now();
+                let now = sys::now();
                 self.told = now;
                 let mut owner = Owner { pool: &mut self.pool, dropped: &self.counters.dropped };
                 while self.pending.len() < BATCH {
@@ -314,12 +316,12 @@ impl<'a> Direction<'a> {
             // The device's queue is full, or (veth) nobody is at its other end.
             Some(libc::ENOBUFS) => match self.blocked {
                 Blocked::Dead => refuse(self),
-                Blocked::Device(since) if self.clock.now().since(since) > PATIENCE => {
+                Blocked::Device(since) if sys::now().since(since) > PATIENCE => {
                     self.blocked = Blocked::Dead;
                     refuse(self);
                 }
                 Blocked::Device(_) => {}
-                _ => self.blocked = Blocked::Device(self.clock.now()),
+                _ => self.blocked = Blocked::Device(sys::now()),
             },
             Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) if self.to.is_gone() => return false,
             // Too large, not understood, or the interface is down: this frame only.
@@ -341,7 +343,7 @@ impl<'a> Direction<'a> {
 
     /// Waits for the next thing to do.
     fn sleep(&mut self) {
-        let now = self.clock.now();
+        let now = sys::now();
         let due = match self.blocked {
             Blocked::Device(_) => Some(now + RETRY),
             Blocked::Socket => None,
@@ -362,18 +364,18 @@ impl<'a> Direction<'a> {
         }
         let readable = self.inbox.is_ready() && !coalesce;
         let writable = self.blocked == Blocked::Socket;
-        wait(self.from, readable, self.to, writable, Duration::from_nanos(span.0));
-        self.rested += self.clock.now().since(now);
+        wait(self.from, readable, self.to, writable, span);
+        self.rested += sys::now().since(now);
     }
 
     /// Leaves the core to others if this thread has not done so for a while.
     fn rest(&mut self) {
-        let now = self.clock.now();
+        let now = sys::now();
         if now.since(self.window) < BUSY_WINDOW {
             return;
         }
         if self.rested < LEAST_REST {
-            wait(self.from, false, self.to, false, Duration::from_nanos(LEAST_REST.0));
+            wait(self.from, false, self.to, false, LEAST_REST);
         }
         (self.window, self.rested) = (now, Span::ZERO);
     }

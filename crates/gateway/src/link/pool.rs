@@ -6,9 +6,11 @@
 //!
 //! Invariant: a chunk is in the free list, in one chain, or in one receive slot, and nowhere else.
 
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
-use super::LinkError;
+use rustix::mm::{mmap_anonymous, munmap, MapFlags, ProtFlags};
+
+use super::error::LinkError;
 
 /// Bytes of a chunk: a full Ethernet frame with its headers fits one.
 pub(super) const CHUNK_BYTES: usize = 2048;
@@ -16,12 +18,15 @@ pub(super) const CHUNK_BYTES: usize = 2048;
 /// Chunks of the largest frame: 64 KB of IP, Ethernet and VLAN headers, and the virtio header.
 pub(super) const CHUNKS_PER_FRAME: usize = 33;
 
+/// Frames handed to or taken from the kernel in one call.
+pub(super) const BATCH: usize = 32;
+
 /// 512 MiB a direction. Beyond, frames wait in the socket's buffer, and the kernel counts those
 /// that it must refuse.
 pub(super) const MAX_CHUNKS: usize = 256 * 1024;
 
 /// Chunks of a batch being received and of one being sent.
-const STANDING_CHUNKS: usize = 2 * super::socket::BATCH * CHUNKS_PER_FRAME;
+const STANDING_CHUNKS: usize = 2 * BATCH * CHUNKS_PER_FRAME;
 
 const NIL: u32 = u32::MAX;
 
@@ -48,19 +53,11 @@ impl Pool {
         // SAFETY: a fresh anonymous private mapping; no existing memory is involved.
         // MAP_NORESERVE: limits are worst cases, pages count when they are touched.
         let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
         };
-        if memory == libc::MAP_FAILED {
-            return Err(LinkError::Memory { megabytes: bytes >> 20 });
-        }
-        let memory = NonNull::new(memory.cast()).ok_or(LinkError::Memory { megabytes: 0 })?;
+        let memory = memory.ok().and_then(|start| NonNull::new(start.cast()));
+        let memory = memory.ok_or(LinkError::Memory { megabytes: bytes >> 20 })?;
         Ok(Pool { memory, next: vec![NIL; chunks].into_boxed_slice(), free: NIL, fresh: 0 })
     }
 
@@ -130,7 +127,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let bytes = self.next.len() * CHUNK_BYTES;
         // SAFETY: exactly the mapping that `new` made; nobody holds pointers into it any more.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), bytes) };
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), bytes) };
     }
 }
 

@@ -6,19 +6,19 @@
 //! (when a frame came, however late we wake), promiscuous mode (frames are for others). Needs
 //! CAP_NET_RAW; the larger receive buffer CAP_NET_ADMIN.
 
-use std::ffi::CString;
 use std::io;
 use std::mem::{self, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
-use super::frame::{TAG_BYTES, VNET_BYTES};
-use super::pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
-use super::LinkError;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use simnel_core::Span;
 
-/// Frames handed to or taken from the kernel in one call.
-pub(super) const BATCH: usize = 32;
+use super::error::LinkError;
+use super::frame::{TAG_BYTES, VNET_BYTES};
+use super::pool::{Pool, BATCH, CHUNKS_PER_FRAME, CHUNK_BYTES};
+use crate::sys::{self, Query};
 
 /// Frames that arrive while we sleep wait here: 16 MB are 10 ms at 10 Gbit/s.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
@@ -31,8 +31,7 @@ const CONTROL_WORDS: usize = 10;
 #[derive(Debug)]
 pub(super) struct PacketSocket {
     fd: OwnedFd,
-    index: libc::c_int,
-    name: CString,
+    index: u32,
     /// Name of the interface, for messages.
     pub(super) interface: String,
     /// Largest frame, link header included.
@@ -80,35 +79,15 @@ unsafe impl Send for Outbox {}
 impl PacketSocket {
     /// Opens `interface`.
     pub(super) fn open(interface: &str) -> Result<PacketSocket, LinkError> {
-        let system = |what| {
-            let source = io::Error::last_os_error();
-            LinkError::System { interface: interface.to_owned(), what, source }
+        let system = |what: &'static str| {
+            move |source: io::Error| LinkError::System { interface: interface.into(), what, source }
         };
-        let none = || LinkError::NoInterface { interface: interface.to_owned() };
-        let name = CString::new(interface).map_err(|_| none())?;
-        // SAFETY: `name` is a NUL-terminated string that outlives the call.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) } as libc::c_int;
-        if index == 0 {
-            return Err(none());
-        }
-        // Protocol 0: nothing arrives before `bind` says from which interface.
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: takes numbers only.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if fd < 0 {
-            return Err(system("open a packet socket"));
-        }
-        // SAFETY: `fd` is a descriptor that was just opened and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut socket = PacketSocket {
-            fd,
-            index,
-            name,
-            interface: interface.to_owned(),
-            mtu: 0,
-            tx_queue_len: 0,
-        };
-        let on: libc::c_int = 1;
+        let index = sys::interface(interface, Query::Index)
+            .map_err(|_| LinkError::NoInterface { interface: interface.into() })?;
+        // No protocol: nothing arrives before `bind` says from which interface.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+            .map_err(|error| system("open a packet socket")(error.into()))?;
         for (level, option, what) in [
             (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "have arrivals stamped (SO_TIMESTAMPNS)"),
             (libc::SOL_PACKET, libc::PACKET_VNET_HDR, "pass super-packets (PACKET_VNET_HDR)"),
@@ -124,85 +103,46 @@ impl PacketSocket {
             ),
             (libc::SOL_PACKET, libc::PACKET_AUXDATA, "see VLAN tags (PACKET_AUXDATA)"),
         ] {
-            socket.set(level, option, &on).map_err(|()| system(what))?;
+            sys::set_option(&fd, level, option, 1i32).map_err(system(what))?;
         }
         // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
-        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
-            let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER);
-        }
-        // SAFETY: all zeroes is a valid packet_mreq.
-        let mut membership: libc::packet_mreq = unsafe { mem::zeroed() };
-        membership.mr_ifindex = index;
-        membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
-        socket
-            .set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
-            .map_err(|()| system("make the interface promiscuous"))?;
-        socket.read_device().map_err(|()| system("read its MTU and queue length"))?;
+        let buffer = |option| sys::set_option(&fd, libc::SOL_SOCKET, option, RECEIVE_BUFFER);
+        let _ = buffer(libc::SO_RCVBUFFORCE).or_else(|_| buffer(libc::SO_RCVBUF));
+        let membership = libc::packet_mreq {
+            mr_ifindex: index as libc::c_int,
+            mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)
+            .map_err(system("make the interface promiscuous"))?;
+        const ETHERNET_HEADER: u32 = 14;
+        let ask = |query| {
+            sys::interface(interface, query).map_err(system("read its MTU and queue length"))
+        };
+        let (mtu, tx_queue_len) = (ask(Query::Mtu)? + ETHERNET_HEADER, ask(Query::TxQueueLen)?);
         // SAFETY: all zeroes is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = index;
+        address.sll_ifindex = index as libc::c_int;
         // SAFETY: `address` is a sockaddr_ll of the length given and outlives the call.
         let bound = unsafe {
             libc::bind(
-                socket.fd.as_raw_fd(),
+                fd.as_raw_fd(),
                 ptr::from_ref(&address).cast(),
                 size_of::<libc::sockaddr_ll>() as libc::socklen_t,
             )
         };
         if bound < 0 {
-            return Err(system("bind to it"));
+            return Err(system("bind to it")(io::Error::last_os_error()));
         }
-        Ok(socket)
-    }
-
-    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> Result<(), ()> {
-        // SAFETY: `value` is readable for the length given during the call.
-        let result = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        };
-        if result < 0 {
-            Err(())
-        } else {
-            Ok(())
-        }
-    }
-
-    fn read_device(&mut self) -> Result<(), ()> {
-        // SAFETY: all zeroes is a valid ifreq.
-        let mut request: libc::ifreq = unsafe { mem::zeroed() };
-        let name = self.name.as_bytes_with_nul();
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
-        let mut ask = |what| {
-            // SAFETY: `request` holds a NUL-terminated name and is writable; both requests write an
-            // int into the union's `ifru_metric`-sized part.
-            let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), what, &mut request) };
-            // SAFETY: the kernel has written an int there, and any bytes are a valid int.
-            if result < 0 {
-                Err(())
-            } else {
-                Ok(unsafe { request.ifr_ifru.ifru_metric })
-            }
-        };
-        const ETHERNET_HEADER: u32 = 14;
-        self.mtu = ask(libc::SIOCGIFMTU)? as u32 + ETHERNET_HEADER;
-        self.tx_queue_len = ask(libc::SIOCGIFTXQLEN)? as u32;
-        Ok(())
+        Ok(PacketSocket { fd, index, interface: interface.into(), mtu, tx_queue_len })
     }
 
     /// True if the interface no longer exists under its name: it will not come back up.
     pub(super) fn is_gone(&self) -> bool {
-        // SAFETY: a NUL-terminated string that outlives the call.
-        unsafe { libc::if_nametoindex(self.name.as_ptr()) as libc::c_int != self.index }
+        sys::interface(&self.interface, Query::Index).ok() != Some(self.index)
     }
 
     /// Frames that the kernel dropped since the last call because the receive buffer was full.
@@ -240,19 +180,7 @@ impl PacketSocket {
         }
         // SAFETY: the first `ready` messages point to vectors and control blocks in boxes that this
         // inbox owns, and those to chunks that no frame uses; all outlive the call.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.fd.as_raw_fd(),
-                inbox.messages.as_mut_ptr(),
-                inbox.ready as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(count as usize)
+        unsafe { sys::receive_many(&self.fd, &mut inbox.messages[..inbox.ready]) }
     }
 
     /// Sends the frames in `outbox` from number `from` on. Says how many the kernel took; an error
@@ -288,21 +216,10 @@ pub(super) fn wait(
     readable: bool,
     to: &PacketSocket,
     writable: bool,
-    timeout: Duration,
+    timeout: Span,
 ) {
-    let entry = |socket: &PacketSocket, wanted, events| libc::pollfd {
-        // A negative descriptor is passed over.
-        fd: if wanted { socket.fd.as_raw_fd() } else { -1 },
-        events,
-        revents: 0,
-    };
-    let mut entries = [entry(from, readable, libc::POLLIN), entry(to, writable, libc::POLLOUT)];
-    let timeout = libc::timespec {
-        tv_sec: timeout.as_secs() as libc::time_t,
-        tv_nsec: timeout.subsec_nanos() as libc::c_long,
-    };
-    // SAFETY: both entries and the timeout outlive the call; no signal mask is given.
-    unsafe { libc::ppoll(entries.as_mut_ptr(), entries.len() as _, &timeout, ptr::null()) };
+    let (from, to) = (readable.then(|| from.fd.as_fd()), writable.then(|| to.fd.as_fd()));
+    sys::wait_both(from, to, timeout);
 }
 
 impl Inbox {

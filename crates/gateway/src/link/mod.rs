@@ -42,13 +42,15 @@ use simnel_core::tc::Config;
 
 use crate::{privileges, sys};
 
-mod clock;
 mod direction;
+mod error;
 mod frame;
+mod moment;
 mod pool;
 mod socket;
 
 pub use direction::DirectionStats;
+pub use error::LinkError;
 
 use direction::{Counters, Direction};
 use pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
@@ -65,52 +67,6 @@ pub struct LinkSettings {
     pub a_to_b: Config,
     /// What frames from `b` to `a` go through.
     pub b_to_a: Config,
-}
-
-/// Why a link cannot start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// The interface does not exist, here and now.
-    #[error("there is no interface `{interface}` here: `ip link` lists those that are")]
-    NoInterface {
-        /// Its name.
-        interface: String,
-    },
-    /// Both ends are the same.
-    #[error("a link needs two interfaces, but both ends are `{interface}`")]
-    SameInterface {
-        /// Its name.
-        interface: String,
-    },
-    /// A system call failed.
-    #[error("{interface}: cannot {what}: {source}{}", hint(.source))]
-    System {
-        /// Interface concerned.
-        interface: String,
-        /// What was attempted.
-        what: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The discipline has no place in a link.
-    #[error(
-        "a link carries a `line`, a `delay` or a FIFO; other disciplines belong to `simnel up`"
-    )]
-    Unsupported,
-    /// No address space for the packets that the limits allow.
-    #[error("cannot reserve {megabytes} MB for packets: lower the limits of fifo and delay")]
-    Memory {
-        /// What was asked for.
-        megabytes: usize,
-    },
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => " (run as root, or with CAP_NET_RAW)",
-        Some(libc::ENETDOWN) => " (bring the interface up: `ip link set NAME up`)",
-        _ => "",
-    }
 }
 
 /// An emulated line between two interfaces.
@@ -166,6 +122,7 @@ impl Link {
             mtu: to.mtu,
             tx_queue_len: to.tx_queue_len,
             seed: number as u64,
+            now: sys::now(),
             ..Device::default()
         };
         let pool = Pool::new(chunks_for(config, &device))?;

@@ -294,5 +294,4 @@ fn may_ask(stream: &UnixStream) -> Result<(), Reply> {
 }
 
 #[cfg(test)]
-#[path = "server/tests.rs"]
 mod tests;

@@ -1,0 +1,29 @@
+//! What happens to interfaces, for whoever started the daemon.
+
+use crate::direction::Direction;
+
+/// Something that the operator may want to know; the caller logs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An interface is under management.
+    Up(String),
+    /// An interface was given back; so many packets were let go.
+    Down(String, u64),
+    /// Settings of an interface were changed.
+    Changed(String, Direction),
+    /// Traffic may pass us by, or something went wrong that does not end the daemon.
+    Warning(String),
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Notice::Up(interface) => write!(f, "{interface}: up"),
+            Notice::Down(interface, packets) => {
+                write!(f, "{interface}: down, {packets} queued packets let go")
+            }
+            Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
+            Notice::Warning(text) => write!(f, "warning: {text}"),
+        }
+    }
+}
