@@ -3,10 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
-use miette::{miette, IntoDiagnostic};
+use miette::miette;
 use simnel_lab::compare::{self, Question, Row};
 use simnel_lab::files::put;
 use simnel_lab::paper::claim::number;
@@ -14,6 +12,7 @@ use simnel_lab::report::page;
 use simnel_lab::report::svg::escape;
 use simnel_lab::statistics::Estimate;
 
+use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
 use super::{line_rates, output_failed, sim};
 
@@ -55,13 +54,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         rtt: args.rtt.clone(),
         repetitions: args.repetitions,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
-        .into_diagnostic()?;
+    let interrupt = Interrupt::new()?;
     let progress = Progress::new(compare::runs(&question) as u64);
-    let rows = compare::compare(&question, &stop, &|| progress.advance(1));
+    let rows = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
     progress.done();
-    signal_hook::low_level::unregister(handler);
     let rows = rows.map_err(|error| sim::explain(error, "simnel compare", String::new()))?;
     let sentences = compare::verdict(&rows, &question.contenders);
     if args.json {
@@ -71,7 +67,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let usual = (!args.json).then(|| PathBuf::from("compare.html"));
     if let Some(path) = args.report.clone().or(usual) {
-        let stopped = stop.load(Ordering::Relaxed);
+        let stopped = interrupt.has_come();
         let page = whole_page(args, &rows, &sentences, stopped);
         put(&path, page.as_bytes()).map_err(|error| {
             let help = "say where it may go with --report FILE";
@@ -81,15 +77,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
         }
     }
-    if stop.load(Ordering::Relaxed) {
+    if interrupt.has_come() {
         crate::say!("stopped: these are the runs until then");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
 }
-
-/// What a shell reports for a command that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 
 fn whole_page(args: &Args, rows: &[Row], sentences: &[String], stopped: bool) -> String {
     let mut body = String::new();

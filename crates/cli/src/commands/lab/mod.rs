@@ -11,6 +11,7 @@ mod completions;
 mod conformance;
 mod demo;
 mod guest;
+mod interrupt;
 mod man;
 mod paper;
 mod plot;

@@ -7,14 +7,13 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
-use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
+use miette::{miette, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
 use simnel_lab::files::{self, put};
 use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
 
+use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
 use super::progress::Progress;
 use crate::terminal::printable_at;
@@ -72,14 +71,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         seeds: (args.seed.0..=args.seed.1).collect(),
         capture: args.pcapng.clone(),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
-        .into_diagnostic()?;
+    let interrupt = Interrupt::new()?;
     let progress = Progress::new(plan.runs() as u64 * scenario::run::STEPS);
-    let watch = Watch { stop: &stop, step: &|| progress.advance(1) };
+    let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
     let finished = scenario::run(&scenario, &plan, &watch);
     progress.done();
-    signal_hook::low_level::unregister(handler);
     let finished = finished.map_err(|error| {
         let words = args.qdisc.join(" ");
         explain(error, "--qdisc", words)
@@ -113,15 +109,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             writeln!(out, "\nreport: {}", path.display()).map_err(output_failed)?;
         }
     }
-    let interrupted = stop.load(Ordering::Relaxed);
+    let interrupted = interrupt.has_come();
     if interrupted {
         crate::say!("stopped: {} of {} runs, and these in part", summaries.len(), plan.runs());
     }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
-
-/// What a shell reports for a command that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 
 fn json_line(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, summary)?;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
-use miette::{miette, IntoDiagnostic};
+use miette::miette;
 use simnel_lab::files;
 use simnel_lab::paper::claim::number;
 use simnel_lab::report::page;
 use simnel_lab::sweep::{self, Axis, PointResult, Sweep, SweepError};
 
+use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
 use super::progress::Progress;
 
@@ -86,24 +85,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         None => PathBuf::from(format!("{name}.sweep.jsonl")),
         Some(_) => PathBuf::from(format!("{name}.sweep.{i}-of-{n}.jsonl")),
     });
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
-        .into_diagnostic()?;
+    let interrupt = Interrupt::new()?;
     let progress = Progress::new((i - 1..sweep.runs()).step_by(n).len() as u64);
-    let done = sweep.run(&journal, (i - 1, n), &stop, &|| progress.advance(1));
+    let done = sweep.run(&journal, (i - 1, n), interrupt.flag(), &|| progress.advance(1));
     progress.done();
-    signal_hook::low_level::unregister(handler);
     done.map_err(report)?;
     print(args, &journal, out)?;
-    if stop.load(Ordering::Relaxed) {
+    if interrupt.has_come() {
         crate::say!("stopped; the same command goes on from here");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
 }
-
-/// What a shell reports for a command that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 
 fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let Some(target) = &args.out else {

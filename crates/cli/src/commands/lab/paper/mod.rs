@@ -7,13 +7,12 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
-use miette::{miette, IntoDiagnostic};
+use miette::miette;
 use simnel_lab::paper::{self, Options, Watch};
 use simnel_lab::report;
 
+use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
 use super::{misuse_with_help, output_failed};
 
@@ -58,15 +57,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })?;
     args.arms.check(&experiments)?;
     let options = Options { repetitions: args.repetitions, keep: args.report.is_some() };
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
-        .into_diagnostic()?;
+    let interrupt = Interrupt::new()?;
     let progress = Progress::new(paper::count(&experiments, &options) as u64);
-    let watch = Watch { stop: &stop, step: &|| progress.advance(1) };
+    let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
     let outcomes = paper::run(&experiments, &options, &watch);
     progress.done();
-    let readings = args.arms.run(&experiments, &stop)?;
-    signal_hook::low_level::unregister(handler);
+    let readings = args.arms.run(&experiments, interrupt.flag())?;
     for outcome in &outcomes {
         let write = if args.json { table::json } else { table::write };
         write(outcome, &readings, out).map_err(output_failed)?;
@@ -78,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             }
         }
     }
-    let stopped = stop.load(Ordering::Relaxed);
+    let stopped = interrupt.has_come();
     if let Some(directory) = &args.report {
         report::write(&outcomes, &readings, directory, stopped).map_err(|error| {
             miette!(
@@ -98,9 +94,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
-
-/// What a shell reports for a command that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 
 fn list(out: &mut dyn Write) -> io::Result<()> {
     let mut paper = None;

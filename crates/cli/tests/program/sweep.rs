@@ -1,8 +1,10 @@
 //! `simnel sweep` and `simnel compare` from outside: resumption after a kill, shards, refusals.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
+
+use super::{simnel_in, text};
 
 const SCENARIO: &str = "duration = \"60s\"
 qdisc = \"cake bandwidth {rate}\"
@@ -15,20 +17,6 @@ kind = \"bulk\"
 kind = \"ping\"
 ";
 const AXES: &str = "rtt=10ms..160ms:3,qdisc=fq_codel|cake bandwidth {rate}";
-
-fn command(directory: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simnel"));
-    command.args(args).current_dir(directory);
-    command
-}
-
-fn simnel(directory: &Path, args: &[&str]) -> Output {
-    command(directory, args).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
 
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
@@ -52,12 +40,14 @@ fn journal(path: PathBuf) -> Vec<String> {
 fn a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not() {
     let directory = directory();
     let directory = directory.path();
-    let whole = simnel(directory, &sweep(&["--out", "whole.jsonl"]));
+    let whole = simnel_in(directory, &sweep(&["--out", "whole.jsonl"]))
+        .output()
+        .expect("the program starts");
     assert!(whole.status.success(), "{}", text(&whole.stderr));
 
     let args = sweep(&["--out", "killed.jsonl"]);
     let mut child =
-        command(directory, &args).stdout(Stdio::null()).spawn().expect("the binary runs");
+        simnel_in(directory, &args).stdout(Stdio::null()).spawn().expect("the binary runs");
     let path = directory.join("killed.jsonl");
     let lines = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
     let began = Instant::now();
@@ -70,7 +60,7 @@ fn a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not() {
     assert!(before >= 4, "nothing was done in a minute");
     assert!(before < 31, "too fast to be killed in the middle");
 
-    let resumed = simnel(directory, &args);
+    let resumed = simnel_in(directory, &args).output().expect("the program starts");
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     assert_eq!(journal(path), journal(directory.join("whole.jsonl")));
     let table = |output: &Output| text(&output.stdout).replace("killed", "whole");
@@ -81,16 +71,21 @@ fn a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not() {
 fn shards_merge_to_the_whole() {
     let directory = directory();
     let directory = directory.path();
-    simnel(directory, &sweep(&["--out", "whole.jsonl"]));
+    simnel_in(directory, &sweep(&["--out", "whole.jsonl"])).output().expect("the program starts");
     for shard in ["1/3", "2/3", "3/3"] {
-        let output = simnel(directory, &sweep(&["--shard", shard]));
+        let output =
+            simnel_in(directory, &sweep(&["--shard", shard])).output().expect("the program starts");
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     let part = |n: u32| format!("line.sweep.{n}-of-3.jsonl");
     let (one, two, three) = (part(1), part(2), part(3));
-    let some = simnel(directory, &["sweep", "--merge", &one, &two, "--out", "some.jsonl"]);
+    let some = simnel_in(directory, &["sweep", "--merge", &one, &two, "--out", "some.jsonl"])
+        .output()
+        .expect("the program starts");
     assert!(text(&some.stderr).contains("10 runs are still missing"), "{}", text(&some.stderr));
-    let all = simnel(directory, &["sweep", "--merge", &one, &two, &three, "--out", "all.jsonl"]);
+    let all = simnel_in(directory, &["sweep", "--merge", &one, &two, &three, "--out", "all.jsonl"])
+        .output()
+        .expect("the program starts");
     assert!(all.status.success(), "{}", text(&all.stderr));
     assert_eq!(journal(directory.join("all.jsonl")), journal(directory.join("whole.jsonl")));
 }
@@ -105,7 +100,9 @@ fn refusals_name_the_thing_and_the_fix() {
         ("line.foo=1", "unknown field `foo`"),
     ];
     for (over, expected) in cases {
-        let output = simnel(directory.path(), &["sweep", "line.toml", "--over", over]);
+        let output = simnel_in(directory.path(), &["sweep", "line.toml", "--over", over])
+            .output()
+            .expect("the program starts");
         assert!(!output.status.success());
         let said = text(&output.stderr).replace("\n  │ ", " ");
         assert!(said.contains(expected) && said.contains("help:"), "{over}: {said}");
@@ -117,13 +114,15 @@ fn refusals_name_the_thing_and_the_fix() {
 fn a_page_has_a_figure_of_each_measure_that_is_printed() {
     let directory = directory();
     let shown = ["--page", "page.html", "--show", "goodput", "--show", "added"];
-    let output = simnel(directory.path(), &sweep(&shown));
+    let output = simnel_in(directory.path(), &sweep(&shown)).output().expect("the program starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(directory.path().join("page.html")).expect("the page");
     assert_eq!(page.matches("<figure>").count(), text(&output.stdout).matches(" ± ").count() / 6);
     // Nothing stands across.
     let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--out", "other.jsonl"];
-    let output = simnel(directory.path(), &[&over[..], &["--page", "none.html"]].concat());
+    let output = simnel_in(directory.path(), &[&over[..], &["--page", "none.html"]].concat())
+        .output()
+        .expect("the program starts");
     assert!(!output.status.success());
     let said = text(&output.stderr);
     assert!(said.contains("nothing to draw on none.html") && said.contains("help:"), "{said}");
@@ -135,7 +134,9 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     let directory = directory();
     let words = ["pfifo limit 1000", "cake bandwidth {rate}"];
     let line = ["--line", "20mbit/3mbit", "--rtt", "90ms", "--repetitions", "2"];
-    let output = simnel(directory.path(), &[&["compare"], &words[..], &line].concat());
+    let output = simnel_in(directory.path(), &[&["compare"], &words[..], &line].concat())
+        .output()
+        .expect("the program starts");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(said.contains("Verdict: `cake bandwidth {rate}` on this line"), "{said}");

@@ -3,19 +3,11 @@
 //! The live arm needs root, the linux arm Debian's user-mode-linux; without them the tests say so
 //! loudly. Times are those of a busy machine: that there is a plausible value is tested, not which.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");
-
-fn simnel(words: &str) -> Output {
-    Command::new(SIMNEL).args(words.split(' ')).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use super::{simnel, text, SIMNEL};
 
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().expect("id(1)");
@@ -30,7 +22,7 @@ fn has_linux() -> bool {
 /// Runs one contender of B3 for a few seconds on `arm`; the claim about it that has a value there.
 fn column(arm: &str) -> serde_json::Value {
     let words = "paper B3 --repetitions 1 --json --seconds 10 --contender cake --";
-    let output = simnel(&format!("{words}{arm}"));
+    let output = simnel(&format!("{words}{arm}").split(" ").collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
     let mut lines = lines.lines().map(|line| serde_json::from_str(line).expect("JSON"));
@@ -67,7 +59,7 @@ fn the_linux_arm_adds_its_column() {
 
 #[test]
 fn what_an_arm_lacks_is_said_before_anything_runs() {
-    let none = simnel("paper A1 --live");
+    let none = simnel(&["paper", "A1", "--live"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("A2, A3, A6, B3, B4, B5"), "{}", text(&none.stderr));
     let output = Command::new(SIMNEL)
@@ -81,11 +73,11 @@ fn what_an_arm_lacks_is_said_before_anything_runs() {
         "{error}"
     );
     if is_root() {
-        let wrong = simnel("paper B3 --live --contender cak");
+        let wrong = simnel(&["paper", "B3", "--live", "--contender", "cak"]);
         let error = text(&wrong.stderr);
         assert!(wrong.status.code() == Some(2) && error.contains("cake-lite"), "{error}");
     } else {
-        let error = text(&simnel("paper B3 --live").stderr);
+        let error = text(&simnel(&["paper", "B3", "--live"]).stderr);
         assert!(error.contains("needs root"), "{error}");
     }
 }

@@ -1,16 +1,13 @@
 //! `simnel paper` from outside: every experiment that was published, every claim, whole lines.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Output};
 
 use simnel_lab::paper;
 
+use super::simnel;
+
 /// Experiments of each paper: their number is that of the papers' tests as docs/LAB.md counts them.
 const EXPERIMENTS: [(char, u32); 5] = [('A', 7), ('B', 10), ('C', 7), ('D', 6), ('E', 7)];
-
-fn simnel(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_simnel")).args(args).output().expect("the binary runs")
-}
 
 #[test]
 fn every_published_experiment_is_there_with_claims() {

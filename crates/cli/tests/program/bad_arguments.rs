@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use simnel_core::random::Random;
 use simnel_core::tc;
 
+use super::SIMNEL;
+
 /// A well-formed name of an interface that does not exist.
 const NOWHERE: &str = "simnel-none";
 /// Longest time that a command may take to say no.
@@ -21,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CASES: u32 = 150;
 
 /// Runs `simnel`, which must end by itself, and soon.
-fn simnel(args: &[OsString]) -> (i32, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_simnel"))
+fn refused(args: &[OsString]) -> (i32, String) {
+    let mut child = Command::new(SIMNEL)
         .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -50,7 +52,7 @@ fn words(line: &str) -> Vec<OsString> {
 
 /// The commands that `--help` lists.
 fn commands() -> Vec<String> {
-    let help = Command::new(env!("CARGO_BIN_EXE_simnel")).arg("--help").output().unwrap();
+    let help = Command::new(SIMNEL).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let names: Vec<String> = list
@@ -114,13 +116,13 @@ fn spoiled(random: &mut Random, template: &str) -> (Vec<String>, String) {
 fn every_command_refuses_options_and_words_that_it_does_not_have() {
     for command in commands() {
         for extra in ["--x/q7", "-%", "--x/q7=1"] {
-            let (status, errors) = simnel(&words(&format!("{command} {extra}")));
+            let (status, errors) = refused(&words(&format!("{command} {extra}")));
             assert_eq!(status, 2, "{command} {extra}: {errors}");
             let named = extra.split('=').next().unwrap();
             assert!(errors.contains(named), "{command} {extra}: {errors}");
         }
     }
-    let (status, errors) = simnel(&words("x/q7"));
+    let (status, errors) = refused(&words("x/q7"));
     assert!(status == 2 && errors.contains("x/q7"), "{errors}");
     for line in [
         "daemon x/q7",
@@ -141,7 +143,7 @@ fn every_command_refuses_options_and_words_that_it_does_not_have() {
         "completions x/q7",
         "man x/q7",
     ] {
-        let (status, errors) = simnel(&words(line));
+        let (status, errors) = refused(&words(line));
         let named = line.rsplit(' ').next().unwrap();
         assert!(status == 2 && errors.contains(named), "{line}: {status}, {errors}");
     }
@@ -167,7 +169,7 @@ fn one_wrong_word_among_right_ones_is_named() {
         let template = templates[case as usize % templates.len()];
         let (line, word) = spoiled(&mut random, template);
         let args: Vec<OsString> = line.iter().map(OsString::from).collect();
-        let (status, errors) = simnel(&args);
+        let (status, errors) = refused(&args);
         assert_eq!(status, 2, "{line:?}: {errors}");
         assert!(errors.contains(&word), "{line:?} does not name `{word}`: {errors}");
     }
@@ -191,7 +193,7 @@ fn a_missing_value_is_misuse_too() {
         ("conformance golden", "DIRECTORY"),
         ("completions", "SHELL"),
     ] {
-        let (status, errors) = simnel(&words(line));
+        let (status, errors) = refused(&words(line));
         assert!(status == 2 && errors.contains(named), "{line}: {status}, {errors}");
     }
 }
@@ -246,7 +248,7 @@ fn noise_is_refused_without_panic() {
         if args.iter().any(|arg| help.iter().any(|help| arg == help)) {
             continue;
         }
-        let (status, errors) = simnel(&args);
+        let (status, errors) = refused(&args);
         assert!(status == 1 || status == 2, "{args:?}: {status}, {errors}");
         assert!(!errors.trim().is_empty(), "{args:?}");
     }

@@ -1,14 +1,8 @@
 //! The command line from outside: exit statuses, and errors that name the thing and the fix.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
-fn simnel(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_simnel")).args(args).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
+use super::{simnel, text, SIMNEL};
 
 #[test]
 fn help_completions_and_manual_know_every_command() {
@@ -84,7 +78,7 @@ fn conformance_prints_one_json_object_for_each_recording() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_simnel"))
+    let mut child = Command::new(SIMNEL)
         .args(["completions", "bash"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

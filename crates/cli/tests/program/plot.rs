@@ -1,12 +1,8 @@
 //! `simnel plot`: pages from data files, ours and in flent's own older form; errors for all else.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn simnel(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_simnel"));
-    command.args(words).output().expect("the program starts")
-}
+use super::simnel;
 
 /// As flent 1 wrote it: format 3, other keys, samples beside the flows.
 const OLDER: &str = r#"{

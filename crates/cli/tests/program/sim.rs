@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use super::{simnel, text, SIMNEL};
+
 const SCENARIO: &str = "# Does it work?
 duration = \"5s\"
 qdisc = \"cake bandwidth {rate}\"
@@ -16,14 +18,6 @@ kind = \"bulk\"
 [[traffic]]
 kind = \"ping\"
 ";
-
-fn simnel(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_simnel")).args(args).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
 
 fn write(directory: &Path, text: &str) -> PathBuf {
     let path = directory.join("scenario.toml");
@@ -104,7 +98,7 @@ fn write_long(directory: &Path) -> PathBuf {
 
 /// Runs the long scenario for a while and presses Ctrl-C.
 fn interrupted(args: &[&str], errors: Stdio, wait: Duration) -> Output {
-    let child = Command::new(env!("CARGO_BIN_EXE_simnel"))
+    let child = Command::new(SIMNEL)
         .arg("sim")
         .args(args)
         .stdout(Stdio::piped())
