@@ -101,6 +101,13 @@ if have rustup; then
             break
         fi
     done
+    # The simulation side is checked for browsers.
+    wasm=wasm32-unknown-unknown
+    if ! rustup target list --toolchain "$channel" --installed 2>/dev/null | grep -qx $wasm; then
+        say "installing Rust's $wasm"
+        rustup target add $wasm --toolchain "$channel" >&2 ||
+            say "WARNING: rustup could not install $wasm; that check will not run"
+    fi
 fi
 enough || fail "cargo $minimum or newer is needed, found: $(cargo --version 2>&1 | head -n 1)"
 

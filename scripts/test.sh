@@ -33,6 +33,15 @@ documentation() {
     RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --locked
 }
 
+# The simulation side runs where there are no files, threads and sockets: in a browser.
+simulation_side() {
+    if ! [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ]; then
+        echo 'NOT RUN: the simulation side for WebAssembly (rustup target add wasm32-unknown-unknown)'
+        return
+    fi
+    cargo check --quiet --locked --target wasm32-unknown-unknown --package simnel-scenario
+}
+
 # A router's flash is small.
 gateway_alone() {
     local most=$((3 * 1024 * 1024)) bytes
@@ -53,6 +62,7 @@ if [ -x scripts/fuzz.sh ]; then
 else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi
+step 'simulation side' simulation_side
 step 'gateway alone' gateway_alone
 step 'documentation' documentation
 

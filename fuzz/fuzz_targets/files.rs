@@ -13,9 +13,9 @@ use libfuzzer_sys::fuzz_target;
 use simnel_core::Time;
 use simnel_fuzz::{in_parts, seeds};
 use simnel_lab::flent::{plot, Data};
-use simnel_lab::golden::{self, linux_device, replay, Recording};
-use simnel_lab::replay::{classifier, source};
-use simnel_lab::scenario::Scenario;
+use simnel_lab::conformance::golden::{self, linux_device, replay, Recording};
+use simnel_lab::conformance::replay::{classifier, source};
+use simnel_lab::experiments::scenario;
 use simnel_sim::Run;
 
 fuzz_target!(init: seeds::write(seeds::files_of_others()), |bytes: &[u8]| {
@@ -86,7 +86,7 @@ fn opportunities(bytes: &[u8]) {
     const LINE: &str = "duration = \"100s\"\ninterval = \"10s\"\n[line]\nup = \"1mbit\"\n\
         trace = { down = \"trace\" }\n[[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
     std::fs::write(DIRECTORY.join("trace"), bytes).expect("a small file");
-    let Ok(scenario) = Scenario::parse(LINE, "fuzzed", &DIRECTORY) else { return };
+    let Ok(scenario) = scenario::parse(LINE, "fuzzed", &DIRECTORY) else { return };
     let (setup, _) = scenario.setup(None).expect("checked when it was read");
     let mut run = Run::new(&setup, 1).expect("a set-up that was checked");
     let over = run.advance_by(Time::MAX, 3_000);

@@ -9,7 +9,9 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use simnel_core::{Span, Time};
 use simnel_fuzz::{edits, seeds};
-use simnel_lab::scenario::{report, Finished, Scenario, Summary};
+use simnel_lab::experiments::scenario;
+use simnel_lab::report::runs;
+use simnel_scenario::{Finished, Summary};
 use simnel_sim::{Run, Setup};
 
 /// Flows of a run at most: each has its memory.
@@ -31,7 +33,7 @@ fuzz_target!(init: seeds::write(seeds::scenarios()), |bytes: &[u8]| {
 });
 
 fn check(text: &str) {
-    let scenario = match Scenario::parse(text, "fuzzed", Path::new(seeds::TRACES)) {
+    let scenario = match scenario::parse(text, "fuzzed", Path::new(seeds::TRACES)) {
         Ok(scenario) => scenario,
         Err(error) => {
             assert!(!error.what.is_empty() && !error.expected.is_empty());
@@ -51,7 +53,7 @@ fn check(text: &str) {
     assert!(results.conservation.holds());
     let finished = Finished { qdisc, setup, results };
     let summary = Summary::new(&scenario, &finished);
-    let table = report::table(&scenario, std::slice::from_ref(&summary));
+    let table = runs::table(&scenario, std::slice::from_ref(&summary));
     assert!(!table.contains("NaN"), "{table}");
     serde_json::to_vec(&summary).expect("a summary is JSON");
 }

@@ -253,7 +253,8 @@ pub fn files_of_others() -> Vec<Vec<u8>> {
 fn recording_of(group: &str) -> Vec<Vec<u8>> {
     const PACKETS: usize = 30;
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/golden");
-    let stems = simnel_lab::golden::list(&Path::new(root).join(group)).expect("recordings");
+    let group = Path::new(root).join(group);
+    let stems = simnel_lab::conformance::golden::list(&group).expect("recordings");
     let Some(stem) = stems.first() else { return Vec::new() };
     let text = |end: &str| {
         let path = format!("{}{end}", stem.display());

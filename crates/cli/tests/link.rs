@@ -14,10 +14,10 @@ use simnel_core::qdisc::{delay, fifo, line};
 use simnel_core::tc::Config;
 use simnel_core::{Rate, Span};
 use simnel_gateway::link::{DirectionStats, Link, LinkSettings};
-use simnel_lab::testbed::probe::Probe;
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::wire::{self, Sampler};
-use simnel_lab::testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
+use simnel_testbed::probe::Probe;
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::wire::{self, Sampler};
+use simnel_testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
 
 const SETTLE: Duration = Duration::from_millis(500);
 

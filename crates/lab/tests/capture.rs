@@ -1,11 +1,10 @@
 //! Captures: a standard reader opens them, and an independent parser finds right headers.
 
-use std::path::Path;
-
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use simnel_core::Time;
-use simnel_lab::scenario::{Pcapng, Scenario};
+use simnel_lab::experiments::scenario::Pcapng;
+use simnel_scenario::{no_files, Scenario};
 use simnel_sim::Run;
 
 const SCENARIO: &str = r#"
@@ -28,7 +27,7 @@ protocol = "icmp"
 
 #[test]
 fn every_frame_has_right_headers_and_checksums() {
-    let scenario = Scenario::parse(SCENARIO, "capture", Path::new("")).expect("a scenario");
+    let scenario = Scenario::parse(SCENARIO, "capture", &no_files).expect("a scenario");
     let (setup, _) = scenario.setup(None).expect("a set-up");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.pcapng");

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use simnel_lab::golden::{build, run_directory, Ledger, Outcome, Recording};
+use simnel_lab::conformance::golden::{build, run_directory, Ledger, Outcome, Recording};
 
 /// Recordings (`group/name`) of disciplines that [`build`] can make; others are listed as not
 /// compared.
@@ -48,7 +48,7 @@ fn sets() -> Vec<(&'static str, PathBuf)> {
 fn every_recording_is_understood_completely() {
     for (name, directory) in sets() {
         let (mut recordings, mut packets, mut events) = (0, 0, 0);
-        for path in simnel_lab::golden::list(&directory).unwrap() {
+        for path in simnel_lab::conformance::golden::list(&directory).unwrap() {
             let recording = Recording::read(&path).unwrap_or_else(|error| panic!("{error}"));
             let total = recording.finals.iter().find(|(kind, _)| kind == "total");
             let total = &total.unwrap_or_else(|| panic!("{}: no totals", path.display())).1;
@@ -74,7 +74,7 @@ fn every_discipline_decides_as_linux_does_or_the_ledger_says_why_not() {
             let some = run_directory(&directory, pattern, &build, &ledger);
             outcomes.extend(some.unwrap_or_else(|error| panic!("{error}")));
         }
-        let recordings = simnel_lab::golden::list(&directory).unwrap().len();
+        let recordings = simnel_lab::conformance::golden::list(&directory).unwrap().len();
         if outcomes.len() < recordings {
             println!("NOT COMPARED: {} of {recordings} in {name}", recordings - outcomes.len());
         }

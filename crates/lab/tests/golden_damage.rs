@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use simnel_core::random::Random;
-use simnel_lab::golden::{build, run_directory, Ledger};
+use simnel_lab::conformance::golden::{build, run_directory, Ledger};
 
 /// Damaged recordings tried, of each group's smallest.
 const CASES: u32 = 60;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use simnel_lab::linux_reference::{compare_all, list, Ledger, Line};
+use simnel_lab::conformance::linux_reference::{compare_all, list, Ledger, Line};
 
 fn conformance() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")

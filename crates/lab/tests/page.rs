@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
-use simnel_lab::paper::arms::{Kind, Reading};
-use simnel_lab::paper::{self, Options, Outcome, Watch};
+use simnel_lab::experiments::paper::arms::{Kind, Reading};
+use simnel_lab::experiments::paper::{self, Options, Outcome, Watch};
+use simnel_lab::figures::svg;
 use simnel_lab::report;
 
 /// A phone and a desk.
@@ -160,7 +161,7 @@ fn a_reader_can_use_the_page_on_a_phone_and_on_a_desk() {
     files_are_complete(directory.path(), &text);
     for outcome in &outcomes {
         for verdict in &outcome.verdicts {
-            let claim = report::svg::escape(&verdict.claim.text);
+            let claim = svg::escape(&verdict.claim.text);
             assert!(text.contains(&claim), "{} is not on the page", verdict.claim.id);
         }
     }
@@ -220,7 +221,7 @@ fn files_are_complete(directory: &Path, page: &str) {
 fn screenshots(program: &Path, directory: &Path, width: u32, page: &Path) {
     let light = look(program, directory, width, page, &[]);
     let dark = look(program, directory, width, page, &["--blink-settings=preferredColorScheme=0"]);
-    for colour in &report::svg::COLOURS[..1] {
+    for colour in &svg::COLOURS[..1] {
         let parse = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour");
         let rgb = [parse(1), parse(3), parse(5)];
         let dots = light.iter().filter(|dot| **dot == rgb).count();

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use simnel_lab::scenario::{report, Finished, Scenario, Summary};
+use simnel_lab::experiments::scenario;
+use simnel_lab::report::runs;
+use simnel_scenario::{no_files, Finished, Scenario, Summary};
 use simnel_sim::Run;
 
 fn scenarios() -> Vec<PathBuf> {
@@ -23,7 +25,7 @@ fn what_cannot_be_simulated_is_refused_by_its_key() {
             "duration = \"10s\"\n{top}\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
              [[traffic]]\n{traffic}\n"
         );
-        let error = Scenario::parse(&text, "odd", Path::new("")).expect_err(traffic);
+        let error = Scenario::parse(&text, "odd", &no_files).expect_err(traffic);
         let place = error.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
         format!("{}: expected {} `{place}`", error.what, error.expected)
     };
@@ -53,7 +55,8 @@ fn what_cannot_be_simulated_is_refused_by_its_key() {
 fn every_scenario_runs_twice_the_same_and_is_reported() {
     for path in scenarios() {
         let name = path.display();
-        let scenario = Scenario::read(&path).unwrap_or_else(|(error, _)| panic!("{name}: {error}"));
+        let read = scenario::read(&path);
+        let (scenario, _) = read.unwrap_or_else(|(error, _)| panic!("{name}: {error}"));
         assert!(scenario.question.contains('?'), "{name} opens with no question");
         let (setup, qdisc) = scenario.setup(None).unwrap_or_else(|e| panic!("{name}: {e}"));
         let run = || Run::new(&setup, 1).unwrap_or_else(|e| panic!("{name}: {e}")).finish();
@@ -65,9 +68,9 @@ fn every_scenario_runs_twice_the_same_and_is_reported() {
         let summary = Summary::new(&scenario, &finished);
         let moved: f64 = summary.groups.iter().map(|group| group.goodput_mbps).sum();
         assert!(moved > 0.0, "{name}: nothing was delivered");
-        let page = report::page(&scenario, "", &[finished], std::slice::from_ref(&summary));
+        let page = runs::page(&scenario, "", &[finished], std::slice::from_ref(&summary));
         assert!(page.contains("<svg") && !page.contains("NaN") && !page.contains("inf "), "{name}");
-        let table = report::table(&scenario, &[summary]);
+        let table = runs::table(&scenario, &[summary]);
         assert!(table.contains("line down") && !table.contains("NaN"), "{name}: {table}");
     }
 }

@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::Home;
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::Home;
 
 use crate::{within_three_tries, Live, Try, Watch, SECOND};
 

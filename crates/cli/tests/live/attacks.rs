@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use simnel_lab::testbed::probe::{Echo, Probe};
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::{Home, HomeOptions, Process};
+use simnel_testbed::probe::{Echo, Probe};
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::{Home, HomeOptions, Process};
 
 use crate::flood::{Attack, Flood, Packets};
 use crate::{quantile, round_trips, within_three_tries, Live, Try, SECOND};

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use simnel_lab::testbed::probe::Probe;
-use simnel_lab::testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
-use simnel_lab::testbed::Home;
+use simnel_testbed::probe::Probe;
+use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
+use simnel_testbed::Home;
 
 use crate::{Live, SECOND};
 

@@ -15,7 +15,7 @@ use rustix::net::{
     connect, sendmmsg, socket, AddressFamily, MMsgHdr, Protocol, RawProtocol, SendAncillaryBuffer,
     SendFlags, SocketType,
 };
-use simnel_lab::testbed::Namespace;
+use simnel_testbed::Namespace;
 
 /// What one host sends.
 #[derive(Clone, Copy, Debug)]

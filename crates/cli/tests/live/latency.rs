@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use simnel_lab::testbed::probe::{Echo, Probe};
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::Home;
+use simnel_testbed::probe::{Echo, Probe};
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::Home;
 
 use crate::{quantile, round_trips, within_three_tries, Live, Try, Watch, SECOND};
 

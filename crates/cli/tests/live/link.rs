@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use simnel_lab::testbed::probe::Probe;
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::{wire, Home};
+use simnel_testbed::probe::Probe;
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::{wire, Home};
 
 use crate::{quantile, round_trips, within_three_tries, Live, Watch, SECOND};
 

@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use simnel_gateway::witness::Witness;
-use simnel_lab::testbed::probe::Echo;
-use simnel_lab::testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
+use simnel_testbed::probe::Echo;
+use simnel_testbed::{Home, HomeOptions, Namespace, Process, TestbedError};
 
 const SIMNEL: &str = env!("CARGO_BIN_EXE_simnel");
 const SECOND: Duration = Duration::from_secs(1);

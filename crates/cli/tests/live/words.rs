@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Instant;
 
 use simnel_core::tc;
-use simnel_lab::testbed::traffic::{BulkOptions, Connections, Direction};
-use simnel_lab::testbed::Home;
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::Home;
 
 use crate::{text, Live, SECOND, SIMNEL};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use simnel_lab::paper;
+use simnel_lab::experiments::paper;
 
 use super::simnel;
 

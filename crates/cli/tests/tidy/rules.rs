@@ -28,8 +28,23 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-tcp", &["simnel-core"]),
     ("simnel-sim", &["simnel-core", "simnel-tcp"]),
     ("simnel-gateway", &["simnel-core"]),
-    ("simnel-lab", &["simnel-core", "simnel-tcp", "simnel-sim"]),
-    ("simnel", &["simnel-core", "simnel-tcp", "simnel-sim", "simnel-lab", "simnel-gateway"]),
+    ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
+    ("simnel-testbed", &["simnel-core"]),
+    (
+        "simnel-lab",
+        &["simnel-core", "simnel-tcp", "simnel-sim", "simnel-scenario", "simnel-testbed"],
+    ),
+    (
+        "simnel",
+        &[
+            "simnel-core",
+            "simnel-sim",
+            "simnel-scenario",
+            "simnel-testbed",
+            "simnel-lab",
+            "simnel-gateway",
+        ],
+    ),
 ];
 
 pub const RULES: &[Rule] = &[

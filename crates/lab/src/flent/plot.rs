@@ -2,7 +2,7 @@
 //! latency's distribution.
 
 use super::Data;
-use crate::paper::figure::{Axis, Boxes, Figure, Line, Plot};
+use crate::figures::{Axis, Boxes, Figure, Line, Plot};
 use crate::statistics::{five_numbers, quantile};
 
 /// The plots of `data`, in the order in which flent lists them. Series that are derived from

@@ -1,12 +1,11 @@
 //! What is written is what flent reads; what cannot be read is refused with a reason.
 
 use std::io::Write;
-use std::path::Path;
 
 use simnel_sim::Run;
 
 use super::*;
-use crate::scenario::Scenario;
+use simnel_scenario::{no_files, Scenario};
 
 /// A second of a scenario with `traffic`.
 fn data(traffic: &str) -> Data {
@@ -14,7 +13,7 @@ fn data(traffic: &str) -> Data {
         "duration = \"2s\"\ninterval = \"200ms\"\n[line]\nup = \"1mbit\"\ndown = \"5mbit\"\n\
          rtt = \"20ms\"\n{traffic}"
     );
-    let scenario = Scenario::parse(&text, "test", Path::new("")).expect("a scenario");
+    let scenario = Scenario::parse(&text, "test", &no_files).expect("a scenario");
     let (setup, qdisc) = scenario.setup(None).expect("a set-up");
     let results = Run::new(&setup, 1).expect("a run").finish();
     Data::of("a title", &Finished { qdisc, setup, results })
@@ -76,7 +75,7 @@ fn plots_show_flows_and_leave_out_what_was_sampled_beside_them() {
     let ids: Vec<String> = plot::plots(&data).into_iter().map(|figure| figure.id).collect();
     assert_eq!(ids, ["download", "totals", "ping", "ping_cdf", "box_ping", "box_totals"]);
     let figures = plot::plots(&data);
-    let crate::paper::figure::Plot::Lines(lines) = &figures[0].plot else { panic!("lines") };
+    let crate::figures::Plot::Lines(lines) = &figures[0].plot else { panic!("lines") };
     assert_eq!(lines.len(), 3);
     let mut sampled = data.clone();
     let values = sampled.results["TCP download::1"].clone();

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::svg::{colour, dashed, draw, escape, series};
+use crate::experiments::paper::arms::{Difference, Ledger, Reading};
+use crate::experiments::paper::claim::{number, Verdict};
+use crate::experiments::paper::{Outcome, Paper};
+use crate::figures::svg::{colour, dashed, draw, escape, series};
+use crate::figures::Figure;
 use crate::flent::slug;
-use crate::paper::arms::{Difference, Ledger, Reading};
-use crate::paper::claim::{number, Verdict};
-use crate::paper::figure::Figure;
-use crate::paper::{Outcome, Paper};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -197,8 +197,10 @@ fn disagreement(readings: &[&Reading], differences: &[Difference], out: &mut Str
         .iter()
         .map(|reading| {
             let what = match reading.kind {
-                crate::paper::arms::Kind::Live => "the gateway itself with Linux's TCP",
-                crate::paper::arms::Kind::Linux => "Linux's own disciplines and TCP",
+                crate::experiments::paper::arms::Kind::Live => {
+                    "the gateway itself with Linux's TCP"
+                }
+                crate::experiments::paper::arms::Kind::Linux => "Linux's own disciplines and TCP",
             };
             format!("<b>{}</b>: {what}; {}", reading.kind.name(), reading.quality())
         })

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_lab::compare::{self, Question, Row};
+use simnel_lab::experiments::compare::{self, Question, Row};
+use simnel_lab::experiments::paper::claim::number;
+use simnel_lab::figures::svg::escape;
 use simnel_lab::files::put;
-use simnel_lab::paper::claim::number;
 use simnel_lab::report::page;
-use simnel_lab::report::svg::escape;
 use simnel_lab::statistics::Estimate;
 
 use super::interrupt::{Interrupt, INTERRUPTED};

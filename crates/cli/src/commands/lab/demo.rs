@@ -9,7 +9,7 @@ use simnel_core::tc::units;
 use simnel_core::{Qdisc, Rate, Span};
 use simnel_gateway::words::settings_of;
 use simnel_gateway::Direction;
-use simnel_lab::demo::{Demo, Options, Progress, Style};
+use simnel_testbed::demo::{Demo, Options, Progress, Style};
 
 use super::{line_rates, misuse, misuse_with_help, output_failed};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_lab::paper::arms::guest;
+use simnel_lab::experiments::paper::arms::guest;
 
 /// Carry out the orders in a directory (inside user-mode Linux).
 #[derive(clap::Args)]

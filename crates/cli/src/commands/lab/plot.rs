@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
+use simnel_lab::figures::svg;
 use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
-use simnel_lab::report::{page, svg};
+use simnel_lab::report::page;
 
 use super::output_failed;
 

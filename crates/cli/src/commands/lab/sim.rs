@@ -10,8 +10,10 @@ use std::process::ExitCode;
 
 use miette::{miette, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
-use simnel_lab::files::{self, put};
-use simnel_lab::scenario::{self, report, Plan, Scenario, ScenarioError, Summary, Watch};
+use simnel_lab::experiments::scenario::{self, Plan, Watch, STEPS};
+use simnel_lab::files::put;
+use simnel_lab::report::runs;
+use simnel_scenario::{ScenarioError, Summary};
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
@@ -64,7 +66,7 @@ fn seeds(word: &str) -> Result<Seeds, String> {
 
 /// Runs the scenario.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let scenario = Scenario::read(&args.file)
+    let (scenario, text) = scenario::read(&args.file)
         .map_err(|(error, text)| explain(error, &args.file.display().to_string(), text))?;
     let plan = Plan {
         qdiscs: args.qdisc.clone(),
@@ -72,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         capture: args.pcapng.clone(),
     };
     let interrupt = Interrupt::new()?;
-    let progress = Progress::new(plan.runs() as u64 * scenario::run::STEPS);
+    let progress = Progress::new(plan.runs() as u64 * STEPS);
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
     let finished = scenario::run(&scenario, &plan, &watch);
     progress.done();
@@ -87,7 +89,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             json_line(summary, out).map_err(output_failed)?;
         }
     } else {
-        write!(out, "{}", report::table(&scenario, &summaries)).map_err(output_failed)?;
+        write!(out, "{}", runs::table(&scenario, &summaries)).map_err(output_failed)?;
     }
     let beside = || args.file.parent().unwrap_or(Path::new("")).join("report.html");
     let target = match (&args.report, args.json) {
@@ -96,8 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         (None, false) => Some(beside()),
     };
     if let Some(path) = target {
-        let text = files::read_text(&args.file, files::WHOLE).unwrap_or_default();
-        let page = report::page(&scenario, &text, &finished, &summaries);
+        let page = runs::page(&scenario, &text, &finished, &summaries);
         put(&path, page.as_bytes()).map_err(|error| {
             miette!(
                 help = "say where it may go with --report FILE",

@@ -13,7 +13,7 @@ use miette::miette;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use serde::Serialize;
 use simnel_core::qdisc::Device;
-use simnel_lab::golden::build;
+use simnel_lab::conformance::golden::build;
 
 use super::super::{misuse_with_help, output_failed};
 use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING};

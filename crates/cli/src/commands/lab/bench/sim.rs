@@ -10,14 +10,13 @@
 //! them.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use miette::{miette, IntoDiagnostic};
 use rustix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
-use simnel_lab::scenario::Scenario;
+use simnel_scenario::{no_files, Scenario};
 use simnel_sim::{Results, Run, Setup};
 
 use super::super::{misuse_with_help, output_failed};
@@ -149,7 +148,7 @@ fn measure(name: &str, runs: u8) -> miette::Result<Figure> {
         (None, Some(_)) => SCALE,
         (None, None) => return Err(miette!("no such scenario: `{name}`")),
     };
-    let scenario = Scenario::parse(text, name, Path::new("")).into_diagnostic()?;
+    let scenario = Scenario::parse(text, name, &no_files).into_diagnostic()?;
     let (mut setup, _) = scenario.setup(None).into_diagnostic()?;
     let flows = flows.filter(|_| text == SCALE);
     if let (Some(flows), [traffic]) = (flows, setup.traffic.as_mut_slice()) {

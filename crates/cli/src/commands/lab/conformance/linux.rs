@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_lab::linux_reference::{self, Ledger, Line};
+use simnel_lab::conformance::linux_reference::{self, Ledger, Line};
 
 use super::super::output_failed;
 use super::super::progress::Progress;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
 use serde::Serialize;
-use simnel_lab::golden::{self, Ledger, Outcome};
+use simnel_lab::conformance::golden::{self, Ledger, Outcome};
 
 use super::output_failed;
 

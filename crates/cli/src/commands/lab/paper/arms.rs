@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_lab::paper::arms::{self, ArmError, Kind, Options, Reading, Watch};
-use simnel_lab::paper::Experiment;
-use simnel_lab::testbed::TestbedError;
+use simnel_lab::experiments::paper::arms::{self, ArmError, Kind, Options, Reading, Watch};
+use simnel_lab::experiments::paper::Experiment;
+use simnel_testbed::TestbedError;
 
 use super::super::misuse_with_help;
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_lab::paper::{self, Options, Watch};
+use simnel_lab::experiments::paper::{self, Options, Watch};
 use simnel_lab::report;
 
 use super::interrupt::{Interrupt, INTERRUPTED};

@@ -11,12 +11,12 @@ use miette::miette;
 use simnel_core::qdisc::{self, shapes_itself, Device};
 use simnel_core::tc::{self, units, Config};
 use simnel_core::Rate;
-use simnel_lab::files::replace;
-use simnel_lab::golden::{self, Link, Recording};
-use simnel_lab::replay::{
+use simnel_lab::conformance::golden::{self, Link, Recording};
+use simnel_lab::conformance::replay::{
     check, classifier, drive, open, own_rate, tally_of, write_binary, Events, Failure, Sink,
     Summary, Tally, Trace, TraceError,
 };
+use simnel_lab::files::replace;
 
 use super::progress::Progress;
 use super::{misuse, misuse_with_help, output_failed};

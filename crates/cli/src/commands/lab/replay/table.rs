@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use simnel_lab::replay::{Shares, Summary};
+use simnel_lab::conformance::replay::{Shares, Summary};
 
 /// Writes the tables.
 pub fn write(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {

@@ -1,0 +1,223 @@
+//! The virtual device of the recordings, over the contract of every discipline.
+//!
+//! Two kinds. An *infinitely fast* device takes packets until there are none, after each enqueue
+//! and whenever the watchdog ([`Qdisc::next_event`]) fires. A *link* takes one packet, is busy for
+//! `floor(bytes * 8 * 10^9 / rate)` ns, and then takes the next; an idle link tries once after each
+//! enqueue and whenever the watchdog fires.
+//!
+//! Everything up to and including the time of an arrival happens before it. At equal times a link
+//! becomes free before the watchdog fires, and the watchdog fires exactly when it is due.
+//!
+//! What leaves goes to a [`Journal`]: a recording's ([`replay`]), or that of a capture that streams
+//! by ([`crate::conformance::replay`]).
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::{Packet, Qdisc, Span, Time};
+
+use super::format::{Event, Fate, Link, Recording};
+use super::owner::{descriptor, Owner};
+use super::Place;
+
+/// How often a watchdog may fire at one and the same time without a packet to show for it.
+const FRUITLESS_LIMIT: u32 = 1000;
+
+/// A replay that could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The discipline asks to be called over and over without time going on.
+    #[error("at {}: next_event() stays due, but dequeue gives no packet", .0 .0)]
+    Livelock(Time),
+    /// The discipline made a packet up, or gave one out twice.
+    #[error("at {}: packet {id} left the queue, but is not in it", .time.0)]
+    UnknownPacket {
+        /// When.
+        time: Time,
+        /// The handle.
+        id: u64,
+    },
+}
+
+/// Whoever owns the packets and writes down what becomes of them.
+pub trait Journal: PacketOwner {
+    /// Tells losses apart.
+    fn losses(&mut self) -> &mut Losses;
+
+    /// The packet `handle` left the discipline, now.
+    fn left(&mut self, handle: u64, fate: Fate);
+
+    /// The discipline gave `handle` up: for [`PacketOwner::dropped`].
+    #[inline]
+    fn lost(&mut self, handle: u64, reason: DropReason) {
+        if let Some(fate) = self.losses().fate(handle, reason) {
+            self.left(handle, fate);
+        }
+    }
+}
+
+/// Tells apart how packets are lost, in the order in which recordings print it: what `enqueue`
+/// gives back comes after all else that it does.
+#[derive(Clone, Debug)]
+pub struct Losses {
+    /// What time it is.
+    pub now: Time,
+    enqueueing: bool,
+    given_back: Vec<u64>,
+    /// How many there were.
+    count: u64,
+}
+
+impl Losses {
+    /// None so far.
+    pub fn new(now: Time) -> Losses {
+        Losses { now, enqueueing: false, given_back: Vec::new(), count: 0 }
+    }
+
+    /// What became of `handle`, if it is already time to say so.
+    fn fate(&mut self, handle: u64, reason: DropReason) -> Option<Fate> {
+        self.count += 1;
+        match (reason, self.enqueueing) {
+            (DropReason::AckFilter, _) => Some(Fate::AckFiltered),
+            (_, false) => Some(Fate::Dropped),
+            (_, true) => {
+                self.given_back.push(handle);
+                None
+            }
+        }
+    }
+}
+
+/// Drives `qdisc` through all arrivals and returns what it did, in the recording's order.
+pub fn replay(recording: &Recording, qdisc: &mut dyn Qdisc) -> Result<Vec<Event>, ReplayError> {
+    let mut device = VirtualDevice::new(qdisc, recording.link, Owner::new(recording));
+    for (id, arrival) in recording.arrivals.iter().enumerate() {
+        device.run_until(arrival.time)?;
+        device.arrive(descriptor(recording, id), arrival.time);
+    }
+    device.run_until(recording.end)?;
+    let events = device.journal.events;
+    check_conservation(recording, &events)?;
+    Ok(events)
+}
+
+/// A discipline, and what takes packets out of it.
+///
+/// For each packet [`run_until`](Self::run_until) its time, then [`arrive`](Self::arrive).
+pub struct VirtualDevice<'a, J> {
+    qdisc: &'a mut dyn Qdisc,
+    /// Where it is written what becomes of the packets.
+    pub journal: J,
+    link: Link,
+    /// When a busy link becomes free.
+    busy_until: Option<Time>,
+    fruitless: u32,
+}
+
+impl<'a, J: Journal> VirtualDevice<'a, J> {
+    /// A device before `qdisc`, idle.
+    pub fn new(qdisc: &'a mut dyn Qdisc, link: Link, journal: J) -> Self {
+        VirtualDevice { qdisc, journal, link, busy_until: None, fruitless: 0 }
+    }
+
+    /// Lets everything happen that is due up to and including `end`.
+    #[inline]
+    pub fn run_until(&mut self, end: Time) -> Result<(), ReplayError> {
+        loop {
+            // While the link is busy the watchdog can change nothing.
+            let due = match self.busy_until {
+                Some(free) => free,
+                None => match self.qdisc.next_event() {
+                    Some(due) => due.max(self.journal.losses().now),
+                    None => return Ok(()),
+                },
+            };
+            if due > end {
+                return Ok(());
+            }
+            let later = due > self.journal.losses().now;
+            self.journal.losses().now = due;
+            self.busy_until = None;
+            let before = self.journal.losses().count;
+            let sent = self.take();
+            if later || sent || self.journal.losses().count > before {
+                self.fruitless = 0;
+            } else {
+                self.fruitless += 1;
+                if self.fruitless > FRUITLESS_LIMIT {
+                    return Err(ReplayError::Livelock(due));
+                }
+            }
+        }
+    }
+
+    /// `packet` arrives at `now`.
+    #[inline]
+    pub fn arrive(&mut self, packet: Packet, now: Time) {
+        let losses = self.journal.losses();
+        losses.now = now;
+        losses.enqueueing = true;
+        self.qdisc.enqueue(&packet, now, &mut self.journal);
+        self.journal.losses().enqueueing = false;
+        if !self.journal.losses().given_back.is_empty() {
+            self.give_back();
+        }
+        if self.busy_until.is_none() {
+            self.take();
+        }
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        let mut given_back = std::mem::take(&mut self.journal.losses().given_back);
+        for handle in given_back.drain(..) {
+            self.journal.left(handle, Fate::DroppedAtEnqueue);
+        }
+        // Its memory serves the next.
+        self.journal.losses().given_back = given_back;
+    }
+
+    /// Takes what the device can take now; says whether that was anything.
+    fn take(&mut self) -> bool {
+        let now = self.journal.losses().now;
+        let mut any = false;
+        while let Some(packet) = self.qdisc.dequeue(now, &mut self.journal) {
+            let Packet { handle, len, adj_len, flags, .. } = *packet;
+            let fate = Fate::Sent {
+                place: self.qdisc.placement().map(|(tin, flow)| Place { tin: tin.into(), flow }),
+                adj_len: Some(adj_len),
+                marked: flags.has(Flags::MARKED),
+            };
+            self.journal.left(handle, fate);
+            any = true;
+            if let Link::BitsPerSecond(rate) = self.link {
+                self.busy_until = Some(now + transmission(len, rate));
+                break;
+            }
+        }
+        any
+    }
+}
+
+/// How long `bytes` take at `rate` bits per second, rounded down.
+fn transmission(bytes: u32, rate: u64) -> Span {
+    const NANOS: u64 = 8 * 1_000_000_000;
+    // All lengths below 2 GB fit; a division of 128 bits is several times as slow.
+    Span(match u64::from(bytes).checked_mul(NANOS) {
+        Some(scaled) => scaled / rate,
+        None => (u128::from(bytes) * u128::from(NANOS) / u128::from(rate)) as u64,
+    })
+}
+
+/// Every packet leaves at most once, and only after it came.
+fn check_conservation(recording: &Recording, events: &[Event]) -> Result<(), ReplayError> {
+    let mut gone = vec![false; recording.arrivals.len()];
+    for event in events {
+        let arrived =
+            recording.arrivals.get(event.id as usize).is_some_and(|a| a.time <= event.time);
+        match gone.get_mut(event.id as usize) {
+            Some(gone) if arrived && !*gone => *gone = true,
+            _ => return Err(ReplayError::UnknownPacket { time: event.time, id: event.id }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Disciplines and TCP against recordings: Linux's own, and captures of any line.
+
+pub mod golden;
+pub mod linux_reference;
+pub mod replay;

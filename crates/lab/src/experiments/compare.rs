@@ -1,0 +1,353 @@
+//! Two disciplines on one line: the question that people really ask.
+//!
+//! Four workloads that a home knows, the same seeds for every contender. What differs by more than
+//! chance and by an amount that somebody could notice is said in words.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use simnel_sim::{Direction, Outcome, Run};
+
+use crate::experiments::paper::{Sample, View};
+use crate::figures::{Axis, Bars, Figure, Plot};
+use crate::statistics::Estimate;
+use simnel_scenario::summary::{mos, Times};
+use simnel_scenario::{no_files, Finished, Scenario, ScenarioError};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Disciplines in `tc`'s words; `{rate}` stands for the line's rate.
+    pub contenders: Vec<String>,
+    /// The line's rates in `tc`'s words: down, up.
+    pub line: (String, String),
+    /// Base round-trip time in `tc`'s words.
+    pub rtt: String,
+    /// Seeds.
+    pub repetitions: u32,
+}
+
+/// A workload: its name, its traffic, what is measured.
+struct Workload {
+    name: &'static str,
+    traffic: &'static str,
+    measure: fn(&View<'_>) -> Sample,
+}
+
+/// A measure of a workload for every contender.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The workload.
+    pub workload: &'static str,
+    /// What was measured, with its unit.
+    pub measure: String,
+    /// True if less is better.
+    pub less: bool,
+    /// By contender.
+    pub values: Vec<Option<Estimate>>,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload {
+        name: "upload while in a call",
+        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"up\"\ncount = 2\n\
+                  stagger = \"200ms\"\n\n[[traffic]]\nkind = \"voip\"\ndscp = \"EF\"\n",
+        measure: call,
+    },
+    Workload {
+        name: "download while browsing",
+        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\ncount = 4\n\
+                  stagger = \"200ms\"\n\n[[traffic]]\nkind = \"web\"\nrate = 1\n",
+        measure: browsing,
+    },
+    Workload {
+        name: "full both ways",
+        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"both\"\ncount = 4\n\
+                  dscp = [\"BE\", \"CS1\", \"CS5\", \"EF\"]\nstagger = \"200ms\"\n\n[[traffic]]\n\
+                  kind = \"ping\"\ninterval = \"100ms\"\n",
+        measure: both_ways,
+    },
+    Workload {
+        name: "one flow against eight",
+        // Everyone has servers of their own: isolation by server must not hide that by home host.
+        traffic: "\n[[host]]\nname = \"one\"\nside = \"home\"\n\n[[host]]\nname = \"eight\"\n\
+                  side = \"home\"\n\n[[host]]\nname = \"server\"\nside = \"internet\"\n\n[[host]]\n\
+                  name = \"servers\"\nside = \"internet\"\ncount = 4\n\n[[traffic]]\n\
+                  kind = \"bulk\"\nname = \"one\"\nhome = \"one\"\ninternet = \"server\"\n\
+                  direction = \"down\"\n\n[[traffic]]\nkind = \"bulk\"\nname = \"eight\"\n\
+                  home = \"eight\"\ninternet = \"servers\"\ndirection = \"down\"\ncount = 8\n\
+                  stagger = \"200ms\"\n",
+        measure: sharing,
+    },
+];
+
+/// Names of measures that are better when they are less.
+const LESS: [&str; 5] = [
+    "call delay (ms)",
+    "call loss (%)",
+    "page load (ms)",
+    "added latency (ms)",
+    "added latency, p99 (ms)",
+];
+
+fn call(view: &View<'_>) -> Sample {
+    let mut sample = Sample::default();
+    let mut delay = simnel_sim::Distribution::default();
+    let mut loss = 0.0f64;
+    for way in ["voip up", "voip down"] {
+        for flow in view.flows(way) {
+            if let Outcome::Datagrams { added_delay, .. } = &flow.outcome {
+                delay.merge(added_delay);
+            }
+        }
+        loss = loss.max(view.loss(way));
+    }
+    let mean = Times::of(&delay).mean;
+    // Half the round trip, and 60 ms of coding and play-out.
+    let setup = &view.run.setup;
+    let one_way = setup.hosts.iter().map(|host| host.egress.delay.0).max().unwrap_or(0);
+    sample.value("call quality (MOS)", mos(one_way as f64 / 1e6 + mean + 60.0, loss));
+    sample.value("call delay (ms)", mean);
+    sample.value("call loss (%)", loss * 100.0);
+    sample.value("upload (Mbit/s)", view.goodput(&view.bulk(Direction::Up)));
+    sample
+}
+
+fn browsing(view: &View<'_>) -> Sample {
+    let mut sample = Sample::default();
+    for flow in view.flows("web") {
+        if let Outcome::Web { load_time, .. } = &flow.outcome {
+            sample.value("page load (ms)", Times::of(load_time).p50);
+        }
+    }
+    sample.value("download (Mbit/s)", view.goodput(&view.bulk(Direction::Down)));
+    sample
+}
+
+fn both_ways(view: &View<'_>) -> Sample {
+    let mut sample = Sample::default();
+    let times = view.added_times("ping");
+    sample.value("added latency (ms)", times.mean);
+    sample.value("added latency, p99 (ms)", times.p99);
+    sample.value("download (Mbit/s)", view.goodput(&view.bulk(Direction::Down)));
+    sample.value("upload (Mbit/s)", view.goodput(&view.bulk(Direction::Up)));
+    sample
+}
+
+fn sharing(view: &View<'_>) -> Sample {
+    let mut sample = Sample::default();
+    let one = view.goodput(&view.flows("one"));
+    let total = view.goodput(&view.bulk(Direction::Down));
+    sample.value("share of the single flow's host (%)", one / total.max(1e-9) * 100.0);
+    sample
+}
+
+/// Number of runs.
+pub fn runs(question: &Question) -> usize {
+    WORKLOADS.len() * question.contenders.len() * question.repetitions as usize
+}
+
+/// Simulates every workload with every contender. `step` is called for each run.
+pub fn compare(
+    question: &Question,
+    stop: &AtomicBool,
+    step: &(dyn Fn() + Sync),
+) -> Result<Vec<Row>, ScenarioError> {
+    let (down, up) = &question.line;
+    let mut jobs = Vec::new();
+    for (n, workload) in WORKLOADS.iter().enumerate() {
+        let text = format!(
+            "duration = \"40s\"\nwarmup = \"10s\"\n\n[line]\nup = \"{up}\"\ndown = \"{down}\"\n\
+             rtt = \"{}\"\n{}",
+            question.rtt, workload.traffic
+        );
+        let scenario = Scenario::parse(&text, workload.name, &no_files)?;
+        for (contender, words) in question.contenders.iter().enumerate() {
+            let setup = scenario.setup(Some(words))?;
+            jobs.extend(
+                (1..=u64::from(question.repetitions))
+                    .map(|seed| (n, contender, setup.clone(), seed)),
+            );
+        }
+    }
+    let samples: Result<Vec<Option<Sample>>, ScenarioError> = jobs
+        .par_iter()
+        .with_max_len(1)
+        .map(|(workload, _, (setup, qdisc), seed)| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let run = Run::new(setup, *seed).map_err(|error| ScenarioError {
+                what: error.to_string(),
+                expected: "a set-up that can be simulated".into(),
+                span: None,
+            })?;
+            let (setup, qdisc) = (setup.clone(), qdisc.clone());
+            let finished = Finished { qdisc, setup, results: run.finish() };
+            step();
+            Ok(Some((WORKLOADS[*workload].measure)(&View { arm: "", run: &finished })))
+        })
+        .collect();
+    let samples = samples?;
+    let mut rows: Vec<(Row, Vec<Vec<f64>>)> = Vec::new();
+    for ((workload, contender, ..), sample) in jobs.iter().zip(samples) {
+        let workload = WORKLOADS[*workload].name;
+        for (measure, value) in sample.into_iter().flat_map(|sample| sample.values) {
+            let known =
+                rows.iter().position(|(row, _)| row.workload == workload && row.measure == measure);
+            let at = known.unwrap_or_else(|| {
+                let less = LESS.contains(&measure.as_str());
+                let row = Row { workload, measure, less, values: Vec::new() };
+                rows.push((row, vec![Vec::new(); question.contenders.len()]));
+                rows.len() - 1
+            });
+            rows[at].1[*contender].push(value);
+        }
+    }
+    let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {
+        row.values = values.iter().map(|values| Estimate::of(values)).collect();
+        row
+    };
+    Ok(rows.into_iter().map(finish).collect())
+}
+
+/// Smallest difference, as a share of the larger value, that is worth a word.
+const NOTICEABLE: f64 = 0.05;
+
+/// The verdict: for each measure who is better, if it is more than chance and can be noticed; then
+/// who is among the best most often. `names` are the contenders'.
+pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let (mut judged, mut told_apart) = (0usize, 0usize);
+    let mut among_best = vec![0usize; names.len()];
+    for row in rows {
+        let values: Option<Vec<Estimate>> = row.values.iter().copied().collect();
+        let Some(values) = values else { continue };
+        let order = |a: &usize, b: &usize| values[*a].mean.total_cmp(&values[*b].mean);
+        let all = || 0..values.len();
+        let best = if row.less { all().min_by(order) } else { all().max_by(order) };
+        let Some(best) = best else { continue };
+        judged += 1;
+        let (worse, equal): (Vec<usize>, Vec<usize>) =
+            all().partition(|one| is_worse(row, values[*one], values[best]));
+        equal.iter().for_each(|one| among_best[*one] += 1);
+        if worse.is_empty() {
+            continue;
+        }
+        told_apart += 1;
+        let told = |of: &[usize]| {
+            let each = of.iter().map(|one| {
+                let value = crate::experiments::paper::claim::number(values[*one].mean);
+                format!("`{}` {value}", names[*one])
+            });
+            each.collect::<Vec<_>>().join(", ")
+        };
+        sentences.push(format!(
+            "{}, {}: {} better than {}.",
+            row.workload,
+            row.measure,
+            told(&equal),
+            told(&worse)
+        ));
+    }
+    sentences.push(summary(names, &among_best, judged, told_apart));
+    sentences
+}
+
+/// True if `one` is worse than the best by more than chance and by an amount that is worth a word.
+fn is_worse(row: &Row, one: Estimate, best: Estimate) -> bool {
+    let gap = (one.mean - best.mean).abs();
+    let chance = one.half_width.unwrap_or(0.0) + best.half_width.unwrap_or(0.0);
+    let larger = one.mean.abs().max(best.mean.abs());
+    gap > chance && gap >= NOTICEABLE * larger && !is_small(row, gap)
+}
+
+/// The last sentence.
+fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: usize) -> String {
+    if judged == 0 {
+        return "Verdict: none; nothing was run for every contender.".into();
+    }
+    if told_apart == 0 {
+        return "Verdict: no difference that anybody would notice.".into();
+    }
+    let most = among_best.iter().copied().max().unwrap_or(0);
+    let with = |wanted: bool| {
+        let of = names.iter().zip(among_best).filter(move |(_, n)| (**n == most) == wanted);
+        of.map(|(name, n)| format!("`{name}` in {n}")).collect::<Vec<_>>().join(", ")
+    };
+    let first: Vec<&String> =
+        names.iter().zip(among_best).filter(|(_, n)| **n == most).map(|(name, _)| name).collect();
+    let rest = with(false);
+    match (first.as_slice(), rest.as_str()) {
+        ([one], rest) => format!(
+            "Verdict: `{one}` on this line: with the best or as good in {most} of {judged} \
+             measures; {rest}."
+        ),
+        (_, "") => format!("Verdict: a draw: each is better in some of {judged} measures."),
+        (_, rest) => format!(
+            "Verdict: a draw of the first: with the best or as good in {judged} measures {}; \
+             {rest}.",
+            with(true)
+        ),
+    }
+}
+
+/// Differences of a millisecond, a tenth of a percent of loss or a tenth of a point are not felt.
+fn is_small(row: &Row, gap: f64) -> bool {
+    let least = match row.measure.as_str() {
+        name if name.ends_with("(ms)") => 1.0,
+        "call loss (%)" => 0.1,
+        "call quality (MOS)" => 0.1,
+        _ => 0.0,
+    };
+    gap < least
+}
+
+/// One figure a measure.
+pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
+    rows.iter()
+        .enumerate()
+        .map(|(n, row)| {
+            let bars = names.iter().zip(&row.values).map(|(name, value)| Bars {
+                name: name.clone(),
+                values: vec![value.map(|one| (one.mean, one.half_width.unwrap_or(0.0)))],
+            });
+            let plot = Plot::Bars(vec![row.measure.clone()], bars.collect());
+            let axes = (Axis::linear(""), Axis::linear(&row.measure));
+            Figure::new((&format!("compare-{n}"), row.workload), axes, plot)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(contenders: [&str; 2]) -> Question {
+        Question {
+            contenders: contenders.map(String::from).into(),
+            line: ("20mbit".into(), "3mbit".into()),
+            rtt: "90ms".into(),
+            repetitions: 2,
+        }
+    }
+
+    #[test]
+    fn a_fifo_loses_and_equals_draw() {
+        let go = |question: &Question| {
+            let rows = compare(question, &AtomicBool::new(false), &|| {}).expect("rows");
+            verdict(&rows, &question.contenders)
+        };
+        let said = go(&question(["pfifo limit 1000", "cake bandwidth {rate}"]));
+        let last = said.last().expect("a verdict");
+        assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
+        let said = go(&question(["fq_codel", "fq_codel"]));
+        assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+    }
+
+    #[test]
+    fn words_that_are_no_discipline_are_refused() {
+        let asked = question(["fq_codel", "caek"]);
+        assert!(compare(&asked, &AtomicBool::new(false), &|| {}).is_err());
+    }
+}

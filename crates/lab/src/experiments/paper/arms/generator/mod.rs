@@ -1,0 +1,231 @@
+//! Carries a plan's flows out between two namespaces, with Linux's TCP, and records what came.
+//!
+//! Every flow has threads of its own, on one clock that starts when all listeners stand. Counts and
+//! round-trip times are kept by interval as the simulator keeps them. The line is measured idle
+//! before the clock starts: the least round-trip time of each probe then is what delays are added
+//! to. The same code runs in the live arm's namespaces and inside user-mode Linux.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use socket2::SockRef;
+
+use super::plan::{Plan, Work};
+use simnel_testbed::{Namespace, TestbedError};
+
+mod bulk;
+mod datagrams;
+mod ping;
+
+/// Makes the kernel pace a TCP sender. Setting the socket option takes unsafe code, which this
+/// crate does without: its caller provides the function.
+pub type PaceSender = fn(&TcpStream) -> io::Result<()>;
+
+/// Two sides, and how senders are paced.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// Namespace of the hosts at home.
+    pub home: &'a Namespace,
+    /// Namespace of the hosts on the Internet.
+    pub internet: &'a Namespace,
+    /// Paces a sender.
+    pub pace: PaceSender,
+}
+
+/// What one flow has shown.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Heard {
+    /// Payload bytes that arrived, by interval.
+    pub bytes: Vec<u64>,
+    /// Of probes and datagrams: when each was sent, and how long it took in microseconds; None if
+    /// it never came.
+    pub times: Vec<(Duration, Option<u32>)>,
+    /// Least time on the idle line in microseconds.
+    pub idle: u32,
+    /// Why the flow ended before its time.
+    pub failure: Option<String>,
+}
+
+/// What a run has shown.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Flow by flow, in the plan's order.
+    pub flows: Vec<Heard>,
+    /// How late a sleeping thread was woken at worst: delay that is not the line's.
+    pub late: Duration,
+}
+
+impl Recorded {
+    /// True if there were TCP transfers, and not one of them delivered anything.
+    pub fn carried_nothing(&self, plan: &Plan) -> bool {
+        let flows = plan.flows.iter().zip(&self.flows);
+        let mut bulk = flows.filter(|(flow, _)| matches!(flow.work, Work::Bulk { .. })).peekable();
+        bulk.peek().is_some() && bulk.all(|(_, heard)| heard.bytes.iter().sum::<u64>() == 0)
+    }
+}
+
+/// The idle line is measured so long before the clock starts.
+pub const IDLE: Duration = Duration::from_secs(2);
+/// Listeners and threads are ready within this time.
+const READY: Duration = Duration::from_millis(500);
+/// What is queued at the end may still arrive.
+const AFTER: Duration = Duration::from_secs(1);
+/// How often blocked threads look whether they should end.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How often a thread looks whether it is woken in time.
+const WATCH: Duration = Duration::from_millis(5);
+/// Bytes of a datagram's number.
+const NUMBER: usize = 4;
+/// Room for any datagram.
+const ROOM: usize = 2048;
+
+/// A UDP socket at `address` whose datagrams carry `dscp`.
+fn open_udp(address: Ipv4Addr, dscp: u8) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(SocketAddrV4::new(address, 0))?;
+    SockRef::from(&socket).set_tos_v4(u32::from(dscp) << 2)?;
+    socket.set_read_timeout(Some(STOP_CHECK))?;
+    Ok(socket)
+}
+
+/// The clock and the end of a run, which all threads share.
+#[derive(Clone, Debug)]
+struct Course {
+    zero: Instant,
+    stop: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    interval: Duration,
+    intervals: usize,
+    duration: Duration,
+}
+
+impl Course {
+    fn over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Time on the clock; zero before it starts.
+    fn now(&self) -> Duration {
+        self.zero.elapsed()
+    }
+
+    /// Sleeps until `at` on the clock, or until the end.
+    fn wait(&self, at: Duration) {
+        self.wait_until(self.zero + at);
+    }
+
+    fn wait_until(&self, when: Instant) {
+        while !self.over() {
+            let left = when.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(STOP_CHECK));
+        }
+    }
+
+    /// Registers a stream to be closed at the end.
+    fn keep(&self, stream: &TcpStream) -> io::Result<()> {
+        let copy = stream.try_clone()?;
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
+        Ok(())
+    }
+
+    /// Counts bytes that arrived now.
+    fn count(&self, bytes: &mut [u64], count: usize) {
+        let slot = self.now().as_nanos() / self.interval.as_nanos().max(1);
+        if let Some(slot) = bytes.get_mut(slot as usize) {
+            *slot += count as u64;
+        }
+    }
+}
+
+/// Carries `plan` out. `step` is called every tick with the time that has passed on the clock and
+/// may end the run early by returning false.
+pub fn run(
+    plan: &Plan,
+    sides: Sides<'_>,
+    step: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Recorded, TestbedError> {
+    let course = Course {
+        zero: Instant::now() + READY + IDLE,
+        stop: Arc::new(AtomicBool::new(false)),
+        streams: Arc::default(),
+        interval: plan.interval,
+        intervals: (plan.duration.as_nanos() / plan.interval.as_nanos().max(1)) as usize,
+        duration: plan.duration,
+    };
+    let mut flows = Vec::new();
+    for (number, flow) in plan.flows.iter().enumerate() {
+        let number = number as u16;
+        let threads = match &flow.work {
+            Work::Bulk { congestion, paced } => {
+                let pace = paced.then_some(sides.pace);
+                bulk::start(flow, congestion, pace, sides, &course)
+            }
+            Work::Ping { size, interval, icmp: false } => {
+                ping::udp(flow, *size, *interval, sides, &course)
+            }
+            Work::Ping { size, interval, icmp: true } => {
+                ping::icmp(flow, number, *size, *interval, sides, &course)
+            }
+            Work::Datagrams { size, interval } => {
+                datagrams::start(flow, *size, *interval, sides, &course)
+            }
+        };
+        match threads {
+            Ok(join) => flows.push(join),
+            Err(error) => {
+                end(&course);
+                return Err(error);
+            }
+        }
+    }
+    let watching = course.clone();
+    let watch = thread::spawn(move || lateness(&watching));
+    let last = plan.duration + AFTER;
+    while Instant::now() < course.zero + last {
+        let left = (course.zero + last).saturating_duration_since(Instant::now());
+        thread::sleep(left.min(STOP_CHECK));
+        if !step(course.now().min(plan.duration)) {
+            break;
+        }
+    }
+    end(&course);
+    let late = watch.join().unwrap_or_default();
+    Ok(Recorded { flows: flows.into_iter().map(|join| join()).collect(), late })
+}
+
+/// Sleeps for short times until the run's end; the greatest time by which a sleep was too long.
+fn lateness(course: &Course) -> Duration {
+    let mut greatest = Duration::ZERO;
+    course.wait(Duration::ZERO);
+    while course.now() < course.duration && !course.over() {
+        let due = Instant::now() + WATCH;
+        thread::sleep(WATCH);
+        greatest = greatest.max(due.elapsed());
+    }
+    greatest
+}
+
+/// What a started flow leaves: a function that waits for its threads and says what they heard.
+type Join = Box<dyn FnOnce() -> Heard>;
+
+fn end(course: &Course) {
+    course.stop.store(true, Ordering::Relaxed);
+    for stream in course.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        // Unsent data would keep the line busy into the next run.
+        let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// The error that a flow cannot begin.
+fn failed(flow: &super::plan::Flow, what: &str, source: io::Error) -> TestbedError {
+    let (home, internet) = (flow.home, flow.internet);
+    TestbedError::Traffic { what: format!("cannot {what} between {home} and {internet}"), source }
+}

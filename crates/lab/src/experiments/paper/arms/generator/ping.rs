@@ -1,0 +1,206 @@
+//! Round-trip probes: UDP, echoed by a thread at the other side, and ICMP, echoed by the kernel.
+//!
+//! A request carries its number. Times are taken around the system calls; on a busy machine a
+//! thread may be woken late, which then shows as delay.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{failed, open_udp, Course, Heard, Join, Sides, IDLE, NUMBER, ROOM, STOP_CHECK};
+use crate::experiments::paper::arms::plan::Flow;
+use simnel_testbed::TestbedError;
+
+/// A UDP probe from home.
+pub(super) fn udp(
+    flow: &Flow,
+    size: usize,
+    interval: Duration,
+    sides: Sides<'_>,
+    course: &Course,
+) -> Result<Join, TestbedError> {
+    let error = |error| failed(flow, "send UDP probes", error);
+    let open = |address| open_udp(address, flow.dscp);
+    let far = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
+    let near = sides.home.enter(|| open(flow.home))?.map_err(error)?;
+    near.connect(far.local_addr().map_err(error)?).map_err(error)?;
+    let back = near.try_clone().map_err(error)?;
+    let echo_course = course.clone();
+    thread::spawn(move || {
+        let mut data = [0; ROOM];
+        while !echo_course.over() {
+            if let Ok((count, from)) = far.recv_from(&mut data) {
+                let _ = far.send_to(&data[..count], from);
+            }
+        }
+    });
+    let size = size.max(NUMBER);
+    let mut request = vec![0; size];
+    let send = move |number: u32| {
+        request[..NUMBER].copy_from_slice(&number.to_be_bytes());
+        // What cannot be sent is what does not come back.
+        let _ = near.send(&request);
+    };
+    let mut data = [0; ROOM];
+    let receive = move || match back.recv(&mut data) {
+        Ok(count) if count >= NUMBER => {
+            Some(u32::from_be_bytes([data[0], data[1], data[2], data[3]]))
+        }
+        _ => None,
+    };
+    Ok(probe(flow, interval, course, send, receive))
+}
+
+/// Lengths of headers, and types of messages (RFC 792).
+const IP_HEADER: usize = 20;
+const ICMP_HEADER: usize = 8;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+
+/// An ICMP probe from home. `number` tells the probes of a run apart.
+pub(super) fn icmp(
+    flow: &Flow,
+    number: u16,
+    size: usize,
+    interval: Duration,
+    sides: Sides<'_>,
+    course: &Course,
+) -> Result<Join, TestbedError> {
+    let error = |error| failed(flow, "send ICMP probes", error);
+    let open = || {
+        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
+        socket.set_tos_v4(u32::from(flow.dscp) << 2)?;
+        let at = |address: Ipv4Addr| SocketAddr::from(SocketAddrV4::new(address, 0)).into();
+        socket.bind(&at(flow.home))?;
+        socket.connect(&at(flow.internet))?;
+        socket.set_read_timeout(Some(STOP_CHECK))?;
+        io::Result::Ok(socket)
+    };
+    let near = sides.home.enter(open)?.map_err(error)?;
+    let back = near.try_clone().map_err(error)?;
+    let mut request = vec![0; ICMP_HEADER + size.max(NUMBER)];
+    let send = move |sequence: u32| {
+        fill(&mut request, number, sequence);
+        let _ = (&near).write(&request);
+    };
+    let mut data = [0; ROOM];
+    let receive = move || {
+        let count = (&back).read(&mut data).ok()?;
+        let message = data[..count].get(IP_HEADER..)?;
+        reply(message, number)
+    };
+    Ok(probe(flow, interval, course, send, receive))
+}
+
+/// Makes an echo request of `message`.
+fn fill(message: &mut [u8], id: u16, sequence: u32) {
+    message[..ICMP_HEADER].fill(0);
+    message[0] = ECHO_REQUEST;
+    message[4..6].copy_from_slice(&id.to_be_bytes());
+    message[6..8].copy_from_slice(&(sequence as u16).to_be_bytes());
+    message[ICMP_HEADER..ICMP_HEADER + NUMBER].copy_from_slice(&sequence.to_be_bytes());
+    let checksum = checksum(message).to_be_bytes();
+    message[2..4].copy_from_slice(&checksum);
+}
+
+/// The number that a reply to `id` carries.
+fn reply(message: &[u8], id: u16) -> Option<u32> {
+    let ours = message.first() == Some(&ECHO_REPLY) && message.get(4..6)? == id.to_be_bytes();
+    let number = message.get(ICMP_HEADER..ICMP_HEADER + NUMBER)?;
+    ours.then(|| u32::from_be_bytes([number[0], number[1], number[2], number[3]]))
+}
+
+/// The Internet checksum (RFC 1071).
+fn checksum(message: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let mut sum: u32 = message.chunks(2).map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// Sends at every interval: first on the idle line, then from the flow's start to its end.
+fn probe(
+    flow: &Flow,
+    interval: Duration,
+    course: &Course,
+    mut send: impl FnMut(u32) + Send + 'static,
+    mut receive: impl FnMut() -> Option<u32> + Send + 'static,
+) -> Join {
+    let (start, stop) = (flow.start, flow.stop.unwrap_or(course.duration));
+    let sending = course.clone();
+    let sender = thread::spawn(move || {
+        let mut sent: Vec<Instant> = Vec::new();
+        // On the idle line until the clock starts, then by the clock.
+        let idle = sending.zero - IDLE;
+        let first = (IDLE.as_nanos() / interval.as_nanos().max(1)) as u32;
+        loop {
+            let n = sent.len() as u32;
+            let at = match n.checked_sub(first) {
+                None => idle + interval * n,
+                Some(n) => sending.zero + start + interval * n,
+            };
+            if at >= sending.zero + stop {
+                return (sent, first as usize);
+            }
+            sending.wait_until(at);
+            if sending.over() {
+                return (sent, first as usize);
+            }
+            sent.push(Instant::now());
+            send(n);
+        }
+    });
+    let receiving = course.clone();
+    let receiver = thread::spawn(move || {
+        let mut came = Vec::new();
+        while !receiving.over() {
+            if let Some(number) = receive() {
+                came.push((number, Instant::now()));
+            }
+        }
+        came
+    });
+    let zero = course.zero;
+    Box::new(move || {
+        let (sent, first) = sender.join().unwrap_or_default();
+        let mut rtts: Vec<Option<u32>> = vec![None; sent.len()];
+        for (number, at) in receiver.join().unwrap_or_default() {
+            if let Some(rtt) = rtts.get_mut(number as usize) {
+                let span = at.saturating_duration_since(sent[number as usize]);
+                rtt.get_or_insert(u32::try_from(span.as_micros()).unwrap_or(u32::MAX));
+            }
+        }
+        let first = first.min(sent.len());
+        let idle = rtts[..first].iter().flatten().min().copied();
+        let times = sent[first..].iter().zip(&rtts[first..]);
+        Heard {
+            times: times.map(|(at, rtt)| (at.saturating_duration_since(zero), *rtt)).collect(),
+            idle: idle.unwrap_or(0),
+            failure: idle.is_none().then(|| "nothing came back over the idle line".into()),
+            ..Heard::default()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_carry_their_number_and_a_right_checksum() {
+        let mut message = vec![0xff; ICMP_HEADER + 56];
+        fill(&mut message, 0xbeef, 70_000);
+        // A message with its checksum sums up to zero.
+        assert_eq!((message[0], checksum(&message)), (ECHO_REQUEST, 0));
+        assert_eq!(reply(&message, 0xbeef), None);
+        message[0] = ECHO_REPLY;
+        assert_eq!(reply(&message, 0xbeef), Some(70_000));
+        assert_eq!(reply(&message, 0xbeee), None);
+        assert_eq!(reply(&message[..9], 0xbeef), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! What was heard on a real network, in the form of the simulator's results.
+//!
+//! Experiments measure runs through one type, whoever made them. What only a simulator can see
+//! (sojourn times, what happened to each packet, a hash) is empty here.
+
+use simnel_core::qdisc::Backlog;
+use simnel_core::tc::stats::{Detail, Snapshot, Totals};
+use simnel_core::Span;
+use simnel_sim::{
+    Conservation, Direction, Distribution, Fates, FlowResult, Kind, LineResult, Moment, Outcome,
+    Results, Setup, TcpTotals,
+};
+
+use super::generator::Heard;
+use super::plan::{moment, Plan};
+use simnel_scenario::Finished;
+
+/// The run of `plan`, which was made of `setup`, that was heard.
+pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finished {
+    let flows = plan.flows.iter().zip(heard).map(|(flow, heard)| {
+        let direction = if flow.up { Direction::Up } else { Direction::Down };
+        let traffic = &setup.traffic[flow.group as usize];
+        let mut delivered = [0; 2];
+        let from = (setup.warmup.0 / setup.recording.interval.0.max(1)) as usize;
+        delivered[direction as usize] = heard.bytes.iter().skip(from).sum();
+        FlowResult {
+            group: flow.group,
+            index: flow.index,
+            direction,
+            started: moment(flow.start),
+            finished: None,
+            delivered,
+            series: heard.bytes.clone(),
+            windows: Vec::new(),
+            fates: [Fates::default(); 2],
+            tcp: TcpTotals::default(),
+            outcome: outcome(setup, &traffic.kind, heard),
+        }
+    });
+    let line = |direction| LineResult {
+        direction,
+        packets: 0,
+        bytes: 0,
+        capacity_bytes: 0,
+        longest_queue: 0,
+        sojourn: vec![Distribution::default(); setup.traffic.len()],
+        series: Vec::new(),
+        at_start: None,
+        at_end: Snapshot {
+            totals: Totals::default(),
+            backlog: Backlog::default(),
+            detail: Detail::None,
+        },
+    };
+    let results = Results {
+        seed,
+        simulated: setup.duration,
+        complete: true,
+        window: setup.window(),
+        interval: setup.recording.interval,
+        lines: Direction::BOTH.map(line),
+        groups: setup.traffic.iter().map(|traffic| traffic.name.clone()).collect(),
+        flows: flows.collect(),
+        bottleneck_packets: 0,
+        events: 0,
+        hash: 0,
+        conservation: Conservation::default(),
+    };
+    Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
+}
+
+fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
+    let mut times = Times::default();
+    for (at, time) in &heard.times {
+        let sent = moment(*at);
+        let counts = sent >= setup.window().0;
+        times.sent += u64::from(counts);
+        let Some(time) = time else { continue };
+        let added = Span::from_micros(time.saturating_sub(heard.idle).into());
+        let slot = (at.as_nanos() / u128::from(setup.recording.interval.0.max(1))) as usize;
+        if slot >= times.over_time.len() {
+            times.over_time.resize(slot + 1, Moment::default());
+        }
+        let slot = &mut times.over_time[slot];
+        slot.count += 1;
+        slot.sum += added.0;
+        slot.greatest = slot.greatest.max(added);
+        if counts {
+            times.received += 1;
+            times.added.record(added);
+            if let Some(before) = times.before.replace(added) {
+                times.variation.record(Span(added.0.abs_diff(before.0)));
+            }
+        }
+    }
+    let Times { sent, received, added, variation, over_time, .. } = times;
+    match kind {
+        Kind::Ping { .. } => Outcome::Ping {
+            sent,
+            received,
+            added_rtt: added,
+            added_there: Distribution::default(),
+            added_back: Distribution::default(),
+            base_rtt: Span::from_micros(heard.idle.into()),
+            over_time,
+        },
+        Kind::Datagrams { .. } => {
+            Outcome::Datagrams { sent, received, added_delay: added, variation, over_time }
+        }
+        _ => Outcome::Transfer,
+    }
+}
+
+/// What the times of one flow add up to.
+#[derive(Default)]
+struct Times {
+    sent: u64,
+    received: u64,
+    added: Distribution,
+    variation: Distribution,
+    before: Option<Span>,
+    over_time: Vec<Moment>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use simnel_scenario::{no_files, Scenario};
+
+    #[test]
+    fn what_was_heard_is_measured_as_a_simulation_is() {
+        let text = "duration = \"4s\"\nwarmup = \"1s\"\ninterval = \"500ms\"\n\
+                    [line]\nup = \"1mbit\"\ndown = \"1mbit\"\nrtt = \"20ms\"\n\
+                    [[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\n\
+                    [[traffic]]\nkind = \"ping\"\n";
+        let scenario = Scenario::parse(text, "test", &no_files).expect("a scenario");
+        let (setup, qdisc) = scenario.setup(None).expect("a set-up");
+        let plan = Plan::new(&setup, &qdisc, 1).expect("nothing unusual");
+        let seconds = |n: u64| Duration::from_secs(n);
+        let heard = [
+            Heard { bytes: vec![100, 100, 7, 7, 7, 7, 7, 7], ..Heard::default() },
+            Heard {
+                times: vec![
+                    (seconds(0), Some(90_000)),
+                    (seconds(2), Some(25_000)),
+                    (seconds(2), Some(19_000)),
+                    (seconds(3), None),
+                ],
+                idle: 20_000,
+                ..Heard::default()
+            },
+        ];
+        let run = finished(&setup, &plan, 1, &heard);
+        assert_eq!(run.results.flows[0].delivered, [0, 42]);
+        let Outcome::Ping { sent, received, added_rtt, over_time, .. } =
+            &run.results.flows[1].outcome
+        else {
+            panic!("a ping");
+        };
+        assert_eq!((*sent, *received), (3, 2));
+        assert_eq!(added_rtt.greatest(), Some(Span::from_millis(5)));
+        assert_eq!(added_rtt.least(), Some(Span::ZERO));
+        assert_eq!(over_time[0].greatest, Span::from_millis(70));
+        assert_eq!(over_time[4].count, 2);
+    }
+}

@@ -1,0 +1,166 @@
+//! The linux arm: Linux's own disciplines, in Debian's user-mode Linux, in real time.
+//!
+//! A kernel that has them all boots as a process in some seconds, with this machine's files as its
+//! own (read only), and runs this program's hidden command `guest` in them. Orders and results are
+//! files of a directory that both see. Needs no root; Debian's kernel has no virtual clock, so that
+//! a busy machine is seen in the results.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::generator::{Recorded, IDLE};
+use super::guest::{HEARD, PLAN, REFUSED, STARTED};
+use super::plan::Plan;
+use super::ArmError;
+use crate::files;
+use simnel_testbed::Group;
+
+/// Debian's name of the kernel.
+pub const PROGRAM: &str = "linux.uml";
+/// What the kernel says goes here.
+const CONSOLE: &str = "console";
+/// What the kernel starts.
+const INIT: &str = "init";
+/// Memory of the guest.
+const MEMORY: &str = "mem=512M";
+/// The kernel has booted, and the generator is about to begin, within this time.
+const BOOT: Duration = Duration::from_secs(120);
+/// Results are written within this time after the end.
+const ENDING: Duration = Duration::from_secs(30);
+/// Times that a kernel is started for one run.
+const ATTEMPTS: u32 = 4;
+/// How often the guest is looked at.
+const TICK: Duration = Duration::from_millis(200);
+
+/// True if the kernel can be found.
+pub fn is_installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(PROGRAM).is_file())
+}
+
+/// Carries `plan` out once. `simnel` is the program with the command `guest`. A kernel that dies is
+/// started anew: on some processors user-mode Linux loses a process now and then as it reads its
+/// floating-point registers.
+pub fn run(
+    plan: &Plan,
+    simnel: &Path,
+    step: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Recorded, ArmError> {
+    let mut attempt = 1;
+    loop {
+        match once(plan, simnel, step) {
+            Err(ArmError::GuestDied(_)) if attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+fn once(
+    plan: &Plan,
+    simnel: &Path,
+    step: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Recorded, ArmError> {
+    let directory = tempfile::Builder::new()
+        .prefix("simnel-linux-")
+        .tempdir()
+        .map_err(|source| ArmError::File { path: std::env::temp_dir(), source })?
+        .keep();
+    let mut guest = boot(plan, simnel, &directory)?;
+    let began = Instant::now();
+    let mut started = None;
+    loop {
+        thread::sleep(TICK);
+        let there = |name: &str| directory.join(name).is_file();
+        if there(HEARD) {
+            let text = read(&directory.join(HEARD))?;
+            return serde_json::from_str(&text)
+                .map_err(|error| ArmError::Guest(format!("its results: {error}")));
+        }
+        if there(REFUSED) {
+            return Err(ArmError::Guest(read(&directory.join(REFUSED))?));
+        }
+        if started.is_none() && there(STARTED) {
+            started = Some(Instant::now());
+        }
+        let late = match started {
+            None => began.elapsed() > BOOT,
+            Some(started) => started.elapsed() > IDLE + plan.duration + ENDING,
+        };
+        if guest.is_over() && !there(HEARD) {
+            return Err(ArmError::GuestDied(last_words("it ended early", &directory)));
+        }
+        if late {
+            return Err(ArmError::Guest(last_words("it was not done in time", &directory)));
+        }
+        let at = started.map_or(Duration::ZERO, |started| started.elapsed().saturating_sub(IDLE));
+        if !step(at.min(plan.duration)) {
+            return Ok(Recorded::default());
+        }
+    }
+}
+
+fn boot(plan: &Plan, simnel: &Path, directory: &Path) -> Result<Group, ArmError> {
+    let file = |name: &str, text: String| {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(|source| ArmError::File { path, source })
+    };
+    let orders = serde_json::to_string(plan)
+        .map_err(|error| ArmError::Guest(format!("its orders: {error}")))?;
+    file(PLAN, orders)?;
+    file(INIT, init(simnel, directory))?;
+    let path = directory.join(INIT);
+    let failed = |path: PathBuf| move |source| ArmError::File { path, source };
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, executable).map_err(failed(path.clone()))?;
+    let console = directory.join(CONSOLE);
+    let output = std::fs::File::create(&console).map_err(failed(console))?;
+    let errors = output.try_clone().map_err(failed(path.clone()))?;
+    let mut command = Command::new(PROGRAM);
+    command
+        .args([MEMORY, "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
+        .args(["con=null", "con0=null,fd:1", "ssl=null", "noreboot", "quiet"])
+        .arg(format!("uml_dir={}", directory.display()))
+        .arg(format!("init={}", path.display()))
+        .env("TMPDIR", directory)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors);
+    Ok(Group::start(&mut command, directory)?)
+}
+
+/// The guest's first process: file systems of its own where something is written, then `guest`.
+fn init(simnel: &Path, directory: &Path) -> String {
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+    let (simnel, directory) = (quoted(simnel), quoted(directory));
+    format!(
+        "#!/bin/sh\n\
+         export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n\
+         mount -t proc proc /proc\n\
+         mount -t sysfs sysfs /sys\n\
+         mount -t tmpfs tmpfs /run\n\
+         mkdir -p /run/netns /run/share\n\
+         mount -t hostfs -o {directory} none /run/share\n\
+         {simnel} guest /run/share\n\
+         echo o > /proc/sysrq-trigger\n\
+         sleep 10\n"
+    )
+}
+
+fn read(path: &Path) -> Result<String, ArmError> {
+    files::read_text(path, files::WHOLE)
+        .map_err(|source| ArmError::File { path: path.to_owned(), source })
+}
+
+/// What happened, and the end of what the kernel said.
+fn last_words(what: &str, directory: &Path) -> String {
+    const LINES: usize = 2;
+    let text = std::fs::read(directory.join(CONSOLE)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    // The trace of a panic says less than what comes before it.
+    let lines: Vec<&str> =
+        text.lines().take_while(|line| !line.starts_with("Call Trace")).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    format!("{what}; its last words:\n{last}")
+}

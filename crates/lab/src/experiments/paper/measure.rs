@@ -1,0 +1,278 @@
+//! What runs showed, as named numbers, curves and distributions.
+//!
+//! A [`View`] is one run with the questions that experiments ask; a [`Sample`] is the answers of
+//! one run; [`Measures`] are those of all runs, each name with its arm before it: `cake/goodput`.
+//! Numbers are in Mbit/s and milliseconds. Curves are those of the first repetition.
+
+use std::collections::BTreeMap;
+
+use simnel_core::qdisc::DropReason;
+use simnel_sim::{Direction, Distribution, FlowResult, Kind, Moment, Outcome, Results};
+
+use crate::statistics::Estimate;
+use simnel_scenario::summary::{millis, Times};
+use simnel_scenario::Finished;
+
+/// Points of a curve.
+pub type Curve = Vec<[f64; 2]>;
+
+/// What one run showed.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Numbers.
+    pub values: Vec<(String, f64)>,
+    /// Curves.
+    pub curves: Vec<(String, Curve)>,
+    /// Distributions of times.
+    pub distributions: Vec<(String, Distribution)>,
+}
+
+impl Sample {
+    /// Adds a number.
+    pub fn value(&mut self, name: impl Into<String>, value: f64) {
+        self.values.push((name.into(), value));
+    }
+
+    /// Adds a curve.
+    pub fn curve(&mut self, name: impl Into<String>, points: Curve) {
+        self.curves.push((name.into(), points));
+    }
+
+    /// Adds a distribution.
+    pub fn distribution(&mut self, name: impl Into<String>, distribution: Distribution) {
+        self.distributions.push((name.into(), distribution));
+    }
+}
+
+/// What all runs of an experiment showed.
+#[derive(Clone, Debug, Default)]
+pub struct Measures {
+    values: BTreeMap<String, Vec<f64>>,
+    curves: BTreeMap<String, Curve>,
+    distributions: BTreeMap<String, Distribution>,
+    /// Arms in order.
+    pub arms: Vec<String>,
+}
+
+impl Measures {
+    /// Adds a run of `arm`.
+    pub fn add(&mut self, arm: &str, sample: Sample) {
+        if !self.arms.iter().any(|known| known == arm) {
+            self.arms.push(arm.to_string());
+        }
+        let name = |name: String| format!("{arm}/{name}");
+        for (key, value) in sample.values {
+            self.values.entry(name(key)).or_default().push(value);
+        }
+        for (key, points) in sample.curves {
+            self.curves.entry(name(key)).or_insert(points);
+        }
+        for (key, distribution) in sample.distributions {
+            self.distributions.entry(name(key)).or_default().merge(&distribution);
+        }
+    }
+
+    /// Mean and interval of a number.
+    pub fn estimate(&self, name: &str) -> Option<Estimate> {
+        Estimate::of(self.values.get(name)?)
+    }
+
+    /// All values of a number; none if it was not measured.
+    pub fn values(&self, name: &str) -> &[f64] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// A curve of the first repetition; empty if there is none.
+    pub fn curve(&self, name: &str) -> &[[f64; 2]] {
+        self.curves.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// A distribution over all repetitions.
+    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
+        self.distributions.get(name)
+    }
+
+    /// The names of all numbers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// Adds a number that follows from those of all arms.
+    pub fn derive(&mut self, name: &str, values: Vec<f64>) {
+        self.values.insert(name.to_string(), values);
+    }
+
+    /// Curves and their names.
+    pub fn curves(&self) -> impl Iterator<Item = (&str, &[[f64; 2]])> {
+        self.curves.iter().map(|(name, points)| (name.as_str(), points.as_slice()))
+    }
+}
+
+/// One run, to be asked.
+pub struct View<'a> {
+    /// The arm that it belongs to.
+    pub arm: &'a str,
+    /// The run.
+    pub run: &'a Finished,
+}
+
+impl<'a> View<'a> {
+    /// What was recorded.
+    pub fn results(&self) -> &'a Results {
+        &self.run.results
+    }
+
+    /// Length of the measured window in seconds.
+    pub fn window_s(&self) -> f64 {
+        let (from, to) = self.results().window;
+        to.since(from).0 as f64 / 1e9
+    }
+
+    /// Length of an interval of time series in seconds.
+    pub fn interval_s(&self) -> f64 {
+        self.results().interval.0 as f64 / 1e9
+    }
+
+    /// The number of the traffic called `name`.
+    pub fn group(&self, name: &str) -> Option<usize> {
+        self.results().groups.iter().position(|group| group == name)
+    }
+
+    /// The flows of the traffic called `name`.
+    pub fn flows(&self, name: &str) -> Vec<&'a FlowResult> {
+        let group = self.group(name);
+        let belongs = |flow: &&FlowResult| Some(flow.group as usize) == group;
+        self.results().flows.iter().filter(belongs).collect()
+    }
+
+    /// All flows that transfer bulk without end in `direction`.
+    pub fn bulk(&self, direction: Direction) -> Vec<&'a FlowResult> {
+        let traffic = &self.run.setup.traffic;
+        let is_bulk = |flow: &&FlowResult| {
+            let kind = &traffic[flow.group as usize].kind;
+            flow.direction == direction && matches!(kind, Kind::Bulk { size: None })
+        };
+        self.results().flows.iter().filter(is_bulk).collect()
+    }
+
+    /// Payload of `flows` in the window, Mbit/s.
+    pub fn goodput(&self, flows: &[&FlowResult]) -> f64 {
+        let bytes: u64 = flows.iter().map(|flow| flow.goodput_bytes()).sum();
+        bytes as f64 * 8e-6 / self.window_s()
+    }
+
+    /// Payload of `flows` over time: seconds, Mbit/s.
+    pub fn throughput(&self, flows: &[&FlowResult]) -> Curve {
+        let step = self.interval_s();
+        let points = flows.iter().map(|flow| flow.series.len()).max().unwrap_or(0);
+        let at = |n: usize| {
+            let bytes: u64 = flows.iter().filter_map(|flow| flow.series.get(n)).sum();
+            [(n + 1) as f64 * step, bytes as f64 * 8e-6 / step]
+        };
+        (0..points).map(at).collect()
+    }
+
+    /// Added delay of a probe or of datagrams in the window.
+    pub fn added(&self, name: &str) -> Distribution {
+        let mut all = Distribution::default();
+        for flow in self.flows(name) {
+            match &flow.outcome {
+                Outcome::Ping { added_rtt, .. } => all.merge(added_rtt),
+                Outcome::Datagrams { added_delay, .. } => all.merge(added_delay),
+                Outcome::Messages { latency, .. } => all.merge(latency),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// The figures of [`View::added`], milliseconds.
+    pub fn added_times(&self, name: &str) -> Times {
+        Times::of(&self.added(name))
+    }
+
+    /// Added delay over time: seconds, mean of the interval in milliseconds. Intervals in which
+    /// nothing was sent, or from which nothing arrived, are left out.
+    pub fn delay(&self, name: &str) -> Curve {
+        let step = self.interval_s();
+        let moments = |flow: &&'a FlowResult| -> &'a [Moment] {
+            match &flow.outcome {
+                Outcome::Ping { over_time, .. } | Outcome::Datagrams { over_time, .. } => over_time,
+                _ => &[],
+            }
+        };
+        let flows = self.flows(name);
+        let Some(first) = flows.first() else { return Vec::new() };
+        let point = |(n, moment): (usize, &Moment)| Some([n as f64 * step, millis(moment.mean()?)]);
+        moments(first).iter().enumerate().filter_map(point).collect()
+    }
+
+    /// Share of `sent` datagrams or probes that did not arrive, of the traffic called `name`.
+    pub fn loss(&self, name: &str) -> f64 {
+        let mut counts = (0, 0);
+        for flow in self.flows(name) {
+            if let Outcome::Ping { sent, received, .. }
+            | Outcome::Datagrams { sent, received, .. } = &flow.outcome
+            {
+                counts = (counts.0 + sent, counts.1 + received);
+            }
+        }
+        // What was under way at the end is not lost: a probe or two.
+        let lost = counts.0.saturating_sub(counts.1);
+        if counts.0 == 0 {
+            return 0.0;
+        }
+        let dropped: u64 = self.flows(name).iter().map(|flow| dropped(flow)).sum();
+        lost.min(dropped) as f64 / counts.0 as f64
+    }
+
+    /// Time in the discipline of `direction`, of everything.
+    pub fn sojourn(&self, direction: Direction) -> Distribution {
+        self.results().lines[direction as usize].all_sojourn()
+    }
+
+    /// Time of the traffic called `name` in the discipline of `direction`.
+    pub fn sojourn_of(&self, name: &str, direction: Direction) -> Distribution {
+        let sojourn = &self.results().lines[direction as usize].sojourn;
+        self.group(name).and_then(|group| sojourn.get(group)).cloned().unwrap_or_default()
+    }
+
+    /// Share of the line's rate that was used.
+    pub fn utilisation(&self, direction: Direction) -> f64 {
+        let line = &self.results().lines[direction as usize];
+        if line.capacity_bytes == 0 {
+            return f64::NAN;
+        }
+        line.bytes as f64 / line.capacity_bytes as f64
+    }
+
+    /// Packets that the discipline of `direction` dropped to signal or for want of room, and all
+    /// that were handed to it, in the window.
+    pub fn drops(&self, direction: Direction) -> (u64, u64) {
+        let n = direction as usize;
+        let drops = self.results().flows.iter().map(|flow| flow.fates[n].signals()).sum();
+        (drops, drops + self.results().lines[n].packets)
+    }
+}
+
+/// Packets of `flow` that disciplines dropped, filtered acknowledgements aside.
+fn dropped(flow: &FlowResult) -> u64 {
+    let filtered = DropReason::AckFilter as usize;
+    let all = flow.fates.iter().flat_map(|fates| fates.dropped.iter().enumerate());
+    all.filter(|(reason, _)| *reason != filtered).map(|(_, count)| count).sum()
+}
+
+/// Values of a curve from `from` on and before `to` (its own first coordinate).
+pub fn within(curve: &[[f64; 2]], from: f64, to: f64) -> Vec<f64> {
+    curve.iter().filter(|point| (from..to).contains(&point[0])).map(|point| point[1]).collect()
+}
+
+/// Mean of values; not a number if there are none.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Greatest of values; zero if there are none.
+pub fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}

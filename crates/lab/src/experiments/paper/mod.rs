@@ -1,0 +1,167 @@
+//! The published experiments, run again and judged.
+//!
+//! An [`Experiment`] is a question, the paper's set-up as arms (scenarios of the simulator, or
+//! direct work on a discipline), and what to measure of a run. [`run`] carries arms and seeds out
+//! on all cores; a [`Sample`] is what one run showed, [`Measures`] is what all showed. Only then
+//! the [`claim::Judge`] compares with what the paper states, which is written in `stated` and read
+//! by nobody else: no number of a paper's results can enter a simulation.
+//!
+//! To add an experiment: an entry in its paper's file here, its claims in `stated`.
+
+mod codel;
+mod direct;
+mod iot;
+mod measure;
+mod performance;
+mod plots;
+mod run;
+mod savings;
+mod stated;
+
+pub mod arms;
+pub mod cake;
+pub mod claim;
+pub mod contenders;
+pub mod findings;
+
+pub use claim::{Claim, Verdict};
+pub use measure::{Measures, Sample, View};
+pub use run::{count, run, ArmOutcome, Options, Outcome, Watch};
+
+/// The five papers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Paper {
+    /// Høiland-Jørgensen, Täht, Morton: Piece of CAKE, LANMAN 2018.
+    PieceOfCake,
+    /// Morton: CAKE Packet Scheduler, Performance Evaluation, 2017.
+    CakePerformance,
+    /// Nichols, Jacobson: Controlling Queue Delay, ACM Queue 2012.
+    QueueDelay,
+    /// Menth, Mehl, Veith: Deficit Round Robin with Limited Deficit Savings, 2018.
+    DeficitSavings,
+    /// Kua, Nguyen, Armitage, Branch: AQM for IoT flows in home gateways, IEEE IoT Journal 2017.
+    Iot,
+}
+
+impl Paper {
+    /// All, in the order of their letters.
+    pub const ALL: [Paper; 5] = [
+        Paper::PieceOfCake,
+        Paper::CakePerformance,
+        Paper::QueueDelay,
+        Paper::DeficitSavings,
+        Paper::Iot,
+    ];
+
+    /// The letter that its experiments begin with.
+    pub const fn letter(self) -> char {
+        match self {
+            Paper::PieceOfCake => 'A',
+            Paper::CakePerformance => 'B',
+            Paper::QueueDelay => 'C',
+            Paper::DeficitSavings => 'D',
+            Paper::Iot => 'E',
+        }
+    }
+
+    /// Its title.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Paper::PieceOfCake => "Piece of CAKE",
+            Paper::CakePerformance => "CAKE performance evaluation",
+            Paper::QueueDelay => "Controlling queue delay",
+            Paper::DeficitSavings => "DRR with limited deficit savings",
+            Paper::Iot => "IoT flows at the home gateway",
+        }
+    }
+}
+
+/// What an arm does.
+pub enum Work {
+    /// Runs a scenario, whose text this is.
+    Scenario(String),
+    /// Drives a discipline without a network; the argument is the seed.
+    Direct(Box<dyn Fn(u64) -> Sample + Send + Sync>),
+}
+
+/// One thing to run: a discipline, or a setting, under the experiment's conditions.
+pub struct Arm {
+    /// What measures of it begin with.
+    pub name: String,
+    /// What to do.
+    pub work: Work,
+    /// End when every transfer of limited size is complete: nothing else is measured.
+    pub until_done: bool,
+}
+
+impl Arm {
+    /// An arm that runs a scenario.
+    pub fn scenario(name: impl Into<String>, text: String) -> Arm {
+        Arm { name: name.into(), work: Work::Scenario(text), until_done: false }
+    }
+
+    /// An arm that drives a discipline itself, from a seed.
+    pub fn direct(
+        name: impl Into<String>,
+        work: impl Fn(u64) -> Sample + Send + Sync + 'static,
+    ) -> Arm {
+        Arm { name: name.into(), work: Work::Direct(Box::new(work)), until_done: false }
+    }
+}
+
+/// A published experiment.
+pub struct Experiment {
+    /// Letter of the paper and number.
+    pub id: &'static str,
+    /// Where it was published.
+    pub paper: Paper,
+    /// In one line.
+    pub title: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// The conditions, in words.
+    pub setup: &'static str,
+    /// Repetitions: the paper's, or ten where it does not say.
+    pub repetitions: u32,
+    /// What is run.
+    pub arms: fn() -> Vec<Arm>,
+    /// What is taken from a run of a scenario.
+    pub measure: fn(&View<'_>) -> Sample,
+    /// The figures.
+    pub figures: fn(&Measures) -> Vec<crate::figures::Figure>,
+}
+
+/// All experiments, in order.
+pub fn experiments() -> Vec<&'static Experiment> {
+    let papers: [&'static [Experiment]; 5] = [
+        cake::EXPERIMENTS,
+        performance::EXPERIMENTS,
+        codel::EXPERIMENTS,
+        savings::EXPERIMENTS,
+        iot::EXPERIMENTS,
+    ];
+    papers.into_iter().flatten().collect()
+}
+
+/// The experiments that `words` name: an identifier (`A3`), a paper's letter (`A`), or `all`. The
+/// error is the first word that names none.
+pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
+    let all = experiments();
+    let names = |word: &str, experiment: &Experiment| {
+        word.eq_ignore_ascii_case("all")
+            || word.eq_ignore_ascii_case(experiment.id)
+            || word.eq_ignore_ascii_case(&experiment.paper.letter().to_string())
+    };
+    if let Some(word) = words.iter().find(|word| !all.iter().any(|e| names(word, e))) {
+        return Err(word.clone());
+    }
+    Ok(all.into_iter().filter(|e| words.iter().any(|word| names(word, e))).collect())
+}
+
+/// What the paper states about an experiment.
+pub fn claims(id: &str) -> Vec<Claim> {
+    stated::claims(id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Runs experiments: every arm with every seed, on all cores.
+//!
+//! Runs share nothing. What a run showed is reduced to its [`Sample`] at once, so that thousands
+//! of runs fit in memory; only the first repetition of each arm keeps its time series. An arm whose
+//! words are refused (a discipline that is not there) is reported with the reason, and the claims
+//! that need it are not judged.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use simnel_core::{Span, Time};
+use simnel_sim::Run;
+
+use super::claim::Verdict;
+use super::measure::{Measures, Sample, View};
+use super::{stated, Arm, Experiment, Work};
+use crate::flent;
+use simnel_scenario::{no_files, Finished, Scenario};
+
+/// How often a run is looked at that ends when its transfers are complete.
+const LOOK: Span = Span::from_millis(100);
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Repetitions instead of the experiments' own.
+    pub repetitions: Option<u32>,
+    /// Keep flent's data of the first repetition of every arm (of a grid of equal name: the first).
+    pub keep: bool,
+}
+
+/// Who watches.
+pub struct Watch<'a> {
+    /// Set from outside: begin no further run.
+    pub stop: &'a AtomicBool,
+    /// Called after each run, from any thread.
+    pub step: &'a (dyn Fn() + Sync),
+}
+
+/// An arm after its runs.
+#[derive(Clone, Debug)]
+pub struct ArmOutcome {
+    /// Its name.
+    pub name: String,
+    /// The scenario; empty if there is none.
+    pub scenario: String,
+    /// Why it could not be run.
+    pub refused: Option<String>,
+    /// Runs that were done.
+    pub runs: usize,
+    /// flent's file of the first repetition.
+    pub flent: Option<Vec<u8>>,
+}
+
+/// An experiment after its runs.
+pub struct Outcome {
+    /// The experiment.
+    pub experiment: &'static Experiment,
+    /// Its arms.
+    pub arms: Vec<ArmOutcome>,
+    /// What was measured.
+    pub measures: Measures,
+    /// The judged claims.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Number of runs of `experiments`.
+pub fn count(experiments: &[&'static Experiment], options: &Options) -> usize {
+    let runs = |e: &&Experiment| (e.arms)().len() * repetitions(e, options) as usize;
+    experiments.iter().map(runs).sum()
+}
+
+/// Runs `experiments` and judges their claims.
+pub fn run(
+    experiments: &[&'static Experiment],
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Vec<Outcome> {
+    let arms: Vec<Vec<Arm>> = experiments.iter().map(|e| (e.arms)()).collect();
+    let mut jobs = Vec::new();
+    for (n, experiment) in experiments.iter().enumerate() {
+        for arm in 0..arms[n].len() {
+            jobs.extend((1..=u64::from(repetitions(experiment, options))).map(|s| (n, arm, s)));
+        }
+    }
+    // Experiments that look at the same runs in the same way share them.
+    let mut first: BTreeMap<(&str, usize, u64), usize> = BTreeMap::new();
+    let same: Vec<usize> = jobs
+        .iter()
+        .enumerate()
+        .map(|(job, (n, arm, seed))| match &arms[*n][*arm].work {
+            Work::Scenario(text) => {
+                let measure = experiments[*n].measure as usize;
+                *first.entry((text.as_str(), measure, *seed)).or_insert(job)
+            }
+            Work::Direct(_) => job,
+        })
+        .collect();
+    let done: Vec<Option<Result<Done, String>>> = jobs
+        .par_iter()
+        .with_max_len(1)
+        .enumerate()
+        .map(|(job, (n, arm, seed))| {
+            let shared = same[job] != job;
+            if shared || watch.stop.load(Ordering::Relaxed) {
+                (watch.step)();
+                return None;
+            }
+            let named = |other: &Arm| other.name == arms[*n][*arm].name;
+            let leads = arms[*n].iter().position(named) == Some(*arm);
+            let keep = options.keep && *seed == 1 && leads;
+            let done = one(experiments[*n], &arms[*n][*arm], *seed, keep);
+            (watch.step)();
+            Some(done)
+        })
+        .collect();
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (experiment, arms) in experiments.iter().zip(&arms) {
+        let arms = arms.iter().map(|arm| ArmOutcome {
+            name: arm.name.clone(),
+            scenario: match &arm.work {
+                Work::Scenario(text) => text.clone(),
+                Work::Direct(_) => String::new(),
+            },
+            refused: None,
+            runs: 0,
+            flent: None,
+        });
+        let (arms, measures) = (arms.collect(), Measures::default());
+        outcomes.push(Outcome { experiment, arms, measures, verdicts: Vec::new() });
+    }
+    for (job, (n, arm, _)) in jobs.iter().enumerate() {
+        let done = done[same[job]].clone();
+        let outcome = &mut outcomes[*n];
+        let arm = &mut outcome.arms[*arm];
+        match done {
+            None => {}
+            Some(Err(reason)) => arm.refused = Some(reason),
+            Some(Ok(done)) => {
+                arm.runs += 1;
+                arm.flent = arm.flent.take().or(done.flent);
+                outcome.measures.add(&arm.name, done.sample);
+            }
+        }
+    }
+    for outcome in &mut outcomes {
+        let claims = stated::claims(outcome.experiment.id);
+        outcome.verdicts = claims.into_iter().map(|claim| claim.judge(&outcome.measures)).collect();
+    }
+    outcomes
+}
+
+/// A run that is done.
+#[derive(Clone)]
+struct Done {
+    sample: Sample,
+    flent: Option<Vec<u8>>,
+}
+
+fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
+    options.repetitions.unwrap_or(experiment.repetitions).max(1)
+}
+
+fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Result<Done, String> {
+    let text = match &arm.work {
+        Work::Direct(work) => return Ok(Done { sample: work(seed), flent: None }),
+        Work::Scenario(text) => text,
+    };
+    let name = format!("{} {}", experiment.id, arm.name);
+    let scenario = Scenario::parse(text, &name, &no_files)
+        .map_err(|error| format!("{}; expected {}", error.what, error.expected))?;
+    let (setup, qdisc) = scenario.setup(None).map_err(|error| error.what)?;
+    let mut run = Run::new(&setup, seed).map_err(|error| error.to_string())?;
+    if arm.until_done {
+        while !run.is_over() && !run.all_finished() {
+            run.advance(run.now() + LOOK);
+        }
+    } else {
+        run.advance(Time::MAX);
+    }
+    let finished = Finished { qdisc, setup, results: run.results() };
+    let view = View { arm: &arm.name, run: &finished };
+    let mut sample = (experiment.measure)(&view);
+    if seed != 1 {
+        sample.curves.clear();
+    }
+    // Written to memory, where nothing can fail.
+    let flent = keep.then(|| flent::Data::of(&name, &finished).write().unwrap_or_default());
+    Ok(Done { sample, flent })
+}

@@ -1,0 +1,141 @@
+//! Axes as written; journals that were torn, finished, split and merged.
+
+use super::*;
+use crate::figures::{Figure, Line, Plot};
+
+const SCENARIO: &str = "duration = \"2s\"\n[line]\nup = \"5mbit\"\ndown = \"5mbit\"\n\
+                        [[traffic]]\nkind = \"bulk\"\n[[traffic]]\nkind = \"ping\"\n";
+
+fn axes(text: &str) -> Vec<Axis> {
+    Axis::parse_all(text).expect("axes")
+}
+
+fn sweep(over: &str, repetitions: u32) -> Sweep {
+    let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), repetitions);
+    made.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn go(sweep: &Sweep, journal: &Path, shard: (usize, usize)) {
+    sweep.run(journal, shard, &AtomicBool::new(false), &|| {}).expect("a sweep");
+}
+
+#[test]
+fn axes_are_lists_and_geometric_ranges() {
+    let all = axes("rate=1mbit..100mbit:3, qdisc=fq_codel|cake bandwidth {rate}");
+    assert_eq!(all[0].values, ["1mbit", "10mbit", "100mbit"]);
+    assert_eq!(all[1].values, ["fq_codel", "cake bandwidth {rate}"]);
+    assert_eq!(axes("traffic.bulk.count=1..16:5")[0].values, ["1", "2", "4", "8", "16"]);
+    assert_eq!(axes("rtt=10ms..40ms:3")[0].values, ["10ms", "20ms", "40ms"]);
+    assert_eq!(axes("rate=1mbit..10mbit:3")[0].values, ["1mbit", "3162kbit", "10mbit"]);
+    assert_eq!(axes("traffic.bulk.size=64kb..1mb:3")[0].values, ["64kb", "256kb", "1mb"]);
+    assert_eq!(axes("line.loss=0.1%..10%:3")[0].values, ["0.1%", "1%", "10%"]);
+    for bad in ["rate", "rate=", "rtt=1ms..5mbit", "rtt=5ms..1ms", "rtt=1ms..2ms:0"] {
+        assert!(Axis::parse_all(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn keys_that_are_not_there_and_values_that_make_no_sense_are_refused_at_once() {
+    let bad = [
+        "lines.rtt=1ms",
+        "traffic.web.count=2",
+        "rtt=fast|slow",
+        "qdisc=caek",
+        "qdisc=fq_codel|caek|sfq",
+        "traffic.bulk=1",
+        "line.change.1.down=1mbit",
+    ];
+    for over in bad {
+        let made = Sweep::new("test", SCENARIO, Path::new(""), axes(over), 1);
+        assert!(made.is_err(), "{over}");
+    }
+}
+
+#[test]
+fn paths_lead_into_lists_within_tables() {
+    let text = format!(
+        "{SCENARIO}[[line.change]]\nat = \"1s\"\ndown = \"1mbit\"\n[[traffic]]\nname = \"x\"\n\
+         kind = \"ping\"\n"
+    );
+    for over in ["line.change.0.down=2mbit", "traffic.x.interval=1s", "traffic.0.cc=reno"] {
+        let made = Sweep::new("test", &text, Path::new(""), axes(over), 1);
+        assert!(made.is_ok(), "{over}: {:?}", made.err());
+    }
+}
+
+#[test]
+fn a_torn_journal_is_finished_and_shards_merge_to_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let sweep = sweep("rtt=10ms|40ms,traffic.bulk.count=1|2", 2);
+    go(&sweep, &path("whole"), (0, 1));
+    let whole = std::fs::read_to_string(path("whole")).expect("a journal");
+    assert_eq!(whole.lines().count(), 1 + 8);
+
+    // Three runs and half a line.
+    let cut = whole.match_indices('\n').nth(3).expect("lines").0 + 20;
+    std::fs::write(path("torn"), &whole[..cut]).expect("written");
+    go(&sweep, &path("torn"), (0, 1));
+    for shard in 0..3 {
+        go(&sweep, &path(&format!("shard{shard}")), (shard, 3));
+    }
+    let shards: Vec<_> = (0..3).map(|shard| path(&format!("shard{shard}"))).collect();
+    assert_eq!(merge(&shards, &path("merged")), Ok(0));
+    assert_eq!(merge(&shards[..2], &path("part")), Ok(2));
+
+    let sorted = |name: &str| {
+        let text = std::fs::read_to_string(path(name)).expect("a journal");
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted("torn"), sorted("whole"));
+    assert_eq!(sorted("merged"), sorted("whole"));
+
+    let points = results(&path("merged")).expect("results");
+    assert_eq!(points.len(), 4);
+    let goodput = points[0].values["groups.bulk.goodput_mbps"];
+    assert!(goodput.n == 2 && goodput.mean > 1.0, "{goodput:?}");
+}
+
+#[test]
+fn figures_are_over_the_axis_of_most_quantities() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10ms|20ms|30ms,rate=1mbit|2mbit,qdisc=fq_codel|sfq", 1), &journal, (0, 1));
+    let name = String::from("groups.bulk.goodput_mbps");
+    let figures = figures(&results(&journal).expect("results"), &[&name]);
+    let [Figure { x, plot: Plot::Lines(lines), .. }] = figures.as_slice() else {
+        panic!("{figures:?}");
+    };
+    assert_eq!(x.label, "rtt (ns)");
+    let mut names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["fq_codel, 1mbit", "fq_codel, 2mbit", "sfq, 1mbit", "sfq, 2mbit"]);
+    let across = |line: &Line| line.points.iter().map(|point| point[0]).collect::<Vec<_>>();
+    assert!(lines.iter().all(|line| across(line) == [1e7, 2e7, 3e7]), "{lines:?}");
+}
+
+#[test]
+fn a_journal_of_another_sweep_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10ms", 1), &journal, (0, 1));
+    let other = sweep("rtt=20ms", 1).run(&journal, (0, 1), &AtomicBool::new(false), &|| {});
+    assert!(other.is_err_and(|error| error.what.contains("another sweep")));
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notes");
+    for text in ["one line", "one line\nand half", "{\"json\": 1}\nrest", "\u{fe}\n"] {
+        std::fs::write(&path, text).expect("written");
+        let refused = sweep("rtt=10ms", 1).run(&path, (0, 1), &AtomicBool::new(false), &|| {});
+        assert!(refused.is_err(), "{text}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), text);
+    }
+    // The first line of a journal whose sweep was killed at once.
+    std::fs::write(&path, "{\"sweep\":\"12").expect("written");
+    go(&sweep("rtt=10ms", 1), &path, (0, 1));
+}

@@ -1,0 +1,76 @@
+//! Reports: the page, and beside it every figure as SVG, PNG and CSV, scenarios, flent's data.
+//!
+//! `index.html` needs nothing but itself; the rest is for other programs. File names are those of
+//! figures and arms, so that the same experiments make the same files. A file has its name only
+//! when it is complete: whoever looks meanwhile, or after a crash, sees the old one or the new one.
+
+use std::path::Path;
+use std::{fs, io};
+
+use crate::experiments::paper::arms::Reading;
+use crate::experiments::paper::Outcome;
+use crate::figures::{svg, table, Figure};
+use crate::files::put;
+use crate::flent::{file_name, slug};
+
+pub mod page;
+pub mod runs;
+
+/// Writes everything about `outcomes`, and what other arms showed of them, into `directory`.
+/// `partial`: not all runs were done.
+pub fn write(
+    outcomes: &[Outcome],
+    readings: &[Reading],
+    directory: &Path,
+    partial: bool,
+) -> io::Result<()> {
+    for part in ["figures", "scenarios", "data"] {
+        fs::create_dir_all(directory.join(part))?;
+    }
+    let figures: Vec<Vec<Figure>> =
+        outcomes.iter().map(|outcome| (outcome.experiment.figures)(&outcome.measures)).collect();
+    let others: Vec<Vec<Figure>> = readings.iter().map(of_arm).collect();
+    #[cfg(feature = "png")]
+    let fonts = crate::figures::png::Fonts::new();
+    for figure in figures.iter().chain(&others).flatten() {
+        let path = |kind: &str| directory.join("figures").join(format!("{}.{kind}", figure.id));
+        let Some(drawing) = svg::draw(figure, true) else { continue };
+        put(&path("svg"), drawing.as_bytes())?;
+        #[cfg(feature = "png")]
+        put(&path("png"), &fonts.render(&drawing).map_err(io::Error::other)?)?;
+        let table = table::Table::of(figure);
+        put(&path("csv"), table.csv().as_bytes())?;
+        #[cfg(feature = "parquet")]
+        put(&path("parquet"), &table.parquet().map_err(io::Error::other)?)?;
+    }
+    for outcome in outcomes {
+        for arm in &outcome.arms {
+            let title = format!("{} {}", outcome.experiment.id, arm.name);
+            if let Some(flent) = &arm.flent {
+                put(&directory.join("data").join(file_name(&title)), flent)?;
+                let name = format!("{}.toml", slug(&title));
+                put(&directory.join("scenarios").join(name), arm.scenario.as_bytes())?;
+            }
+        }
+    }
+    for (title, flent) in readings.iter().flat_map(|reading| &reading.flent) {
+        put(&directory.join("data").join(file_name(title)), flent)?;
+    }
+    let page =
+        page::report(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
+    put(&directory.join("index.html"), page.as_bytes())
+}
+
+/// An experiment's figures as an arm showed them, with names of their own.
+fn of_arm(reading: &Reading) -> Vec<Figure> {
+    let name = reading.kind.name();
+    let experiments = crate::experiments::paper::experiments();
+    let experiment = experiments.into_iter().find(|experiment| experiment.id == reading.id);
+    let figures = experiment.map(|experiment| (experiment.figures)(&reading.measures));
+    let renamed = |figure: Figure| Figure {
+        id: format!("{}-{name}", figure.id),
+        title: format!("{} ({name})", figure.title),
+        ..figure
+    };
+    figures.unwrap_or_default().into_iter().map(renamed).collect()
+}

@@ -1,0 +1,283 @@
+//! Runs as a table for the terminal and as one self-contained HTML page.
+
+use std::fmt::Write;
+
+use simnel_scenario::summary::{Application, GroupSummary, LineSummary, Summary, Times};
+use simnel_scenario::Scenario;
+
+mod page;
+mod svg;
+
+pub use page::page;
+
+/// The summaries of one discipline, over its seeds.
+#[derive(Clone, Debug)]
+pub struct Contender<'a> {
+    /// The discipline's words; both if they differ by direction.
+    pub words: String,
+    /// One summary a seed.
+    pub runs: Vec<&'a Summary>,
+}
+
+/// `summaries` by discipline, in their order.
+pub fn contenders(summaries: &[Summary]) -> Vec<Contender<'_>> {
+    let mut found: Vec<Contender<'_>> = Vec::new();
+    for summary in summaries {
+        let words = if summary.qdisc_up == summary.qdisc_down {
+            summary.qdisc_up.clone()
+        } else {
+            format!("up: {}, down: {}", summary.qdisc_up, summary.qdisc_down)
+        };
+        match found.iter_mut().find(|contender| contender.words == words) {
+            Some(contender) => contender.runs.push(summary),
+            None => found.push(Contender { words, runs: vec![summary] }),
+        }
+    }
+    found
+}
+
+impl Contender<'_> {
+    /// Mean over the seeds of what `of` says of a run; runs without it do not count.
+    pub fn mean(&self, of: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.runs.iter().filter_map(|run| of(run)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn mean_of_group(
+        &self,
+        group: usize,
+        of: impl Fn(&GroupSummary) -> Option<f64>,
+    ) -> Option<f64> {
+        self.mean(|run| run.groups.get(group).and_then(&of))
+    }
+}
+
+/// The delay that a group's own users feel: round trip of probes, one way of datagrams, sojourn of
+/// everything else. Milliseconds beyond propagation.
+pub fn felt(group: &GroupSummary) -> Option<Times> {
+    match &group.application {
+        Some(Application::Ping { added_ms, .. } | Application::Datagrams { added_ms, .. }) => {
+            Some(*added_ms).filter(|times| times.n > 0)
+        }
+        _ => group.sojourn_ms,
+    }
+}
+
+/// A number of things: whole, as in a single run, or a mean.
+fn count(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// What a group's application has to say, in one line.
+fn remark(contender: &Contender<'_>, group: usize) -> String {
+    let first = contender.runs.first().and_then(|run| run.groups.get(group));
+    let Some(application) = first.and_then(|group| group.application.as_ref()) else {
+        return String::new();
+    };
+    let mean = |of: &dyn Fn(&Application) -> Option<f64>| {
+        contender.mean_of_group(group, |g| g.application.as_ref().and_then(of)).unwrap_or(0.0)
+    };
+    match application {
+        Application::Transfers { .. } => {
+            let finished = mean(&|a| match a {
+                Application::Transfers { finished, .. } => Some(*finished as f64),
+                _ => None,
+            });
+            let time = mean(&|a| match a {
+                Application::Transfers { completion_ms, .. } => Some(completion_ms.mean / 1e3),
+                _ => None,
+            });
+            format!("{} done in {time:.2} s", count(finished))
+        }
+        Application::Ping { .. } => {
+            let lost = mean(&|a| match a {
+                Application::Ping { sent, received, .. } => {
+                    Some(sent.saturating_sub(*received) as f64)
+                }
+                _ => None,
+            });
+            format!("{} unanswered", count(lost))
+        }
+        Application::Datagrams { mos, .. } => {
+            let loss = mean(&|a| match a {
+                Application::Datagrams { loss, .. } => Some(loss * 100.0),
+                _ => None,
+            });
+            let jitter = mean(&|a| match a {
+                Application::Datagrams { jitter_ms, .. } => Some(*jitter_ms),
+                _ => None,
+            });
+            let quality = mean(&|a| match a {
+                Application::Datagrams { mos, .. } => *mos,
+                _ => None,
+            });
+            let quality = mos.map(|_| format!(", MOS {quality:.2}")).unwrap_or_default();
+            format!("{loss:.2} % lost, jitter {jitter:.2} ms{quality}")
+        }
+        Application::Web { .. } => {
+            let pages = mean(&|a| match a {
+                Application::Web { pages, .. } => Some(*pages as f64),
+                _ => None,
+            });
+            let load = mean(&|a| match a {
+                Application::Web { load_ms, .. } => Some(load_ms.p50),
+                _ => None,
+            });
+            let slow = mean(&|a| match a {
+                Application::Web { load_ms, .. } => Some(load_ms.p95),
+                _ => None,
+            });
+            format!("{pages:.0} pages, {load:.0} ms (p95 {slow:.0})")
+        }
+        Application::Dash { .. } => {
+            let chosen = mean(&|a| match a {
+                Application::Dash { chosen_mbps, .. } => Some(*chosen_mbps),
+                _ => None,
+            });
+            let stalls = mean(&|a| match a {
+                Application::Dash { stalls, .. } => Some(*stalls),
+                _ => None,
+            });
+            let stalled = mean(&|a| match a {
+                Application::Dash { stalled_s, .. } => Some(*stalled_s),
+                _ => None,
+            });
+            format!("{chosen:.2} Mbit/s chosen, {} stalls ({stalled:.1} s)", count(stalls))
+        }
+        Application::Messages { .. } => {
+            let latency = mean(&|a| match a {
+                Application::Messages { latency_ms, .. } => Some(latency_ms.p50),
+                _ => None,
+            });
+            let slow = mean(&|a| match a {
+                Application::Messages { latency_ms, .. } => Some(latency_ms.p99),
+                _ => None,
+            });
+            format!("messages take {latency:.0} ms (p99 {slow:.0})")
+        }
+        Application::Bursts { .. } => {
+            let completed = mean(&|a| match a {
+                Application::Bursts { completed, .. } => Some(*completed as f64),
+                _ => None,
+            });
+            let time = mean(&|a| match a {
+                Application::Bursts { completion_ms, .. } => Some(completion_ms.mean / 1e3),
+                _ => None,
+            });
+            format!("{} transfers, {time:.2} s each", count(completed))
+        }
+    }
+}
+
+/// One line of the table.
+pub struct Row {
+    /// The group's name.
+    pub name: String,
+    /// Goodput in Mbit/s, the delay in ms (p50, p95, p99), Jain's index, drops, marks.
+    pub cells: [String; 7],
+    /// What else there is to say.
+    pub remark: String,
+}
+
+/// The columns of [`Row::cells`].
+pub const COLUMNS: [&str; 7] = ["Mbit/s", "p50 ms", "p95 ms", "p99 ms", "Jain", "drops", "marks"];
+
+/// The table of one discipline.
+pub fn rows(contender: &Contender<'_>) -> Vec<Row> {
+    let Some(first) = contender.runs.first() else { return Vec::new() };
+    let number = |value: Option<f64>, digits: usize| match value {
+        Some(value) => format!("{value:.digits$}"),
+        None => "-".into(),
+    };
+    let group_row = |(n, group): (usize, &GroupSummary)| {
+        let mean = |of: &dyn Fn(&GroupSummary) -> Option<f64>| contender.mean_of_group(n, of);
+        let drops = |group: &GroupSummary| {
+            let kept = group.drops.iter().filter(|(reason, _)| *reason != "ack_filter");
+            Some(kept.map(|(_, count)| *count).sum::<u64>() as f64)
+        };
+        let mut name = group.name.clone();
+        if group.flows > 1 {
+            let _ = write!(name, " ({})", group.flows);
+        }
+        Row {
+            name,
+            cells: [
+                number(mean(&|g| Some(g.goodput_mbps)), 3),
+                number(mean(&|g| felt(g).map(|times| times.p50)), 2),
+                number(mean(&|g| felt(g).map(|times| times.p95)), 2),
+                number(mean(&|g| felt(g).map(|times| times.p99)), 2),
+                number(mean(&|g| g.jain), 3),
+                number(mean(&drops), 0),
+                number(mean(&|g| Some(g.marks as f64)), 0),
+            ],
+            remark: remark(contender, n),
+        }
+    };
+    let mut rows: Vec<Row> = first.groups.iter().enumerate().map(group_row).collect();
+    for (n, line) in first.lines.iter().enumerate() {
+        let mean = |of: &dyn Fn(&LineSummary) -> Option<f64>| {
+            contender.mean(|run| run.lines.get(n).and_then(of))
+        };
+        let use_of_line = mean(&|line| line.utilisation.map(|share| share * 100.0));
+        let filtered = mean(&|line| Some(line.ack_drops as f64)).unwrap_or(0.0);
+        let mut remark =
+            use_of_line.map(|share| format!("{share:.1} % of the line")).unwrap_or_default();
+        if filtered > 0.0 {
+            let _ = write!(remark, ", {filtered:.0} ACKs filtered");
+        }
+        rows.push(Row {
+            name: format!("line {}", line.direction),
+            cells: [
+                number(mean(&|line| Some(line.mbps)), 3),
+                number(mean(&|line| line.sojourn_ms.map(|times| times.p50)), 2),
+                number(mean(&|line| line.sojourn_ms.map(|times| times.p95)), 2),
+                number(mean(&|line| line.sojourn_ms.map(|times| times.p99)), 2),
+                "-".into(),
+                number(mean(&|line| Some(line.drops as f64)), 0),
+                number(mean(&|line| Some(line.marks as f64)), 0),
+            ],
+            remark,
+        });
+    }
+    rows
+}
+
+/// The runs as a table for a terminal.
+pub fn table(scenario: &Scenario, summaries: &[Summary]) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", scenario.name);
+    if !scenario.question.is_empty() {
+        let _ = writeln!(out, "{}", scenario.question);
+    }
+    for contender in contenders(summaries) {
+        let partial = contender.runs.iter().filter(|run| !run.complete).count();
+        let seeds = contender.runs.len();
+        let _ = write!(out, "\n{}", contender.words);
+        let _ = match seeds {
+            1 => writeln!(out),
+            _ => writeln!(out, "  (mean of {seeds} seeds)"),
+        };
+        if partial > 0 {
+            let _ = writeln!(out, "PARTIAL: {partial} of {seeds} runs were stopped early");
+        }
+        let rows = rows(&contender);
+        let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(7);
+        let _ = write!(out, "{:width$}", "traffic");
+        COLUMNS.iter().for_each(|column| {
+            let _ = write!(out, "  {column:>8}");
+        });
+        let _ = writeln!(out);
+        for row in rows {
+            let _ = write!(out, "{:width$}", row.name);
+            row.cells.iter().for_each(|cell| {
+                let _ = write!(out, "  {cell:>8}");
+            });
+            let _ = writeln!(out, "  {}", row.remark);
+        }
+    }
+    out
+}

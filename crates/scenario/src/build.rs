@@ -1,0 +1,627 @@
+//! The file's words to a set-up of the simulator.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use simnel_core::qdisc::{shapes_itself, Device};
+use simnel_core::{tc, Rate, Span, Time};
+use simnel_sim::apps::{dash, web};
+use simnel_sim::schedule::{Step, Trace};
+use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
+use simnel_sim::{Direction, Kind, Setup, Traffic};
+use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
+use toml::Spanned;
+
+use super::error::ScenarioError;
+use super::text::{self, each, list, Amount, EcnWord, Word};
+use super::values;
+use crate::Files;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Effective burst of Linux's htb where only `burst` is given: the ceiling's bucket of one MTU.
+const HTB_BURST: u32 = 1600;
+/// Round-trip time between home and Internet if nothing is said.
+const DEFAULT_RTT: Span = Span::from_millis(50);
+/// A bucket that lets a bottleneck with an ordinary FIFO show bufferbloat: ns-3's and Linux's
+/// default length.
+const DEFAULT_QDISC: &str = "pfifo limit 1000";
+
+/// Rows of a report: each has its histograms.
+const MAX_GROUPS: usize = 1000;
+
+/// A scenario whose words are understood, except for the disciplines.
+#[derive(Clone, Debug)]
+pub(super) struct Built {
+    /// The set-up; its disciplines are placeholders.
+    pub setup: Setup,
+    /// The disciplines' words, up and down, and where they stand.
+    pub qdisc: [Word; 2],
+    /// The lines' rates as written.
+    pub rates: [Option<String>; 2],
+}
+
+/// Reads everything but the disciplines.
+pub(super) fn build(file: &text::File, files: Files) -> Result<Built> {
+    let line = file.line.get_ref();
+    let duration = values::time(&file.duration)?;
+    let warmup = values::time_or(&file.warmup, Span::ZERO)?;
+    if warmup >= duration {
+        let span = file.warmup.as_ref().map_or(file.duration.span(), Spanned::span);
+        return Err(ScenarioError::at(span, "nothing is left to measure", "less than `duration`"));
+    }
+    let rtt = values::time_or(&line.rtt, DEFAULT_RTT)?;
+    let lines = lines(&file.line, files)?;
+    let mut hosts = Hosts::new(&file.hosts, rtt)?;
+    let mut traffic = Vec::new();
+    for entry in &file.traffic {
+        add_traffic(entry, &mut hosts, &mut traffic)?;
+    }
+    if traffic.is_empty() {
+        let what = "the scenario has no traffic";
+        return Err(ScenarioError::whole(what, "at least one [[traffic]] table"));
+    }
+    let recording = Recording {
+        interval: values::time_or(&file.interval, Span::from_secs(1))?,
+        windows: file.windows,
+    };
+    let unsaid = || Spanned::new(0..0, DEFAULT_QDISC.to_string());
+    let qdisc = match &file.qdisc {
+        Some(words) => each(words).map(|word| word.unwrap_or_else(unsaid)),
+        None => [unsaid(), unsaid()],
+    };
+    let word = |word: &Option<Word>| word.as_ref().map(|word| word.get_ref().clone());
+    let rates =
+        [word(&line.up), word(&line.down)].map(|rate| rate.filter(|rate| rate != "unlimited"));
+    let setup = Setup { duration, warmup, lines, hosts: hosts.hosts, traffic, recording };
+    Ok(Built { setup, qdisc, rates })
+}
+
+impl Built {
+    /// The whole set-up, with the file's disciplines or with `words` for both directions.
+    pub fn with_qdisc(&self, words: Option<&str>) -> Result<(Setup, [String; 2])> {
+        let mut setup = self.setup.clone();
+        let mut names = [String::new(), String::new()];
+        for direction in Direction::BOTH {
+            let n = direction as usize;
+            let (text, span) = match words {
+                Some(words) => (words, None),
+                None => {
+                    let word = &self.qdisc[n];
+                    (word.get_ref().as_str(), Some(word.span()).filter(|span| span.end > 0))
+                }
+            };
+            let rate = self.rates[n].as_deref();
+            let line = &mut setup.lines[n];
+            line.qdisc = values::discipline(text, rate, span)?;
+            // What shapes itself stands before a line without a rate of its own, unless the line
+            // changes: then the line is what it is, and the shaper may be wrong about it.
+            let constant = line.steps.is_empty() && !matches!(line.shaper, Shaper::Trace(_));
+            if constant && shapes_itself(&line.qdisc) {
+                line.rate = None;
+            }
+            names[n] = text.replace("{rate}", rate.unwrap_or("{rate}"));
+        }
+        setup.check().map_err(|error| {
+            ScenarioError::whole(error.to_string(), "a set-up that can be simulated")
+        })?;
+        Ok((setup, names))
+    }
+}
+
+fn lines(place: &Spanned<text::Line>, files: Files) -> Result<[LineSetup; 2]> {
+    let line = place.get_ref();
+    let framing = match &line.framing {
+        None => Default::default(),
+        Some(words) => match tc::parse(&format!("line {}", words.get_ref())) {
+            Ok(tc::Config::Line(params)) => params.framing,
+            Ok(_) => Default::default(),
+            Err(error) => {
+                let expected = "framing in tc's words, such as \"docsis\" or \"overhead 34 atm\"";
+                return Err(ScenarioError::at(words.span(), error.to_string(), expected));
+            }
+        },
+    };
+    let shaper = match line.shaper.as_ref().map(|word| word.get_ref().as_str()) {
+        None | Some("wire") => Shaper::Wire,
+        Some("htb") => Shaper::Bucket(match &line.burst {
+            Some(burst) => values::small_bytes(burst)?,
+            None => HTB_BURST,
+        }),
+        Some(_) => {
+            let span = line.shaper.as_ref().map_or(0..0, Spanned::span);
+            return Err(ScenarioError::at(span, "no such shaper", "\"wire\" or \"htb\""));
+        }
+    };
+    let losses = line.loss.as_ref().map_or([None, None], each);
+    let jitters = line.jitter.as_ref().map_or([None, None], each);
+    let traces = line.trace.as_ref().map_or([None, None], each);
+    let mut made = Vec::new();
+    for direction in Direction::BOTH {
+        let n = direction as usize;
+        let written = [&line.up, &line.down][n];
+        let rate = match (written, &traces[n]) {
+            (Some(word), None) => values::rate(word)?,
+            (None, Some(_)) => None,
+            (Some(word), Some(_)) => {
+                let what = format!("`{}` has a rate and a trace", direction.name());
+                return Err(ScenarioError::at(word.span(), what, "one of them"));
+            }
+            (None, None) => {
+                let what = format!("the line has no rate {}", direction.name());
+                let expected = format!("`{} = \"20mbit\"`, for instance", direction.name());
+                return Err(ScenarioError::at(place.span(), what, expected));
+            }
+        };
+        let mut steps = Vec::new();
+        for change in &line.change {
+            if let Some(word) = [&change.up, &change.down][n] {
+                let at = Time::ZERO + values::time(&change.at)?;
+                if steps.last().is_some_and(|step: &Step| step.at > at) {
+                    let what = "this change comes before the one above it";
+                    return Err(ScenarioError::at(change.at.span(), what, "changes in order"));
+                }
+                steps.push(Step { at, rate: values::changed_rate(word)? });
+            }
+        }
+        let qdisc = tc::parse(DEFAULT_QDISC)
+            .map_err(|error| ScenarioError::whole(error.to_string(), "pfifo"))?;
+        made.push(LineSetup {
+            qdisc,
+            rate,
+            shaper: match &traces[n] {
+                Some(word) => Shaper::Trace(trace(word, files)?),
+                None => shaper.clone(),
+            },
+            framing,
+            steps,
+            loss: losses[n].as_ref().map_or(Ok(Loss::None), values::loss)?,
+            jitter: jitters[n].as_ref().map_or(Ok(Span::ZERO), values::time)?,
+            device: Device::default(),
+        });
+    }
+    let [up, down] = <[LineSetup; 2]>::try_from(made)
+        .map_err(|_| ScenarioError::whole("a line is missing", "two lines"))?;
+    Ok([up, down])
+}
+
+fn trace(word: &Word, files: Files) -> Result<Trace> {
+    let fail = |reason: String| {
+        let what = format!("{}: {reason}", word.get_ref());
+        ScenarioError::at(word.span(), what, "a file in Mahimahi's format, beside the scenario")
+    };
+    Trace::parse(&files(word.get_ref()).map_err(fail)?).map_err(|error| fail(error.to_string()))
+}
+
+/// The hosts and their names.
+struct Hosts {
+    hosts: Vec<Host>,
+    /// Of each name, the hosts that it stands for.
+    names: BTreeMap<String, (bool, Vec<usize>)>,
+    numbers: [u32; 2],
+}
+
+impl Hosts {
+    fn new(entries: &[Spanned<text::Host>], rtt: Span) -> Result<Hosts> {
+        let mut hosts = Hosts { hosts: Vec::new(), names: BTreeMap::new(), numbers: [0; 2] };
+        for entry in entries {
+            hosts.add(entry.get_ref(), rtt)?;
+        }
+        // Whoever names no hosts gets one at each side.
+        for (home, name) in [(true, "home"), (false, "server")] {
+            if !hosts.names.values().any(|(side, _)| *side == home) {
+                let delay = if home { Span::ZERO } else { Span(rtt.0 / 2) };
+                hosts.push(name, home, [Access { delay, rate: None }; 2])?;
+            }
+        }
+        Ok(hosts)
+    }
+
+    fn add(&mut self, host: &text::Host, rtt: Span) -> Result<()> {
+        let home = match host.side.get_ref().as_str() {
+            "home" => true,
+            "internet" => false,
+            _ => {
+                let what = "no such side";
+                return Err(ScenarioError::at(host.side.span(), what, "\"home\" or \"internet\""));
+            }
+        };
+        let name = host.name.get_ref();
+        if self.names.contains_key(name) {
+            let what = format!("there is a host `{name}` already");
+            return Err(ScenarioError::at(host.name.span(), what, "another name"));
+        }
+        let default = if home { Span::ZERO } else { rtt };
+        let delay = Span(values::time_or(&host.rtt, default)?.0 / 2);
+        let rates = host.rate.as_ref().map_or([None, None], each);
+        let rate = |n: usize| rates[n].as_ref().map_or(Ok(None), values::rate);
+        let (up, down) = (Access { delay, rate: rate(0)? }, Access { delay, rate: rate(1)? });
+        // Egress leads to the bottleneck: up from home, down from the Internet.
+        let access = if home { [up, down] } else { [down, up] };
+        let count = host.count.as_ref().map_or(1, |count| *count.get_ref());
+        if count == 0 || count > 60_000 {
+            let span = host.count.as_ref().map_or(0..0, Spanned::span);
+            return Err(ScenarioError::at(span, "too few or too many hosts", "1 to 60000"));
+        }
+        for _ in 0..count {
+            self.push(name, home, access)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, name: &str, home: bool, [egress, ingress]: [Access; 2]) -> Result<()> {
+        let number = &mut self.numbers[usize::from(home)];
+        *number += 1;
+        // 10.1.x.y at home, 10.2.x.y on the Internet.
+        let [_, _, high, low] = number.to_be_bytes();
+        let address = [10, if home { 1 } else { 2 }, high, low];
+        if *number > 65_000 {
+            return Err(ScenarioError::whole("there are too many hosts", "at most 65000 a side"));
+        }
+        let index = self.hosts.len();
+        self.hosts.push(Host { address, home, egress, ingress });
+        self.names.entry(name.into()).or_insert((home, Vec::new())).1.push(index);
+        Ok(())
+    }
+
+    /// The hosts that `words` name; all of that side if there are none.
+    fn select(&self, words: Option<&text::Words>, home: bool) -> Result<Vec<usize>> {
+        let Some(words) = words else {
+            let side = self.names.values().filter(|(side, _)| *side == home);
+            let mut all: Vec<usize> = side.flat_map(|(_, hosts)| hosts).copied().collect();
+            all.sort_unstable();
+            return Ok(all);
+        };
+        let named = list(words);
+        if named.is_empty() {
+            let key = if home { "home" } else { "internet" };
+            let what = format!("`{key}` names no host");
+            let expected = "at least one name, or no such key: then all hosts of that side";
+            return Err(ScenarioError::at(words.span(), what, expected));
+        }
+        let mut selected = Vec::new();
+        for word in named {
+            match self.names.get(word.get_ref()) {
+                Some((side, hosts)) if *side == home => selected.extend(hosts),
+                _ => {
+                    let known = self.names.iter().filter(|(_, (side, _))| *side == home);
+                    let names: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();
+                    let what = format!("no such host: `{}`", word.get_ref());
+                    let expected = format!("one of {}", names.join(", "));
+                    return Err(ScenarioError::at(word.span(), what, expected));
+                }
+            }
+        }
+        Ok(selected)
+    }
+}
+
+fn add_traffic(
+    place: &Spanned<text::Traffic>,
+    hosts: &mut Hosts,
+    all: &mut Vec<Traffic>,
+) -> Result<()> {
+    let entry = place.get_ref();
+    let kind_word = entry.kind.get_ref().as_str();
+    let (kind, allowed, default_direction) = kind(entry)?;
+    for (key, span) in entry.special() {
+        if !allowed.contains(&key) {
+            let what = format!("traffic of kind \"{kind_word}\" has no `{key}`");
+            let expected = match allowed {
+                [] => "no key beyond those of all traffic".to_string(),
+                keys => format!("one of {}", keys.join(", ")),
+            };
+            return Err(ScenarioError::at(span, what, expected));
+        }
+    }
+    let directions: &[Direction] = match &entry.direction {
+        None => default_direction,
+        Some(word) => match word.get_ref().as_str() {
+            "up" => &[Direction::Up],
+            "down" => &[Direction::Down],
+            "both" => &Direction::BOTH,
+            _ => {
+                let what = "no such direction";
+                return Err(ScenarioError::at(word.span(), what, "\"up\", \"down\" or \"both\""));
+            }
+        },
+    };
+    let name = entry.name.clone().unwrap_or_else(|| kind_word.to_string());
+    let home = hosts.select(entry.home.as_ref(), true)?;
+    let internet = hosts.select(entry.internet.as_ref(), false)?;
+    let (n, m) = (home.len(), internet.len());
+    // As many pairs as make both lists come round together, within reason.
+    let period = if n % m == 0 || m % n == 0 { n.max(m) } else { (n * m).min(1 << 20) };
+    let count = entry.count.as_ref().map_or(1, |count| *count.get_ref());
+    // Checked before anything is made for each flow.
+    let flows = all.iter().map(|traffic| u64::from(traffic.count)).sum::<u64>()
+        + u64::from(count) * directions.len() as u64;
+    if count == 0 || flows > MAX_FLOWS {
+        let span = entry.count.as_ref().map_or(place.span(), Spanned::span);
+        let expected = format!("at least 1, and at most {MAX_FLOWS} in the whole scenario");
+        return Err(ScenarioError::at(span, "no flows, or too many", expected));
+    }
+    let code_points: Vec<Word> = entry.dscp.as_ref().map_or(Vec::new(), list);
+    if let Some(words) = entry.dscp.as_ref().filter(|_| code_points.is_empty()) {
+        let expected = "at least one code point, or no such key: then \"BE\"";
+        return Err(ScenarioError::at(words.span(), "`dscp` names no code point", expected));
+    }
+    let several = code_points.len();
+    for direction in directions {
+        for class in 0..several.max(1) {
+            // Flow n has code point n modulo their number; each code point is a group.
+            if all.len() >= MAX_GROUPS {
+                let expected = format!("at most {MAX_GROUPS} kinds, directions and code points");
+                return Err(ScenarioError::at(place.span(), "too much traffic", expected));
+            }
+            let share = (count as usize + several.max(1) - 1 - class) / several.max(1);
+            if share == 0 {
+                continue;
+            }
+            let mut words = vec![name.clone()];
+            if several > 1 {
+                words.push(code_points[class].get_ref().clone());
+            }
+            if directions.len() > 1 {
+                words.push(direction.name().into());
+            }
+            all.push(Traffic {
+                name: unused(words.join(" "), all),
+                kind: kind.clone(),
+                direction: *direction,
+                pairs: (0..period.min(share))
+                    .map(|flow| (class + flow * several.max(1)) % period)
+                    .map(|k| (home[k % n], internet[k % m]))
+                    .collect(),
+                count: share as u32,
+                dscp: code_points
+                    .get(class)
+                    .map_or(Ok(default_dscp(kind_word)), values::code_point)?,
+                start: values::time_or(&entry.start, Span::ZERO)?,
+                stagger: values::time_or(&entry.stagger, Span::ZERO)?,
+                stop: entry.stop.as_ref().map(values::time).transpose()?,
+                tcp: tcp(entry)?,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `name`, or with a number behind it if some traffic is called so already.
+fn unused(name: String, all: &[Traffic]) -> String {
+    let taken: BTreeSet<&str> = all.iter().map(|traffic| traffic.name.as_str()).collect();
+    if !taken.contains(name.as_str()) {
+        return name;
+    }
+    let mut numbered = (2..).map(|n| format!("{name} {n}"));
+    numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
+}
+
+/// Swarms give way; everything else is best effort unless the scenario marks it.
+fn default_dscp(kind: &str) -> u8 {
+    const CS1: u8 = 8;
+    match kind {
+        "bittorrent" => CS1,
+        _ => 0,
+    }
+}
+
+/// A kind, the keys that it takes, and its directions if none is given.
+type KindOf = (Kind, &'static [&'static str], &'static [Direction]);
+
+fn kind(entry: &text::Traffic) -> Result<KindOf> {
+    const UP: &[Direction] = &[Direction::Up];
+    const DOWN: &[Direction] = &[Direction::Down];
+    let missing = |key: &str, example: &str| {
+        let what = format!("traffic of kind \"{}\" needs `{key}`", entry.kind.get_ref());
+        ScenarioError::at(entry.kind.span(), what, format!("`{key} = {example}`, for instance"))
+    };
+    let size = |default: u32| entry.size.as_ref().map_or(Ok(default), values::small_bytes);
+    Ok(match entry.kind.get_ref().as_str() {
+        "bulk" => {
+            let size = entry.size.as_ref().map(values::bytes).transpose()?;
+            (Kind::Bulk { size }, &["size"], DOWN)
+        }
+        "bittorrent" => (Kind::Bulk { size: None }, &[], &Direction::BOTH),
+        "cbr" => {
+            let size = size(1250)?;
+            let amount = entry.rate.as_ref().ok_or_else(|| missing("rate", "\"2mbit\""))?;
+            let interval = spacing(size, amount)?;
+            let ports = entry.ports.as_ref().map_or(1, |ports| *ports.get_ref());
+            (Kind::Datagrams { size, interval, ports }, &["size", "rate", "ports"], UP)
+        }
+        "voip" => (voip(entry)?, &["codec"], &Direction::BOTH),
+        "ping" => {
+            let icmp = match entry.protocol.as_ref().map(|word| word.get_ref().as_str()) {
+                None | Some("udp") => false,
+                Some("icmp") => true,
+                Some(_) => {
+                    let span = entry.protocol.as_ref().map_or(0..0, Spanned::span);
+                    let what = "no such protocol";
+                    return Err(ScenarioError::at(span, what, "\"udp\" or \"icmp\""));
+                }
+            };
+            let interval = values::time_or(&entry.interval, Span::from_millis(100))?;
+            let kind = Kind::Ping { size: size(64)?, interval, icmp };
+            (kind, &["size", "interval", "protocol"], UP)
+        }
+        "iot" => {
+            let interval = match &entry.rate {
+                Some(rate) => values::frequency(rate)?,
+                None => values::time_or(&entry.interval, Span::from_millis(400))?,
+            };
+            (Kind::Messages { size: size(100)?, interval }, &["size", "interval", "rate"], UP)
+        }
+        "bursts" => {
+            let size = match &entry.size {
+                Some(size) => values::bytes(size)?,
+                None => 1_000_000,
+            };
+            let pause = match &entry.pause {
+                None => (Span::from_secs(5), Span::from_secs(15)),
+                Some(words) => match list(words).as_slice() {
+                    [one] => (values::time(one)?, values::time(one)?),
+                    [low, high] => (values::time(low)?, values::time(high)?),
+                    _ => {
+                        let what = "this is no range";
+                        let expected = "\"5s\", or [\"5s\", \"15s\"]";
+                        return Err(ScenarioError::at(words.span(), what, expected));
+                    }
+                },
+            };
+            (Kind::Bursts { size, pause }, &["size", "pause"], UP)
+        }
+        "web" => (Kind::Web(web_params(entry)?), WEB_KEYS, DOWN),
+        "dash" => (Kind::Dash(dash_params(entry)?), DASH_KEYS, DOWN),
+        _ => {
+            let expected = "\"bulk\", \"cbr\", \"voip\", \"ping\", \"web\", \"dash\", \"iot\", \
+                            \"bittorrent\" or \"bursts\"";
+            return Err(ScenarioError::at(entry.kind.span(), "no such kind of traffic", expected));
+        }
+    })
+}
+
+const WEB_KEYS: &[&str] = &["rate", "pages", "objects", "size", "spread", "think", "reading"];
+const DASH_KEYS: &[&str] = &["chunk", "ladder", "buffer", "prefill", "safety"];
+
+/// From one datagram to the next, so that payload, UDP and IP header make up the rate.
+fn spacing(size: u32, amount: &Amount) -> Result<Span> {
+    let rate = values::bit_rate(amount)?;
+    let interval = u128::from(size) * 1_000_000_000 / u128::from(rate.bytes());
+    match u64::try_from(interval) {
+        Ok(interval) if interval >= 1_000 => Ok(Span(interval)),
+        _ => {
+            let what = "this rate is too high for datagrams of this size";
+            Err(ScenarioError::at(amount.span(), what, "at most a datagram each microsecond"))
+        }
+    }
+}
+
+/// RTP over UDP: 12 bytes of RTP header and the codec's frames.
+fn voip(entry: &text::Traffic) -> Result<Kind> {
+    let (payload, millis) = match entry.codec.as_ref().map(|word| word.get_ref().as_str()) {
+        // G.711 with 20 ms a packet; G.729 with two 10-ms frames.
+        None | Some("g711") => (160, 20),
+        Some("g729") => (20, 20),
+        Some(_) => {
+            let span = entry.codec.as_ref().map_or(0..0, Spanned::span);
+            return Err(ScenarioError::at(span, "no such codec", "\"g711\" or \"g729\""));
+        }
+    };
+    Ok(Kind::Datagrams { size: payload + 12, interval: Span::from_millis(millis), ports: 1 })
+}
+
+fn web_params(entry: &text::Traffic) -> Result<web::Params> {
+    let mut params = web::Params::default();
+    if let Some(rate) = &entry.rate {
+        params.interval = values::frequency(rate)?;
+    }
+    if let Some(pages) = &entry.pages {
+        params.pages = values::range(pages)?;
+    }
+    if let Some(objects) = &entry.objects {
+        params.objects = values::range(objects)?;
+    }
+    if let Some(size) = &entry.size {
+        params.object_size = values::bytes(size)?;
+    }
+    if let Some(spread) = &entry.spread {
+        params.object_spread_milli = milli(spread, 4.0)?;
+    }
+    params.think = values::time_or(&entry.think, params.think)?;
+    params.reading = values::time_or(&entry.reading, params.reading)?;
+    Ok(params)
+}
+
+fn dash_params(entry: &text::Traffic) -> Result<dash::Params> {
+    let mut params = dash::Params::default();
+    params.chunk = values::time_or(&entry.chunk, params.chunk)?;
+    params.buffer = values::time_or(&entry.buffer, params.buffer)?;
+    params.prefill = values::time_or(&entry.prefill, params.prefill)?;
+    if let Some(ladder) = &entry.ladder {
+        let rates: Result<Vec<Option<Rate>>> = list(ladder).iter().map(values::rate).collect();
+        params.ladder = rates?.into_iter().flatten().map(Rate::bits).collect();
+    }
+    if let Some(safety) = &entry.safety {
+        params.safety_milli = milli(safety, 1.0)?;
+    }
+    Ok(params)
+}
+
+/// A number as thousandths.
+fn milli(number: &Spanned<f64>, most: f64) -> Result<u64> {
+    let value = *number.get_ref();
+    if (0.0..=most).contains(&value) {
+        Ok((value * 1000.0).round() as u64)
+    } else {
+        Err(ScenarioError::at(number.span(), "out of range", format!("0 to {most}")))
+    }
+}
+
+fn tcp(entry: &text::Traffic) -> Result<Config> {
+    let mut config = Config::default();
+    if entry.kind.get_ref() == "bittorrent" {
+        config.congestion = CongestionControl::Ledbat;
+    }
+    if let Some(word) = &entry.cc {
+        config.congestion = CongestionControl::from_name(word.get_ref()).ok_or_else(|| {
+            let names = CongestionControl::ALL.map(|control| format!("\"{}\"", control.name()));
+            let what = "no such congestion control";
+            ScenarioError::at(word.span(), what, format!("one of {}", names.join(", ")))
+        })?;
+    }
+    if config.congestion == CongestionControl::Dctcp {
+        config.ecn = EcnMode::Accurate;
+    }
+    if let Some(ecn) = &entry.ecn {
+        config.ecn = match ecn.get_ref() {
+            EcnWord::Switch(true) => EcnMode::On,
+            EcnWord::Switch(false) => EcnMode::Off,
+            EcnWord::Mode(mode) if mode == "passive" => EcnMode::Passive,
+            EcnWord::Mode(mode) if mode == "accurate" => EcnMode::Accurate,
+            EcnWord::Mode(_) => {
+                let expected = "true, false, \"passive\" or \"accurate\"";
+                return Err(ScenarioError::at(ecn.span(), "no such mode of ECN", expected));
+            }
+        };
+    }
+    if let Some(word) = &entry.slow_start {
+        config.slow_start_exit = match word.get_ref().as_str() {
+            "hystart" => SlowStartExit::HyStart,
+            "hystart++" => SlowStartExit::HyStartPlusPlus,
+            "loss" => SlowStartExit::LossOnly,
+            _ => {
+                let expected = "\"hystart\", \"hystart++\" or \"loss\"";
+                let what = "no such way out of slow start";
+                return Err(ScenarioError::at(word.span(), what, expected));
+            }
+        };
+    }
+    if entry.pacing == Some(true) {
+        config.pacing = Pacing::On;
+    }
+    config.nagle = entry.nagle.unwrap_or(config.nagle);
+    config.delayed_ack = entry.delayed_ack.unwrap_or(config.delayed_ack);
+    let segments = |place: &Option<Spanned<u8>>, default| match place {
+        None => Ok(default),
+        Some(number) if *number.get_ref() > 0 => Ok(*number.get_ref()),
+        Some(number) => Err(ScenarioError::at(number.span(), "out of range", "1 to 255 segments")),
+    };
+    config.tso_segments = segments(&entry.tso, config.tso_segments)?;
+    config.gro_segments = segments(&entry.gro, config.gro_segments)?;
+    if let Some(mtu) = &entry.mtu {
+        if !(100..=1500).contains(mtu.get_ref()) {
+            return Err(ScenarioError::at(mtu.span(), "out of range", "100 to 1500 bytes"));
+        }
+        config.mtu = *mtu.get_ref();
+    }
+    if let Some(window) = &entry.window {
+        config.in_flight_max = values::small_bytes(window)?;
+    }
+    if let Some(window) = &entry.initial_window {
+        if !(1..=1000).contains(window.get_ref()) {
+            return Err(ScenarioError::at(window.span(), "out of range", "1 to 1000 segments"));
+        }
+        config.initial_window = *window.get_ref();
+    }
+    Ok(config)
+}

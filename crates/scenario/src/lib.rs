@@ -1,0 +1,111 @@
+//! Scenarios: what is simulated, as a TOML text that a person writes, and what its runs showed.
+//!
+//! A [`Scenario`] is a text that has been understood. [`Scenario::setup`] makes the simulator's
+//! set-up of it, with the text's own disciplines or others; [`Summary`] has the results of a run
+//! in the field's units. `scenarios/README.md` describes every key.
+//!
+//! No files, no threads, no clock: whoever calls reads the text, and the traces that it names.
+//!
+//! A simulation from a program: parse, choose a discipline and a seed, run, look.
+//!
+//! ```
+//! use simnel_scenario::{no_files, Finished, Scenario, Summary};
+//! use simnel_sim::Run;
+//!
+//! let text = r#"
+//!     duration = "5s"
+//!     [line]
+//!     up = "3mbit"
+//!     down = "20mbit"
+//!     rtt = "90ms"
+//!     [[traffic]]
+//!     kind = "bulk"
+//!     direction = "up"
+//!     [[traffic]]
+//!     kind = "ping"
+//! "#;
+//! let scenario = Scenario::parse(text, "upload", &no_files).expect("a scenario");
+//! let mut delays = Vec::new();
+//! for words in ["pfifo limit 1000", "cake bandwidth {rate}"] {
+//!     let (setup, qdisc) = scenario.setup(Some(words)).expect("a discipline");
+//!     let results = Run::new(&setup, 1).expect("a set-up").finish();
+//!     let run = Finished { qdisc, setup, results };
+//!     let summary = Summary::new(&scenario, &run);
+//!     assert!(summary.groups[0].goodput_mbps > 1.0);
+//!     let line = &run.results.lines[0];
+//!     delays.push(line.sojourn[1].quantile(500));
+//! }
+//! assert!(delays[1] < delays[0], "a ping waits for the upload in a FIFO and not in cake");
+//! ```
+
+#![forbid(unsafe_code)]
+
+use simnel_sim::Setup;
+
+mod build;
+mod error;
+pub mod summary;
+mod text;
+mod values;
+
+pub use error::ScenarioError;
+pub use summary::{Finished, Summary};
+
+/// Gives the text of a file that a scenario names, or says why it cannot.
+pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// For scenarios that stand alone: refuses every file.
+pub fn no_files(_: &str) -> Result<String, String> {
+    Err("this scenario has no files beside it".into())
+}
+
+/// A scenario that has been read.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What reports call it: its `name`, or the file's.
+    pub name: String,
+    /// The question that it answers; empty if it does not say.
+    pub question: String,
+    built: build::Built,
+}
+
+impl Scenario {
+    /// Understands `text`; `files` gives those that it names.
+    pub fn parse(text: &str, name: &str, files: Files) -> Result<Scenario, ScenarioError> {
+        let file: text::File = toml::from_str(text).map_err(|error| ScenarioError {
+            what: error.message().trim().to_string(),
+            expected: "the keys that scenarios/README.md describes".into(),
+            span: error.span(),
+        })?;
+        let built = build::build(&file, files)?;
+        // The file's own disciplines must be right even if others will be used.
+        built.with_qdisc(None)?;
+        let comment = || opening_comment(text);
+        Ok(Scenario {
+            name: file.name.unwrap_or_else(|| name.to_string()),
+            question: file.question.unwrap_or_else(comment),
+            built,
+        })
+    }
+
+    /// The set-up with the file's disciplines, or with `qdisc` in both directions; and the words
+    /// of the disciplines, up and down.
+    pub fn setup(&self, qdisc: Option<&str>) -> Result<(Setup, [String; 2]), ScenarioError> {
+        self.built.with_qdisc(qdisc)
+    }
+
+    /// The lines' rates, up and down, in bytes a second; zero where there is no constant rate.
+    pub fn line_rates(&self) -> [u64; 2] {
+        [0, 1].map(|n| {
+            let line = &self.built.setup.lines[n];
+            line.rate.map_or(0, |rate| rate.bytes())
+        })
+    }
+}
+
+/// The comment at the top of the file, as one line.
+fn opening_comment(text: &str) -> String {
+    let lines = text.lines().take_while(|line| line.starts_with('#'));
+    let words: Vec<&str> = lines.map(|line| line.trim_start_matches('#').trim()).collect();
+    words.join(" ").trim().to_string()
+}

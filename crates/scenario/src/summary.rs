@@ -1,0 +1,604 @@
+//! Results of runs in the field's units: Mbit/s, milliseconds, MOS.
+
+use serde::Serialize;
+use simnel_core::qdisc::DropReason;
+use simnel_core::Span;
+use simnel_sim::{Direction, Distribution, Kind, Outcome, Results, Setup};
+
+use crate::Scenario;
+
+/// A run that is done, or was stopped.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The disciplines' words, up and down.
+    pub qdisc: [String; 2],
+    /// The set-up.
+    pub setup: Setup,
+    /// The simulator's results.
+    pub results: Results,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The disciplines' words.
+    pub qdisc_up: String,
+    /// See `qdisc_up`.
+    pub qdisc_down: String,
+    /// The seed.
+    pub seed: u64,
+    /// False if it was stopped early.
+    pub complete: bool,
+    /// Simulated seconds.
+    pub simulated_s: f64,
+    /// The measured window in seconds.
+    pub window_s: [f64; 2],
+    /// The lines.
+    pub lines: Vec<LineSummary>,
+    /// The traffic.
+    pub groups: Vec<GroupSummary>,
+    /// Packets through both disciplines.
+    pub bottleneck_packets: u64,
+    /// Events.
+    pub events: u64,
+    /// Hash of the whole trace.
+    pub hash: String,
+}
+
+/// Times in milliseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Times {
+    /// How many.
+    pub n: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 of 100 are not above.
+    pub p95: f64,
+    /// 99 of 100 are not above.
+    pub p99: f64,
+    /// Greatest.
+    pub max: f64,
+}
+
+/// A line.
+#[derive(Clone, Debug, Serialize)]
+pub struct LineSummary {
+    /// `up` or `down`.
+    pub direction: &'static str,
+    /// Ethernet frames that passed, Mbit/s.
+    pub mbps: f64,
+    /// Share of the line's rate; none if it has no rate.
+    pub utilisation: Option<f64>,
+    /// Time in the discipline.
+    pub sojourn_ms: Option<Times>,
+    /// Its cumulative distribution.
+    pub sojourn_cdf: Cdf,
+    /// Longest queue in packets.
+    pub longest_queue: u32,
+    /// Packets dropped, filtered acknowledgements aside.
+    pub drops: u64,
+    /// Packets marked.
+    pub marks: u64,
+    /// Filtered acknowledgements.
+    pub ack_drops: u64,
+}
+
+/// Flows of one name.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupSummary {
+    /// The traffic's name.
+    pub name: String,
+    /// The way of its payload.
+    pub direction: &'static str,
+    /// Number of flows.
+    pub flows: usize,
+    /// Payload delivered, Mbit/s, all flows together.
+    pub goodput_mbps: f64,
+    /// Payload delivered by each flow, Mbit/s.
+    pub flow_mbps: Vec<f64>,
+    /// Jain's index of `flow_mbps`; none below two flows.
+    pub jain: Option<f64>,
+    /// Payload of all flows, Mbit/s, interval by interval from the start of the run.
+    pub series_mbps: Vec<f64>,
+    /// The senders' windows, flow by flow; empty unless the scenario asks for `windows`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Windows>,
+    /// Time in the discipline of its direction.
+    pub sojourn_ms: Option<Times>,
+    /// Its cumulative distribution.
+    pub sojourn_cdf: Cdf,
+    /// The flows one by one, in the order of `flow_mbps`.
+    pub each: Vec<FlowSummary>,
+    /// Packets dropped by disciplines, both ways, by reason.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Packets marked, both ways.
+    pub marks: u64,
+    /// Packets lost on the line, both ways.
+    pub lost: u64,
+    /// TCP segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// What the applications saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
+}
+
+/// A cumulative distribution: points (milliseconds, share that is not above), both ascending; at
+/// most `CDF_POINTS` of them, and the last one.
+pub type Cdf = Vec<(f64, f64)>;
+
+/// Points of a cumulative distribution: half a percent apart where values are that dense.
+const CDF_POINTS: u64 = 200;
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSummary {
+    /// Payload delivered, Mbit/s.
+    pub mbps: f64,
+    /// The same interval by interval from the start of the run.
+    pub series_mbps: Vec<f64>,
+    /// Its packets dropped by disciplines, both ways, by reason: filtered acknowledgements too.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Packets marked, both ways.
+    pub marks: u64,
+    /// Packets lost on the line, both ways.
+    pub lost: u64,
+    /// Seconds from its start to its last byte, for a transfer of limited size that is complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_s: Option<f64>,
+}
+
+/// A sender's window over time, interval by interval from the start of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Windows {
+    /// Congestion window in segments.
+    pub cwnd: Vec<u32>,
+    /// Smoothed round-trip time.
+    pub srtt_ms: Vec<f64>,
+}
+
+/// What applications saw.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Application {
+    /// Transfers of limited size.
+    Transfers {
+        /// Complete ones.
+        finished: u64,
+        /// From start to the last byte.
+        completion_ms: Times,
+    },
+    /// Round-trip probes.
+    Ping {
+        /// Requests.
+        sent: u64,
+        /// Answers.
+        received: u64,
+        /// Propagation.
+        base_rtt_ms: f64,
+        /// Beyond propagation.
+        added_ms: Times,
+        /// Its cumulative distribution.
+        added_cdf: Cdf,
+        /// The request's part.
+        added_there_ms: Times,
+        /// The answer's part.
+        added_back_ms: Times,
+    },
+    /// Datagrams.
+    Datagrams {
+        /// Sent.
+        sent: u64,
+        /// Received.
+        received: u64,
+        /// Share that did not arrive.
+        loss: f64,
+        /// One-way delay beyond propagation.
+        added_ms: Times,
+        /// Its cumulative distribution.
+        added_cdf: Cdf,
+        /// Mean difference between neighbours' delays.
+        jitter_ms: f64,
+        /// Mean opinion score, for voice.
+        mos: Option<f64>,
+    },
+    /// Pages.
+    Web {
+        /// Connections.
+        connections: u64,
+        /// Pages loaded.
+        pages: u64,
+        /// From the first request to the last byte.
+        load_ms: Times,
+    },
+    /// Video, means over the flows.
+    Dash {
+        /// The rate of each chunk as chosen, Mbit/s, player by player.
+        rates_mbps: Vec<Vec<f64>>,
+        /// Mean rate of the chunks, Mbit/s.
+        chosen_mbps: f64,
+        /// Mean throughput while fetching, Mbit/s.
+        achieved_mbps: f64,
+        /// Stalls.
+        stalls: f64,
+        /// Seconds stalled.
+        stalled_s: f64,
+        /// Seconds to the first picture.
+        startup_s: Option<f64>,
+    },
+    /// Messages.
+    Messages {
+        /// Written.
+        sent: u64,
+        /// Received.
+        received: u64,
+        /// From writing to receiving.
+        latency_ms: Times,
+    },
+    /// Repeated transfers.
+    Bursts {
+        /// Complete ones.
+        completed: u64,
+        /// From the first byte to the last.
+        completion_ms: Times,
+    },
+}
+
+/// Nanoseconds as milliseconds.
+pub fn millis(span: Span) -> f64 {
+    span.0 as f64 / 1e6
+}
+
+impl Times {
+    /// The figures of a distribution; zeros if it is empty.
+    pub fn of(distribution: &Distribution) -> Times {
+        let figure = |span: Option<Span>| span.map_or(0.0, millis);
+        let count = distribution.count();
+        Times {
+            n: count,
+            mean: if count == 0 { 0.0 } else { distribution.sum() as f64 / count as f64 / 1e6 },
+            p50: figure(distribution.quantile(500)),
+            p95: figure(distribution.quantile(950)),
+            p99: figure(distribution.quantile(990)),
+            max: figure(distribution.greatest()),
+        }
+    }
+
+    fn of_some(distribution: &Distribution) -> Option<Times> {
+        (distribution.count() > 0).then(|| Times::of(distribution))
+    }
+}
+
+/// The points of a distribution, about evenly spaced in what they count.
+pub fn cdf(distribution: &Distribution) -> Cdf {
+    let total = distribution.count();
+    let step = total.div_ceil(CDF_POINTS).max(1);
+    let mut points: Cdf = Vec::new();
+    let mut next = 0;
+    for (value, seen) in distribution.cumulative() {
+        if seen >= next || seen == total {
+            points.push((millis(value), seen as f64 / total as f64));
+            next = seen + step;
+        }
+    }
+    points
+}
+
+/// Counts by reason, those that are not zero.
+fn by_reason(count: impl Fn(DropReason) -> u64) -> Vec<(&'static str, u64)> {
+    let counts = DropReason::ALL.into_iter().map(|reason| (reason.name(), count(reason)));
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Jain's fairness index: one if all are equal, 1/n if one has everything.
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    let sum: f64 = values.iter().sum();
+    jain_of_sums(values.len() as u64, sum, squares)
+}
+
+/// Jain's index of `count` values of which only the sum and the sum of the squares are known.
+pub fn jain_of_sums(count: u64, sum: f64, squares: f64) -> Option<f64> {
+    (count > 1 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
+}
+
+/// Mean opinion score of G.711 by the E-model (ITU-T G.107): `delay_ms` from mouth to ear, `loss`
+/// as a share. Default values of the model for everything else; random loss with concealment
+/// (G.113: Ie = 0, Bpl = 25.1).
+pub fn mos(delay_ms: f64, loss: f64) -> f64 {
+    // Delay impairment, the common approximation (Cole and Rosenbluth 2001).
+    let above = (delay_ms - 177.3).max(0.0);
+    let delay = 0.024 * delay_ms + 0.11 * above;
+    let percent = loss * 100.0;
+    let equipment = 95.0 * percent / (percent + 25.1);
+    let r = (93.2 - delay - equipment).clamp(0.0, 100.0);
+    let score = 1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6;
+    score.clamp(1.0, 4.5)
+}
+
+impl Summary {
+    /// The figures of a run.
+    pub fn new(scenario: &Scenario, run: &Finished) -> Summary {
+        let results = &run.results;
+        let seconds = |time: simnel_core::Time| time.0 as f64 / 1e9;
+        let window = [seconds(results.window.0), seconds(results.window.1)];
+        let length = (window[1] - window[0]).max(1e-9);
+        let rates = scenario.line_rates();
+        let lines = results.lines.iter().enumerate().map(|(n, line)| {
+            let mbps = line.bytes as f64 * 8e-6 / length;
+            // A discipline that shapes itself has no line behind it: the scenario's rate counts.
+            let capacity = match line.capacity_bytes {
+                0 => rates[n] as f64 * length,
+                bytes => bytes as f64,
+            };
+            let fates = || results.flows.iter().map(|flow| &flow.fates[n]);
+            LineSummary {
+                direction: line.direction.name(),
+                mbps,
+                utilisation: (capacity > 0.0).then(|| line.bytes as f64 / capacity),
+                sojourn_ms: Times::of_some(&line.all_sojourn()),
+                sojourn_cdf: cdf(&line.all_sojourn()),
+                longest_queue: line.longest_queue,
+                drops: fates().map(|fates| fates.signals()).sum(),
+                marks: fates().map(|fates| fates.marked).sum(),
+                ack_drops: fates().map(|f| f.dropped[DropReason::AckFilter as usize]).sum(),
+            }
+        });
+        let groups = (0..results.groups.len()).map(|group| group_summary(run, group, length));
+        Summary {
+            scenario: scenario.name.clone(),
+            qdisc_up: run.qdisc[0].clone(),
+            qdisc_down: run.qdisc[1].clone(),
+            seed: results.seed,
+            complete: results.complete,
+            simulated_s: results.simulated.0 as f64 / 1e9,
+            window_s: window,
+            lines: lines.collect(),
+            groups: groups.collect(),
+            bottleneck_packets: results.bottleneck_packets,
+            events: results.events,
+            hash: format!("{:016x}", results.hash),
+        }
+    }
+}
+
+fn group_summary(run: &Finished, group: usize, length: f64) -> GroupSummary {
+    let results = &run.results;
+    let flows: Vec<_> = results.flows.iter().filter(|f| f.group as usize == group).collect();
+    let direction = flows.first().map_or(Direction::Up, |flow| flow.direction);
+    let flow_mbps: Vec<f64> =
+        flows.iter().map(|flow| flow.goodput_bytes() as f64 * 8e-6 / length).collect();
+    let interval = results.interval.0 as f64 / 1e9;
+    let points = flows.iter().map(|flow| flow.series.len()).max().unwrap_or(0);
+    let series_mbps = (0..points).map(|n| {
+        let bytes: u64 = flows.iter().filter_map(|flow| flow.series.get(n)).sum();
+        bytes as f64 * 8e-6 / interval
+    });
+    let fates = || flows.iter().flat_map(|flow| &flow.fates);
+    let drops =
+        by_reason(|reason| fates().map(|fates| fates.dropped[reason as usize]).sum::<u64>());
+    let each = flows.iter().zip(&flow_mbps).map(|(flow, mbps)| {
+        let fates = || flow.fates.iter();
+        FlowSummary {
+            mbps: *mbps,
+            series_mbps: flow.series.iter().map(|b| *b as f64 * 8e-6 / interval).collect(),
+            drops: by_reason(|reason| fates().map(|f| f.dropped[reason as usize]).sum()),
+            marks: fates().map(|fates| fates.marked).sum(),
+            lost: fates().map(|fates| fates.lost).sum(),
+            completion_s: flow.finished.map(|at| at.since(flow.started).0 as f64 / 1e9),
+        }
+    });
+    let sojourn = &results.lines[direction as usize].sojourn[group];
+    GroupSummary {
+        each: each.collect(),
+        name: results.groups[group].clone(),
+        direction: direction.name(),
+        flows: flows.len(),
+        goodput_mbps: flow_mbps.iter().sum(),
+        jain: jain(&flow_mbps),
+        flow_mbps,
+        series_mbps: series_mbps.collect(),
+        windows: flows
+            .iter()
+            .filter(|flow| !flow.windows.is_empty())
+            .map(|flow| Windows {
+                cwnd: flow.windows.iter().map(|sample| sample.cwnd).collect(),
+                srtt_ms: flow.windows.iter().map(|sample| millis(sample.srtt)).collect(),
+            })
+            .collect(),
+        sojourn_ms: Times::of_some(sojourn),
+        sojourn_cdf: cdf(sojourn),
+        drops,
+        marks: fates().map(|fates| fates.marked).sum(),
+        lost: fates().map(|fates| fates.lost).sum(),
+        retransmits: flows.iter().map(|flow| flow.tcp.retransmits).sum(),
+        timeouts: flows.iter().map(|flow| flow.tcp.timeouts).sum(),
+        application: application(run, group, &flows),
+    }
+}
+
+fn application(
+    run: &Finished,
+    group: usize,
+    flows: &[&simnel_sim::FlowResult],
+) -> Option<Application> {
+    let kind = &run.setup.traffic[group].kind;
+    let sum = |of: &dyn Fn(&Outcome) -> u64| flows.iter().map(|flow| of(&flow.outcome)).sum();
+    let merged = |of: &dyn Fn(&Outcome) -> Option<&Distribution>| {
+        let mut all = Distribution::default();
+        flows.iter().filter_map(|flow| of(&flow.outcome)).for_each(|part| all.merge(part));
+        all
+    };
+    match &flows.first()?.outcome {
+        Outcome::Transfer => {
+            if !matches!(kind, Kind::Bulk { size: Some(_) }) {
+                return None;
+            }
+            let mut completion = Distribution::default();
+            for flow in flows {
+                flow.finished.into_iter().for_each(|at| completion.record(at.since(flow.started)));
+            }
+            let finished = completion.count();
+            Some(Application::Transfers { finished, completion_ms: Times::of(&completion) })
+        }
+        Outcome::Ping { base_rtt, .. } => {
+            let times = |which: usize| {
+                merged(&move |outcome| match outcome {
+                    Outcome::Ping { added_rtt, added_there, added_back, .. } => {
+                        Some([added_rtt, added_there, added_back][which])
+                    }
+                    _ => None,
+                })
+            };
+            let count = |which: usize| {
+                sum(&move |outcome| match outcome {
+                    Outcome::Ping { sent, received, .. } => [*sent, *received][which],
+                    _ => 0,
+                })
+            };
+            Some(Application::Ping {
+                sent: count(0),
+                received: count(1),
+                base_rtt_ms: millis(*base_rtt),
+                added_ms: Times::of(&times(0)),
+                added_cdf: cdf(&times(0)),
+                added_there_ms: Times::of(&times(1)),
+                added_back_ms: Times::of(&times(2)),
+            })
+        }
+        Outcome::Datagrams { .. } => Some(datagrams(run, group, flows)),
+        Outcome::Web { .. } => {
+            let count = |which: usize| {
+                sum(&move |outcome| match outcome {
+                    Outcome::Web { connections, pages, .. } => [*connections, *pages][which],
+                    _ => 0,
+                })
+            };
+            let load_ms = merged(&|outcome| match outcome {
+                Outcome::Web { load_time, .. } => Some(load_time),
+                _ => None,
+            });
+            let load_ms = Times::of(&load_ms);
+            Some(Application::Web { connections: count(0), pages: count(1), load_ms })
+        }
+        Outcome::Dash(_) => dash(flows),
+        Outcome::Messages { .. } => {
+            let count = |which: usize| {
+                sum(&move |outcome| match outcome {
+                    Outcome::Messages { sent, received, .. } => [*sent, *received][which],
+                    _ => 0,
+                })
+            };
+            let latency_ms = merged(&|outcome| match outcome {
+                Outcome::Messages { latency, .. } => Some(latency),
+                _ => None,
+            });
+            let latency_ms = Times::of(&latency_ms);
+            Some(Application::Messages { sent: count(0), received: count(1), latency_ms })
+        }
+        Outcome::Bursts { .. } => {
+            let completion_ms = merged(&|outcome| match outcome {
+                Outcome::Bursts { completion, .. } => Some(completion),
+                _ => None,
+            });
+            let completed = sum(&|outcome| match outcome {
+                Outcome::Bursts { completed, .. } => *completed,
+                _ => 0,
+            });
+            let completion_ms = Times::of(&completion_ms);
+            Some(Application::Bursts { completed, completion_ms })
+        }
+    }
+}
+
+fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) -> Application {
+    let (mut delays, mut variations) = (Distribution::default(), Distribution::default());
+    let (mut total_sent, mut total_received, mut dropped) = (0, 0, 0);
+    for flow in flows {
+        if let Outcome::Datagrams { sent, received, added_delay, variation, .. } = &flow.outcome {
+            delays.merge(added_delay);
+            variations.merge(variation);
+            total_sent += sent;
+            total_received += received;
+        }
+        // What is still under way at the end is not lost.
+        let fates = &flow.fates[flow.direction as usize];
+        dropped += fates.signals() + fates.lost;
+    }
+    let added_ms = Times::of(&delays);
+    let jitter_ms = Times::of(&variations).mean;
+    let loss = dropped as f64 / (total_sent as f64).max(1.0);
+    let traffic = &run.setup.traffic[group];
+    let mos = match traffic.kind {
+        Kind::Datagrams { size: 172, interval, .. } => {
+            // Mouth to ear: a packet of speech, the network, and a play-out buffer that takes up
+            // what 95 of 100 packets need beyond the median.
+            let hosts = traffic.pairs.first().map(|(home, internet)| {
+                let (home, internet) = (&run.setup.hosts[*home], &run.setup.hosts[*internet]);
+                match traffic.direction {
+                    Direction::Up => home.egress.delay + internet.ingress.delay,
+                    Direction::Down => internet.egress.delay + home.ingress.delay,
+                }
+            });
+            let propagation = hosts.map_or(0.0, millis);
+            let buffer = (added_ms.p95 - added_ms.p50).max(0.0);
+            let delay = millis(interval) + propagation + added_ms.p50 + buffer;
+            (added_ms.n > 0).then(|| mos(delay, loss))
+        }
+        _ => None,
+    };
+    let (sent, received) = (total_sent, total_received);
+    let added_cdf = cdf(&delays);
+    Application::Datagrams { sent, received, loss, added_ms, added_cdf, jitter_ms, mos }
+}
+
+fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {
+    let (mut chunks, mut rates_mbps) = (Vec::new(), Vec::new());
+    let (mut stalls, mut stalled, mut startups) = (0.0, 0.0, Vec::new());
+    for flow in flows {
+        if let Outcome::Dash(playback) = &flow.outcome {
+            chunks.extend(playback.chunks.iter().copied());
+            let rates = playback.chunks.iter().map(|chunk| chunk.rate as f64 / 1e6);
+            rates_mbps.push(rates.collect());
+            stalls += playback.stalls as f64;
+            stalled += playback.stalled.0 as f64 / 1e9;
+            startups.extend(playback.startup.map(|span| span.0 as f64 / 1e9));
+        }
+    }
+    let (n, players) = ((chunks.len() as f64).max(1.0), flows.len() as f64);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    Some(Application::Dash {
+        rates_mbps,
+        chosen_mbps: chunks.iter().map(|chunk| chunk.rate as f64).sum::<f64>() / n / 1e6,
+        achieved_mbps: chunks.iter().map(|chunk| chunk.throughput as f64).sum::<f64>() / n / 1e6,
+        stalls: stalls / players,
+        stalled_s: stalled / players,
+        startup_s: (!startups.is_empty()).then(|| mean(&startups)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_s_index_has_its_known_values() {
+        assert_eq!(jain(&[1.0, 1.0, 1.0]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!((jain(&[1.0]), jain(&[0.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn the_e_model_has_its_known_values() {
+        // No impairment but the model's own: R = 93.2, MOS 4.41 (G.107, table B.1).
+        assert!((mos(0.0, 0.0) - 4.41).abs() < 0.01);
+        // 150 ms is still good, 400 ms is not, and neither is a loss of a tenth.
+        assert!(mos(150.0, 0.0) > 4.3 && mos(400.0, 0.0) < 3.3 && mos(50.0, 0.1) < 3.6);
+        assert_eq!(mos(10_000.0, 1.0), 1.0);
+    }
+}
