@@ -13,6 +13,7 @@ use crate::time::Span;
 
 /// A data rate in bytes per second; zero stands for "unlimited" where a rate is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rate(pub u64);
 
 impl Rate {

@@ -12,6 +12,7 @@ pub struct Time(pub u64);
 
 /// A length of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Span(pub u64);
 
 impl Time {

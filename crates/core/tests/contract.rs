@@ -6,9 +6,8 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
-use simnel_core::qdisc::{Backlog, ConfigError, DropReason, PacketOwner};
+use simnel_core::qdisc::{Backlog, ConfigError, Detail, DropReason, PacketOwner, Snapshot};
 use simnel_core::random::Random;
-use simnel_core::tc::stats::{Detail, Snapshot};
 use simnel_core::tc::{self, Config};
 use simnel_core::{Packet, Qdisc, Span, Time};
 use support::contract::{exercise, exercise_floods};
@@ -139,7 +138,7 @@ impl Qdisc for Flawed {
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.0.snapshot();
         if let (Flaw::KeepsMemory, Detail::FqCodel(stats)) = (self.1, &mut snapshot.detail) {
-            stats.memory_used = stats.memory_used.max(1);
+            stats.memory_used.0 = stats.memory_used.0.max(1);
         }
         snapshot
     }

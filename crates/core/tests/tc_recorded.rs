@@ -5,12 +5,11 @@
 //! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
 use serde_json::Value;
-use simnel_core::qdisc::{fifo, Backlog, Device, DropReason};
-use simnel_core::rate::Rate;
-use simnel_core::tc::stats::{
-    CakeStats, CodelStats, Detail, FqCodelStats, HtbStats, PieStats, RedStats, SfbStats, SfqStats,
-    Snapshot, TinStats, Totals,
+use simnel_core::qdisc::{
+    cake, codel, fifo, fq_codel, htb, pie, red, sfb, sfq, Backlog, Chance, Detail, Device,
+    DropReason, Snapshot, Totals, UnlessZero,
 };
+use simnel_core::rate::Rate;
 use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
 use simnel_core::time::Span;
 
@@ -76,11 +75,11 @@ fn handle(text: &str) -> u32 {
     part(major) << 16 | part(minor)
 }
 
-fn tin(tin: &Value) -> TinStats {
+fn tin(tin: &Value) -> cake::TinStats {
     let n = |key| number(tin, key);
     let small = |key| n(key).try_into().unwrap();
     let count = |key| n(key).try_into().unwrap();
-    TinStats {
+    cake::TinStats {
         threshold_rate: Rate(n("threshold_rate")),
         sent_bytes: n("sent_bytes"),
         sent_packets: n("sent_packets"),
@@ -105,11 +104,11 @@ fn tin(tin: &Value) -> TinStats {
     }
 }
 
-fn cake(qdisc: &Value) -> CakeStats {
+fn cake(qdisc: &Value) -> cake::Stats {
     let n = |key| number(qdisc, key);
     let small = |key| n(key).try_into().unwrap();
     let list = qdisc["tins"].as_array().expect("tins");
-    let mut stats = CakeStats {
+    let mut stats = cake::Stats {
         memory_used: n("memory_used").try_into().unwrap(),
         memory_limit: n("memory_limit").try_into().unwrap(),
         overruns: 0,
@@ -120,7 +119,7 @@ fn cake(qdisc: &Value) -> CakeStats {
         max_adj_size: small("max_adj_size"),
         avg_hdr_offset: small("avg_hdr_offset"),
         tin_count: list.len().try_into().unwrap(),
-        ..CakeStats::default()
+        ..cake::Stats::default()
     };
     for (to, from) in stats.tins.iter_mut().zip(list) {
         *to = tin(from);
@@ -133,12 +132,12 @@ fn fraction(qdisc: &Value, key: &str, whole: u64) -> u64 {
     (qdisc[key].as_f64().unwrap_or_else(|| panic!("{key}")) * whole as f64).round() as u64
 }
 
-fn pie(qdisc: &Value) -> PieStats {
+fn pie(qdisc: &Value) -> pie::Stats {
     let n = |key| number(qdisc, key).try_into().unwrap();
-    PieStats {
+    pie::Stats {
         probability: fraction(qdisc, "prob", simnel_core::aqm::pie::MAX_PROB),
         delay: Span::from_micros(number(qdisc, "delay")),
-        departure_rate: qdisc["avg_dq_rate"].as_u64().unwrap_or(0),
+        departure_rate: qdisc["avg_dq_rate"].as_u64(),
         packets_in: n("pkts_in"),
         overlimit: n("overlimit"),
         dropped: n("dropped"),
@@ -147,14 +146,15 @@ fn pie(qdisc: &Value) -> PieStats {
     }
 }
 
-fn sfb(qdisc: &Value) -> SfbStats {
+fn sfb(qdisc: &Value) -> sfb::Stats {
     let n = |key| number(qdisc, key).try_into().unwrap();
-    let prob = |key| fraction(qdisc, key, u16::MAX.into()).try_into().unwrap();
-    SfbStats {
+    let prob = |key| Chance(fraction(qdisc, key, u16::MAX.into()));
+    sfb::Stats {
         earlydrop: n("earlydrop"),
         penaltydrop: n("penaltydrop"),
         bucketdrop: n("bucketdrop"),
         queuedrop: n("queuedrop"),
+        childdrop: n("childdrop"),
         marked: n("marked"),
         maxqlen: n("maxqlen"),
         maxprob: prob("maxprob"),
@@ -162,14 +162,14 @@ fn sfb(qdisc: &Value) -> SfbStats {
     }
 }
 
-fn red(qdisc: &Value) -> RedStats {
+fn red(qdisc: &Value) -> red::Stats {
     let n = |key| number(qdisc, key).try_into().unwrap();
-    RedStats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
+    red::Stats { marked: n("marked"), early: n("early"), pdrop: n("pdrop") }
 }
 
-fn codel(qdisc: &Value) -> CodelStats {
+fn codel(qdisc: &Value) -> codel::Stats {
     let n = |key| number(qdisc, key).try_into().unwrap();
-    CodelStats {
+    codel::Stats {
         count: n("count"),
         lastcount: n("lastcount"),
         last_delay: Span::from_micros(number(qdisc, "ldelay")),
@@ -182,11 +182,11 @@ fn codel(qdisc: &Value) -> CodelStats {
     }
 }
 
-fn fq_codel(qdisc: &Value) -> FqCodelStats {
+fn fq_codel(qdisc: &Value) -> fq_codel::Stats {
     let n = |key| number(qdisc, key).try_into().unwrap();
-    let rare = |key| qdisc[key].as_u64().unwrap_or(0).try_into().unwrap();
-    FqCodelStats {
-        max_packet: n("maxpacket"),
+    let rare = |key| UnlessZero(qdisc[key].as_u64().unwrap_or(0).try_into().unwrap());
+    fq_codel::Stats {
+        maxpacket: n("maxpacket"),
         drop_overlimit: n("drop_overlimit"),
         ecn_mark: n("ecn_mark"),
         ce_mark: rare("ce_mark"),
@@ -198,9 +198,9 @@ fn fq_codel(qdisc: &Value) -> FqCodelStats {
     }
 }
 
-fn sfq(options: &Value) -> SfqStats {
+fn sfq(options: &Value) -> sfq::Stats {
     let n = |key| number(options, key).try_into().unwrap();
-    SfqStats {
+    sfq::Stats {
         prob_mark: n("prob_mark"),
         prob_mark_head: n("prob_mark_head"),
         prob_drop: n("prob_drop"),
@@ -223,16 +223,17 @@ fn snapshot(qdisc: &Value) -> Snapshot {
         Some("cake") => Detail::Cake(cake(qdisc)),
         Some("codel") => Detail::Codel(codel(qdisc)),
         Some("fq_codel") => Detail::FqCodel(fq_codel(qdisc)),
-        Some("sfq") if qdisc["options"].get("ewma").is_some() => {
-            Detail::Sfq(sfq(&qdisc["options"]))
+        Some("sfq") => {
+            let options = &qdisc["options"];
+            Detail::Sfq(options.get("ewma").map(|_| sfq(options)))
         }
         Some("pie") => Detail::Pie(pie(qdisc)),
         Some("red") => Detail::Red(red(qdisc)),
         Some("sfb") => Detail::Sfb(sfb(qdisc)),
-        Some("htb") => Detail::Htb(HtbStats {
+        Some("htb") => Detail::Htb(htb::Stats {
             direct_packets: number(&qdisc["options"], "direct_packets_stat").try_into().unwrap(),
         }),
-        _ => Detail::None,
+        _ => Detail::Fifo(()),
     };
     let backlog = Backlog { packets: n("qlen").try_into().unwrap(), bytes: n("backlog") };
     Snapshot { totals, backlog, detail }
@@ -432,7 +433,7 @@ fn classes_as_recorded() {
 #[test]
 fn a_table_of_tiers_ends_with_an_empty_line() {
     let config = tc::parse("cake").unwrap();
-    let detail = Detail::Cake(CakeStats { tin_count: 1, ..CakeStats::default() });
+    let detail = Detail::Cake(cake::Stats { tin_count: 1, ..cake::Stats::default() });
     let snapshot = Snapshot { totals: Totals::default(), backlog: Backlog::default(), detail };
     let view = QdiscView {
         handle: 0x8001_0000,

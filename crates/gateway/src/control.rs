@@ -18,14 +18,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use simnel_core::tc::stats::Snapshot;
+use simnel_core::qdisc::Snapshot;
 
 use crate::datapath::{Counters, Node};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
-use crate::report::{CountersForm, SnapshotForm};
 
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +79,6 @@ pub struct Below {
     /// Settings in `tc`'s words.
     pub config: String,
     /// Its counters.
-    #[serde(with = "SnapshotForm")]
     pub stats: Snapshot,
     /// What stands below its own classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -108,13 +106,11 @@ pub struct Entry {
     /// Settings in `tc`'s words.
     pub config: String,
     /// The discipline's counters.
-    #[serde(with = "SnapshotForm")]
     pub stats: Snapshot,
     /// What stands below its classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Below>,
     /// The data path's counters.
-    #[serde(with = "CountersForm")]
     pub datapath: Counters,
     /// Number of the NFQUEUE.
     pub queue: u16,
@@ -234,7 +230,27 @@ fn protocol(error: serde_json::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use simnel_core::qdisc::{blue, cake, Backlog, Chance, Detail, Totals};
+    use simnel_core::{Rate, Span};
+
     use super::*;
+
+    #[test]
+    fn a_snapshot_survives_the_wire() {
+        let mut cake = cake::Stats { tin_count: 3, ..cake::Stats::default() };
+        cake.tins[2] =
+            cake::TinStats { drops: 7, target: Span::from_millis(5), ..cake::TinStats::default() };
+        cake.capacity_estimate = Rate(1_250_000);
+        let totals = Totals { sent_packets: 9, dropped: [1, 2, 3, 4, 5, 6], ..Totals::default() };
+        let backlog = Backlog { packets: 4, bytes: 6056 };
+        let blue = blue::Stats { prob: Chance(7), dropped: 8, ..blue::Stats::default() };
+        for detail in [Detail::Cake(cake), Detail::Blue(blue), Detail::Sfq(None), Detail::Fifo(())]
+        {
+            let snapshot = Snapshot { totals, backlog, detail };
+            let text = serde_json::to_string(&snapshot).unwrap();
+            assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), snapshot);
+        }
+    }
 
     #[test]
     fn requests_are_as_documented() {

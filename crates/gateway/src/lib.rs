@@ -36,7 +36,6 @@ mod offload;
 mod owner;
 mod pace;
 mod privileges;
-mod report;
 mod server;
 mod supervisor;
 mod sys;

@@ -1,6 +1,6 @@
 //! What a line records while packets pass: few counters and one histogram a kind of traffic.
 
-use simnel_core::tc::stats::Snapshot;
+use simnel_core::qdisc::Snapshot;
 use simnel_core::{Packet, Rate, Time};
 
 use crate::distribution::Distribution;

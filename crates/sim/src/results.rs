@@ -1,6 +1,6 @@
 //! What a run has shown: plain data, whole numbers, nothing that depends on the machine.
 
-use simnel_core::tc::stats::Snapshot;
+use simnel_core::qdisc::Snapshot;
 use simnel_core::{Span, Time};
 
 use crate::apps::Outcome;

@@ -4,9 +4,8 @@
 //! progress or stop; the pieces do not change the result. One thread, no clock, no global state:
 //! run as many at once as there are cores.
 
-use simnel_core::qdisc::{self, Device};
+use simnel_core::qdisc::{self, Device, Snapshot};
 use simnel_core::random::Random;
-use simnel_core::tc::stats::Snapshot;
 use simnel_core::{Span, Time};
 
 use crate::apps::{App, Context};

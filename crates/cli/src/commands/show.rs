@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_core::tc::stats::Snapshot;
+use simnel_core::qdisc::Snapshot;
 use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
 use simnel_gateway::control::{interfaces, Below, Client};
 use simnel_gateway::{Direction, Error};

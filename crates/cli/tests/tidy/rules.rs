@@ -97,6 +97,14 @@ pub const RULES: &[Rule] = &[
                 "[package]\nname = \"simnel-core\"\n[dependencies]\nserde = \"1\"",
             ),
             (
+                "crates/core/Cargo.toml",
+                "[package]\nname = \"simnel-core\"\n[dependencies]\nrand = { optional = true }",
+            ),
+            (
+                "crates/core/Cargo.toml",
+                "[package]\nname = \"simnel-core\"\n[features]\ndefault = [\"serde\"]",
+            ),
+            (
                 "crates/gateway/Cargo.toml",
                 "[package]\nname = \"simnel-gateway\"\n[dependencies]\nsimnel-lab = \"1\"",
             ),
@@ -111,6 +119,11 @@ pub const RULES: &[Rule] = &[
             (
                 "crates/core/Cargo.toml",
                 "[package]\nname = \"simnel-core\"\n[dev-dependencies]\nproptest = \"1\"",
+            ),
+            (
+                "crates/core/Cargo.toml",
+                "[package]\nname = \"simnel-core\"\n\
+                 [dependencies]\nserde = { workspace = true, optional = true }",
             ),
             (
                 "crates/lab/Cargo.toml",
@@ -237,16 +250,22 @@ fn dependencies(source: &Source) -> Complaints {
     let tables = targets.flat_map(|t| t.values().filter_map(|v| v.as_table())).chain([&manifest]);
     for table in tables {
         for kind in ["dependencies", "build-dependencies", "dev-dependencies"] {
-            let used =
-                table.get(kind).and_then(|k| k.as_table()).into_iter().flat_map(|t| t.keys());
-            for used in used {
+            let used = table.get(kind).and_then(|k| k.as_table()).into_iter().flatten();
+            for (used, how) in used {
                 let ours = used.starts_with("simnel") && used != name;
-                let foreign_in_core = name == "simnel-core" && kind != "dev-dependencies";
+                // The core builds without any; who asks for it gets serde's forms of statistics.
+                let asked_for = used == "serde" && how.get("optional") == Some(&true.into());
+                let foreign_in_core =
+                    name == "simnel-core" && kind != "dev-dependencies" && !asked_for;
                 if (ours && !allowed.contains(&used.as_str())) || (!ours && foreign_in_core) {
                     complaints.push((1, format!("{name} must not depend on {used}")));
                 }
             }
         }
+    }
+    if name == "simnel-core" && manifest.get("features").is_some_and(|f| f.get("default").is_some())
+    {
+        complaints.push((1, "simnel-core must have no default features".into()));
     }
     complaints
 }

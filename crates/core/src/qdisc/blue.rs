@@ -10,11 +10,12 @@ use core::fmt::{self, Write};
 use crate::aqm::blue::{Blue as State, Params as AqmParams};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
+use crate::qdisc::{
+    Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+};
 use crate::random::Random;
-use crate::tc::stats::{Detail, Figure, Figures, Totals};
 use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
-use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Time;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -55,6 +56,7 @@ impl Described for Params {
     const NAMES: Names =
         &[("blue", "one queue under BLUE, which learns from overflow and idleness")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -125,14 +127,18 @@ pub struct Learnt {
     stats: Stats,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stats {
-    /// Packets dropped by BLUE.
-    dropped: u32,
-    /// Packets dropped because the queue was full.
-    overlimit: u32,
-    /// Packets marked CE.
-    ecn_mark: u32,
+figures! {
+    /// BLUE's own counters and state.
+    pub struct Stats {
+        /// Probability of a drop or mark.
+        prob: Chance<WHOLE>,
+        /// Packets dropped by BLUE.
+        dropped: u32,
+        /// Packets dropped because the queue was full.
+        overlimit: u32,
+        /// Packets marked CE.
+        ecn_mark: u32,
+    }
 }
 
 impl Aqm for Learnt {
@@ -200,21 +206,16 @@ impl Aqm for Learnt {
 
     fn statistics(&self, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        let Stats { dropped, overlimit, ecn_mark } = self.stats;
-        Detail::Figures(Figures::new([
-            ("prob", Figure::Chance(self.state.probability())),
-            ("dropped", dropped.into()),
-            ("overlimit", overlimit.into()),
-            ("ecn_mark", ecn_mark.into()),
-        ]))
+        Detail::Blue(Stats { prob: Chance(self.state.probability().into()), ..self.stats })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qdisc::Config;
     use crate::qdisc::Discard;
-    use crate::tc::{self, Config};
+    use crate::tc;
 
     #[test]
     fn overflow_teaches_and_idleness_forgets() {
@@ -253,7 +254,7 @@ mod tests {
             (packet.flags, packet.tos) = (crate::packet::Flags::IPV4, 2);
             blue.enqueue(&packet, Time(n), &mut Discard);
         }
-        assert_eq!(blue.aqm().stats, Stats { ecn_mark: 10, dropped: 0, overlimit: 0 });
+        assert_eq!(blue.aqm().stats, Stats { ecn_mark: 10, ..Stats::default() });
         assert_eq!(blue.backlog().packets, 20);
     }
 }

@@ -12,8 +12,7 @@
 use crate::chain::Chain;
 use crate::packet::Packet;
 use crate::qdisc::fifo::{BYTES_PER_SLOT, MAX_PACKETS};
-use crate::qdisc::{Backlog, DropReason, PacketOwner};
-use crate::tc::stats::Totals;
+use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
 /// How much a queue may hold.

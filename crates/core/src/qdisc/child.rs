@@ -11,8 +11,7 @@ use core::fmt;
 
 use crate::packet::Packet;
 use crate::qdisc::fifo::Fifo;
-use crate::qdisc::{build, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::tc::Config;
+use crate::qdisc::{build, Backlog, Config, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 

@@ -11,11 +11,12 @@ use core::fmt::{self, Write};
 use crate::aqm::cobalt::{Cobalt as State, Params as AqmParams, Verdict as Decision};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
+use crate::qdisc::{
+    Backlog, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+};
 use crate::random::Random;
-use crate::tc::stats::{Detail, Figure, Figures, Totals};
 use crate::tc::units::{self, packet_count, write_time};
-use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::{Span, Time};
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -48,6 +49,7 @@ const KEYWORDS: Keywords = &[&[
 impl Described for Params {
     const NAMES: Names = &[("cobalt", "one queue under cake's AQM")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -94,16 +96,20 @@ pub struct Controlled {
     stats: Stats,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Stats {
-    /// Packets dropped by CoDel.
-    dropped: u32,
-    /// Packets dropped by BLUE.
-    flooded: u32,
-    /// Packets dropped because the queue was full.
-    overlimit: u32,
-    /// Packets marked CE.
-    ecn_mark: u32,
+figures! {
+    /// COBALT's own counters and state.
+    pub struct Stats {
+        /// Packets dropped by CoDel.
+        dropped: u32,
+        /// Packets dropped by BLUE.
+        flooded: u32,
+        /// Packets dropped because the queue was full.
+        overlimit: u32,
+        /// Packets marked CE.
+        ecn_mark: u32,
+        /// BLUE is at work.
+        unresponsive: bool,
+    }
 }
 
 /// The law of `params`. One queue of unknown rate: a few packets of it take no time.
@@ -181,14 +187,7 @@ impl Aqm for Controlled {
 
     fn statistics(&self, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        let Stats { dropped, flooded, overlimit, ecn_mark } = self.stats;
-        Detail::Figures(Figures::new([
-            ("dropped", dropped.into()),
-            ("flooded", flooded.into()),
-            ("overlimit", overlimit.into()),
-            ("ecn_mark", ecn_mark.into()),
-            ("unresponsive", Figure::Flag(self.state.is_unresponsive())),
-        ]))
+        Detail::Cobalt(Stats { unresponsive: self.state.is_unresponsive(), ..self.stats })
     }
 }
 
@@ -196,8 +195,9 @@ impl Aqm for Controlled {
 mod tests {
     use super::*;
     use crate::packet::Flags;
+    use crate::qdisc::Config;
     use crate::qdisc::Discard;
-    use crate::tc::{self, Config};
+    use crate::tc;
 
     fn run(words: &str, tos: u8, load: u64) -> (Controlled, Span) {
         let Ok(Config::Cobalt(params)) = tc::parse(words) else { panic!("{words}") };

@@ -1,8 +1,9 @@
-//! What follows from the list of disciplines: their modules, [`Config`](super::Config), the way
-//! from a configuration to what its discipline can do with it, and the table of names.
+//! What follows from the list of disciplines: their modules, [`Config`](super::Config) and
+//! [`Detail`](super::Detail), the way from either to what its discipline can do with it, and the
+//! table of names.
 
 /// Takes a line a discipline, `module: Variant,`: a module beside this one whose `Params` are
-/// [`Described`](crate::tc::Described), and what it is called in `Config`. The order is that of
+/// [`Described`](super::Described), and what it is called in `Config`. The order is that of
 /// help texts. rustfmt does not look into macros: `scripts/format.sh` shows it these modules.
 macro_rules! disciplines {
     ($($(#[$when:meta])* $module:ident: $variant:ident,)*) => {
@@ -17,6 +18,29 @@ macro_rules! disciplines {
                 #[doc = concat!("Of [`mod@", stringify!($module), "`].")]
                 $variant($module::Params),
             )*
+        }
+
+        /// What a discipline counts beyond [`Totals`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(
+            feature = "serde",
+            derive(serde::Serialize, serde::Deserialize),
+            serde(rename_all = "snake_case")
+        )]
+        #[allow(clippy::large_enum_variant)] // A snapshot is one flat copy, without a heap.
+        pub enum Detail {
+            $(
+                $(#[$when])*
+                #[doc = concat!("Of [`mod@", stringify!($module), "`].")]
+                $variant(<$module::Params as Described>::Stats),
+            )*
+        }
+
+        impl Detail {
+            /// What it shows of itself.
+            fn own(&self) -> &dyn OwnStats {
+                match self { $($(#[$when])* Detail::$variant(stats) => stats,)* }
+            }
         }
 
         /// What [`Described`] has for settings, whichever they are.
@@ -37,6 +61,36 @@ macro_rules! disciplines {
 
             pub(crate) fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
                 match self { $($(#[$when])* Config::$variant(params) => params.write_json(json),)* }
+            }
+
+            /// The settings as `tc` shows them beside `detail`.
+            fn show_words(
+                &self,
+                detail: Option<&Detail>,
+                out: &mut dyn fmt::Write,
+            ) -> fmt::Result {
+                match (self, detail) {
+                    $(
+                        $(#[$when])*
+                        (Config::$variant(params), Some(Detail::$variant(stats))) => {
+                            params.show_words(stats, out)
+                        }
+                    )*
+                    _ => self.write_words(Digits::AsTc, out),
+                }
+            }
+
+            /// The same as members of a JSON object.
+            fn show_json(&self, detail: Option<&Detail>, json: &mut Json<'_>) -> fmt::Result {
+                match (self, detail) {
+                    $(
+                        $(#[$when])*
+                        (Config::$variant(params), Some(Detail::$variant(stats))) => {
+                            params.show_json(stats, json)
+                        }
+                    )*
+                    _ => self.write_json(json),
+                }
             }
 
             fn resolve(&mut self, device: &Device) {

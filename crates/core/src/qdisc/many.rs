@@ -21,12 +21,13 @@ use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, PacketOwner, Qdisc, Snapshot,
+    Totals,
+};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::{step, Budget, PER_LOOP};
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::{Config, Listed};
 use crate::time::Time;
 
 /// Most queues: those that 16 bits of a hash tell apart.

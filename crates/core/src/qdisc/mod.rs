@@ -13,20 +13,30 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use crate::packet::Packet;
-use crate::tc::stats::Snapshot;
-use crate::tc::{Described, Digits, Discipline, Json, Listed};
+use crate::tc::{Digits, Json};
 use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
 pub(crate) mod booked;
 pub(crate) mod child;
+mod described;
 #[macro_use]
 mod list;
 pub(crate) mod longest;
 pub mod many;
+mod parse;
+mod show;
 pub mod single;
+#[macro_use]
+mod stats;
 pub(crate) mod store;
+
+pub use described::{Described, Listed, Names};
+use parse::parse_child;
+pub use parse::{disciplines, keywords, parse, parse_with_default, parse_words, Discipline};
+pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
+pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};
 
 // All disciplines. To add one: its file beside this one, and its line here (docs/LAB.md).
 disciplines! {
@@ -185,6 +195,7 @@ impl core::error::Error for ConfigError {}
 
 /// Packets and bytes in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Backlog {
     /// Packets.
     pub packets: u32,

@@ -9,10 +9,11 @@
 
 use crate::packet::Packet;
 use crate::qdisc::booked::BookedQueue;
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, PacketOwner, Qdisc, Snapshot,
+    Totals,
+};
 use crate::steps::Budget;
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::{Config, Listed};
 use crate::time::Time;
 
 pub use crate::qdisc::booked::Limit;

@@ -8,8 +8,7 @@
 
 use crate::arena::{Arena, List};
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, DropReason, PacketOwner};
-use crate::tc::stats::Totals;
+use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
 /// Slots that a discipline has at most, whatever its limit says: 64 MiB of descriptors, as many as

@@ -5,10 +5,11 @@ use core::fmt::{self, Write};
 
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, Qdisc};
-use crate::tc::stats::{Detail, Figure, Figures, Totals};
+use crate::qdisc::{
+    Backlog, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+};
 use crate::tc::units::{self, write_time};
-use crate::tc::{Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::{Span, Time};
 
 /// Settings.
@@ -24,6 +25,7 @@ impl Described for Params {
         &[&[Keyword::new("target", "TIME", "waiting time that is accepted, default 10ms")]];
     // A series of this name, with these words, in every figure in which disciplines compete.
     const CONTENDERS: Names = &[("toy", "toy target 10ms")];
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         const TIME: &str = "a TIME such as 10ms";
@@ -52,18 +54,27 @@ impl Described for Params {
     }
 }
 
+figures! {
+    /// What it counts: `simnel show` prints it under these names, as text and as JSON.
+    pub struct Stats {
+        /// How long the packet that left last had waited.
+        waited: Span,
+        /// Newcomers that were refused.
+        refused: u32,
+    }
+}
+
 /// What it knows and counts.
 pub struct Toy {
     target: Span,
-    waited: Span,
-    refused: u32,
+    stats: Stats,
 }
 
 impl Aqm for Toy {
     type Params = Params;
 
     fn new(params: &Params, _: &Device) -> Result<Toy, ConfigError> {
-        Ok(Toy { target: params.target, waited: Span::ZERO, refused: 0 })
+        Ok(Toy { target: params.target, stats: Stats::default() })
     }
 
     fn limit(_: &Params, device: &Device) -> Limit {
@@ -77,25 +88,23 @@ impl Aqm for Toy {
 
     fn arrives(&mut self, _: &Packet, backlog: Backlog, _: Time) -> Verdict {
         // An empty queue is not slow, however long the last packet had waited.
-        if backlog.packets == 0 || self.waited <= self.target {
+        if backlog.packets == 0 || self.stats.waited <= self.target {
             return Verdict::Pass;
         }
-        self.refused += 1;
+        self.stats.refused += 1;
         Verdict::Drop(DropReason::Congested)
     }
 
     fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {
-        self.waited = now.since(packet.enqueued);
+        self.stats.waited = now.since(packet.enqueued);
         true
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
-        self.waited = Span::ZERO;
+        self.stats.waited = Span::ZERO;
     }
 
-    // What `simnel show` prints below the line that all disciplines have, as text and as JSON.
     fn statistics(&self, _: &mut Totals) -> Detail {
-        let waited = Figure::Time(self.waited);
-        Detail::Figures(Figures::new([("waited", waited), ("refused", self.refused.into())]))
+        Detail::Toy(self.stats)
     }
 }

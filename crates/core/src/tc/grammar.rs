@@ -1,17 +1,10 @@
-//! Words to settings: the dispatcher, and the cursor over words that all parsers share.
-//!
-//! A configuration is a discipline's name and its words in any order; of words that contradict each
-//! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
-//! of keywords ([`super::Described`]) and stands in the list of `qdisc/mod.rs`. No input panics.
+//! The cursor over words that all parsers share, and their tables of keywords.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::described::{Listed, Names};
 use super::error::{nearest, ParseError, Problem};
 use super::units::ValueError;
-use super::Config;
-use crate::qdisc::DISCIPLINES;
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,78 +25,6 @@ impl Keyword {
     pub const fn new(word: &'static str, argument: &'static str, meaning: &'static str) -> Keyword {
         Keyword { word, argument, meaning }
     }
-}
-
-/// A discipline that words can describe, under one of its names.
-#[derive(Clone, Copy)]
-pub struct Discipline {
-    /// Its name, the first word.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub about: &'static str,
-    /// Its keywords.
-    pub keywords: Keywords,
-    /// What of it takes part in the lab's figures: see [`super::Described::CONTENDERS`].
-    pub contenders: Names,
-    parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
-}
-
-impl Discipline {
-    /// The entry of the `nth` of the names of `T`'s discipline.
-    pub(crate) const fn of<T: Listed>(nth: usize) -> Discipline {
-        let (name, about) = T::NAMES[nth];
-        let contenders: Names = if nth == 0 { T::CONTENDERS } else { &[] };
-        Discipline { name, about, keywords: T::KEYWORDS, contenders, parse: parse_as::<T> }
-    }
-}
-
-fn parse_as<T: Listed>(words: &mut Words<'_>) -> Result<Config, ParseError> {
-    T::parse(words).map(T::into)
-}
-
-/// How far below each other disciplines may stand: nobody needs more than a shaper in a class.
-const MAX_DEPTH: u32 = 4;
-
-/// All disciplines with their keywords, for help texts.
-pub fn disciplines() -> &'static [Discipline] {
-    &DISCIPLINES
-}
-
-/// The keywords of the discipline `name`, in reading order; none if there is no such discipline.
-pub fn keywords(name: &str) -> impl Iterator<Item = &'static Keyword> {
-    let known = DISCIPLINES.iter().find(|discipline| discipline.name == name);
-    known.into_iter().flat_map(|discipline| discipline.keywords.iter().copied().flatten())
-}
-
-/// Reads a configuration from one text: `cake bandwidth 20mbit nat`.
-pub fn parse(text: &str) -> Result<Config, ParseError> {
-    parse_in(&mut Words::split(text), None)
-}
-
-/// Reads a configuration from separate words, as a shell passes them.
-pub fn parse_words(words: &[&str]) -> Result<Config, ParseError> {
-    parse_in(&mut Words::listed(words), None)
-}
-
-/// As [`parse_words`]; if the first word names no discipline, all words belong to `default`.
-pub fn parse_with_default(words: &[&str], default: &str) -> Result<Config, ParseError> {
-    parse_in(&mut Words::listed(words), Some(default))
-}
-
-fn parse_in(words: &mut Words<'_>, default: Option<&str>) -> Result<Config, ParseError> {
-    let find = |name| DISCIPLINES.iter().find(|discipline| discipline.name == name);
-    let named = words.words.first().and_then(|first| find(first.text));
-    if named.is_some() {
-        words.next = 1;
-    }
-    let Some(discipline) = named.or_else(|| find(default?)) else {
-        let first = words.words.first().map_or("", |first| first.text);
-        let names = DISCIPLINES.iter().map(|discipline| discipline.name);
-        let problem = Problem::UnknownDiscipline { nearest: nearest(first, names) };
-        return Err(words.error(0, problem));
-    };
-    words.discipline = discipline.name;
-    (discipline.parse)(words)
 }
 
 /// `value`, or what stands for "not set" where it is zero.
@@ -128,11 +49,13 @@ pub struct Words<'a> {
     next: usize,
     /// Words from here on are not for the present discipline.
     end: usize,
-    /// Disciplines that the present one is below.
+    /// Disciplines that are being read, the present one below the others.
     depth: u32,
     /// Where the name of `discipline` stands, if it was said.
     named: usize,
     discipline: &'static str,
+    /// Those of `discipline`.
+    keywords: Keywords,
 }
 
 impl<'a> Iterator for Words<'a> {
@@ -146,12 +69,14 @@ impl<'a> Iterator for Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn split(text: &'a str) -> Words<'a> {
+    /// Those of one text.
+    pub(crate) fn split(text: &'a str) -> Words<'a> {
         let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
         Words::new(text.split_whitespace().map(|text| Word { text, start: start(text) }).collect())
     }
 
-    fn listed(list: &[&'a str]) -> Words<'a> {
+    /// Those that a shell passes.
+    pub(crate) fn listed(list: &[&'a str]) -> Words<'a> {
         let mut start = 0;
         let place = list
             .iter()
@@ -166,7 +91,7 @@ impl<'a> Words<'a> {
 
     fn new(words: Vec<Word<'a>>) -> Words<'a> {
         let end = words.len();
-        Words { words, next: 0, end, depth: 0, named: 0, discipline: "" }
+        Words { words, next: 0, end, depth: 0, named: 0, discipline: "", keywords: &[] }
     }
 
     /// The name of the present discipline.
@@ -174,18 +99,35 @@ impl<'a> Words<'a> {
         self.discipline
     }
 
-    /// Reads the discipline that `word`, the last one read, names, with all words up to the end of
-    /// the present discipline. None if it names none.
-    pub fn discipline(&mut self, word: &str) -> Result<Option<Config>, ParseError> {
-        let known = DISCIPLINES.iter().find(|discipline| discipline.name == word);
-        let Some(discipline) = known.filter(|_| self.depth < MAX_DEPTH) else { return Ok(None) };
-        let outer = (self.named, self.discipline);
-        (self.named, self.discipline) = (self.next - 1, discipline.name);
+    /// Disciplines that are being read, one below the other.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// What `read` makes of the words of `discipline`, whose name was the last word read.
+    pub(crate) fn within<T>(
+        &mut self,
+        discipline: &'static str,
+        keywords: Keywords,
+        read: impl FnOnce(&mut Words<'a>) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
+        let outer = (self.named, self.discipline, self.keywords);
+        let named = self.next.saturating_sub(1);
+        (self.named, self.discipline, self.keywords) = (named, discipline, keywords);
         self.depth += 1;
-        let config = (discipline.parse)(self)?;
+        let read = read(self)?;
         self.depth -= 1;
-        (self.named, self.discipline) = outer;
-        Ok(Some(config))
+        (self.named, self.discipline, self.keywords) = outer;
+        Ok(read)
+    }
+
+    /// The error that the first word is none of the `known` disciplines.
+    pub(crate) fn unknown_discipline(
+        &self,
+        known: impl Iterator<Item = &'static str>,
+    ) -> ParseError {
+        let nearest = nearest(self.peek().unwrap_or(""), known);
+        self.error(0, Problem::UnknownDiscipline { nearest })
     }
 
     /// Ends the present discipline before the next `word`; the result is for [`Words::until_end`].
@@ -253,11 +195,12 @@ impl<'a> Words<'a> {
     /// can stand there.
     pub fn unknown(&self) -> ParseError {
         let (word, discipline) = (self.words[self.next - 1].text, self.discipline);
-        let problem = match keywords(discipline).find(|keyword| keyword.word == word) {
+        let known = self.keywords.iter().copied().flatten();
+        let problem = match known.clone().find(|keyword| keyword.word == word) {
             Some(keyword) => Problem::Misplaced { discipline, meaning: keyword.meaning },
             None => {
-                let candidates = keywords(discipline).map(|keyword| keyword.word);
-                Problem::UnknownWord { discipline, nearest: nearest(word, candidates) }
+                let nearest = nearest(word, known.map(|keyword| keyword.word));
+                Problem::UnknownWord { discipline, nearest }
             }
         };
         self.error_here(problem)

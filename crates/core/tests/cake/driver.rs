@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
+use simnel_core::qdisc::{build, cake, cake::TinStats, Detail, Device, DropReason, PacketOwner};
 use simnel_core::tc;
-use simnel_core::tc::stats::{CakeStats, Detail, TinStats};
 use simnel_core::wire::AckView;
 use simnel_core::{steps, Packet, Qdisc, Span, Time};
 
@@ -131,7 +130,7 @@ impl Driver {
     }
 
     /// Cake's own statistics.
-    pub fn stats(&self) -> CakeStats {
+    pub fn stats(&self) -> cake::Stats {
         match self.cake.snapshot().detail {
             Detail::Cake(stats) => stats,
             _ => panic!("cake without its statistics"),

@@ -1,6 +1,6 @@
 //! Thresholds, quanta, targets and intervals of tiers (facts A.3).
 
-use simnel_core::tc::stats::TinStats;
+use simnel_core::qdisc::cake::TinStats;
 use simnel_core::Span;
 
 use crate::driver::Driver;

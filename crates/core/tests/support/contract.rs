@@ -17,9 +17,8 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, Device, DropReason, PacketOwner};
+use simnel_core::qdisc::{build, Detail, Device, DropReason, PacketOwner};
 use simnel_core::steps;
-use simnel_core::tc::stats::Detail;
 use simnel_core::tc::Config;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 use simnel_core::{Packet, Qdisc, Span, Time};
@@ -379,7 +378,7 @@ impl Run {
         );
         assert_eq!(self.qdisc.next_event().is_some(), backlog.packets > 0, "next event");
         let used = match &snapshot.detail {
-            Detail::FqCodel(stats) => Some(stats.memory_used),
+            Detail::FqCodel(stats) => Some(stats.memory_used.0),
             Detail::FqPie(stats) => Some(stats.memory_used),
             _ => None,
         };

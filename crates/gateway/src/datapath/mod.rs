@@ -24,11 +24,11 @@ use std::sync::mpsc::{sync_channel, Receiver as Reply, RecvTimeoutError, SyncSen
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::cake::{self, AckFilter};
-use simnel_core::qdisc::{ConfigError, Device};
-use simnel_core::tc::stats::Snapshot;
+use simnel_core::qdisc::{ConfigError, Device, Snapshot};
 use simnel_core::tc::Config;
 use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Qdisc, Span, Time};
@@ -123,7 +123,7 @@ impl Tuning {
 }
 
 /// Counters of the data path itself, beside the discipline's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Packets taken from the kernel.
     pub received: u64,

@@ -28,6 +28,7 @@ use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
 use super::tins::{empty, recount, scheduler, LoadRule, Tins};
+use super::MAX_TINS;
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::Arena;
 use crate::packet::Packet;
@@ -36,7 +37,6 @@ use crate::sched::rotation::Rotation;
 use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::Budget;
-use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
 /// A host's flows.

@@ -30,10 +30,12 @@ mod params;
 mod reconfigure;
 mod saving;
 mod sizes;
+mod stats;
 mod tin;
 mod tins;
 
 pub use params::{AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
+pub use stats::{Stats, TinStats, MAX_TINS};
 pub(crate) mod words;
 
 use self::ack_filter::AckStore;
@@ -41,7 +43,9 @@ use self::autorate::Autorate;
 use self::sizes::Sizes;
 use self::tin::Tin;
 use self::tins::Tins;
-use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use super::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
 use crate::dscp::{self, Tiers};
@@ -50,8 +54,6 @@ use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
 use crate::shaper::deficit_clock::DeficitClock;
 use crate::steps::Budget;
-use crate::tc::stats::{CakeStats, Detail, Snapshot, TinStats, Totals, MAX_TINS};
-use crate::tc::Config;
 use crate::time::Time;
 
 /// ARP is served like network control: CS7.
@@ -535,7 +537,7 @@ impl Qdisc for Cake {
         Snapshot {
             totals: self.totals.settled(self.arena.len()),
             backlog: self.backlog(),
-            detail: Detail::Cake(CakeStats {
+            detail: Detail::Cake(Stats {
                 memory_used: wide(self.memory_used),
                 memory_limit: wide(self.memory_limit),
                 overruns: self.overruns,

@@ -16,8 +16,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::flows::Flows;
+use super::MAX_TINS;
 use crate::steps::step;
-use crate::tc::stats::MAX_TINS;
 
 /// Queues of a tier in Linux. Building a heap over more of them takes too long for one call.
 const LINUX_QUEUES: u32 = 1024;

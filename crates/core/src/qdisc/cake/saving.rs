@@ -10,13 +10,13 @@
 
 use super::flows::Flow;
 use super::tins::{quantum, recount, Tins};
+use super::MAX_TINS;
 use crate::arena::Arena;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::sched::savings::Savings;
 use crate::sched::Standing;
 use crate::steps::Budget;
-use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
 impl Tins {

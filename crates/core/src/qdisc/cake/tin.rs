@@ -5,13 +5,13 @@
 
 use super::flows::Flow;
 use super::params::{DiffservMode, Params};
+use super::{TinStats, MAX_TINS};
 use crate::aqm::cobalt;
 use crate::qdisc::Device;
 use crate::rate::{ByteTime, Rate};
 use crate::sched::rotation::Rotation;
 use crate::sched::savings::Savings;
 use crate::sched::sparse::Sparse;
-use crate::tc::stats::{TinStats, MAX_TINS};
 use crate::time::{Span, Time};
 
 /// Smallest and largest bytes that a flow sends in a turn: one full Ethernet frame at the most.

@@ -20,6 +20,7 @@ use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, HostLoad, Params};
 use super::tin::{shares, Tin};
+use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
 use crate::dscp;
@@ -31,7 +32,6 @@ use crate::sched::active::Turns;
 use crate::sched::sparse::{Quanta, Sparse};
 use crate::sched::Standing;
 use crate::steps::{step, Budget};
-use crate::tc::stats::MAX_TINS;
 use crate::time::Time;
 
 /// Empty flows of which a call's budget hears at a time.

@@ -8,15 +8,12 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params, Stats};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
-use crate::tc::stats::{CakeStats, TinStats};
-use crate::tc::units::{write_rate, write_size, write_time, Shown, ValueError};
-use crate::tc::{
-    link, savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
-};
+use crate::tc::units::{write_rate, write_size, write_time, ValueError};
+use crate::tc::{link, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const RATE: &str = "a RATE such as 20mbit";
@@ -144,6 +141,7 @@ fn name<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
 impl Described for Params {
     const NAMES: Names = &[("cake", "shaper, fair queues, AQM and tiers in one")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -349,133 +347,4 @@ fn mask(word: &str) -> Result<u32, ValueError> {
 
 fn ack_filter(params: &Params) -> &'static (&'static str, AckFilter, &'static str) {
     ACK_FILTERS.iter().find(|row| row.1 == params.ack_filter).unwrap_or(&ACK_FILTERS[0])
-}
-
-/// Writes one row of the table of tiers: twelve columns each.
-fn row<D: fmt::Display>(
-    out: &mut dyn Write,
-    label: &str,
-    tins: &[TinStats],
-    value: impl Fn(&TinStats) -> D,
-) -> fmt::Result {
-    write!(out, "  {label:<8}")?;
-    for tin in tins {
-        write!(out, " {:>12}", value(tin))?;
-    }
-    out.write_char('\n')
-}
-
-/// Writes the statistics below the lines that all disciplines have. `all` adds our own.
-pub(crate) fn write_statistics(stats: &CakeStats, all: bool, out: &mut dyn Write) -> fmt::Result {
-    let size = |n: u64| Shown(move |out: &mut dyn Write| write_size(n, Digits::AsTc, out));
-    let rate = |r: Rate| Shown(move |out: &mut dyn Write| write_rate(r, Digits::AsTc, out));
-    let time = |t: Span| Shown(move |out: &mut dyn Write| write_time(t, Digits::AsTc, out));
-
-    let (used, limit) = (size(stats.memory_used.into()), size(stats.memory_limit.into()));
-    writeln!(out, " memory used: {used} of {limit}")?;
-    if stats.overruns > 0 {
-        writeln!(out, " memory overruns: {}", stats.overruns)?;
-    }
-    writeln!(out, " capacity estimate: {}", rate(stats.capacity_estimate))?;
-    let (min, max) = (stats.min_network_size, stats.max_network_size);
-    writeln!(out, " min/max network layer size: {min:>12} /{max:>8}")?;
-    let (min, max) = (stats.min_adj_size, stats.max_adj_size);
-    writeln!(out, " min/max overhead-adjusted size: {min:>8} /{max:>8}")?;
-    writeln!(out, " average network hdr offset: {:>12}\n", stats.avg_hdr_offset)?;
-
-    let tins = tins(stats);
-    out.write_str("          ")?;
-    let named: &[&str] = match tins.len() {
-        3 => &["Bulk", "Best Effort", "Voice"],
-        4 => &["Bulk", "Best Effort", "Video", "Voice"],
-        _ => &[],
-    };
-    for index in 0..tins.len() {
-        match named.get(index) {
-            Some(name) => write!(out, " {name:>12}")?,
-            None => write!(out, " {:>12}", alloc::format!("Tin {index}"))?,
-        }
-    }
-    out.write_char('\n')?;
-    row(out, "thresh", tins, |tin| rate(tin.threshold_rate))?;
-    row(out, "target", tins, |tin| time(tin.target))?;
-    row(out, "interval", tins, |tin| time(tin.interval))?;
-    row(out, "pk_delay", tins, |tin| time(tin.peak_delay))?;
-    row(out, "av_delay", tins, |tin| time(tin.avg_delay))?;
-    row(out, "sp_delay", tins, |tin| time(tin.base_delay))?;
-    row(out, "backlog", tins, |tin| size(tin.backlog_bytes))?;
-    row(out, "pkts", tins, |tin| tin.sent_packets)?;
-    row(out, "bytes", tins, |tin| tin.sent_bytes)?;
-    row(out, "way_inds", tins, |tin| tin.way_indirect_hits)?;
-    row(out, "way_miss", tins, |tin| tin.way_misses)?;
-    row(out, "way_cols", tins, |tin| tin.way_collisions)?;
-    row(out, "drops", tins, |tin| tin.drops)?;
-    row(out, "marks", tins, |tin| tin.ecn_mark)?;
-    row(out, "ack_drop", tins, |tin| tin.ack_drops)?;
-    row(out, "sp_flows", tins, |tin| tin.sparse_flows)?;
-    row(out, "bk_flows", tins, |tin| tin.bulk_flows)?;
-    row(out, "un_flows", tins, |tin| tin.unresponsive_flows)?;
-    row(out, "max_len", tins, |tin| tin.max_pkt_len)?;
-    row(out, "quantum", tins, |tin| tin.flow_quantum)?;
-    if all {
-        row(out, "way_hits", tins, |tin| tin.way_direct_hits)?;
-    }
-    Ok(())
-}
-
-/// Writes the statistics as members of a JSON object. `all` adds our own.
-pub(crate) fn write_statistics_json(
-    stats: &CakeStats,
-    all: bool,
-    json: &mut Json<'_>,
-) -> fmt::Result {
-    json.key("memory_used")?.number(stats.memory_used.into())?;
-    json.key("memory_limit")?.number(stats.memory_limit.into())?;
-    if stats.overruns > 0 {
-        json.key("memory_overruns")?.number(stats.overruns.into())?;
-    }
-    json.key("capacity_estimate")?.number(stats.capacity_estimate.bytes())?;
-    json.key("min_network_size")?.number(stats.min_network_size.into())?;
-    json.key("max_network_size")?.number(stats.max_network_size.into())?;
-    json.key("min_adj_size")?.number(stats.min_adj_size.into())?;
-    json.key("max_adj_size")?.number(stats.max_adj_size.into())?;
-    json.key("avg_hdr_offset")?.number(stats.avg_hdr_offset.into())?;
-    json.key("tins")?.begin_array()?;
-    for tin in tins(stats) {
-        json.begin_object()?;
-        for (key, value) in [
-            ("threshold_rate", tin.threshold_rate.bytes()),
-            ("sent_bytes", tin.sent_bytes),
-            ("backlog_bytes", tin.backlog_bytes),
-            ("target_us", tin.target.as_micros()),
-            ("interval_us", tin.interval.as_micros()),
-            ("peak_delay_us", tin.peak_delay.as_micros()),
-            ("avg_delay_us", tin.avg_delay.as_micros()),
-            ("base_delay_us", tin.base_delay.as_micros()),
-            ("sent_packets", tin.sent_packets),
-            ("way_indirect_hits", tin.way_indirect_hits.into()),
-            ("way_misses", tin.way_misses.into()),
-            ("way_collisions", tin.way_collisions.into()),
-            ("drops", tin.drops.into()),
-            ("ecn_mark", tin.ecn_mark.into()),
-            ("ack_drops", tin.ack_drops.into()),
-            ("sparse_flows", tin.sparse_flows.into()),
-            ("bulk_flows", tin.bulk_flows.into()),
-            ("unresponsive_flows", tin.unresponsive_flows.into()),
-            ("max_pkt_len", tin.max_pkt_len.into()),
-            ("flow_quantum", tin.flow_quantum.into()),
-        ] {
-            json.key(key)?.number(value)?;
-        }
-        if all {
-            json.key("way_direct_hits")?.number(tin.way_direct_hits.into())?;
-        }
-        json.end_object()?;
-    }
-    json.end_array()
-}
-
-/// The tiers in use.
-fn tins(stats: &CakeStats) -> &[TinStats] {
-    &stats.tins[..usize::from(stats.tin_count).min(stats.tins.len())]
 }

@@ -3,15 +3,17 @@
 //! A newcomer that finds `limit` packets is dropped; all else is decided when packets leave, in
 //! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict as Decision;
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
-use crate::tc::stats::{CodelStats, Detail, Totals};
+use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
 use crate::time::Time;
+
+pub use stats::Stats;
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +104,7 @@ impl Aqm for Controlled {
         totals.marked = u64::from(ecn_marks) + u64::from(ce_marks);
         let (count, lastcount) = self.state.counts();
         let drop_next = self.state.drop_next(&self.law);
-        Detail::Codel(CodelStats {
+        Detail::Codel(Stats {
             count,
             lastcount,
             last_delay: self.law.last_delay(&self.counters),

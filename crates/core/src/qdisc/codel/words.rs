@@ -6,14 +6,11 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Codel, Params};
+use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, Params as AqmParams};
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::CodelStats;
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::{packet_count, write_time, ValueError};
-use crate::tc::{
-    or_default, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
-};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 pub(crate) const LIMIT: &str = "a number of packets, 1 to 4294967295";
@@ -85,6 +82,7 @@ fn octet(word: &str) -> Result<u8, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("codel", "one queue whose standing delay CoDel keeps short")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let default = Params::default();
@@ -162,38 +160,4 @@ pub(crate) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::
         }
     }
     json.key("interval")?.number(micros(params.interval))
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &CodelStats, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "  count {} lastcount {} ldelay ", stats.count, stats.lastcount)?;
-    write_time(stats.last_delay, Digits::AsTc, out)?;
-    out.write_str(if stats.dropping { " dropping drop_next " } else { " drop_next " })?;
-    out.write_str(if stats.drop_next_us < 0 { "-" } else { "" })?;
-    let ahead = Span::from_micros(stats.drop_next_us.unsigned_abs().into());
-    write_time(ahead, Digits::AsTc, out)?;
-    write!(out, "\n  maxpacket {} ecn_mark {}", stats.max_packet, stats.ecn_mark)?;
-    write!(out, " drop_overlimit {}", stats.drop_overlimit)?;
-    if stats.ce_mark > 0 {
-        write!(out, " ce_mark {}", stats.ce_mark)?;
-    }
-    out.write_char('\n')
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &CodelStats, json: &mut Json<'_>) -> fmt::Result {
-    json.key("count")?.number(stats.count.into())?;
-    json.key("lastcount")?.number(stats.lastcount.into())?;
-    json.key("ldelay")?.number(stats.last_delay.as_micros())?;
-    if stats.dropping {
-        json.key("dropping")?.raw(|out| out.write_str("null"))?;
-    }
-    json.key("drop_next")?.signed(stats.drop_next_us.into())?;
-    json.key("maxpacket")?.number(stats.max_packet.into())?;
-    json.key("ecn_mark")?.number(stats.ecn_mark.into())?;
-    json.key("drop_overlimit")?.number(stats.drop_overlimit.into())?;
-    if stats.ce_mark > 0 {
-        json.key("ce_mark")?.number(stats.ce_mark.into())?;
-    }
-    Ok(())
 }

@@ -15,10 +15,8 @@ use alloc::collections::VecDeque;
 
 use crate::packet::Packet;
 use crate::qdisc::fifo::{self, Fifo};
-use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use crate::qdisc::{Backlog, Config, ConfigError, Device, PacketOwner, Qdisc, Snapshot};
 use crate::random::Random;
-use crate::tc::stats::Snapshot;
-use crate::tc::Config;
 use crate::time::{Span, Time};
 
 /// How long packets wait.

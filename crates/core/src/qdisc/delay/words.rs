@@ -7,11 +7,9 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Delay, Params};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::write_time;
-use crate::tc::{
-    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
-};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 use crate::time::Span;
 
 const TIME: &str = "a TIME such as 20ms";
@@ -32,6 +30,7 @@ const KEYWORDS: Keywords = &[&[
 impl Described for Params {
     const NAMES: Names = &[("delay", "every packet waits a fixed time, more or less")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params { delay: Span::ZERO, jitter: Span::ZERO, limit: DEFAULT_LIMIT };

@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 use super::Params;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
-use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{fifo, Backlog, Config, ConfigError, Device, DropReason, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
-use crate::tc::Config;
 use crate::time::Time;
 
 /// The classes.

@@ -21,12 +21,10 @@ use alloc::vec::Vec;
 use self::classes::Classes;
 use self::users::Users;
 use super::child::Tally;
-use super::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use super::{Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals};
 use crate::packet::Packet;
 use crate::sched::ways::WAYS;
 use crate::steps::MOST_CLASSES;
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
 use crate::time::{Span, Time};
 
 /// Settings.
@@ -265,7 +263,7 @@ impl Qdisc for Drr {
         if let Form::Classes(classes) = &self.form {
             totals.marked = classes.marked();
         }
-        Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals, backlog: self.backlog(), detail: Detail::Drr(()) }
     }
 
     fn config(&self) -> Config {

@@ -7,11 +7,9 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{parse_child, ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::{packet_count, write_size, write_time, ValueError};
-use crate::tc::{
-    savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
-};
+use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
 const QUANTUM: &str = "a SIZE above zero, such as 1514";
 const CLASS: &str = "MAJOR:MINOR, both hexadecimal, such as 1:10";
@@ -42,6 +40,7 @@ const KEYWORDS: Keywords = &[
 impl Described for Params {
     const NAMES: Names = &[("drr", "deficit round robin between flows, users or classes")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -159,7 +158,7 @@ fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
         match word {
             "quantum" => class.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?),
             "weight" => class.weight = words.number("weight", WEIGHT, WEIGHT_RANGE)? as u32,
-            _ => match words.discipline(word)? {
+            _ => match parse_child(words, word)? {
                 Some(child) => class.child = Some(Box::new(child)),
                 None => return Err(words.unknown()),
             },

@@ -16,20 +16,23 @@
 //!
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
 use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    Backlog, Chance, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
+};
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
 use crate::steps::Budget;
-use crate::tc::stats::{Detail, Dualpi2Stats, Snapshot};
-use crate::tc::Config;
 use crate::tick::Periodic;
 use crate::time::{Span, Time};
+
+pub use stats::Stats;
 
 /// From where on the L queue is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +118,7 @@ pub struct Dualpi2 {
     /// For drops of the L queue in overload.
     overload: Recurrence,
     timer: Periodic,
-    stats: Dualpi2Stats,
+    stats: Stats,
 }
 
 /// Bytes a turn of the L and the C queue: one full frame for the smaller share.
@@ -141,7 +144,7 @@ impl Dualpi2 {
             pi: Pi2::default(),
             overload: Recurrence::default(),
             timer: Periodic::new(device.tick, device.now, params.aqm.tupdate, params.aqm.tupdate),
-            stats: Dualpi2Stats::default(),
+            stats: Stats::default(),
         };
         dualpi2.set_quanta();
         dualpi2
@@ -296,7 +299,7 @@ impl Qdisc for Dualpi2 {
         self.lanes[lane].packets += 1;
         let quantum = self.lanes[lane].quantum;
         self.drr.activate(&mut self.lanes, lane as u32, quantum);
-        self.stats.max_queue = self.stats.max_queue.max(self.store.len());
+        self.stats.maxq = self.stats.maxq.max(self.store.len());
         self.stats.memory_used = self.stats.memory_used.max(self.store.memory);
         match lane {
             L => self.stats.packets_in_l += 1,
@@ -349,10 +352,10 @@ impl Qdisc for Dualpi2 {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.store.totals();
         totals.marked = self.stats.ecn_mark.into();
-        let stats = Dualpi2Stats {
-            probability: self.pi.base(),
-            packets_l: self.lanes[L].packets,
-            packets_c: self.lanes[C].packets,
+        let stats = Stats {
+            prob: Chance(self.pi.base()),
+            qlen_l: self.lanes[L].packets,
+            qlen_c: self.lanes[C].packets,
             ..self.stats
         };
         Snapshot { totals, backlog: self.backlog(), detail: Detail::Dualpi2(stats) }

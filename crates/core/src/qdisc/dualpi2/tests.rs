@@ -21,7 +21,7 @@ fn packet(tos: u8) -> Packet {
     packet
 }
 
-fn stats(dualpi2: &Dualpi2) -> Dualpi2Stats {
+fn stats(dualpi2: &Dualpi2) -> Stats {
     match dualpi2.snapshot().detail {
         Detail::Dualpi2(stats) => stats,
         _ => panic!(),
@@ -59,8 +59,8 @@ fn ect1_and_ce_are_of_the_low_latency_queue() {
     }
     // What is not IP has no ECN field.
     one.enqueue(&Packet::new(9, 60), Time(0), &mut Discard);
-    assert_eq!((stats(&one).packets_l, stats(&one).packets_c), (2, 3));
-    assert_eq!((stats(&any).packets_l, stats(&any).packets_c), (3, 1));
+    assert_eq!((stats(&one).qlen_l, stats(&one).qlen_c), (2, 3));
+    assert_eq!((stats(&any).qlen_l, stats(&any).qlen_c), (3, 1));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_classic_queue_is_steered_and_the_other_marked_with_the_root() {
     // All low-latency packets pass, within a few packets' time.
     assert!(seen[1].0 >= 5_990 && seen[1].1 <= Span::from_millis(2), "{:?}", seen[1]);
     // Of 63,000 classic ones 9,000 must go: a seventh, the square of 0.38.
-    let base = after.probability as f64 / ONE as f64;
+    let base = after.prob.0 as f64 / ONE as f64;
     assert!((0.35..0.41).contains(&base), "{base}");
     assert!(after.drops_c.abs_diff(9_000) < 400 && after.drops_l == 0, "{after:?}");
 }
@@ -121,7 +121,7 @@ fn marks_are_coupled() {
     let mut dualpi2 = dualpi2("dualpi2 step_thresh 10s");
     // A tenth too much: p_C = 0.09..0.1, p' about 0.3, and the L queue is marked with twice that.
     run(&mut dualpi2, 60, &[(NOT_ECT, 100), (ECT1, 10)]);
-    let base = stats(&dualpi2).probability as f64 / ONE as f64;
+    let base = stats(&dualpi2).prob.0 as f64 / ONE as f64;
     let marked = f64::from(stats(&dualpi2).ecn_mark) / 6000.0;
     assert!((0.28..0.34).contains(&base), "{base}");
     assert!((marked - 2.0 * base).abs() < 0.05, "{marked} {base}");
@@ -158,5 +158,5 @@ fn memory_and_a_smaller_limit_cut_the_classic_queue() {
     }
     let small = tc::parse("dualpi2 limit 2").unwrap();
     dualpi2.configure(&small, Time(0), &mut Discard).unwrap();
-    assert_eq!((stats(&dualpi2).packets_l, stats(&dualpi2).packets_c), (1, 1));
+    assert_eq!((stats(&dualpi2).qlen_l, stats(&dualpi2).qlen_c), (1, 1));
 }

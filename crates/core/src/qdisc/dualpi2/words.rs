@@ -5,13 +5,12 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Dualpi2, Params, Step};
-use crate::aqm::pi2::{Params as AqmParams, ONE};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use super::{Dualpi2, Params, Stats, Step};
+use crate::aqm::pi2::Params as AqmParams;
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::binary64::Binary64;
-use crate::tc::stats::Dualpi2Stats;
-use crate::tc::units::{packet_count, write_fraction, write_size, write_time, ValueError};
-use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::units::{packet_count, write_size, write_time, ValueError};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -73,6 +72,7 @@ fn step(word: &str) -> Result<Step, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("dualpi2", "two coupled queues: low latency, and the rest")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -196,40 +196,4 @@ fn write_hertz(units: u32, out: &mut dyn Write) -> fmt::Result {
     // Six places, rounded up: what is cut off at reading is less than a unit.
     let places = (u64::from(units) % PER_HERTZ * 1_000_000).div_ceil(PER_HERTZ);
     write!(out, "{places:06}")
-}
-
-/// Counters in the order in which they are shown.
-fn counters(stats: &Dualpi2Stats) -> [(&'static str, u64); 11] {
-    [
-        ("packets_in_c", stats.packets_in_c.into()),
-        ("packets_in_l", stats.packets_in_l.into()),
-        ("maxq", stats.max_queue.into()),
-        ("ecn_mark", stats.ecn_mark.into()),
-        ("step_marks", stats.step_marks.into()),
-        ("drops_c", stats.drops_c.into()),
-        ("drops_l", stats.drops_l.into()),
-        ("overlimit", stats.overlimit.into()),
-        ("memory_used", stats.memory_used),
-        ("qlen_c", stats.packets_c.into()),
-        ("qlen_l", stats.packets_l.into()),
-    ]
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &Dualpi2Stats, out: &mut dyn Write) -> fmt::Result {
-    out.write_str("  prob ")?;
-    write_fraction(stats.probability, ONE, out)?;
-    for (name, count) in counters(stats) {
-        write!(out, " {name} {count}")?;
-    }
-    out.write_char('\n')
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &Dualpi2Stats, json: &mut Json<'_>) -> fmt::Result {
-    json.key("prob")?.raw(|out| write_fraction(stats.probability, ONE, out))?;
-    for (name, count) in counters(stats) {
-        json.key(name)?.number(count)?;
-    }
-    Ok(())
 }

@@ -15,9 +15,9 @@ mod words;
 
 use crate::packet::Packet;
 use crate::qdisc::booked::{BookedQueue, Limit};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
+use crate::qdisc::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use crate::time::Time;
 
 /// Slots that any FIFO has at most: 64 MiB of descriptors. A line of 10 Gbit/s needs 83,000 full
@@ -202,7 +202,7 @@ impl Qdisc for Fifo {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: self.totals(), backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals: self.totals(), backlog: self.backlog(), detail: Detail::Fifo(()) }
     }
 
     fn config(&self) -> Config {

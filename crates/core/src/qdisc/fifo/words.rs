@@ -8,9 +8,9 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Fifo, Kind, Params};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::write_size;
-use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
 const LIMIT: &str = "a LIMIT such as 1000 (packets)";
 const BYTE_LIMIT: &str = "a LIMIT such as 64kb";
@@ -27,6 +27,7 @@ impl Described for Params {
         ("pfifo_head_drop", "first in, first out; a full queue loses its oldest packet"),
     ];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let kind = match words.name() {

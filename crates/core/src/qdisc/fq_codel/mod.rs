@@ -7,15 +7,17 @@
 //! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together: with many
 //! flows of a packet each CoDel stays awake.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
-use crate::qdisc::{ConfigError, Device};
-use crate::tc::stats::{Detail, FqCodelStats, Totals};
+use crate::qdisc::{ConfigError, Detail, Device, Totals, UnlessZero};
 use crate::time::Time;
+
+pub use stats::Stats;
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,16 +126,16 @@ impl FlowAqm for Controlled {
     fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {
         let Counters { ecn_marks, ce_marks, max_packet, .. } = self.counters;
         totals.marked = u64::from(ecn_marks) + u64::from(ce_marks);
-        Detail::FqCodel(FqCodelStats {
-            max_packet,
+        Detail::FqCodel(Stats {
+            maxpacket: max_packet,
             drop_overlimit: self.drop_overlimit,
             ecn_mark: ecn_marks,
-            ce_mark: ce_marks,
+            ce_mark: UnlessZero(ce_marks),
             new_flow_count: lists.new_flow_count,
             new_flows_len: lists.new,
             old_flows_len: lists.old,
-            memory_used: lists.memory.min(u64::from(u32::MAX)) as u32,
-            drop_overmemory: self.drop_overmemory,
+            memory_used: UnlessZero(lists.memory.min(u64::from(u32::MAX)) as u32),
+            drop_overmemory: UnlessZero(self.drop_overmemory),
         })
     }
 }

@@ -1,8 +1,7 @@
 //! What `fq_codel` adds to its parts: hashing, overflow, settings, savings.
 
 use super::*;
-use crate::qdisc::{Discard, DropReason, PacketOwner, Qdisc};
-use crate::tc::Config;
+use crate::qdisc::{Config, Discard, DropReason, PacketOwner, Qdisc};
 use std::vec::Vec;
 
 /// A packet of `flow`, which is also the number of its queue.
@@ -18,7 +17,7 @@ fn fq_codel(change: impl FnOnce(&mut Params)) -> FqCodel {
     FqCodel::new(&params, &Device::default()).unwrap()
 }
 
-fn stats(qdisc: &FqCodel) -> FqCodelStats {
+fn stats(qdisc: &FqCodel) -> Stats {
     match qdisc.snapshot().detail {
         Detail::FqCodel(stats) => stats,
         other => panic!("{other:?}"),
@@ -47,7 +46,7 @@ fn overflow_costs_the_longest_queue_half_of_its_bytes() {
     // Queue 5 has 12,000 bytes and queue 900 as many: the first of them gives 6,000.
     qdisc.enqueue(&packet(20, 7, 100), Time(20), &mut lost);
     assert_eq!(lost.0, [0, 1, 2, 3, 4, 5]);
-    assert_eq!((stats(&qdisc).drop_overlimit, stats(&qdisc).drop_overmemory), (6, 0));
+    assert_eq!((stats(&qdisc).drop_overlimit, stats(&qdisc).drop_overmemory.0), (6, 0));
 }
 
 #[test]
@@ -60,8 +59,8 @@ fn overflow_costs_no_more_than_the_batch() {
         qdisc.enqueue(&packet(n, 5, 1514), Time(n), &mut lost);
     }
     assert_eq!(lost.0, [0, 1, 2]);
-    let FqCodelStats { drop_overmemory, memory_used, .. } = stats(&qdisc);
-    assert_eq!((drop_overmemory, memory_used), (3, 8 * 2304));
+    let Stats { drop_overmemory, memory_used, .. } = stats(&qdisc);
+    assert_eq!((drop_overmemory.0, memory_used.0), (3, 8 * 2304));
 }
 
 #[test]

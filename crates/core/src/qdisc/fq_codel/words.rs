@@ -6,20 +6,16 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{FqCodel, Params, MIN_QUANTUM};
+use super::{FqCodel, Params, Stats, MIN_QUANTUM};
 use crate::aqm::codel::CeSelector;
 use crate::qdisc::codel::words::{
     take_aqm, take_selector, write_times, write_times_json, CE_SELECTOR, CE_THRESHOLD, INTERVAL,
     LIMIT, TARGET,
 };
 use crate::qdisc::many::{Settings, MAX_FLOWS};
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::FqCodelStats;
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::{packet_count, write_size};
-use crate::tc::{
-    or_default, savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError,
-    Words,
-};
+use crate::tc::{or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
 const FLOWS_RANGE: &str = "a number of queues, 1 to 65536";
 const QUANTUM: (i64, i64) = (0, 1 << 20);
@@ -82,6 +78,7 @@ pub(crate) fn take_queues(
 impl Described for Params {
     const NAMES: Names = &[("fq_codel", "fair queues whose standing delay CoDel keeps short")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let default = Params::default();
@@ -150,40 +147,4 @@ impl Described for Params {
     fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
         Ok(Box::new(FqCodel::new(self, device)?))
     }
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &FqCodelStats, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "  maxpacket {} drop_overlimit {}", stats.max_packet, stats.drop_overlimit)?;
-    write!(out, " new_flow_count {} ecn_mark {}", stats.new_flow_count, stats.ecn_mark)?;
-    for (key, value) in rare(stats) {
-        if value > 0 {
-            write!(out, " {key} {value}")?;
-        }
-    }
-    writeln!(out, "\n  new_flows_len {} old_flows_len {}", stats.new_flows_len, stats.old_flows_len)
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &FqCodelStats, json: &mut Json<'_>) -> fmt::Result {
-    json.key("maxpacket")?.number(stats.max_packet.into())?;
-    json.key("drop_overlimit")?.number(stats.drop_overlimit.into())?;
-    json.key("new_flow_count")?.number(stats.new_flow_count.into())?;
-    json.key("ecn_mark")?.number(stats.ecn_mark.into())?;
-    for (key, value) in rare(stats) {
-        if value > 0 {
-            json.key(key)?.number(value.into())?;
-        }
-    }
-    json.key("new_flows_len")?.number(stats.new_flows_len.into())?;
-    json.key("old_flows_len")?.number(stats.old_flows_len.into())
-}
-
-/// Counters that `tc` shows only if they are not zero.
-fn rare(stats: &FqCodelStats) -> [(&'static str, u32); 3] {
-    [
-        ("ce_mark", stats.ce_mark),
-        ("memory_used", stats.memory_used),
-        ("drop_overmemory", stats.drop_overmemory),
-    ]
 }

@@ -6,18 +6,20 @@
 //! `limit` packets is dropped. As in Linux, `memory_limit` is counted only, and marks are set up to
 //! a probability of `ecn_prob` percent.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
-use crate::qdisc::{ConfigError, Device};
+use crate::qdisc::{ConfigError, Detail, Device, Totals};
 use crate::random::Random;
 use crate::steps::step;
-use crate::tc::stats::{Detail, FqPieStats, Totals};
 use crate::tick::{Periodic, MAX_ROUNDS};
 use crate::time::Time;
+
+pub use stats::Stats;
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub struct Controlled {
     updates: u32,
     random: Random,
     memory_limit: u64,
-    stats: FqPieStats,
+    stats: Stats,
 }
 
 /// The law of `params` on `device`.
@@ -84,7 +86,7 @@ impl FlowAqm for Controlled {
             updates: 0,
             random: Random::new(device.seed),
             memory_limit: params.queues.memory_limit.into(),
-            stats: FqPieStats::default(),
+            stats: Stats::default(),
         })
     }
 
@@ -132,9 +134,9 @@ impl FlowAqm for Controlled {
             Verdict::Drop => self.stats.dropped = self.stats.dropped.wrapping_add(1),
             Verdict::Marked => {
                 self.stats.ecn_mark = self.stats.ecn_mark.wrapping_add(1);
-                self.stats.packets_in = self.stats.packets_in.wrapping_add(1);
+                self.stats.pkts_in = self.stats.pkts_in.wrapping_add(1);
             }
-            Verdict::Pass => self.stats.packets_in = self.stats.packets_in.wrapping_add(1),
+            Verdict::Pass => self.stats.pkts_in = self.stats.pkts_in.wrapping_add(1),
         }
         verdict
     }
@@ -162,7 +164,7 @@ impl FlowAqm for Controlled {
 
     fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        Detail::FqPie(FqPieStats {
+        Detail::FqPie(Stats {
             new_flow_count: lists.new_flow_count,
             new_flows_len: lists.new,
             old_flows_len: lists.old,

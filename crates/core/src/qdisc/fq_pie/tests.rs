@@ -17,7 +17,7 @@ fn packet(flow: u64, tos: u8) -> Packet {
     packet
 }
 
-fn stats(qdisc: &FqPie) -> FqPieStats {
+fn stats(qdisc: &FqPie) -> Stats {
     match qdisc.snapshot().detail {
         Detail::FqPie(stats) => stats,
         other => panic!("{other:?}"),
@@ -57,7 +57,7 @@ fn the_flow_that_stands_is_dropped_and_the_other_spared() {
     assert!(lost[0] > 9_000 && lost[1] == 0, "{lost:?}");
     let stats = stats(&qdisc);
     assert_eq!(u64::from(stats.dropped), lost[0]);
-    assert_eq!(stats.packets_in, 21_000 - stats.dropped);
+    assert_eq!(stats.pkts_in, 21_000 - stats.dropped);
 }
 
 #[test]

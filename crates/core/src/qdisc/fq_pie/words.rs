@@ -3,18 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{FqPie, Params};
+use super::{FqPie, Params, Stats};
 use crate::qdisc::fq_codel::words::{take_queues, FLOWS, MEMORY_LIMIT};
 use crate::qdisc::many::Settings;
 use crate::qdisc::pie::words::{
     write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
 };
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::FqPieStats;
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::write_size;
-use crate::tc::{
-    savings, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
-};
+use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
 /// Linux 6.1 refuses 65536.
 const MAX_FLOWS: u32 = 65_535;
@@ -41,6 +38,7 @@ const KEYWORDS: Keywords = &[
 impl Described for Params {
     const NAMES: Names = &[("fq_pie", "fair queues whose delay PIE steers")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let default = Params::default();
@@ -104,46 +102,4 @@ impl Described for Params {
     fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
         Ok(Box::new(FqPie::new(self, device)?))
     }
-}
-
-/// Counters by their keys.
-type Counters<const N: usize> = [(&'static str, u32); N];
-
-/// Counters as `tc` names them, in its two lines.
-fn counters(stats: &FqPieStats) -> (Counters<5>, Counters<4>) {
-    (
-        [
-            ("pkts_in", stats.packets_in),
-            ("overlimit", stats.overlimit),
-            ("overmemory", stats.overmemory),
-            ("dropped", stats.dropped),
-            ("ecn_mark", stats.ecn_mark),
-        ],
-        [
-            ("new_flow_count", stats.new_flow_count),
-            ("new_flows_len", stats.new_flows_len),
-            ("old_flows_len", stats.old_flows_len),
-            ("memory_used", stats.memory_used),
-        ],
-    )
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &FqPieStats, out: &mut dyn Write) -> fmt::Result {
-    let (packets, flows) = counters(stats);
-    for line in [&packets[..], &flows[..]] {
-        out.write_char(' ')?;
-        line.iter().try_for_each(|(key, value)| write!(out, " {key} {value}"))?;
-        out.write_char('\n')?;
-    }
-    Ok(())
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &FqPieStats, json: &mut Json<'_>) -> fmt::Result {
-    let (packets, flows) = counters(stats);
-    for (key, value) in packets.into_iter().chain(flows) {
-        json.key(key)?.number(value.into())?;
-    }
-    Ok(())
 }

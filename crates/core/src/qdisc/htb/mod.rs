@@ -11,6 +11,7 @@
 //! Invariants: no class exceeds its ceil by more than its cburst and a packet; a class whose
 //! parents have rate to spare gets its own; nothing allocates after construction and `configure`.
 
+mod stats;
 mod tree;
 pub(crate) mod words;
 
@@ -20,16 +21,17 @@ use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::fifo::{self, Fifo};
-use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use crate::qdisc::{
+    Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
 use crate::steps::{step, Budget, MOST_CLASSES, PER_LOOP};
-use crate::tc::stats::{Detail, HtbStats, Snapshot, Totals};
-use crate::tc::Config;
 use crate::time::{Span, Time};
 
 use tree::{Tree, LEVELS, PRIORITIES};
 
+pub use stats::Stats;
 pub use words::write_class;
 
 /// Settings.
@@ -514,7 +516,7 @@ impl Qdisc for Htb {
             overlimits: self.tree.overlimits,
             ..self.totals
         };
-        let detail = Detail::Htb(HtbStats { direct_packets: self.direct_packets });
+        let detail = Detail::Htb(Stats { direct_packets: self.direct_packets });
         Snapshot { totals, backlog: self.backlog(), detail }
     }
 

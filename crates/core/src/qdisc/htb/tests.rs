@@ -133,7 +133,7 @@ fn what_belongs_to_no_class_is_direct_and_limited() {
         htb.enqueue(&packet(minor), Time(0), &mut Discard);
     }
     let snapshot = htb.snapshot();
-    assert_eq!(snapshot.detail, Detail::Htb(HtbStats { direct_packets: 2 }));
+    assert_eq!(snapshot.detail, Detail::Htb(Stats { direct_packets: 2 }));
     assert_eq!((snapshot.totals.drops(), snapshot.backlog.packets), (1, 3));
     let order: Vec<u64> =
         core::iter::from_fn(|| htb.dequeue(Time(0), &mut Discard).map(|p| p.handle)).collect();

@@ -10,16 +10,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::{bucket as bucket_of, Class, Htb, Params};
+use super::{bucket as bucket_of, Class, Htb, Params, Stats};
 use crate::framing::{Cells, Framing};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Names, Qdisc};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::micros;
-use crate::tc::stats::HtbStats;
 use crate::tc::units::{packet_count, write_rate, write_size, ValueError};
-use crate::tc::{
-    bucket, Config, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
-};
+use crate::tc::{bucket, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
 const MINOR: &str = "a hexadecimal number, 0 to ffff";
 const CLASS: &str = "a class such as 1:10";
@@ -78,6 +75,7 @@ struct Said {
 impl Described for Params {
     const NAMES: Names = &[("htb", "a hierarchy of token buckets with disciplines below")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let (mut default, mut r2q, mut direct_qlen) = (None, Params::R2Q, None);
@@ -133,7 +131,7 @@ impl Described for Params {
     /// ([`write_class`]), or all of them.
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
         if digits == Digits::AsTc {
-            return write_as_tc(self, &HtbStats::default(), out);
+            return self.show_words(&Stats::default(), out);
         }
         write!(out, "default {:#x} r2q {} ", self.default, self.r2q)?;
         if let Some(limit) = self.direct_qlen {
@@ -167,7 +165,34 @@ impl Described for Params {
     }
 
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
-        write_json(self, &HtbStats::default(), json)
+        self.show_json(&Stats::default(), json)
+    }
+
+    /// `tc` counts a statistic among the settings.
+    fn show_words(&self, stats: &Stats, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "r2q {} default ", self.r2q)?;
+        match self.default {
+            0 => out.write_char('0')?,
+            minor => write!(out, "{minor:#x}")?,
+        }
+        write!(out, " direct_packets_stat {}", stats.direct_packets)?;
+        match self.direct_qlen {
+            Some(limit) => write!(out, " direct_qlen {limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn show_json(&self, stats: &Stats, json: &mut Json<'_>) -> fmt::Result {
+        json.key("r2q")?.number(self.r2q.into())?;
+        match self.default {
+            0 => json.key("default")?.string("0")?,
+            minor => json.key("default")?.display(format_args!("{minor:#x}"))?,
+        }
+        json.key("direct_packets_stat")?.number(stats.direct_packets.into())?;
+        match self.direct_qlen {
+            Some(limit) => json.key("direct_qlen")?.number(limit.into()),
+            None => Ok(()),
+        }
     }
 
     fn resolve(&mut self, device: &Device) {
@@ -210,7 +235,7 @@ impl Said {
             _ => {
                 // What is below the only class may have classes itself.
                 let end = (self.id != 0).then(|| words.until("class"));
-                let child = words.discipline(word)?;
+                let child = parse_child(words, word)?;
                 end.into_iter().for_each(|end| words.until_end(end));
                 match child {
                     Some(child) => self.child = Some(child),
@@ -269,38 +294,6 @@ fn class_id(word: &str) -> Result<u16, ValueError> {
     match hexadecimal(minor)? {
         0 => Err(ValueError::Invalid),
         id => Ok(id),
-    }
-}
-
-/// Writes what `tc qdisc show` prints: it counts a statistic among the settings.
-pub(crate) fn write_as_tc(params: &Params, stats: &HtbStats, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "r2q {} default ", params.r2q)?;
-    write_default(params, out)?;
-    write!(out, " direct_packets_stat {}", stats.direct_packets)?;
-    match params.direct_qlen {
-        Some(limit) => write!(out, " direct_qlen {limit}"),
-        None => Ok(()),
-    }
-}
-
-fn write_default(params: &Params, out: &mut dyn Write) -> fmt::Result {
-    match params.default {
-        0 => out.write_char('0'),
-        minor => write!(out, "{minor:#x}"),
-    }
-}
-
-/// Writes the settings as members of a JSON object.
-pub(crate) fn write_json(params: &Params, stats: &HtbStats, json: &mut Json<'_>) -> fmt::Result {
-    json.key("r2q")?.number(params.r2q.into())?;
-    match params.default {
-        0 => json.key("default")?.string("0")?,
-        minor => json.key("default")?.display(format_args!("{minor:#x}"))?,
-    }
-    json.key("direct_packets_stat")?.number(stats.direct_packets.into())?;
-    match params.direct_qlen {
-        Some(limit) => json.key("direct_qlen")?.number(limit.into()),
-        None => Ok(()),
     }
 }
 

@@ -21,11 +21,11 @@ use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::delay::Delay;
 use crate::qdisc::fifo::Fifo;
-use crate::qdisc::{delay, fifo, Backlog, ConfigError, Device, PacketOwner, Qdisc};
+use crate::qdisc::{
+    delay, fifo, Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::steps::Budget;
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
 use crate::time::Time;
 
 /// A line: queue, then serialisation at a rate, then propagation.
@@ -155,7 +155,7 @@ impl Qdisc for Line {
         for (sum, dropped) in totals.dropped.iter_mut().zip(queue.dropped) {
             *sum += dropped;
         }
-        Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals, backlog: self.backlog(), detail: Detail::Line(()) }
     }
 
     fn config(&self) -> Config {

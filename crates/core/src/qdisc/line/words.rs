@@ -9,13 +9,11 @@ use core::fmt::{self, Write};
 use super::{Line, Params};
 use crate::qdisc::delay::words::{take_delay, take_jitter, write_times};
 use crate::qdisc::fifo::Kind;
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{write_rate, ValueError};
-use crate::tc::{
-    link, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
-};
+use crate::tc::{link, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const RATE: &str = "a RATE such as 20mbit";
@@ -52,6 +50,7 @@ enum Limit {
 impl Described for Params {
     const NAMES: Names = &[("line", "an emulated line: a queue, a rate, a distance")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params {

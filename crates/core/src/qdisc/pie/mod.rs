@@ -4,16 +4,18 @@
 //! computed anew every `tupdate`, by a timer that runs from [`Device::now`] and is caught up with
 //! at each call: nothing that the computation looks at changes in between.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, Verdict as Decision, FIRST_UPDATE};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
 use crate::random::Random;
-use crate::tc::stats::{Detail, PieStats, Totals};
 use crate::tick::Periodic;
 use crate::time::Time;
+
+pub use stats::Stats;
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Controlled {
     random: Random,
     /// Bytes in the queue after the last call.
     backlog: u64,
-    stats: PieStats,
+    stats: Stats,
 }
 
 impl Controlled {
@@ -79,7 +81,7 @@ impl Aqm for Controlled {
             timer: Periodic::new(device.tick, device.now, FIRST_UPDATE, params.aqm.tupdate),
             random: Random::new(device.seed),
             backlog: 0,
-            stats: PieStats::default(),
+            stats: Stats::default(),
         })
     }
 
@@ -155,10 +157,10 @@ impl Aqm for Controlled {
 
     fn statistics(&self, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
-        Detail::Pie(PieStats {
+        Detail::Pie(Stats {
             probability: self.state.probability(),
             delay: self.state.delay(),
-            departure_rate: self.state.departure_rate(),
+            departure_rate: self.law.estimates_rate().then(|| self.state.departure_rate()),
             ..self.stats
         })
     }
@@ -167,8 +169,9 @@ impl Aqm for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qdisc::Config;
     use crate::qdisc::{Discard, Qdisc};
-    use crate::tc::{self, Config};
+    use crate::tc;
     use crate::time::Span;
 
     /// A link of 1500 bytes a millisecond that is offered `load` tenths of that for `ms`; returns

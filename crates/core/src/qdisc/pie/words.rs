@@ -7,14 +7,11 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Params, Pie};
-use crate::aqm::pie::{Flavour, Params as AqmParams, MAX_PROB};
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::PieStats;
-use crate::tc::units::{packet_count, write_fraction, write_time};
-use crate::tc::{
-    or_default, units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words,
-};
+use super::{Params, Pie, Stats};
+use crate::aqm::pie::{Flavour, Params as AqmParams};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::tc::units::{packet_count, write_time};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const LIMIT: &str = "a number of packets, 1 to 4294967295";
@@ -105,6 +102,7 @@ impl AqmWords {
 impl Described for Params {
     const NAMES: Names = &[("pie", "one queue whose delay PIE steers")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let (mut limit, mut aqm) = (0, AqmWords::default());
@@ -190,47 +188,6 @@ pub(crate) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fm
 pub(crate) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     for (_, word) in switches(params).into_iter().filter(|(on, _)| *on) {
         json.key(word)?.boolean(true)?;
-    }
-    Ok(())
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(
-    params: &Params,
-    stats: &PieStats,
-    out: &mut dyn Write,
-) -> fmt::Result {
-    out.write_str("  prob ")?;
-    write_fraction(stats.probability, MAX_PROB, out)?;
-    write!(out, " delay ")?;
-    write_time(stats.delay, Digits::AsTc, out)?;
-    if params.aqm.dq_rate_estimator {
-        write!(out, " avg_dq_rate {}", stats.departure_rate)?;
-    }
-    write!(out, "\n  pkts_in {} overlimit {}", stats.packets_in, stats.overlimit)?;
-    write!(out, " dropped {} maxq {}", stats.dropped, stats.max_queue)?;
-    writeln!(out, " ecn_mark {}", stats.ecn_mark)
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(
-    params: &Params,
-    stats: &PieStats,
-    json: &mut Json<'_>,
-) -> fmt::Result {
-    json.key("prob")?.raw(|out| write_fraction(stats.probability, MAX_PROB, out))?;
-    json.key("delay")?.number(stats.delay.as_micros())?;
-    if params.aqm.dq_rate_estimator {
-        json.key("avg_dq_rate")?.number(stats.departure_rate)?;
-    }
-    for (key, value) in [
-        ("pkts_in", stats.packets_in),
-        ("overlimit", stats.overlimit),
-        ("dropped", stats.dropped),
-        ("maxq", stats.max_queue),
-        ("ecn_mark", stats.ecn_mark),
-    ] {
-        json.key(key)?.number(value.into())?;
     }
     Ok(())
 }

@@ -4,17 +4,19 @@
 //! the limit is that of a FIFO below: those count as `pdrop`. Linux's RED is limited in bytes, the
 //! simulators' in packets.
 
+mod stats;
 pub(crate) mod words;
 
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
 use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
 use crate::random::Random;
-use crate::tc::stats::{Detail, RedStats, Totals};
 use crate::tick::Periodic;
 use crate::time::Time;
+
+pub use stats::Stats;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub struct Early {
     /// The last time that was passed in, or when the queue was made.
     now: Time,
     overlimits: u64,
-    stats: RedStats,
+    stats: Stats,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +96,7 @@ impl Aqm for Early {
             random: Random::new(device.seed),
             now: device.now,
             overlimits: 0,
-            stats: RedStats::default(),
+            stats: Stats::default(),
         })
     }
 
@@ -179,8 +181,9 @@ impl Aqm for Early {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qdisc::Config;
     use crate::qdisc::{Discard, Qdisc};
-    use crate::tc::{self, Config};
+    use crate::tc;
 
     fn red(words: &str) -> Red {
         let Ok(Config::Red(params)) = tc::parse(words) else { panic!("{words}") };

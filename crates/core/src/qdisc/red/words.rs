@@ -7,15 +7,12 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Kind, Params, Red};
+use super::{Kind, Params, Red, Stats};
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::rate::Rate;
-use crate::tc::stats::RedStats;
 use crate::tc::units::{packet_count, write_rate, write_size, write_time};
-use crate::tc::{
-    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
-};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 use crate::time::Span;
 
 const SIZE: &str = "a SIZE such as 30kb";
@@ -80,6 +77,7 @@ pub(crate) struct Said {
 impl Described for Params {
     const NAMES: Names = &[("red", "one queue under RED, Linux's or the simulators'")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         // Sizes in bytes or numbers of packets: that is known at the end only.
@@ -294,18 +292,4 @@ fn write_ns(limit: u32, params: &ns::Params, digits: Digits, out: &mut dyn Write
     let off =
         [(!params.gentle, "nogentle"), (!params.wait, "nowait"), (!params.adaptive, "noadaptive")];
     write_flags(&off, out)
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &RedStats, out: &mut dyn Write) -> fmt::Result {
-    let RedStats { marked, early, pdrop } = stats;
-    writeln!(out, "  marked {marked} early {early} pdrop {pdrop} other 0 ")
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &RedStats, json: &mut Json<'_>) -> fmt::Result {
-    json.key("marked")?.number(stats.marked.into())?;
-    json.key("early")?.number(stats.early.into())?;
-    json.key("pdrop")?.number(stats.pdrop.into())?;
-    json.key("other")?.number(0)
 }

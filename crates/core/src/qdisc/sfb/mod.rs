@@ -17,18 +17,20 @@
 //!
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
+mod stats;
 pub(crate) mod words;
 
 use alloc::collections::VecDeque;
 
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Device, DropReason};
+use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, Totals};
 use crate::random::Random;
 use crate::rate::Arithmetic;
-use crate::tc::stats::{Detail, SfbStats, Totals};
 use crate::tick::Tick;
 use crate::time::{Span, Time};
+
+pub use stats::Stats;
 
 /// Levels of bins.
 pub const LEVELS: usize = 8;
@@ -137,7 +139,7 @@ pub struct Blue {
     /// Of those that are queued, in their order.
     queued: VecDeque<[u32; 2]>,
     overlimits: u64,
-    stats: SfbStats,
+    stats: Stats,
 }
 
 impl Set {
@@ -303,7 +305,7 @@ impl Aqm for Blue {
             hashes: [0; 2],
             queued: VecDeque::with_capacity(limit.packets as usize + 1),
             overlimits: 0,
-            stats: SfbStats::default(),
+            stats: Stats::default(),
         })
     }
 
@@ -391,7 +393,12 @@ impl Aqm for Blue {
         totals.overlimits = self.overlimits;
         totals.marked = self.stats.marked.into();
         let (maxqlen, maxprob, avgprob) = self.survey();
-        Detail::Sfb(SfbStats { maxqlen: maxqlen.into(), maxprob, avgprob, ..self.stats })
+        Detail::Sfb(Stats {
+            maxqlen: maxqlen.into(),
+            maxprob: Chance(maxprob.into()),
+            avgprob: Chance(avgprob.into()),
+            ..self.stats
+        })
     }
 }
 

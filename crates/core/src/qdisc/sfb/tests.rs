@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::packet::Flags;
-use crate::qdisc::{Discard, PacketOwner, Qdisc};
-use crate::tc::Config;
+use crate::qdisc::{Config, Discard, PacketOwner, Qdisc};
 
 fn sfb(params: Params) -> Sfb {
     Sfb::new(&params, &Device::default()).unwrap()

@@ -6,11 +6,10 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Params, Sfb, MAX_PROB};
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::SfbStats;
+use super::{Params, Sfb, Stats, MAX_PROB};
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
-use crate::tc::{units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Words};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -58,6 +57,7 @@ fn count(word: &str) -> Result<u32, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("sfb", "one queue; flows that do not respond go to a penalty box")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params { target: 0, max: 0, ..Params::default() };
@@ -137,43 +137,4 @@ impl Described for Params {
     fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
         Ok(Box::new(Sfb::new(self, device)?))
     }
-}
-
-/// Counters in the order in which `tc` prints them.
-fn counters(stats: &SfbStats) -> [(&'static str, u32); 7] {
-    [
-        ("earlydrop", stats.earlydrop),
-        ("penaltydrop", stats.penaltydrop),
-        ("bucketdrop", stats.bucketdrop),
-        ("queuedrop", stats.queuedrop),
-        // The queue below is our own: what it cannot hold is a queuedrop.
-        ("childdrop", 0),
-        ("marked", stats.marked),
-        ("maxqlen", stats.maxqlen),
-    ]
-}
-
-/// Writes the statistics below the lines that all disciplines have.
-pub(crate) fn write_statistics(stats: &SfbStats, out: &mut dyn Write) -> fmt::Result {
-    let counters = counters(stats);
-    out.write_char(' ')?;
-    for (name, count) in &counters[..6] {
-        write!(out, " {name} {count}")?;
-    }
-    write!(out, "\n  {} {} maxprob ", counters[6].0, counters[6].1)?;
-    write_fraction(stats.maxprob.into(), MAX_PROB.into(), out)?;
-    out.write_str(" avgprob ")?;
-    write_fraction(stats.avgprob.into(), MAX_PROB.into(), out)?;
-    out.write_char('\n')
-}
-
-/// Writes the statistics as members of a JSON object.
-pub(crate) fn write_statistics_json(stats: &SfbStats, json: &mut Json<'_>) -> fmt::Result {
-    for (name, count) in counters(stats) {
-        json.key(name)?.number(count.into())?;
-    }
-    for (name, prob) in [("maxprob", stats.maxprob), ("avgprob", stats.avgprob)] {
-        json.key(name)?.raw(|out| write_fraction(prob.into(), MAX_PROB.into(), out))?;
-    }
-    Ok(())
 }

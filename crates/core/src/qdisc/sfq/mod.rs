@@ -15,6 +15,7 @@
 //! decisions can be compared.
 
 mod depths;
+mod stats;
 pub(crate) mod words;
 
 use alloc::boxed::Box;
@@ -22,7 +23,9 @@ use alloc::vec;
 
 use self::depths::{Depths, MAX_DEPTH};
 use super::store::{Queue, Store};
-use super::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use super::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
+};
 use crate::aqm::red::{self, Red, Signals};
 use crate::aqm::Verdict;
 use crate::flow::rekeyed;
@@ -32,10 +35,10 @@ use crate::rate::Arithmetic;
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget, PER_LOOP};
-use crate::tc::stats::{Detail, SfqStats, Snapshot};
-use crate::tc::Config;
 use crate::tick::Periodic;
 use crate::time::{Span, Time};
+
+pub use stats::Stats;
 
 /// Most slots.
 pub const MAX_FLOWS: u32 = 65_408;
@@ -165,7 +168,7 @@ pub struct Sfq {
     random: Random,
     limits: Effective,
     quantum: u32,
-    stats: SfqStats,
+    stats: Stats,
     params: Params,
     device: Device,
 }
@@ -189,7 +192,7 @@ impl Sfq {
             random: Random::new(device.seed),
             limits,
             quantum: params.quantum.unwrap_or(device.mtu),
-            stats: SfqStats::default(),
+            stats: Stats::default(),
             params: params.clone(),
             device: *device,
         };
@@ -464,10 +467,7 @@ impl Qdisc for Sfq {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let detail = match self.early {
-            Some(_) => Detail::Sfq(self.stats),
-            None => Detail::None,
-        };
+        let detail = Detail::Sfq(self.early.is_some().then_some(self.stats));
         Snapshot { totals: self.store.totals(), backlog: self.backlog(), detail }
     }
 

@@ -7,16 +7,13 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Effective, Params, RedParams, Sfq, MAX_DIVISOR};
+use super::{Effective, Params, RedParams, Sfq, Stats, MAX_DIVISOR};
 use crate::aqm::red::Law;
 use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
-use crate::qdisc::{ConfigError, Device, Qdisc};
-use crate::tc::stats::SfqStats;
+use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
 use crate::tc::units::{packet_count, write_size, ValueError};
-use crate::tc::{
-    units, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem, Words,
-};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
 const LIMIT: &str = "a number of packets, 2 to 4294967295";
 const COUNT: (i64, i64) = (0, u32::MAX as i64);
@@ -61,6 +58,7 @@ const KEYWORDS: Keywords = &[
 impl Described for Params {
     const NAMES: Names = &[("sfq", "stochastic fair queues")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = Option<Stats>;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
@@ -147,7 +145,29 @@ impl Described for Params {
     }
 
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
-        write_json(self, None, json)
+        let Effective { limit, depth, divisor, .. } = self.effective();
+        json.key("limit")?.number(limit.into())?;
+        if let Some(quantum) = self.quantum {
+            json.key("quantum")?.number(quantum.into())?;
+        }
+        json.key("depth")?.number(depth.into())?;
+        if self.headdrop {
+            json.key("headdrop")?.boolean(true)?;
+        }
+        json.key("divisor")?.number(divisor.into())?;
+        if self.perturb > 0 {
+            json.key("perturb")?.number(self.perturb.into())?;
+        }
+        let Some(early) = &self.red else { return Ok(()) };
+        json.key("ewma")?.number(wlog(early).into())?;
+        json.key("min")?.number(early.red.min.into())?;
+        json.key("max")?.number(early.red.max.into())?;
+        let chance = u64::from(early.red.probability);
+        json.key("probability")?.raw(|out| units::write_fraction(chance, 1 << 32, out))?;
+        for (on, word) in flags(&early.red.signals, false) {
+            json.key(word)?.boolean(on)?;
+        }
+        Ok(())
     }
 
     fn resolve(&mut self, device: &Device) {
@@ -259,65 +279,4 @@ fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Re
 
 fn wlog(params: &RedParams) -> u32 {
     Law::new(&params.red).map_or(0, |law| law.wlog())
-}
-
-/// Writes the settings as members of a JSON object.
-pub(crate) fn write_json(
-    params: &Params,
-    stats: Option<&SfqStats>,
-    json: &mut Json<'_>,
-) -> fmt::Result {
-    let Effective { limit, depth, divisor, .. } = params.effective();
-    json.key("limit")?.number(limit.into())?;
-    if let Some(quantum) = params.quantum {
-        json.key("quantum")?.number(quantum.into())?;
-    }
-    json.key("depth")?.number(depth.into())?;
-    if params.headdrop {
-        json.key("headdrop")?.boolean(true)?;
-    }
-    json.key("divisor")?.number(divisor.into())?;
-    if params.perturb > 0 {
-        json.key("perturb")?.number(params.perturb.into())?;
-    }
-    let Some(early) = &params.red else { return Ok(()) };
-    json.key("ewma")?.number(wlog(early).into())?;
-    json.key("min")?.number(early.red.min.into())?;
-    json.key("max")?.number(early.red.max.into())?;
-    let chance = u64::from(early.red.probability);
-    json.key("probability")?.raw(|out| units::write_fraction(chance, 1 << 32, out))?;
-    for (on, word) in flags(&early.red.signals, false) {
-        json.key(word)?.boolean(on)?;
-    }
-    let Some(stats) = stats else { return Ok(()) };
-    for (key, value) in counters(stats).into_iter().flatten() {
-        json.key(key)?.number(value.into())?;
-    }
-    Ok(())
-}
-
-/// Writes RED's counters, which `tc` shows before those that all disciplines have.
-pub(crate) fn write_statistics(stats: &SfqStats, out: &mut dyn Write) -> fmt::Result {
-    for line in counters(stats) {
-        out.write_char(' ')?;
-        line.iter().try_for_each(|(key, value)| write!(out, " {key} {value}"))?;
-        out.write_char('\n')?;
-    }
-    Ok(())
-}
-
-/// Counters as `tc` names them, in its two lines.
-fn counters(stats: &SfqStats) -> [[(&'static str, u32); 3]; 2] {
-    [
-        [
-            ("prob_mark", stats.prob_mark),
-            ("prob_mark_head", stats.prob_mark_head),
-            ("prob_drop", stats.prob_drop),
-        ],
-        [
-            ("forced_mark", stats.forced_mark),
-            ("forced_mark_head", stats.forced_mark_head),
-            ("forced_drop", stats.forced_drop),
-        ],
-    ]
 }

@@ -15,11 +15,12 @@ use alloc::boxed::Box;
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
-use crate::qdisc::{fifo, Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    fifo, Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
+    Totals,
+};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
-use crate::tc::stats::{Detail, Snapshot, Totals};
-use crate::tc::Config;
 use crate::time::{Span, Time};
 
 /// Settings, with the names of `tc`.
@@ -207,7 +208,7 @@ impl Qdisc for Tbf {
     fn snapshot(&self) -> Snapshot {
         let marked = self.child.qdisc().snapshot().totals.marked;
         let totals = Totals { marked, ..self.totals.settled(self.backlog().packets) };
-        Snapshot { totals, backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals, backlog: self.backlog(), detail: Detail::Tbf(()) }
     }
 
     fn config(&self) -> Config {

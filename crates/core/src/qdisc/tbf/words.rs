@@ -8,14 +8,11 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Params, Tbf};
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Names, Qdisc};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::write_burst;
 use crate::tc::units::{write_rate, write_size, write_time};
-use crate::tc::{
-    bucket, units, Config, Described, Digits, Json, Keyword, Keywords, Names, ParseError, Problem,
-    Words,
-};
+use crate::tc::{bucket, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 use crate::time::Span;
 
 const TIME: &str = "a TIME above zero, such as 50ms";
@@ -52,6 +49,7 @@ struct Said {
 impl Described for Params {
     const NAMES: Names = &[("tbf", "a token bucket before any discipline")];
     const KEYWORDS: Keywords = KEYWORDS;
+    type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let (mut said, mut framing) = (Said::default(), Default::default());
@@ -69,7 +67,7 @@ impl Described for Params {
                     said.latency = Some(words.value("latency", TIME, TIME, units::micros)?);
                 }
                 _ if bucket::take_framing(&mut framing, word, words)? => {}
-                _ => match words.discipline(word)? {
+                _ => match parse_child(words, word)? {
                     Some(child) => said.child = Some(Box::new(child)),
                     None => return Err(words.unknown()),
                 },

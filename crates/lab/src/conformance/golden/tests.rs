@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use flate2::write::GzEncoder;
-use simnel_core::qdisc::{Backlog, ConfigError, Device, DropReason, PacketOwner, Qdisc};
-use simnel_core::tc::stats::{Detail, Snapshot, Totals};
+use simnel_core::qdisc::{
+    Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use simnel_core::tc::Config;
 use simnel_core::{Packet, Span, Time};
 
@@ -63,7 +64,7 @@ impl Qdisc for Gap {
         Backlog { packets: self.queue.len() as u32, bytes: 0 }
     }
     fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::Fifo(()) }
     }
     fn config(&self) -> Config {
         unreachable!("the harness never asks")
@@ -326,7 +327,7 @@ impl Qdisc for ShapedFifo {
         Backlog::default()
     }
     fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::None }
+        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::Fifo(()) }
     }
     fn config(&self) -> Config {
         unreachable!("the harness never asks")

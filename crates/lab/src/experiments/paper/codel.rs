@@ -6,8 +6,7 @@
 //! RED as ns-2 configures itself from the link's rate and delay; tail drop with one product. Grids
 //! of loads are runs of one arm: a measure has a value for each of them.
 
-use simnel_core::qdisc::DropReason;
-use simnel_core::tc::stats::Detail;
+use simnel_core::qdisc::{Detail, DropReason};
 use simnel_core::{Span, Time};
 use simnel_sim::{Direction, Kind, Run};
 

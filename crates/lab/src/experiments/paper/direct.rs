@@ -3,9 +3,9 @@
 //! No network and no TCP: packets are handed in and taken out at times that this file chooses.
 //! The sizes on the wire are computed here by the papers' rules, not by the shaper's own code.
 
-use simnel_core::qdisc::{self, Device, Discard, Qdisc};
+use simnel_core::qdisc::{self, Detail, Device, Discard, Qdisc};
 use simnel_core::random::Random;
-use simnel_core::tc::{self, stats::Detail};
+use simnel_core::tc;
 use simnel_core::{Packet, Span, Time};
 
 use super::measure::{Measures, Sample};

@@ -256,7 +256,7 @@ fn mix(hash: u64, handle: u64, now: Time) -> u64 {
 mod tests {
     use super::*;
     use simnel_core::qdisc::{Backlog, ConfigError};
-    use simnel_core::tc::stats::{Detail, Snapshot, Totals};
+    use simnel_core::qdisc::{Detail, Snapshot, Totals};
     use simnel_core::tc::Config;
     use std::collections::VecDeque;
 
@@ -282,7 +282,11 @@ mod tests {
             Backlog { packets: self.0.len() as u32, bytes: 0 }
         }
         fn snapshot(&self) -> Snapshot {
-            Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::None }
+            Snapshot {
+                totals: Totals::default(),
+                backlog: self.backlog(),
+                detail: Detail::Fifo(()),
+            }
         }
         fn config(&self) -> Config {
             unreachable!("the benchmark never asks")

@@ -3,8 +3,7 @@
 //! Experiments measure runs through one type, whoever made them. What only a simulator can see
 //! (sojourn times, what happened to each packet, a hash) is empty here.
 
-use simnel_core::qdisc::Backlog;
-use simnel_core::tc::stats::{Detail, Snapshot, Totals};
+use simnel_core::qdisc::{Backlog, Detail, Snapshot, Totals};
 use simnel_core::Span;
 use simnel_sim::{
     Conservation, Direction, Distribution, Fates, FlowResult, Kind, LineResult, Moment, Outcome,
@@ -49,7 +48,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         at_end: Snapshot {
             totals: Totals::default(),
             backlog: Backlog::default(),
-            detail: Detail::None,
+            detail: Detail::Fifo(()),
         },
     };
     let results = Results {

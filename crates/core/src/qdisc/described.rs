@@ -3,12 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::error::ParseError;
-use super::grammar::{Keywords, Words};
-use super::json::Json;
-use super::units::Digits;
-use super::Config;
-use crate::qdisc::{ConfigError, Device, Qdisc};
+use super::{Config, ConfigError, Device, OwnStats, Qdisc};
+use crate::tc::{Digits, Json, Keywords, ParseError, Words};
 
 /// Names, and what each stands for.
 pub type Names = &'static [(&'static str, &'static str)];
@@ -28,6 +24,9 @@ pub trait Described: Sized {
     /// does not shape itself gets each experiment's shaper.
     const CONTENDERS: Names = &[];
 
+    /// What the discipline counts beyond what all do; `()` for nothing.
+    type Stats: OwnStats;
+
     /// Reads the words behind the name.
     fn parse(words: &mut Words<'_>) -> Result<Self, ParseError>;
 
@@ -37,6 +36,18 @@ pub trait Described: Sized {
 
     /// Writes the settings as members of a JSON object.
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result;
+
+    /// Writes the settings as `tc` shows them where it shows a statistic among them.
+    fn show_words(&self, stats: &Self::Stats, out: &mut dyn Write) -> fmt::Result {
+        let _ = stats;
+        self.write_words(Digits::AsTc, out)
+    }
+
+    /// The same as members of a JSON object.
+    fn show_json(&self, stats: &Self::Stats, json: &mut Json<'_>) -> fmt::Result {
+        let _ = stats;
+        self.write_json(json)
+    }
 
     /// The name; one of [`Described::NAMES`].
     fn name(&self) -> &'static str {

@@ -4,14 +4,11 @@
 //! same settings and numbers; recordings are the test. [`Statistics::All`] adds what only we count,
 //! always after what `tc` prints, so that existing parsers keep working.
 
-use alloc::format;
 use core::fmt::{self, Write};
 
-use super::json::Json;
-use super::stats::{Detail, Figure, Figures, HtbStats, Snapshot};
-use super::units::{write_fraction, write_size, write_time, Digits};
-use super::Config;
-use crate::qdisc::DropReason;
+use super::{Config, DropReason, Snapshot};
+use crate::tc::units::write_size;
+use crate::tc::{Digits, Json};
 
 /// How much to show of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,37 +91,19 @@ pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics
             write!(out, " refcnt {}", view.refcnt)?;
         }
         out.write_char(' ')?;
-        match view.config {
-            Config::Htb(params) => {
-                crate::qdisc::htb::words::write_as_tc(params, &htb_stats(view), out)?
-            }
-            config => write_options(config, Digits::AsTc, out)?,
-        }
+        let detail = view.snapshot.map(|snapshot| &snapshot.detail);
+        view.config.show_words(detail, out)?;
         out.write_char('\n')?;
         if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
-            write_statistics(view.config, snapshot, statistics == Statistics::All, out)?;
+            write_statistics(snapshot, statistics == Statistics::All, out)?;
         }
     }
     Ok(())
 }
 
-/// What `tc` shows of `htb`'s statistics among its settings.
-fn htb_stats(view: &QdiscView<'_>) -> HtbStats {
-    match view.snapshot.map(|snapshot| snapshot.detail) {
-        Some(Detail::Htb(stats)) => stats,
-        _ => HtbStats::default(),
-    }
-}
-
-fn write_statistics(
-    config: &Config,
-    snapshot: &Snapshot,
-    all: bool,
-    out: &mut dyn Write,
-) -> fmt::Result {
-    if let Detail::Sfq(stats) = &snapshot.detail {
-        crate::qdisc::sfq::words::write_statistics(stats, out)?;
-    }
+fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt::Result {
+    let own = snapshot.detail.own();
+    own.write_above(out)?;
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
     let (drops, overlimits) = (totals.drops(), totals.overlimits);
@@ -133,23 +112,7 @@ fn write_statistics(
     out.write_str(" backlog ")?;
     write_size(backlog.bytes, Digits::AsTc, out)?;
     writeln!(out, " {}p requeues 0", backlog.packets)?;
-    match (&snapshot.detail, config) {
-        (Detail::Cake(stats), _) => {
-            crate::qdisc::cake::words::write_statistics(stats, all, out)?;
-            out.write_char('\n')?;
-        }
-        (Detail::Codel(stats), _) => crate::qdisc::codel::words::write_statistics(stats, out)?,
-        (Detail::FqCodel(stats), _) => crate::qdisc::fq_codel::words::write_statistics(stats, out)?,
-        (Detail::FqPie(stats), _) => crate::qdisc::fq_pie::words::write_statistics(stats, out)?,
-        (Detail::Pie(stats), Config::Pie(params)) => {
-            crate::qdisc::pie::words::write_statistics(params, stats, out)?
-        }
-        (Detail::Red(stats), _) => crate::qdisc::red::words::write_statistics(stats, out)?,
-        (Detail::Dualpi2(stats), _) => crate::qdisc::dualpi2::words::write_statistics(stats, out)?,
-        (Detail::Sfb(stats), _) => crate::qdisc::sfb::words::write_statistics(stats, out)?,
-        (Detail::Figures(figures), _) => write_figures(figures, out)?,
-        _ => {}
-    }
+    own.write_below(all, out)?;
     if all {
         write!(
             out,
@@ -160,43 +123,6 @@ fn write_statistics(
             write!(out, " {} {}", reason.name(), totals.dropped[reason as usize])?;
         }
         out.write_char('\n')?;
-    }
-    Ok(())
-}
-
-/// Writes figures below the lines that all disciplines have.
-fn write_figures(figures: &Figures, out: &mut dyn Write) -> fmt::Result {
-    // One space more than between them, as in the lines of `tc`'s own disciplines.
-    out.write_char(' ')?;
-    for (name, figure) in figures.iter() {
-        match figure {
-            Figure::Flag(false) => continue,
-            Figure::Flag(true) => write!(out, " {name}")?,
-            Figure::Count(n) => write!(out, " {name} {n}")?,
-            Figure::Chance(chance) => {
-                write!(out, " {name} ")?;
-                write_fraction(chance.into(), 1 << 32, out)?;
-            }
-            Figure::Time(time) => {
-                write!(out, " {name} ")?;
-                write_time(time, Digits::AsTc, out)?;
-            }
-        }
-    }
-    out.write_char('\n')
-}
-
-/// Writes figures as members of a JSON object; times in nanoseconds, as the names say.
-fn write_figures_json(figures: &Figures, json: &mut Json<'_>) -> fmt::Result {
-    for (name, figure) in figures.iter() {
-        match figure {
-            Figure::Flag(on) => json.key(name)?.boolean(on)?,
-            Figure::Count(n) => json.key(name)?.number(n)?,
-            Figure::Chance(chance) => {
-                json.key(name)?.raw(|out| write_fraction(chance.into(), 1 << 32, out))?;
-            }
-            Figure::Time(time) => json.key(&format!("{name}_ns"))?.number(time.0)?,
-        }
     }
     Ok(())
 }
@@ -223,22 +149,15 @@ pub fn show_json(
         if view.refcnt != 1 {
             json.key("refcnt")?.number(view.refcnt.into())?;
         }
-        // SFQ's counters stand among its settings.
-        let early = match view.snapshot.map(|snapshot| &snapshot.detail) {
-            Some(Detail::Sfq(stats)) if statistics != Statistics::Off => Some(stats),
-            _ => None,
-        };
+        let counted = view.snapshot.filter(|_| statistics != Statistics::Off);
         json.key("options")?.begin_object()?;
-        match view.config {
-            Config::Sfq(params) => crate::qdisc::sfq::words::write_json(params, early, &mut json)?,
-            Config::Htb(params) => {
-                crate::qdisc::htb::words::write_json(params, &htb_stats(view), &mut json)?
-            }
-            config => config.write_json(&mut json)?,
+        view.config.show_json(view.snapshot.map(|snapshot| &snapshot.detail), &mut json)?;
+        if let Some(snapshot) = counted {
+            snapshot.detail.own().write_option_json(&mut json)?;
         }
         json.end_object()?;
-        if let (Some(snapshot), true) = (view.snapshot, statistics != Statistics::Off) {
-            write_statistics_json(view.config, snapshot, statistics == Statistics::All, &mut json)?;
+        if let Some(snapshot) = counted {
+            write_statistics_json(snapshot, statistics == Statistics::All, &mut json)?;
         }
         json.end_object()?;
     }
@@ -246,12 +165,7 @@ pub fn show_json(
     out.write_char('\n')
 }
 
-fn write_statistics_json(
-    config: &Config,
-    snapshot: &Snapshot,
-    all: bool,
-    json: &mut Json<'_>,
-) -> fmt::Result {
+fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) -> fmt::Result {
     let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
     json.key("bytes")?.number(totals.sent_bytes)?;
     json.key("packets")?.number(totals.sent_packets)?;
@@ -261,30 +175,7 @@ fn write_statistics_json(
     json.key("requeues")?.number(0)?;
     json.key("backlog")?.number(backlog.bytes)?;
     json.key("qlen")?.number(backlog.packets.into())?;
-    match (&snapshot.detail, config) {
-        (Detail::Cake(stats), _) => {
-            crate::qdisc::cake::words::write_statistics_json(stats, all, json)?
-        }
-        (Detail::Codel(stats), _) => {
-            crate::qdisc::codel::words::write_statistics_json(stats, json)?
-        }
-        (Detail::FqCodel(stats), _) => {
-            crate::qdisc::fq_codel::words::write_statistics_json(stats, json)?
-        }
-        (Detail::FqPie(stats), _) => {
-            crate::qdisc::fq_pie::words::write_statistics_json(stats, json)?
-        }
-        (Detail::Pie(stats), Config::Pie(params)) => {
-            crate::qdisc::pie::words::write_statistics_json(params, stats, json)?;
-        }
-        (Detail::Red(stats), _) => crate::qdisc::red::words::write_statistics_json(stats, json)?,
-        (Detail::Dualpi2(stats), _) => {
-            crate::qdisc::dualpi2::words::write_statistics_json(stats, json)?
-        }
-        (Detail::Sfb(stats), _) => crate::qdisc::sfb::words::write_statistics_json(stats, json)?,
-        (Detail::Figures(figures), _) => write_figures_json(figures, json)?,
-        _ => {}
-    }
+    snapshot.detail.own().write_json(all, json)?;
     if all {
         // In an object of their own: other disciplines of `tc` use the same names.
         json.key("simnel")?.begin_object()?;
@@ -318,13 +209,13 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
     use crate::qdisc::{build, Device, Discard};
-    use crate::tc;
+    use crate::qdisc::{disciplines, parse};
     use crate::time::Time;
     use alloc::string::String;
 
     /// `words`' discipline after one packet, as text and as JSON.
     fn shown(words: &str, statistics: Statistics) -> (String, String) {
-        let config = tc::parse(words).unwrap();
+        let config = parse(words).unwrap();
         let mut qdisc = build(&config, &Device::default()).unwrap();
         qdisc.enqueue(&Packet::new(1, 1000), Time(0), &mut Discard);
         qdisc.dequeue(Time(5_000_000), &mut Discard).unwrap();
@@ -346,7 +237,10 @@ mod tests {
         let (text, json) = shown("blue", Statistics::Tc);
         let settings = "limit 1000p increment 0.02 decrement 0.002 freeze 100ms ";
         let figures = "  prob 0 dropped 0 overlimit 0 ecn_mark 0\n";
-        assert_eq!(text, format!("qdisc blue 8001: dev eth0 root {settings}\n{SENT}{figures}"));
+        assert_eq!(
+            text,
+            std::format!("qdisc blue 8001: dev eth0 root {settings}\n{SENT}{figures}")
+        );
         let figures = r#","prob":0,"dropped":0,"overlimit":0,"ecn_mark":0}]"#;
         assert!(json.trim_end().ends_with(figures), "{json}");
         let (text, json) = shown("cobalt", Statistics::Tc);
@@ -358,12 +252,12 @@ mod tests {
     fn the_example_of_the_documentation_is_known_everywhere() {
         let (text, json) = shown("toy target 3ms", Statistics::Tc);
         let head = "qdisc toy 8001: dev eth0 root target 3ms \n";
-        assert_eq!(text, format!("{head}{SENT}  waited 5ms refused 0\n"));
+        assert_eq!(text, std::format!("{head}{SENT}  waited 5ms refused 0\n"));
         assert!(json.contains(r#""options":{"target_ns":3000000}"#), "{json}");
         assert!(json.ends_with("\"waited_ns\":5000000,\"refused\":0}]\n"), "{json}");
-        let known = tc::disciplines().iter().find(|known| known.name == "toy").unwrap();
+        let known = disciplines().iter().find(|known| known.name == "toy").unwrap();
         assert_eq!(known.contenders, [("toy", "toy target 10ms")]);
-        let error = tc::parse("toy targt 3ms").unwrap_err();
+        let error = parse("toy targt 3ms").unwrap_err();
         assert_eq!(error.nearest(), Some("target"));
         let documentation = include_str!("../../../../docs/LAB.md");
         assert!(documentation.contains(include_str!("../qdisc/toy.rs")), "docs/LAB.md differs");

@@ -1,0 +1,92 @@
+//! Words to settings: which discipline they name, and below which other one.
+//!
+//! A configuration is a discipline's name and its words in any order; of words that contradict each
+//! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
+//! of keywords ([`Described`](super::Described)). No input panics.
+
+use super::described::{Listed, Names};
+use super::{Config, DISCIPLINES};
+use crate::tc::{Keyword, Keywords, ParseError, Words};
+
+/// Most disciplines below each other: nobody needs more than a shaper in a class.
+const MAX_DEPTH: u32 = 5;
+
+/// A discipline that words can describe, under one of its names.
+#[derive(Clone, Copy)]
+pub struct Discipline {
+    /// Its name, the first word.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// Its keywords.
+    pub keywords: Keywords,
+    /// What of it takes part in the lab's figures: see
+    /// [`Described::CONTENDERS`](super::Described::CONTENDERS).
+    pub contenders: Names,
+    parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
+}
+
+impl Discipline {
+    /// The entry of the `nth` of the names of `T`'s discipline.
+    pub(crate) const fn of<T: Listed>(nth: usize) -> Discipline {
+        let (name, about) = T::NAMES[nth];
+        let contenders: Names = if nth == 0 { T::CONTENDERS } else { &[] };
+        Discipline { name, about, keywords: T::KEYWORDS, contenders, parse: parse_as::<T> }
+    }
+
+    /// Reads this discipline's words.
+    fn read(&self, words: &mut Words<'_>) -> Result<Config, ParseError> {
+        words.within(self.name, self.keywords, self.parse)
+    }
+}
+
+fn parse_as<T: Listed>(words: &mut Words<'_>) -> Result<Config, ParseError> {
+    T::parse(words).map(T::into)
+}
+
+/// All disciplines with their keywords, for help texts.
+pub fn disciplines() -> &'static [Discipline] {
+    &DISCIPLINES
+}
+
+/// The keywords of the discipline `name`, in reading order; none if there is no such discipline.
+pub fn keywords(name: &str) -> impl Iterator<Item = &'static Keyword> {
+    find(name).into_iter().flat_map(|discipline| discipline.keywords.iter().copied().flatten())
+}
+
+/// Reads a configuration from one text: `cake bandwidth 20mbit nat`.
+pub fn parse(text: &str) -> Result<Config, ParseError> {
+    parse_or(Words::split(text), None)
+}
+
+/// Reads a configuration from separate words, as a shell passes them.
+pub fn parse_words(words: &[&str]) -> Result<Config, ParseError> {
+    parse_or(Words::listed(words), None)
+}
+
+/// As [`parse_words`]; if the first word names no discipline, all words belong to `default`.
+pub fn parse_with_default(words: &[&str], default: &str) -> Result<Config, ParseError> {
+    parse_or(Words::listed(words), Some(default))
+}
+
+fn parse_or(mut words: Words<'_>, default: Option<&str>) -> Result<Config, ParseError> {
+    let named = words.peek().and_then(find);
+    if named.is_some() {
+        words.next();
+    }
+    match named.or_else(|| find(default?)) {
+        Some(discipline) => discipline.read(&mut words),
+        None => Err(words.unknown_discipline(DISCIPLINES.iter().map(|known| known.name))),
+    }
+}
+
+/// Reads the discipline that `word`, the last one read, names, with all words up to the end of the
+/// present one. None if it names none.
+pub(super) fn parse_child(words: &mut Words<'_>, word: &str) -> Result<Option<Config>, ParseError> {
+    let known = find(word).filter(|_| words.depth() < MAX_DEPTH);
+    known.map(|discipline| discipline.read(words)).transpose()
+}
+
+fn find(name: &str) -> Option<&'static Discipline> {
+    DISCIPLINES.iter().find(|discipline| discipline.name == name)
+}

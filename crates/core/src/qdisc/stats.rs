@@ -1,0 +1,214 @@
+//! What disciplines count: what all of them do, and how each shows its own.
+//!
+//! All statistics are plain copies, without a heap: the data path hands them out whole.
+
+use alloc::format;
+use core::fmt::{self, Write};
+
+use super::{Backlog, Detail, DropReason};
+use crate::tc::units::{write_fraction, write_time};
+use crate::tc::{Digits, Json};
+use crate::time::Span;
+
+/// Counters that every discipline keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Totals {
+    /// Packets handed in.
+    pub enqueued_packets: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent (`len`).
+    pub sent_bytes: u64,
+    /// Packets given up, by reason: index with [`DropReason`] as usize.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Packets on which this discipline set CE, or found it set when it wanted to.
+    pub marked: u64,
+    /// Times that the shaper held a packet back, or that a limit was exceeded.
+    pub overlimits: u64,
+}
+
+impl Totals {
+    /// Packets given up for any reason.
+    pub fn drops(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// With `sent_packets` as it follows from the others: what came and was not dropped and is not
+    /// among the `queued` was sent. So nobody needs to count it packet by packet.
+    pub fn settled(self, queued: u32) -> Totals {
+        let sent_packets = self.enqueued_packets - self.drops() - u64::from(queued);
+        Totals { sent_packets, ..self }
+    }
+}
+
+/// All counters of one discipline at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Snapshot {
+    /// What every discipline counts.
+    pub totals: Totals,
+    /// What is queued now.
+    pub backlog: Backlog,
+    /// What only this discipline counts.
+    pub detail: Detail,
+}
+
+/// Counters and state of one discipline, beyond [`Totals`], as `tc` shows them. `()` is none.
+pub trait OwnStats {
+    /// Writes lines above those that all disciplines have.
+    fn write_above(&self, out: &mut dyn Write) -> fmt::Result {
+        let _ = out;
+        Ok(())
+    }
+
+    /// Writes lines below them; `all` adds what `tc` does not know.
+    fn write_below(&self, all: bool, out: &mut dyn Write) -> fmt::Result {
+        let _ = (all, out);
+        Ok(())
+    }
+
+    /// Writes members of the JSON object of the settings, after those.
+    fn write_option_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        let _ = json;
+        Ok(())
+    }
+
+    /// Writes members of the discipline's JSON object; `all` adds what `tc` does not know.
+    fn write_json(&self, all: bool, json: &mut Json<'_>) -> fmt::Result {
+        let _ = (all, json);
+        Ok(())
+    }
+}
+
+impl OwnStats for () {}
+
+/// One figure of [`figures!`].
+pub(super) trait Figure: Copy {
+    /// Writes a space, `name` and the figure.
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result;
+    /// Writes it as a member of a JSON object.
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result;
+}
+
+impl Figure for u64 {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        write!(out, " {name} {self}")
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        json.key(name)?.number(self)
+    }
+}
+
+impl Figure for u32 {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        u64::from(self).write(name, out)
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        u64::from(self).write_json(name, json)
+    }
+}
+
+/// A count that is shown only if it is not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct UnlessZero(pub u32);
+
+impl Figure for UnlessZero {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        if self.0 == 0 {
+            return Ok(());
+        }
+        self.0.write(name, out)
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return Ok(());
+        }
+        self.0.write_json(name, json)
+    }
+}
+
+/// A probability in units of 1/`WHOLE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Chance<const WHOLE: u64>(pub u64);
+
+impl<const WHOLE: u64> Figure for Chance<WHOLE> {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        write!(out, " {name} ")?;
+        write_fraction(self.0, WHOLE, out)
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        json.key(name)?.raw(|out| write_fraction(self.0, WHOLE, out))
+    }
+}
+
+/// In JSON in nanoseconds, as the name says there.
+impl Figure for Span {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        write!(out, " {name} ")?;
+        write_time(self, Digits::AsTc, out)
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        json.key(&format!("{name}_ns"))?.number(self.0)
+    }
+}
+
+/// As text its name alone, where it is true.
+impl Figure for bool {
+    fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
+        match self {
+            true => write!(out, " {name}"),
+            false => Ok(()),
+        }
+    }
+
+    fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
+        json.key(name)?.boolean(self)
+    }
+}
+
+/// Makes the statistics of a discipline from their fields, which are shown under their names and in
+/// this order: text in lines, which a `;` divides.
+macro_rules! figures {
+    (
+        $(#[$meta:meta])*
+        pub struct $stats:ident {
+            $($($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)?);+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        pub struct $stats {
+            $($($(#[$field_meta])* pub $field: $type,)+)+
+        }
+
+        impl $crate::qdisc::OwnStats for $stats {
+            fn write_below(&self, _: bool, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+                $(
+                    // One space more than between them, as `tc` does.
+                    out.write_char(' ')?;
+                    $($crate::qdisc::stats::Figure::write(self.$field, stringify!($field), out)?;)+
+                    out.write_char('\n')?;
+                )+
+                Ok(())
+            }
+
+            fn write_json(&self, _: bool, json: &mut $crate::tc::Json<'_>) -> core::fmt::Result {
+                $($(
+                    $crate::qdisc::stats::Figure::write_json(
+                        self.$field, stringify!($field), json,
+                    )?;
+                )+)+
+                Ok(())
+            }
+        }
+    };
+}
