@@ -42,30 +42,40 @@ impl Budget {
     /// One step; false if there is none left.
     #[inline(always)]
     pub fn spend(&self) -> bool {
+        self.spend_above(0)
+    }
+
+    /// One step of a loop that has a shorter way; false if it is to take that.
+    #[inline(always)]
+    pub fn spend_at_ease(&self) -> bool {
+        self.spend_above(PER_LOOP)
+    }
+
+    #[inline(always)]
+    fn spend_above(&self, kept: u32) -> bool {
+        let left = self.0.get();
+        if left <= kept {
+            return false;
+        }
         step();
-        self.spend_on(1);
-        !self.is_spent()
+        self.0.set(left - 1);
+        true
+    }
+
+    /// Lends all that is left to `call`, which is not inlined: whose address nobody has stays in a
+    /// register.
+    #[inline(always)]
+    pub fn lend<T>(&self, call: impl FnOnce(&Budget) -> T) -> T {
+        let lent = Budget(Cell::new(self.0.get()));
+        let result = call(&lent);
+        self.0.set(lent.0.get());
+        result
     }
 
     /// Takes off so many steps, for work that is not counted by [`Budget::spend`].
     #[inline(always)]
     pub fn spend_on(&self, steps: u32) {
         self.0.set(self.0.get().saturating_sub(steps));
-    }
-
-    /// What is left until the call takes shorter ways.
-    #[inline(always)]
-    pub fn until_short(&self) -> u32 {
-        self.0.get().saturating_sub(PER_LOOP)
-    }
-
-    /// Takes off steps that were counted elsewhere. One is not worth it: whoever goes on after it
-    /// pays two for the next.
-    #[inline(always)]
-    pub fn note(&self, steps: u32) {
-        if steps > 1 {
-            self.spend_on(steps);
-        }
     }
 
     /// The call has done enough.

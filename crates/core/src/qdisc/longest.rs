@@ -35,6 +35,11 @@ impl Longest {
         Longest { queues, tree }
     }
 
+    /// For so many queues, which are looked at one by one however many they are.
+    pub fn searched(queues: u32) -> Longest {
+        Longest { queues, tree: None }
+    }
+
     /// Steps that [`Longest::changed`] takes at most.
     pub fn cost(&self) -> u32 {
         self.tree.as_ref().map_or(0, |tree| tree.len().ilog2())

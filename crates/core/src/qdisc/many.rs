@@ -48,21 +48,6 @@ pub struct Settings {
     pub savings: Option<u32>,
 }
 
-/// What happens when a limit is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
-    /// The newcomer is dropped. Memory is not limited.
-    Newcomer,
-    /// The queue with most bytes loses the older half of them, at most so many packets.
-    Longest {
-        /// Packets; [`PER_LOOP`] if that is less.
-        batch: u32,
-    },
-}
-
-/// Empty queues of which a call's budget hears at a time.
-const PORTION: u32 = 16;
-
 /// Descriptors that stay in the nearest cache by themselves: with more, the next ones are fetched.
 const CACHED_PACKETS: u32 = 2048;
 
@@ -93,13 +78,20 @@ pub trait FlowAqm: Sized {
     type Params: Copy + Listed;
     /// What it knows of one queue.
     type State: Copy + fmt::Debug;
+    /// True if an arrival beyond the limit of packets is refused, and memory is not limited; else
+    /// the longest queue loses packets for it.
+    const REFUSES: bool;
 
     /// An AQM for queues that were always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
     /// The settings that all disciplines of this kind have.
     fn settings(params: &Self::Params) -> Settings;
-    /// What happens when a limit is reached.
-    fn overflow(params: &Self::Params) -> Overflow;
+    /// Packets that the queue with most bytes loses at once when a limit is reached: the older half
+    /// of them, at most so many, and at most [`PER_LOOP`].
+    fn batch(params: &Self::Params) -> u32 {
+        let _ = params;
+        1
+    }
     /// What it knows of a queue that was always empty.
     fn state(&self) -> Self::State;
     /// Other settings from now on; what was learnt stays. [`FlowAqm::settle`] goes before, for
@@ -218,7 +210,7 @@ struct Queues<A: FlowAqm> {
     quantum: u32,
     limit: u32,
     memory_limit: u64,
-    overflow: Overflow,
+    batch: u32,
     new_flow_count: u32,
 }
 
@@ -232,13 +224,13 @@ impl<A: FlowAqm> Many<A> {
         let sharing = settings.sharing(&mut flows);
         let queues = Queues {
             flows,
-            longest: Longest::of(settings.flows),
+            longest: longest::<A>(settings.flows),
             store: Store::new(settings.limit),
             aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
             limit: settings.limit.min(MAX_PACKETS),
             memory_limit: settings.memory_limit.into(),
-            overflow: A::overflow(params),
+            batch: A::batch(params),
             new_flow_count: 0,
         };
         Ok(Many { queues, sharing, params: *params, device: *device })
@@ -272,7 +264,7 @@ impl<A: FlowAqm> Queues<A> {
         self.aqm.catch_up(now);
         let index = self.index_of(packet.flow);
         let flow = &mut self.flows[index as usize];
-        if self.overflow == Overflow::Newcomer && self.store.len() >= self.limit {
+        if A::REFUSES && self.store.len() >= self.limit {
             self.aqm.refused(&mut flow.state, flow.queue.bytes);
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
@@ -282,10 +274,8 @@ impl<A: FlowAqm> Queues<A> {
             return self.store.refuse(packet, now, DropReason::Congested, owner);
         }
         self.insert(scheduler, index, packet, now, verdict == Verdict::Marked);
-        if let Overflow::Longest { batch } = self.overflow {
-            if self.store.len() > self.limit || self.store.memory > self.memory_limit {
-                self.make_room(scheduler, batch, owner);
-            }
+        if self.is_over_limit() {
+            self.make_room(scheduler, self.batch, owner);
         }
     }
 
@@ -323,7 +313,7 @@ impl<A: FlowAqm> Queues<A> {
                 slot = decided;
                 break;
             }
-            self.longest.changed(index, &self.flows[index as usize].queue);
+            self.note_change(index);
             budget.spend_on(self.longest.cost());
             if budget.is_spent() {
                 return None;
@@ -341,7 +331,6 @@ impl<A: FlowAqm> Queues<A> {
         now: Time,
         budget: &Budget,
     ) -> Option<Taken> {
-        let mut empty = 0;
         loop {
             let Queues { flows, store, quantum, .. } = self;
             let head = |flow: &mut Flow<_>| store.head_len(&flow.queue);
@@ -349,15 +338,24 @@ impl<A: FlowAqm> Queues<A> {
             if let Some((slot, passes)) = self.detach(scheduler, index, now) {
                 return Some(Taken { index, slot, passes });
             }
-            step();
-            empty += 1;
-            if empty % PORTION == 0 {
-                // One more for the look that `choose` does not note.
-                budget.spend_on(2 * PORTION);
-                if budget.is_spent() {
-                    return None;
-                }
+            if !budget.spend() {
+                return None;
             }
+        }
+    }
+
+    /// True if packets must go for want of room.
+    #[inline(always)]
+    fn is_over_limit(&self) -> bool {
+        let over_memory = !A::REFUSES && self.store.memory > self.memory_limit;
+        over_memory || self.store.len() > self.limit
+    }
+
+    /// Queue `index` has got or lost packets.
+    #[inline(always)]
+    fn note_change(&mut self, index: u32) {
+        if !A::REFUSES {
+            self.longest.changed(index, &self.flows[index as usize].queue);
         }
     }
 
@@ -383,7 +381,7 @@ impl<A: FlowAqm> Queues<A> {
         if is_marked {
             queued.map(Packet::mark_ce);
         }
-        self.longest.changed(index, queue);
+        self.note_change(index);
         let Queues { flows, store, .. } = self;
         let was_idle = scheduler.arrived(flows, index, self.quantum, |f| store.head_len(&f.queue));
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
@@ -418,8 +416,8 @@ impl<A: FlowAqm> Queues<A> {
         index: u32,
         owner: &mut dyn PacketOwner,
     ) -> &mut Packet {
-        let Queues { flows, longest, store, .. } = self;
-        longest.changed(index, &flows[index as usize].queue);
+        self.note_change(index);
+        let Queues { flows, store, .. } = self;
         scheduler.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
             self.expect_after(index, owner);
@@ -492,9 +490,9 @@ impl<A: FlowAqm> Queues<A> {
             packets += 1;
             bytes += u64::from(len);
         }
-        self.longest.changed(index, &flow.queue);
         self.aqm.overflowed(&mut flow.state, Loss { packets, memory });
         let head = self.store.head_len(&flow.queue);
+        self.note_change(index);
         scheduler.dropped(&mut self.flows, index, head);
     }
 
@@ -506,7 +504,7 @@ impl<A: FlowAqm> Queues<A> {
                 packets.push(packet);
             }
         }
-        self.longest = Longest::of(self.flows.len() as u32);
+        self.longest = longest::<A>(self.flows.len() as u32);
         packets.sort_by_key(|packet| packet.enqueued);
         packets
     }
@@ -515,6 +513,15 @@ impl<A: FlowAqm> Queues<A> {
 fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Box<[Flow<A::State>]> {
     let flow = Flow { queue: Queue::default(), account: Account::default(), state: aqm.state() };
     vec![flow; flows as usize].into_boxed_slice()
+}
+
+/// What finds the longest of `flows` empty queues. Who refuses asks only after a change of
+/// settings.
+fn longest<A: FlowAqm>(flows: u32) -> Longest {
+    match A::REFUSES {
+        true => Longest::searched(flows),
+        false => Longest::of(flows),
+    }
 }
 
 impl Settings {
@@ -598,10 +605,8 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         queues.quantum = new.quantum.unwrap_or(self.device.mtu);
         queues.limit = new.limit.min(MAX_PACKETS);
         queues.memory_limit = new.memory_limit.into();
-        queues.overflow = A::overflow(&params);
-        while queues.store.len() > queues.limit
-            || (queues.overflow != Overflow::Newcomer && queues.store.memory > queues.memory_limit)
-        {
+        queues.batch = A::batch(&params);
+        while queues.is_over_limit() {
             queues.make_room(sharing, 1, owner);
         }
         queues.store.resize(new.limit, queues.flows.iter_mut().map(|flow| &mut flow.queue));
@@ -609,7 +614,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             let packets = queues.drain();
             if new.flows != old.flows {
                 queues.flows = empty(&queues.aqm, new.flows);
-                queues.longest = Longest::of(new.flows);
+                queues.longest = longest::<A>(new.flows);
             }
             *sharing = new.sharing(&mut queues.flows);
             for packet in packets {
@@ -626,7 +631,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             queues.store.clear(&mut flow.queue, owner);
             (flow.state, flow.account) = (queues.aqm.state(), Account::default());
         }
-        queues.longest = Longest::of(queues.flows.len() as u32);
+        queues.longest = longest::<A>(queues.flows.len() as u32);
         match sharing {
             Sharing::Sparse(sparse) => sparse.clear(),
             _ => *sharing = A::settings(&self.params).sharing(&mut queues.flows),

@@ -90,40 +90,6 @@ impl Turns for ActiveList {
     }
 }
 
-impl ActiveList {
-    /// True if one flow stands here alone.
-    #[inline]
-    pub fn is_single(&self) -> bool {
-        self.first == self.last && self.first != NIL
-    }
-
-    /// Takes `flow`, which must be in this list, out of it: as many steps as flows stand before it.
-    #[inline]
-    pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        match flow == self.first {
-            true => self.pop(flows),
-            false => self.remove_later(flows, flow),
-        }
-    }
-
-    #[cold]
-    fn remove_later<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        let mut before = self.first;
-        while before != self.last {
-            let next = flows[before as usize].links().next;
-            if next == flow {
-                flows[before as usize].links().next = flows[flow as usize].links().next;
-                if flow == self.last {
-                    self.last = before;
-                }
-                return;
-            }
-            before = next;
-        }
-        debug_assert!(false, "flow {flow} is not in the list it is taken out of");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::rotation::Links;
@@ -164,23 +130,9 @@ mod tests {
         assert_eq!(order(list, &mut flows), [0, 7, 2]);
         let (mut alone, mut flows) = of(1);
         alone.rotate(&mut flows);
-        assert!(alone.is_single());
         assert_eq!(order(alone, &mut flows), [0]);
         alone.pop(&mut flows);
         alone.rotate(&mut flows);
-        assert!(alone.is_empty() && !alone.is_single());
-    }
-
-    #[test]
-    fn any_flow_can_be_taken_out() {
-        for flow in 0..4 {
-            let (mut list, mut flows) = of(4);
-            list.remove(&mut flows, flow);
-            // The end is where it should be.
-            list.push(&mut flows, 8);
-            let mut expected: Vec<u32> = (0..4).filter(|&other| other != flow).collect();
-            expected.push(8);
-            assert_eq!(order(list, &mut flows), expected);
-        }
+        assert!(alone.is_empty());
     }
 }

@@ -28,6 +28,9 @@ pub mod wheel;
 /// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.
 pub const MOST_BYTES: u32 = 1 << 19;
 
+/// Largest quantum that is paid in full: with a packet's length it fits an `i32`.
+const MOST_QUANTUM: u32 = 1 << 30;
+
 /// Which list of its scheduler a flow stands in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -95,10 +98,10 @@ impl Account {
         self.links
     }
 
-    /// Adds a quantum.
+    /// Adds a quantum, to what does not suffice for a packet.
     #[inline]
     pub fn credit(&mut self, quantum: u32) {
-        self.deficit = self.deficit.saturating_add_unsigned(quantum);
+        self.deficit += quantum.min(MOST_QUANTUM) as i32;
     }
 
     /// Takes the bytes of a packet that was sent.

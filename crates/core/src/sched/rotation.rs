@@ -124,10 +124,15 @@ impl Rotation {
     #[inline]
     pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         let Links { previous, next } = *flows[flow as usize].links();
+        if next == flow {
+            // Alone.
+            self.first = NIL;
+            return;
+        }
         flows[previous as usize].links().next = next;
         flows[next as usize].links().previous = previous;
         if self.first == flow {
-            self.first = if next == flow { NIL } else { next };
+            self.first = next;
         }
     }
 }

@@ -18,7 +18,7 @@ use super::active::{ActiveList, Turns};
 use super::rotation::Rotation;
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
-use crate::steps::{step, Budget};
+use crate::steps::Budget;
 
 /// The two lists, and those who wait to join the second.
 #[derive(Clone, Debug, Default)]
@@ -98,20 +98,15 @@ impl<L: Turns> Sparse<L> {
         mut quanta: impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
-        // Counted in a register; the budget hears of it in the end.
-        let (allowed, mut looks) = (budget.until_short(), 0);
         while let Some(first) = self.new.first() {
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
-                budget.note(looks);
                 return Some(first);
             }
-            if looks > allowed {
+            if !budget.spend_at_ease() {
                 budget.exhaust();
                 return None;
             }
-            step();
-            looks += 1;
             flow.account().standing = Standing::Old;
             let quantum = quanta.next(flow, true);
             flow.account().credit(quantum);
@@ -121,14 +116,11 @@ impl<L: Turns> Sparse<L> {
         while let Some(first) = self.old.first() {
             let flow = &mut flows[first as usize];
             if flow.account().deficit > 0 {
-                budget.note(looks);
                 return Some(first);
             }
-            if self.waits || looks > allowed {
+            if self.waits || !budget.spend_at_ease() {
                 break;
             }
-            step();
-            looks += 1;
             let quantum = quanta.next(flow, false);
             flow.account().credit(quantum);
             self.old.rotate(flows);
@@ -136,8 +128,7 @@ impl<L: Turns> Sparse<L> {
         if self.old.is_empty() && !self.waits {
             return None;
         }
-        budget.note(looks);
-        self.choose_at_length(flows, quanta, budget)
+        budget.lend(|budget| self.choose_at_length(flows, quanta, budget))
     }
 
     /// As [`Sparse::choose`] among the old flows, where that takes long: those in debt wait in the

@@ -106,10 +106,16 @@ impl Flows {
         queue & self.mask
     }
 
+    /// The first queue to look at for the flow with `hash`.
+    #[inline(always)]
+    pub(super) fn home(&self, tin: usize, hash: u32) -> u32 {
+        self.base(tin) + (hash & self.mask)
+    }
+
     /// The queue of the flow with `hash` in tier `tin`, if it is the first to look at and in use.
     #[inline(always)]
     pub(super) fn direct(&self, tin: usize, hash: u32) -> Option<u32> {
-        let home = self.base(tin) + (hash & self.mask);
+        let home = self.home(tin, hash);
         let hit = self.tags[home as usize] == hash
             && !self.queues[home as usize].account.standing.is_free();
         hit.then_some(home)
@@ -118,7 +124,7 @@ impl Flows {
     /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's
     /// from now on.
     pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
-        let home = (self.base(tin) + (hash & self.mask)) as usize;
+        let home = self.home(tin, hash) as usize;
         let set = home & !(WAYS - 1);
         let probe = |i: usize| set + ((home + i) & (WAYS - 1));
         let is_free = |place: usize| self.queues[place].account.standing.is_free();

@@ -10,7 +10,7 @@
 //! * *Queues.* Where a set of eight is full, a flow of a host with fewer flows takes a queue of the
 //!   host with most; what lies there joins another queue of that host. Otherwise hosts share queues
 //!   with themselves.
-//! * *Room.* On overflow the host that uses most memory loses packets, from its longest queue as
+//! * *Room.* On overflow the host with most bytes queued loses packets, from its longest queue as
 //!   far as that is known.
 //!
 //! A host is one end of a flow: the one that the settings name, or else the end with fewer hosts,
@@ -355,17 +355,17 @@ impl Tins {
         }
     }
 
-    /// A queue for the flow with `hash`, whose set is full: `home` would be its first.
+    /// A queue for the flow with `hash`, whose set is full.
     #[cold]
     pub(super) fn share_or_take(
         &mut self,
         number: usize,
         hash: u32,
-        home: u32,
         packet: &Packet,
         arena: &mut Arena,
         heap: &mut Heap,
     ) -> u32 {
+        let home = self.flows.home(number, hash);
         let Some(guard) = &self.guard else { return home };
         let base = self.flows.base(number);
         let ends = [(End::Source, packet.src_host), (End::Destination, packet.dst_host)];

@@ -74,7 +74,7 @@ pub struct Cake {
     current_tin: usize,
     current_queue: u32,
     random: Random,
-    /// Whether packets need more than to be queued: wash, ACK filter, autorate.
+    /// Packets need more than to be queued: wash, ACK filter, autorate, the books of hosts.
     has_extras: bool,
     tins: Tins,
     arena: Arena,
@@ -132,8 +132,11 @@ impl Cake {
 
     /// Everything that follows from the settings alone.
     fn apply_params(&mut self) {
-        let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
-        self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
+        let Params { wash, autorate_ingress, ack_filter, host_guard, .. } = self.params;
+        self.has_extras = wash
+            || autorate_ingress
+            || ack_filter != AckFilter::Off
+            || host_guard != HostGuard::Off;
         self.sizes.forget();
         self.set_rate(self.params.bandwidth);
     }
@@ -237,6 +240,7 @@ impl Cake {
         if self.params.wash {
             queued.wash();
         }
+        self.tins.note_arrival(tin, queue, len);
         self.filter_acks(tin, queue, slot, now, owner);
         if self.params.autorate_ingress {
             if let Some(rate) = self.autorate.arrival(len, now) {
@@ -269,7 +273,7 @@ impl Cake {
         let list = &mut self.tins.flows.queues[queue as usize].packets;
         let Some(&mut ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
-        self.tins.settle_saver(tin, queue, false, now, &self.arena);
+        self.tins.settle(tin, queue, false, now, &self.arena);
         self.tins.tin_mut(tin).counters.ack_drops += 1;
         if self.params.ingress {
             charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
@@ -337,7 +341,7 @@ impl Cake {
             charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
         }
         self.heap.shrunk(queue, &self.tins.flows);
-        self.tins.settle_saver(tin, queue, false, now, &self.arena);
+        self.tins.settle(tin, queue, false, now, &self.arena);
         self.give_up(packet, DropReason::Overlimit, owner);
     }
 
@@ -352,6 +356,81 @@ impl Cake {
             return None;
         }
         self.tins.choose_by_schedule(now)
+    }
+
+    /// One try to send a packet of `tin`.
+    #[inline(always)]
+    fn turn(
+        &mut self,
+        tin: usize,
+        now: Time,
+        budget: &Budget,
+        owner: &mut dyn PacketOwner,
+    ) -> Turn {
+        self.current_tin = tin;
+        let ingress = self.params.ingress;
+        let Cake { tins, arena, random, .. } = self;
+        let chosen = tins.choose_flow(tin, now, ingress, arena, random, budget);
+        let Some((queue, tier, flow)) = chosen else { return Turn::Nobody };
+        let Some((slot, packet)) = arena.detach(&mut flow.packets) else { return Turn::Nobody };
+        let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
+        flow.backlog = flow.backlog.wrapping_sub(len);
+        tier.backlog -= u64::from(len);
+        self.memory -= u64::from(truesize);
+
+        let sojourn = now.since(enqueued);
+        let bulk_flows = if ingress { tier.bulk_flows } else { 0 };
+        if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
+            let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
+            // The last packet of a queue may be marked but is never dropped, nor one more than a
+            // call may drop.
+            if verdict.is_drop() && !flow.packets.is_empty() && budget.spend() {
+                self.discard(slot, tin, queue, verdict, now, owner);
+                return Turn::Dropped;
+            }
+            let marks = u32::from(verdict.is_marked());
+            tier.counters.marks += marks;
+            self.totals.marked += u64::from(marks);
+        }
+
+        tier.record_delay(sojourn);
+        flow.account.deficit -= adj_len as i32;
+        charge_turn(&mut self.clock, tier, adj_len, now, true);
+        self.totals.sent_bytes += u64::from(len);
+        self.current_queue = queue;
+        self.heap.sent(queue, &self.tins.flows);
+        if !self.tins.is_plain() {
+            self.tins.settle(tin, queue, true, now, &self.arena);
+            self.tins.note_turn(tin, queue, len, adj_len);
+        }
+        if self.arena.len() > NEAR_PACKETS {
+            if let Some(packets) = self.tins.upcoming(queue) {
+                self.arena.warm(packets);
+            }
+        }
+        Turn::Sent(slot)
+    }
+
+    /// [`Cake::dequeue`] after a first turn of `tin` in `vain`. Ends: in each turn flows leave the
+    /// rotations or a packet is lost.
+    #[inline(never)]
+    fn dequeue_further(
+        &mut self,
+        mut vain: Turn,
+        mut tin: usize,
+        now: Time,
+        budget: Budget,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<&mut Packet> {
+        loop {
+            match vain {
+                Turn::Sent(slot) => return Some(self.arena.release(slot)),
+                Turn::Nobody if budget.is_spent() => return None,
+                Turn::Nobody => tin = budget.lend(|budget| self.choose_tin(now, budget))?,
+                Turn::Dropped => {}
+            }
+            vain = self.turn(tin, now, &budget, owner);
+        }
     }
 
     /// Drops the packet in `slot`, which has been taken out of its queue.
@@ -381,7 +460,20 @@ impl Cake {
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
         self.tins.note_turn(tin, queue, packet.len, charged);
         self.give_up(packet, reason, owner);
+        if self.params.ingress {
+            self.tins.settle(tin, queue, false, now, &self.arena);
+        }
     }
+}
+
+/// How a tier's turn ended.
+enum Turn {
+    /// The packet in this slot is to be sent.
+    Sent(u32),
+    /// A packet was dropped. Where drops are charged, it may be another flow's turn now.
+    Dropped,
+    /// No flow was chosen: the tier has none any more, or the call has done enough.
+    Nobody,
 }
 
 /// Charges a packet to the shaper and to its tier's clock.
@@ -429,7 +521,6 @@ impl Qdisc for Cake {
         self.tins.tin_mut(tin).counters.packets += 1;
         let (slot, was_empty, queued) = self.append(packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
-        self.tins.note_arrival(tin, queue, packet.len);
         if self.has_extras {
             self.apply_extras(slot, tin, queue, now, owner);
         }
@@ -450,66 +541,11 @@ impl Qdisc for Cake {
             return None;
         }
         let budget = Budget::default();
-        let mut tin = self.choose_tin(now, &budget)?;
+        let tin = self.choose_tin(now, &budget)?;
         self.tins.decay(tin, now);
-        // Ends: each time round, flows leave the rotations or a packet is lost.
-        'turn: loop {
-            self.current_tin = tin;
-            let ingress = self.params.ingress;
-            let Cake { tins, arena, random, .. } = self;
-            let chosen = tins.choose_flow(tin, now, ingress, arena, random, &budget);
-            let Some((queue, mut tier, mut flow)) = chosen else {
-                if budget.is_spent() {
-                    return None;
-                }
-                tin = self.choose_tin(now, &budget)?;
-                continue;
-            };
-            while let Some((slot, packet)) = self.arena.detach(&mut flow.packets) {
-                let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
-                flow.backlog = flow.backlog.wrapping_sub(len);
-                tier.backlog -= u64::from(len);
-                self.memory -= u64::from(truesize);
-
-                let sojourn = now.since(enqueued);
-                let bulk_flows = if ingress { tier.bulk_flows } else { 0 };
-                if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
-                    let random = &mut self.random;
-                    let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
-                    // The last packet of a queue may be marked but is never dropped, nor one more
-                    // than a call may drop.
-                    if verdict.is_drop() && !flow.packets.is_empty() && budget.spend() {
-                        self.discard(slot, tin, queue, verdict, now, owner);
-                        if ingress {
-                            // It was charged: it may be another flow's turn now.
-                            self.tins.settle_saver(tin, queue, false, now, &self.arena);
-                            continue 'turn;
-                        }
-                        (tier, flow) = self.tins.pair_mut(tin, queue);
-                        continue;
-                    }
-                    let marks = u32::from(verdict.is_marked());
-                    tier.counters.marks += marks;
-                    self.totals.marked += u64::from(marks);
-                }
-
-                tier.record_delay(sojourn);
-                flow.account.deficit -= adj_len as i32;
-                charge_turn(&mut self.clock, tier, adj_len, now, true);
-                self.totals.sent_bytes += u64::from(len);
-                self.current_queue = queue;
-                self.heap.sent(queue, &self.tins.flows);
-                if !self.tins.is_plain() {
-                    self.tins.settle_saver(tin, queue, true, now, &self.arena);
-                    self.tins.note_turn(tin, queue, len, adj_len);
-                }
-                if self.arena.len() > NEAR_PACKETS {
-                    if let Some(packets) = self.tins.upcoming(queue) {
-                        self.arena.warm(packets);
-                    }
-                }
-                return Some(self.arena.release(slot));
-            }
+        match self.turn(tin, now, &budget, owner) {
+            Turn::Sent(slot) => Some(self.arena.release(slot)),
+            vain => self.dequeue_further(vain, tin, now, budget, owner),
         }
     }
 

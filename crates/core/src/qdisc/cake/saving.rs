@@ -5,8 +5,10 @@
 //! as ever: a quantum is divided by the load of the flow's hosts, and a flow is a load while it has
 //! packets. (Ours; Menth et al., "Deficit Round Robin with Limited Deficit Savings", section 3.)
 //!
-//! Caller's rule: [`Tins::settle_saver`] whenever a queue's first packet has changed otherwise than
+//! Caller's rule: [`Tins::settle`] whenever a queue's first packet has changed otherwise than
 //! by the arrival that [`Tins::wake`] is told of.
+
+use alloc::boxed::Box;
 
 use super::flows::Flow;
 use super::tins::{quantum, recount, Tins};
@@ -26,7 +28,11 @@ impl Tins {
         let count = self.count();
         for tin in &mut self.tins[..count] {
             let numbers = tin.base..tin.base + queues;
-            tin.savings = Some(Savings::new(limit, &mut self.flows.queues, numbers));
+            let savings = Savings::new(limit, &mut self.flows.queues, numbers);
+            match &mut tin.savings {
+                Some(old) => **old = savings,
+                None => tin.savings = Some(Box::new(savings)),
+            }
         }
     }
 
@@ -66,7 +72,7 @@ impl Tins {
     /// `queue` has lost packets, or, with `is_sent`, has sent one that was charged: then its turn
     /// is over.
     #[cold]
-    pub(super) fn settle_saver(
+    pub(super) fn settle(
         &mut self,
         number: usize,
         queue: u32,

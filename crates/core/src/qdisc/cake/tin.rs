@@ -3,6 +3,8 @@
 //! Each tier has a virtual clock that runs at the tier's threshold rate. (Piece of CAKE, section
 //! III-C; facts A.3, A.4.)
 
+use alloc::boxed::Box;
+
 use super::flows::Flow;
 use super::params::{DiffservMode, Params};
 use super::{TinStats, MAX_TINS};
@@ -17,8 +19,9 @@ use crate::time::{Span, Time};
 /// Smallest and largest bytes that a flow sends in a turn: one full Ethernet frame at the most.
 const QUANTUM: (u64, u64) = (300, 1514);
 
-/// One tier.
+/// One tier, in four cache lines: found by a shift.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Tin {
     /// When the tier's clock says that its next packet is due.
     pub(super) time_next: Time,
@@ -33,7 +36,7 @@ pub(super) struct Tin {
     pub(super) sparse: Sparse,
     pub(super) decaying: Rotation,
     /// In the place of `sparse`, if empty queues save up.
-    pub(super) savings: Option<Savings>,
+    pub(super) savings: Option<Box<Savings>>,
     /// Bytes queued.
     pub(super) backlog: u64,
     pub(super) cobalt: cobalt::Params,
@@ -44,6 +47,8 @@ pub(super) struct Tin {
     rate: Rate,
     pub(super) counters: Counters,
 }
+
+const _: () = assert!(core::mem::size_of::<Tin>() == 256);
 
 /// What a tier counts for `tc -s`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +130,6 @@ impl Tin {
         (self.backlog, self.deficit, self.remainder) = (0, 0, 0);
         self.sparse.clear();
         self.decaying = Rotation::default();
-        self.savings = None;
         self.counters.unresponsive = 0;
     }
 

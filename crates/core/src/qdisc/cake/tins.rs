@@ -34,8 +34,6 @@ use crate::sched::Standing;
 use crate::steps::{step, Budget};
 use crate::time::Time;
 
-/// Empty flows of which a call's budget hears at a time.
-const PORTION: u32 = 16;
 /// So many turns of tiers in debt are part of what a call may do; fewer are not worth counting.
 const LONG: u32 = 16;
 /// Turns of tiers in debt after which whole rounds are paid at once.
@@ -231,19 +229,15 @@ impl Tins {
                 self.tin_mut(tin).counters.way_direct_hits += 1;
                 queue
             }
-            None => self.search(tin, hash, packet, arena, heap),
+            None => self
+                .search(tin, hash, packet)
+                .unwrap_or_else(|| self.share_or_take(tin, hash, packet, arena, heap)),
         }
     }
 
+    /// The queue that the flow has, or gets. None: its set is full, and hosts are guarded.
     #[inline(never)]
-    fn search(
-        &mut self,
-        tin: usize,
-        hash: u32,
-        packet: &Packet,
-        arena: &mut Arena,
-        heap: &mut Heap,
-    ) -> u32 {
+    fn search(&mut self, tin: usize, hash: u32, packet: &Packet) -> Option<u32> {
         let (queue, found) = self.flows.search(tin, hash);
         let counters = &mut self.tins[tin % MAX_TINS].counters;
         match found {
@@ -260,7 +254,7 @@ impl Tins {
             Found::Collision => {
                 counters.way_collisions += 1;
                 if self.guard.is_some() {
-                    return self.share_or_take(tin, hash, queue, packet, arena, heap);
+                    return None;
                 }
                 self.flows.rename(queue, hash);
                 let (base, rule) = (self.flows.base(tin), self.rule);
@@ -279,7 +273,7 @@ impl Tins {
                 }
             }
         }
-        queue
+        Some(queue)
     }
 
     pub(super) fn assign_hosts(&mut self, tin: usize, queue: u32, packet: &Packet) {
@@ -378,8 +372,14 @@ impl Tins {
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if !self.is_plain {
             let queue = match self.savings {
-                Some(_) => self.choose_saver(number, arena, random, budget)?,
-                None => self.choose_guarded(number, now, drops_are_charged, budget)?,
+                Some(_) => {
+                    budget.lend(|budget| self.choose_saver(number, arena, random, budget))?
+                }
+                None => {
+                    let choose =
+                        |budget: &_| self.choose_guarded(number, now, drops_are_charged, budget);
+                    budget.lend(choose)?
+                }
             };
             let (tin, flow) = self.pair_mut(number, queue);
             return Some((queue, tin, flow));
@@ -387,7 +387,6 @@ impl Tins {
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let mut retired = 0;
         let queue = loop {
             let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
             let quanta = TierQuanta {
@@ -408,15 +407,8 @@ impl Tins {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
-            step();
-            retired += 1;
-            if retired == PORTION || drops_are_charged {
-                // One more for the look that `choose` does not note.
-                budget.spend_on(2 * retired);
-                retired = 0;
-                if budget.is_spent() || drops_are_charged {
-                    return None;
-                }
+            if !budget.spend() || drops_are_charged {
+                return None;
             }
         };
         Some((queue, tin, &mut queues[queue as usize]))
@@ -434,15 +426,7 @@ impl Tins {
     }
 
     /// A packet of `len` bytes was queued in `queue`: the hosts' books.
-    #[inline(always)]
     pub(super) fn note_arrival(&mut self, tin: usize, queue: u32, len: u32) {
-        if !self.is_plain {
-            self.note_guarded_arrival(tin, queue, len);
-        }
-    }
-
-    #[inline(never)]
-    fn note_guarded_arrival(&mut self, tin: usize, queue: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
             guard.grown(tin, queue, &self.flows.queues, len);
         }

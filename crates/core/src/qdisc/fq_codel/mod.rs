@@ -13,7 +13,7 @@ pub(crate) mod words;
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
+use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Settings};
 use crate::qdisc::{ConfigError, Detail, Device, Totals, UnlessZero};
 use crate::time::Time;
 
@@ -67,6 +67,7 @@ const _: () = assert!(core::mem::size_of::<Flow<State>>() == 64);
 impl FlowAqm for Controlled {
     type Params = Params;
     type State = State;
+    const REFUSES: bool = false;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
         Ok(Controlled {
@@ -81,8 +82,8 @@ impl FlowAqm for Controlled {
         params.queues
     }
 
-    fn overflow(params: &Params) -> Overflow {
-        Overflow::Longest { batch: params.drop_batch }
+    fn batch(params: &Params) -> u32 {
+        params.drop_batch
     }
 
     fn state(&self) -> State {

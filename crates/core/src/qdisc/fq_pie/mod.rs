@@ -12,7 +12,7 @@ pub(crate) mod words;
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Overflow, Settings};
+use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Settings};
 use crate::qdisc::{ConfigError, Detail, Device, Totals};
 use crate::random::Random;
 use crate::steps::step;
@@ -78,6 +78,7 @@ fn law(params: &Params, device: &Device) -> Law {
 impl FlowAqm for Controlled {
     type Params = Params;
     type State = State;
+    const REFUSES: bool = true;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
         Ok(Controlled {
@@ -92,10 +93,6 @@ impl FlowAqm for Controlled {
 
     fn settings(params: &Params) -> Settings {
         params.queues
-    }
-
-    fn overflow(_: &Params) -> Overflow {
-        Overflow::Newcomer
     }
 
     fn state(&self) -> State {
