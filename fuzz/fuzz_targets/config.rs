@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_fuzz::{has_wrapped_rate, seeds};
 use simnel_gateway::config::parse;
 
@@ -18,7 +18,7 @@ fuzz_target!(init: seeds::write(seeds::files()), |bytes: &[u8]| {
                 assert!(configs.iter().any(Option::is_some));
                 for config in configs.into_iter().flatten() {
                     if !has_wrapped_rate(&config) {
-                        assert_eq!(tc::parse(&config.to_string()), Ok(config));
+                        assert_eq!(qdisc::parse(&config.to_string()), Ok(config));
                     }
                 }
             }

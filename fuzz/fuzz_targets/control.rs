@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use simnel_core::qdisc::{build, ConfigError, Device, DropReason, PacketOwner};
-use simnel_core::{tc, Packet, Qdisc, Span, Time};
+use simnel_core::{qdisc, Packet, Qdisc, Span, Time};
 use simnel_fuzz::seeds;
 use simnel_gateway::control::Request;
 use simnel_gateway::words::{changed, settings_of};
@@ -62,7 +62,7 @@ struct Daemon {
 
 impl Daemon {
     fn new() -> Daemon {
-        let config = tc::parse("cake bandwidth 10mbit").expect("words");
+        let config = qdisc::parse("cake bandwidth 10mbit").expect("words");
         Daemon {
             qdisc: build(&config, &Device::default()).expect("a discipline"),
             now: Time(100_000_000_000),
@@ -76,7 +76,7 @@ impl Daemon {
         match request {
             Request::Show {} => drop(self.qdisc.snapshot()),
             Request::Change { words, .. } => {
-                if let Ok(config) = tc::parse(&words) {
+                if let Ok(config) = qdisc::parse(&words) {
                     self.change(&config);
                 }
             }
@@ -96,7 +96,7 @@ impl Daemon {
             settings_of(Direction::Download, Some(rate), words).map(|config| self.change(&config));
     }
 
-    fn change(&mut self, config: &tc::Config) {
+    fn change(&mut self, config: &qdisc::Config) {
         let before = self.qdisc.config();
         self.dropped.changing = true;
         match self.qdisc.configure(config, self.now, &mut self.dropped) {

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simnel_core::tc::{self, Parent, QdiscView, Statistics};
+use simnel_core::qdisc::{self, Parent, QdiscView, Statistics};
 use simnel_fuzz::has_wrapped_rate;
 use simnel_fuzz::seeds;
 use simnel_fuzz::support::input::Input;
@@ -25,14 +25,14 @@ fuzz_target!(init: seeds::write(seeds::words()), |bytes: &[u8]| {
 
 /// A discipline's name and up to 31 keywords, one in four of another discipline.
 fn known_words(input: &mut Input) -> String {
-    let disciplines = tc::disciplines();
+    let disciplines = qdisc::disciplines();
     let discipline = |byte: u8| &disciplines[usize::from(byte) % disciplines.len()];
     let own = discipline(input.u8());
     let mut words = String::from(own.name);
     for _ in 0..input.u8() % 32 {
         let choice = input.u8();
         let whose = if choice & 3 == 0 { discipline(choice >> 2) } else { own };
-        let keywords: Vec<_> = tc::keywords(whose.name).collect();
+        let keywords: Vec<_> = qdisc::keywords(whose.name).collect();
         let Some(keyword) = keywords.get(usize::from(input.u8()) % keywords.len().max(1)) else {
             continue;
         };
@@ -48,16 +48,16 @@ fn known_words(input: &mut Input) -> String {
 
 fn check(text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let parsed = tc::parse(text);
+    let parsed = qdisc::parse(text);
     // Separate words mean the same; a default changes nothing where a discipline is named.
-    assert_eq!(tc::parse_words(&words).ok(), parsed.clone().ok());
+    assert_eq!(qdisc::parse_words(&words).ok(), parsed.clone().ok());
     if parsed.is_ok() {
-        assert_eq!(tc::parse_with_default(&words, "cake"), tc::parse_words(&words));
+        assert_eq!(qdisc::parse_with_default(&words, "cake"), qdisc::parse_words(&words));
     }
     match parsed {
         Ok(config) => {
             let printed = config.to_string();
-            let again = tc::parse(&printed);
+            let again = qdisc::parse(&printed);
             if !has_wrapped_rate(&config) {
                 assert_eq!(again.as_ref(), Ok(&config), "`{text}` is printed as `{printed}`");
             }
@@ -70,9 +70,9 @@ fn check(text: &str) {
                 snapshot: None,
             };
             let (mut shown, mut json) = (String::new(), String::new());
-            tc::show(&mut shown, &[view], Statistics::Off).expect("a String takes all");
-            tc::show_json(&mut json, &[view], Statistics::Off).expect("a String takes all");
-            assert!(shown.contains(tc::name(&config)) && json.contains(tc::name(&config)));
+            qdisc::show(&mut shown, &[view], Statistics::Off).expect("a String takes all");
+            qdisc::show_json(&mut json, &[view], Statistics::Off).expect("a String takes all");
+            assert!(shown.contains(config.name()) && json.contains(config.name()));
         }
         Err(error) => {
             assert_eq!(text.get(error.start..error.end), Some(error.word.as_str()));

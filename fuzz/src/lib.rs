@@ -13,7 +13,7 @@ pub mod support;
 
 /// True if `config` has a rate of 2^64 bit/s or more, which `tc` prints, and so do we, as what is
 /// left of it modulo 2^64: its words do not mean the same.
-pub fn has_wrapped_rate(config: &simnel_core::tc::Config) -> bool {
+pub fn has_wrapped_rate(config: &simnel_core::qdisc::Config) -> bool {
     let shown = format!("{config:?}");
     let mut rates = shown.split("Rate(").skip(1).filter_map(|rest| rest.split(')').next());
     rates.any(|rate| rate.parse::<u64>().is_ok_and(|bytes| bytes > u64::MAX / 8))

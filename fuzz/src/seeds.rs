@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use simnel_core::tc;
+use simnel_core::qdisc;
 
 use crate::support::table::DISCIPLINES;
 
@@ -153,8 +153,8 @@ pub fn words() -> Vec<Vec<u8>> {
     let mut all: Vec<String> =
         RECORDED.lines().filter_map(|line| line.strip_prefix("$ ")).map(String::from).collect();
     all.extend(DISCIPLINES.iter().map(|(words, _)| (*words).to_owned()));
-    for discipline in tc::disciplines() {
-        for keyword in tc::keywords(discipline.name) {
+    for discipline in qdisc::disciplines() {
+        for keyword in qdisc::keywords(discipline.name) {
             let value = keyword.argument.split_whitespace().next().map_or("", |_| "20");
             all.push(format!("{} {} {value}", discipline.name, keyword.word));
         }

@@ -10,8 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use simnel_core::framing::Framing;
-use simnel_core::qdisc::{delay, fifo, line};
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{delay, fifo, line, Config};
 use simnel_core::{Rate, Span};
 use simnel_gateway::link::{DirectionStats, Link, LinkSettings};
 use simnel_testbed::probe::Probe;

@@ -6,9 +6,10 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
-use simnel_core::qdisc::{Backlog, ConfigError, Detail, DropReason, PacketOwner, Snapshot};
+use simnel_core::qdisc::{
+    self, Backlog, Config, ConfigError, Detail, DropReason, PacketOwner, Snapshot,
+};
 use simnel_core::random::Random;
-use simnel_core::tc::{self, Config};
 use simnel_core::{Packet, Qdisc, Span, Time};
 use support::contract::{exercise, exercise_floods};
 use support::table::{make, DISCIPLINES};
@@ -144,7 +145,7 @@ impl Qdisc for Flawed {
     }
     fn config(&self) -> Config {
         match self.1 {
-            Flaw::HoldsTooMany => tc::parse("pfifo limit 9").unwrap(),
+            Flaw::HoldsTooMany => qdisc::parse("pfifo limit 9").unwrap(),
             _ => self.0.config(),
         }
     }

@@ -5,8 +5,7 @@ mod support;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simnel_core::qdisc::Discard;
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{Config, Discard};
 use simnel_core::{Packet, Qdisc, Span, Time};
 use support::input::Input;
 use support::packets::random_packet;

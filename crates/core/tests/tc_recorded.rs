@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 use simnel_core::qdisc::{
-    cake, codel, fifo, fq_codel, htb, pie, red, sfb, sfq, Backlog, Chance, Detail, Device,
-    DropReason, Snapshot, Totals, UnlessZero,
+    self, cake, codel, fifo, fq_codel, htb, pie, red, sfb, sfq, Backlog, Chance, Config, Detail,
+    Device, DropReason, Parent, QdiscView, Snapshot, Statistics, Totals, UnlessZero,
 };
 use simnel_core::rate::Rate;
-use simnel_core::tc::{self, units, Config, Digits, Parent, QdiscView, Statistics};
+use simnel_core::tc::{units, Digits};
 use simnel_core::time::Span;
 
 const OPTIONS: &str = include_str!("data/tc/options.txt");
@@ -273,7 +273,7 @@ fn with_jiffies(mut config: Config) -> Config {
 /// True if we have the discipline that `words` begin with.
 fn known(words: &str) -> bool {
     let name = words.split(' ').next();
-    tc::disciplines().iter().any(|discipline| Some(discipline.name) == name)
+    qdisc::disciplines().iter().any(|discipline| Some(discipline.name) == name)
 }
 
 /// A rate that autorate found has more digits than the text shows; take it from the JSON.
@@ -311,7 +311,7 @@ fn settings_as_recorded() {
         [OPTIONS, AQM_OPTIONS, FAIR_OPTIONS].into_iter().flat_map(blocks).collect();
     assert!(blocks.len() > 380, "{} blocks", blocks.len());
     for Block { words, answer } in blocks.into_iter().filter(|block| known(block.words)) {
-        let config = tc::parse(words);
+        let config = qdisc::parse(words);
         let Some((text, json)) = answer else {
             assert_eq!(config.is_ok(), WE_ALSO_TAKE.contains(&words), "{words}: {config:?}");
             continue;
@@ -321,15 +321,15 @@ fn settings_as_recorded() {
         let config = with_jiffies(with_limit(config, &parsed[0]));
         let views = [view(&parsed[0], &config, None)];
         let (mut our_text, mut our_json) = (String::new(), String::new());
-        tc::show(&mut our_text, &views, Statistics::Tc).unwrap();
-        tc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
+        qdisc::show(&mut our_text, &views, Statistics::Tc).unwrap();
+        qdisc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
         assert_eq!(our_text.trim_end_matches('\n'), text, "{words}");
         assert_eq!(our_json.trim_end_matches('\n'), json, "{words}");
 
         // What tc prints can be read, and nothing is lost beyond the digits that tc drops.
-        let again = tc::parse(&options(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let again = qdisc::parse(&options(text)).unwrap_or_else(|e| panic!("{text}: {e}"));
         let mut printed = String::new();
-        tc::write_options(&again, Digits::AsTc, &mut printed).unwrap();
+        again.write_words(Digits::AsTc, &mut printed).unwrap();
         assert!(text.ends_with(&printed) || drifts(words, text), "{text} against {printed}");
     }
 }
@@ -363,7 +363,7 @@ fn statistics_as_recorded() {
             // What the recorder asked for, where what tc printed is not quite that.
             let asked = words.split(", ").next().unwrap();
             let text_words = if drifts(words, text) { asked.into() } else { options(text) };
-            let config = tc::parse(&text_words).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let config = qdisc::parse(&text_words).unwrap_or_else(|e| panic!("{text}: {e}"));
             let config = with_rate(config.resolved(&Device::default()), qdisc);
             let snapshot = snapshot(qdisc);
             backlogged += usize::from(snapshot.backlog.packets > 0);
@@ -372,8 +372,8 @@ fn statistics_as_recorded() {
             }));
             let views = [view(qdisc, &config, Some(&snapshot))];
             let (mut our_text, mut our_json) = (String::new(), String::new());
-            tc::show(&mut our_text, &views, Statistics::Tc).unwrap();
-            tc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
+            qdisc::show(&mut our_text, &views, Statistics::Tc).unwrap();
+            qdisc::show_json(&mut our_json, &views, Statistics::Tc).unwrap();
             // The shell that recorded it dropped line feeds at the end.
             let trim = |text: &str| text.trim_end_matches('\n').to_string();
             assert_eq!(trim(&our_text), trim(text), "{words}");
@@ -387,10 +387,10 @@ fn statistics_as_recorded() {
 
             // Our own counters only add: tc's part stays as it is.
             let mut all = String::new();
-            tc::show(&mut all, &views, Statistics::All).unwrap();
+            qdisc::show(&mut all, &views, Statistics::All).unwrap();
             assert!(all.len() > our_text.len());
             let mut all = String::new();
-            tc::show_json(&mut all, &views, Statistics::All).unwrap();
+            qdisc::show_json(&mut all, &views, Statistics::All).unwrap();
             let all: Value = serde_json::from_str(&all).expect("valid JSON");
             for (key, value) in qdisc.as_object().unwrap() {
                 if key != "tins" {
@@ -419,10 +419,10 @@ fn classes_as_recorded() {
             "a tree" => format!("htb {tree}"),
             words => format!("htb class 1:10 {words}"),
         };
-        let Ok(Config::Htb(params)) = tc::parse(&ours) else { panic!("{ours}") };
+        let Ok(Config::Htb(params)) = qdisc::parse(&ours) else { panic!("{ours}") };
         for class in &params.classes {
             let mut line = String::new();
-            tc::write_class(1, &params, class, None, &mut line).unwrap();
+            qdisc::htb::write_class(1, &params, class, None, &mut line).unwrap();
             assert!(text.contains(&line), "{words}: {line}{text}");
             compared += 1;
         }
@@ -432,7 +432,7 @@ fn classes_as_recorded() {
 
 #[test]
 fn a_table_of_tiers_ends_with_an_empty_line() {
-    let config = tc::parse("cake").unwrap();
+    let config = qdisc::parse("cake").unwrap();
     let detail = Detail::Cake(cake::Stats { tin_count: 1, ..cake::Stats::default() });
     let snapshot = Snapshot { totals: Totals::default(), backlog: Backlog::default(), detail };
     let view = QdiscView {
@@ -444,7 +444,7 @@ fn a_table_of_tiers_ends_with_an_empty_line() {
         snapshot: Some(&snapshot),
     };
     let mut text = String::new();
-    tc::show(&mut text, &[view], Statistics::Tc).unwrap();
+    qdisc::show(&mut text, &[view], Statistics::Tc).unwrap();
     assert!(text.ends_with("  quantum             0\n\n"), "{text:?}");
 }
 

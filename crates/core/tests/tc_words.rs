@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use simnel_core::framing::{Cells, Framing};
 use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad};
-use simnel_core::qdisc::{delay, fifo, line, Device};
+use simnel_core::qdisc::{self, delay, fifo, line, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{self, units, Config, Problem};
+use simnel_core::tc::{self, units, Problem};
 use simnel_core::time::Span;
 
 fn cake(words: &str) -> cake::Params {
-    match tc::parse(words) {
+    match qdisc::parse(words) {
         Ok(Config::Cake(params)) => params,
         other => panic!("{words}: {other:?}"),
     }
@@ -18,15 +18,15 @@ fn cake(words: &str) -> cake::Params {
 #[test]
 fn the_line_of_the_manual() {
     let words = ["cake", "diffserv4", "docsis", "ack-filter", "nat"];
-    let Ok(Config::Cake(params)) = tc::parse_words(&words) else { panic!() };
+    let Ok(Config::Cake(params)) = qdisc::parse_words(&words) else { panic!() };
     assert_eq!((params.diffserv, params.nat), (DiffservMode::Diffserv4, true));
     assert_eq!(params.ack_filter, AckFilter::Conservative);
     let docsis = Framing { compensate: true, overhead: 18, mpu: 64, cells: Cells::None };
     assert_eq!((params.framing, params.bandwidth), (docsis, Rate(0)));
     // The same without the name, where cake goes without saying.
-    assert_eq!(tc::parse_with_default(&words[1..], "cake"), Ok(Config::Cake(params)));
-    assert_eq!(tc::parse_with_default(&[], "cake"), tc::parse("cake"));
-    assert_eq!(tc::parse_with_default(&["pfifo"], "cake"), tc::parse("pfifo"));
+    assert_eq!(qdisc::parse_with_default(&words[1..], "cake"), Ok(Config::Cake(params)));
+    assert_eq!(qdisc::parse_with_default(&[], "cake"), qdisc::parse("cake"));
+    assert_eq!(qdisc::parse_with_default(&["pfifo"], "cake"), qdisc::parse("pfifo"));
 }
 
 #[test]
@@ -40,10 +40,10 @@ fn our_own_words() {
     let ms = Span::from_millis;
     let expected = delay::Params { delay: ms(20), jitter: ms(2), limit: 50 };
     for words in ["delay 20ms 2ms limit 50", "delay limit 50 jitter 2ms delay 20ms"] {
-        assert_eq!(tc::parse(words), Ok(Config::Delay(expected)), "{words}");
+        assert_eq!(qdisc::parse(words), Ok(Config::Delay(expected)), "{words}");
     }
     let Ok(Config::Line(params)) =
-        tc::parse("line rate 20mbit delay 10ms 1ms fifo 100p pppoe-ptm ether-vlan")
+        qdisc::parse("line rate 20mbit delay 10ms 1ms fifo 100p pppoe-ptm ether-vlan")
     else {
         panic!()
     };
@@ -51,7 +51,7 @@ fn our_own_words() {
     assert_eq!(params.rate, Rate::from_bits(20_000_000));
     assert_eq!((params.delay.delay, params.delay.jitter), (ms(10), ms(1)));
     assert_eq!((params.framing.overhead, params.framing.cells), (34, Cells::Ptm));
-    let Ok(Config::Line(params)) = tc::parse("line limit 64kb rate 1mbit") else { panic!() };
+    let Ok(Config::Line(params)) = qdisc::parse("line limit 64kb rate 1mbit") else { panic!() };
     assert_eq!(params.fifo, fifo::Params { kind: fifo::Kind::Bfifo, limit: Some(65536) });
 }
 
@@ -99,28 +99,28 @@ fn errors_say_what_where_and_what_instead() {
         ("delay soon", "`soon` (word 2) cannot be used: `delay` takes a TIME such as 20ms"),
         ("delay", "`delay` (word 1) must be followed by a TIME such as 20ms"),
     ] {
-        assert_eq!(tc::parse(words).unwrap_err().to_string(), message, "{words}");
+        assert_eq!(qdisc::parse(words).unwrap_err().to_string(), message, "{words}");
     }
 }
 
 #[test]
 fn errors_point_at_the_word() {
     let text = "  cake\t nat   diffserv5 wash";
-    let error = tc::parse(text).unwrap_err();
+    let error = qdisc::parse(text).unwrap_err();
     assert_eq!((error.index, &text[error.start..error.end]), (2, "diffserv5"));
     let words = ["cake", "nat", "diffserv5"];
-    let error = tc::parse_words(&words).unwrap_err();
+    let error = qdisc::parse_words(&words).unwrap_err();
     assert_eq!(&words.join(" ")[error.start..error.end], "diffserv5");
     assert_eq!(error.nearest(), Some("diffserv4"));
     let stacked = "cake conservative ".to_string() + &"docsis ".repeat(20);
-    let error = tc::parse(&stacked).unwrap_err();
+    let error = qdisc::parse(&stacked).unwrap_err();
     assert!(matches!(error.problem, Problem::OutOfRange { keyword: "docsis", .. }));
 }
 
 #[test]
 fn every_keyword_in_the_tables_is_read() {
-    for discipline in tc::disciplines() {
-        for keyword in tc::keywords(discipline.name) {
+    for discipline in qdisc::disciplines() {
+        for keyword in qdisc::keywords(discipline.name) {
             let value = match (keyword.argument, keyword.word) {
                 ("", _) => "",
                 ("[src|dst]", _) => "dst",
@@ -139,7 +139,7 @@ fn every_keyword_in_the_tables_is_read() {
             };
             let words = format!("{first} {} {value}", keyword.word);
             // It may need company, or lie in another range, but it is not unknown.
-            if let Err(error) = tc::parse(&words) {
+            if let Err(error) = qdisc::parse(&words) {
                 let unknown = matches!(
                     error.problem,
                     Problem::UnknownWord { .. }
@@ -151,7 +151,7 @@ fn every_keyword_in_the_tables_is_read() {
             assert!(!keyword.meaning.is_empty());
         }
     }
-    assert_eq!(tc::keywords("nothing").count(), 0);
+    assert_eq!(qdisc::keywords("nothing").count(), 0);
 }
 
 #[test]
@@ -191,9 +191,9 @@ fn settings_print_as_words_that_make_them() {
         "red ns limit 300 min 7 max 50 avpkt 1500 bandwidth 1.5mbit delay 37ms probability 0.05",
         "red ns weight 0.002 nogentle nowait noadaptive ecn harddrop",
     ] {
-        let config = tc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
         let printed = config.to_string();
-        assert_eq!(tc::parse(&printed), Ok(config), "{words}: {printed}");
+        assert_eq!(qdisc::parse(&printed), Ok(config), "{words}: {printed}");
     }
 }
 
@@ -335,9 +335,9 @@ fn config() -> impl Strategy<Value = Config> {
 /// A word that is likely to get far: a keyword, a number with a unit, or anything.
 fn word() -> impl Strategy<Value = String> {
     let mut known: Vec<String> = Vec::new();
-    for discipline in tc::disciplines() {
+    for discipline in qdisc::disciplines() {
         known.push(discipline.name.into());
-        known.extend(tc::keywords(discipline.name).map(|keyword| keyword.word.to_string()));
+        known.extend(qdisc::keywords(discipline.name).map(|keyword| keyword.word.to_string()));
     }
     prop_oneof![
         4 => proptest::sample::select(known),
@@ -357,18 +357,18 @@ proptest! {
     #[test]
     fn what_is_printed_is_read_back(config in config()) {
         let text = config.to_string();
-        prop_assert_eq!(tc::parse(&text), Ok(config), "{}", text);
+        prop_assert_eq!(qdisc::parse(&text), Ok(config), "{}", text);
     }
 
     #[test]
     fn no_words_panic_and_errors_lie_in_the_text(words in prop::collection::vec(word(), 0..8)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        for result in [tc::parse_words(&words), tc::parse_with_default(&words, "cake")] {
+        for result in [qdisc::parse_words(&words), qdisc::parse_with_default(&words, "cake")] {
             match result {
                 // Not the same settings: rates beyond 2^64 bit/s are printed wrapped, as tc does.
                 Ok(config) => {
                     let text = config.to_string();
-                    let read_back = tc::parse(&text).map(|config| config.to_string());
+                    let read_back = qdisc::parse(&text).map(|config| config.to_string());
                     prop_assert_eq!(read_back, Ok(text));
                 }
                 Err(error) => {
@@ -378,26 +378,28 @@ proptest! {
                 }
             }
         }
-        let _ = tc::parse(&words.join(" "));
+        let _ = qdisc::parse(&words.join(" "));
     }
 
     #[test]
     fn no_text_panics(text in "\\PC{0,80}") {
-        let _ = tc::parse(&text);
+        let _ = qdisc::parse(&text);
     }
 }
 
 #[test]
 fn fq_pie_prints_as_its_manual_shows() {
     // From man tc-fq_pie (there is no recording: the recorder's kernel lacks fq_pie).
-    let config = tc::parse("fq_pie").unwrap().resolved(&Device::default());
+    let config = qdisc::parse("fq_pie").unwrap().resolved(&Device::default());
     let mut text = String::new();
-    tc::write_options(&config, tc::Digits::AsTc, &mut text).unwrap();
+    config.write_words(tc::Digits::AsTc, &mut text).unwrap();
     let manual = "limit 10240p flows 1024 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514b \
                   memory_limit 32Mb ecn_prob 10 ";
     assert_eq!(text, manual);
-    assert_eq!(tc::parse(&format!("fq_pie {text}")), Ok(config));
-    assert!(tc::parse("fq_pie flows 65536").is_err() && tc::parse("fq_pie ecn_prob 101").is_err());
+    assert_eq!(qdisc::parse(&format!("fq_pie {text}")), Ok(config));
+    assert!(
+        qdisc::parse("fq_pie flows 65536").is_err() && qdisc::parse("fq_pie ecn_prob 101").is_err()
+    );
 }
 
 #[test]
@@ -415,8 +417,8 @@ fn fair_queues_print_exactly_what_they_are() {
         "drr savings 1 quantum 9 class 1:a weight 2 codel ecn class ffff:ffff quantum 3000 pfifo",
         "drr class 1:10 tbf rate 1mbit burst 5kb fq_codel savings 1kb class 1:20 drr dsthost",
     ] {
-        let config = tc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
         let printed = config.to_string();
-        assert_eq!(tc::parse(&printed), Ok(config), "{words}: {printed}");
+        assert_eq!(qdisc::parse(&printed), Ok(config), "{words}: {printed}");
     }
 }

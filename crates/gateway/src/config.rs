@@ -174,7 +174,7 @@ impl Interface {
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::tc::Config;
+    use simnel_core::qdisc::Config;
 
     use super::*;
 

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use simnel_core::qdisc::shapes_itself;
-use simnel_core::{tc, Span, Time};
+use simnel_core::{qdisc, Span, Time};
 
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
@@ -295,7 +295,7 @@ impl Daemon {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 ..Reply::done()
             }),
-            Request::Change { direction, words } => tc::parse(&words)
+            Request::Change { direction, words } => qdisc::parse(&words)
                 .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
                 .and_then(|config| {
                     let words = config.to_string();
@@ -375,7 +375,7 @@ fn unlimited(settings: &Settings) -> Vec<String> {
             "nothing limits the {direction} of `{}`: {} will find no queue here while the line \
              has one; say `{direction} RATE`",
             settings.interface,
-            tc::name(config)
+            config.name()
         ))
     };
     [Direction::Upload, Direction::Download].into_iter().filter_map(warning).collect()

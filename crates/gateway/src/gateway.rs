@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use simnel_core::qdisc::{self, ConfigError, Device};
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{self, Config, ConfigError, Device};
 
 use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};

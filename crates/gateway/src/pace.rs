@@ -15,8 +15,7 @@
 //!
 //! Invariant: times told never decrease.
 
-use simnel_core::qdisc::Device;
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{Config, Device};
 use simnel_core::{Packet, Span, Time};
 
 /// Length of the windows.
@@ -141,8 +140,8 @@ fn packet_time(config: &Config, device: &Device) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use simnel_core::qdisc;
     use simnel_core::random::Random;
-    use simnel_core::tc;
 
     use super::*;
 
@@ -150,7 +149,7 @@ mod tests {
     /// one-second window holds, and the mean, as parts of the rate.
     fn shaped(rate: &str, mut lag: impl FnMut(Time) -> Span) -> (f64, f64) {
         const LENGTH: u64 = 1514;
-        let config = tc::parse(&format!("cake bandwidth {rate}")).unwrap();
+        let config = qdisc::parse(&format!("cake bandwidth {rate}")).unwrap();
         let Config::Cake(params) = config else { unreachable!() };
         let bytes = params.bandwidth.bytes();
         let start = Time(7_000_000_000);
@@ -222,7 +221,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_the_clock_is_the_real_one() {
-        let config = tc::parse("cake unlimited").unwrap();
+        let config = qdisc::parse("cake unlimited").unwrap();
         let mut pace = Pace::new(&config, &Device::default(), Time(5));
         pace.lagged(Span::from_millis(1), Time(1_000));
         assert_eq!(pace.at(Time(3_000_000_000)), Time(3_000_000_000));

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
-use simnel_core::{tc, Span};
+use simnel_core::{qdisc, Span};
 
 use crate::direction::Direction;
 use crate::error::Error;
@@ -98,7 +98,7 @@ impl Tether {
         for event in &self.remembered {
             match event {
                 Event::Changed(interface, direction, words) if *interface == settings.interface => {
-                    let Ok(config) = tc::parse(words) else { continue };
+                    let Ok(config) = qdisc::parse(words) else { continue };
                     match direction {
                         Direction::Upload => settings.upload = Some(config),
                         Direction::Download => settings.download = Some(config),
@@ -443,7 +443,7 @@ mod tests {
         let board = Board::shared().unwrap();
         let mut tether = Tether { board, guard, supervisor, remembered };
         let recalled = tether.recall(Settings::new("wan")).unwrap();
-        assert_eq!(recalled.upload, Some(tc::parse("cake bandwidth 8mbit").unwrap()));
+        assert_eq!(recalled.upload, Some(qdisc::parse("cake bandwidth 8mbit").unwrap()));
         assert_eq!(recalled.download, None);
         assert!(tether.recall(Settings::new("old")).is_none());
         tether.reloaded();

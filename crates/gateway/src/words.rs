@@ -7,8 +7,9 @@
 //! themselves: our queue stands behind the line's own there.
 
 use simnel_core::qdisc::htb;
+use simnel_core::qdisc::{self, Config};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{self, units, Config};
+use simnel_core::tc::units;
 
 use crate::direction::Direction;
 
@@ -29,9 +30,9 @@ pub fn settings_of(
     rate: Option<&str>,
     words: &str,
 ) -> Result<Config, String> {
-    tc::parse(&compose(direction, rate, words)?).map_err(|error| {
+    qdisc::parse(&compose(direction, rate, words)?).map_err(|error| {
         // What is no word of cake may be a discipline's name that was misspelt.
-        let misspelt = tc::parse(words).err().filter(|other| other.nearest().is_some());
+        let misspelt = qdisc::parse(words).err().filter(|other| other.nearest().is_some());
         let error = misspelt.filter(|_| error.nearest().is_none()).unwrap_or(error);
         format!("{direction}: {error}")
     })
@@ -52,7 +53,7 @@ pub fn changed(
     let config = understood(direction, present)?;
     let managed = below(&config).unwrap_or(&config);
     let (name, rest) = name_and_rest(words);
-    if name.is_some_and(|name| name != tc::name(managed)) {
+    if name.is_some_and(|name| name != managed.name()) {
         return settings_of(direction, Some(rate), words);
     }
     let words = match (&config, below(&config)) {
@@ -76,14 +77,14 @@ pub fn names_discipline(words: &str) -> bool {
 fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
     let words = words.trim_start();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    match tc::disciplines().iter().find(|known| known.name == first) {
+    match qdisc::disciplines().iter().find(|known| known.name == first) {
         Some(known) => (Some(known.name), rest),
         None => (None, words),
     }
 }
 
 fn understood(direction: Direction, words: &str) -> Result<Config, String> {
-    tc::parse(words).map_err(|error| format!("{direction}: {error}"))
+    qdisc::parse(words).map_err(|error| format!("{direction}: {error}"))
 }
 
 /// The words that put `rate` and `words` together.
@@ -92,7 +93,7 @@ fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<Stri
     let name = name.unwrap_or("cake");
     let mut composed = match (name, rate) {
         ("cake", Some(rate)) => format!("cake bandwidth {rate} {rest}"),
-        ("tbf" | "htb", Some(rate)) if tc::parse(words).is_ok() => {
+        ("tbf" | "htb", Some(rate)) if qdisc::parse(words).is_ok() => {
             return Err(format!(
                 "{direction}: `{words}` says a rate of its own: leave that out, or `{direction} \
                  {rate}`"
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     fn settings(words: &str) -> Config {
-        tc::parse(words).unwrap()
+        qdisc::parse(words).unwrap()
     }
 
     #[test]
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_discipline_takes_a_rate_and_another_one() {
-        for known in tc::disciplines() {
+        for known in qdisc::disciplines() {
             for direction in [Upload, Download] {
                 let words = least_words(known.name);
                 let config = settings_of(direction, Some("10mbit"), words).unwrap();

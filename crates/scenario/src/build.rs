@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use simnel_core::qdisc::{shapes_itself, Device};
-use simnel_core::{tc, Rate, Span, Time};
+use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::{Step, Trace};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
@@ -112,8 +112,8 @@ fn lines(place: &Spanned<text::Line>, files: Files) -> Result<[LineSetup; 2]> {
     let line = place.get_ref();
     let framing = match &line.framing {
         None => Default::default(),
-        Some(words) => match tc::parse(&format!("line {}", words.get_ref())) {
-            Ok(tc::Config::Line(params)) => params.framing,
+        Some(words) => match qdisc::parse(&format!("line {}", words.get_ref())) {
+            Ok(qdisc::Config::Line(params)) => params.framing,
             Ok(_) => Default::default(),
             Err(error) => {
                 let expected = "framing in tc's words, such as \"docsis\" or \"overhead 34 atm\"";
@@ -163,7 +163,7 @@ fn lines(place: &Spanned<text::Line>, files: Files) -> Result<[LineSetup; 2]> {
                 steps.push(Step { at, rate: values::changed_rate(word)? });
             }
         }
-        let qdisc = tc::parse(DEFAULT_QDISC)
+        let qdisc = qdisc::parse(DEFAULT_QDISC)
             .map_err(|error| ScenarioError::whole(error.to_string(), "pfifo"))?;
         made.push(LineSetup {
             qdisc,

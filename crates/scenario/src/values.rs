@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use simnel_core::qdisc::{self};
-use simnel_core::tc::{self, units};
+use simnel_core::qdisc;
+use simnel_core::tc::units;
 use simnel_core::{dscp, Rate, Span};
 use simnel_sim::setup::Loss;
 use toml::Spanned;
@@ -127,13 +127,13 @@ pub(super) fn discipline(
     words: &str,
     rate: Option<&str>,
     span: Option<Range<usize>>,
-) -> Result<tc::Config> {
+) -> Result<qdisc::Config> {
     let filled = words.replace("{rate}", rate.unwrap_or("{rate}"));
     let expected = |text: String| (text, "a discipline in tc's words, such as \"fq_codel\"");
     let (what, expected) = if filled.contains("{rate}") {
         ("`{rate}` stands for the line's rate, and this line has none".into(), "a rate")
     } else {
-        match tc::parse(&filled) {
+        match qdisc::parse(&filled) {
             Ok(config) => match qdisc::build(&config, &Default::default()) {
                 Ok(_) => return Ok(config),
                 Err(error) => expected(error.to_string()),

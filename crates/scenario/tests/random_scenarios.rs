@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use simnel_core::random::Random;
-use simnel_core::{tc, Span, Time};
+use simnel_core::{qdisc, Span, Time};
 use simnel_scenario::{no_files, Scenario};
 use simnel_sim::{Kind, Run};
 
@@ -47,12 +47,12 @@ fn text(number: u64) -> String {
     if dice.chance(20) {
         line("windows = true".into());
     }
-    let names: Vec<&str> = tc::disciplines().iter().map(|known| known.name).collect();
+    let names: Vec<&str> = qdisc::disciplines().iter().map(|known| known.name).collect();
     let mut qdisc = || loop {
         let special = ["cake bandwidth {rate} diffserv4 ack-filter", "fq_codel limit 40 ecn"];
         let words = if dice.chance(20) { dice.pick(&special) } else { dice.pick(&names) };
         // What shapes itself and is given no rate, or has no classes, does not stand alone.
-        if tc::parse(&words.replace("{rate}", "1mbit")).is_ok() {
+        if qdisc::parse(&words.replace("{rate}", "1mbit")).is_ok() {
             return words.to_string();
         }
     };
@@ -188,8 +188,8 @@ fn random_files_have_all_kinds_and_disciplines() {
     for kind in KINDS {
         assert!(all.contains(&format!("kind = \"{kind}\"")), "{kind}");
     }
-    for known in tc::disciplines() {
-        let alone = tc::parse(known.name).is_ok();
+    for known in qdisc::disciplines() {
+        let alone = qdisc::parse(known.name).is_ok();
         assert!(!alone || all.contains(&format!("\"{}\"", known.name)), "{}", known.name);
     }
 }

@@ -5,8 +5,7 @@
 //! back. A [`Setup`] and a seed determine a run completely.
 
 use simnel_core::framing::Framing;
-use simnel_core::qdisc::Device;
-use simnel_core::tc;
+use simnel_core::qdisc::{self, Device};
 use simnel_core::{Rate, Span, Time};
 
 use crate::schedule::{Step, Trace};
@@ -68,7 +67,7 @@ pub enum Loss {
 #[derive(Clone, Debug)]
 pub struct LineSetup {
     /// The discipline.
-    pub qdisc: tc::Config,
+    pub qdisc: qdisc::Config,
     /// The rate; None for no limit. Not used with a trace.
     pub rate: Option<Rate>,
     /// How packets pass.
@@ -87,7 +86,7 @@ pub struct LineSetup {
 
 impl LineSetup {
     /// A wire with a rate and a discipline.
-    pub fn wire(qdisc: tc::Config, rate: Option<Rate>) -> LineSetup {
+    pub fn wire(qdisc: qdisc::Config, rate: Option<Rate>) -> LineSetup {
         LineSetup {
             qdisc,
             rate,

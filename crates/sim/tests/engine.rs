@@ -1,12 +1,12 @@
 //! Runs without TCP: exact times, conservation, sameness.
 
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
 use simnel_sim::{Direction, Kind, Outcome, Results, Run, Setup, Traffic};
 
 fn setup(qdisc: &str, rate: u64, traffic: Vec<Traffic>) -> Setup {
-    let config = tc::parse(qdisc).expect("words");
+    let config = qdisc::parse(qdisc).expect("words");
     let line = LineSetup::wire(config, Some(Rate::from_bits(rate)));
     let half = Access { delay: Span::from_millis(25), rate: None };
     Setup {
@@ -218,7 +218,7 @@ fn whoever_comes_after_an_opportunity_waits_for_the_next() {
 #[test]
 fn a_wire_carries_headers_that_the_discipline_does_not_see() {
     let mut setup = setup("pfifo", 1_000_000, vec![ping()]);
-    let Ok(tc::Config::Line(line)) = tc::parse("line overhead 100 mpu 250") else {
+    let Ok(qdisc::Config::Line(line)) = qdisc::parse("line overhead 100 mpu 250") else {
         panic!("words of a line");
     };
     setup.lines[0].framing = line.framing;

@@ -5,9 +5,8 @@
 //! SIMNEL_FUZZ_COUNT choose others than the default ones:
 //! `SIMNEL_FUZZ_FROM=1000000 SIMNEL_FUZZ_COUNT=100000 cargo test --release -p simnel-sim fuzz`.
 
-use simnel_core::qdisc::Device;
+use simnel_core::qdisc::{self, Device};
 use simnel_core::random::Random;
-use simnel_core::tc;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::Step;
@@ -43,7 +42,7 @@ impl Dice {
 }
 
 /// Disciplines in their defaults, whatever there are, and some settings that are not.
-fn qdisc(dice: &mut Dice, rate: u64) -> tc::Config {
+fn qdisc(dice: &mut Dice, rate: u64) -> qdisc::Config {
     const SPECIAL: [&str; 6] = [
         "pfifo limit 3",
         "pfifo_head_drop limit 20",
@@ -52,12 +51,12 @@ fn qdisc(dice: &mut Dice, rate: u64) -> tc::Config {
         "cake bandwidth {rate} diffserv8 atm overhead 40",
         "cake bandwidth {rate} autorate-ingress",
     ];
-    let mut words: Vec<&str> = tc::disciplines().iter().map(|known| known.name).collect();
+    let mut words: Vec<&str> = qdisc::disciplines().iter().map(|known| known.name).collect();
     words.extend(SPECIAL);
     // Those that need words of their own do not parse without; another one is drawn.
     loop {
         let text = dice.pick(&words).replace("{rate}", &format!("{rate}bit"));
-        if let Ok(config) = tc::parse(&text) {
+        if let Ok(config) = qdisc::parse(&text) {
             if simnel_core::qdisc::build(&config, &Device::default()).is_ok() {
                 return config;
             }

@@ -2,14 +2,14 @@
 //! memory does not grow with time. (`simnel bench sim --scale` measures time and memory of the full
 //! size: ten seconds at 10 Gbit/s.)
 
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::setup::{Access, Host, LineSetup, Recording};
 use simnel_sim::{Direction, Kind, Results, Run, Setup, Traffic};
 
 fn setup(flows: u32) -> Setup {
     let line = LineSetup::wire(
-        tc::parse("cake besteffort flows").expect("words"),
+        qdisc::parse("cake besteffort flows").expect("words"),
         Some(Rate::from_bits(10_000_000_000)),
     );
     let half = Access { delay: Span::from_millis(10), rate: None };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_gateway::control::Client;
 use simnel_gateway::words::{changed, names_discipline, settings_of};
 use simnel_gateway::Direction;
@@ -61,8 +61,8 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
 /// True if `words` begin with a keyword of some discipline.
 fn begins_with_keyword(words: &str) -> bool {
     let first = words.split_whitespace().next();
-    let is_keyword = |known: &tc::Discipline| {
-        tc::keywords(known.name).any(|keyword| Some(keyword.word) == first)
+    let is_keyword = |known: &qdisc::Discipline| {
+        qdisc::keywords(known.name).any(|keyword| Some(keyword.word) == first)
     };
-    !names_discipline(words) && tc::disciplines().iter().any(is_keyword)
+    !names_discipline(words) && qdisc::disciplines().iter().any(is_keyword)
 }

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_core::qdisc::Device;
-use simnel_core::tc::{self, Config};
+use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::Span;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::link::{stop_on_signals, Link, LinkSettings};
@@ -55,7 +54,7 @@ struct Request<'a> {
 
 fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     let is_keyword =
-        |word: &str| word == "reverse" || tc::keywords("line").any(|known| known.word == word);
+        |word: &str| word == "reverse" || qdisc::keywords("line").any(|known| known.word == word);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let other = (!is_keyword(words[0])).then(|| words.remove(0));
     if words.is_empty() {
@@ -66,7 +65,7 @@ fn understand(words: &[String]) -> miette::Result<Request<'_>> {
     }
     let line = |words: &[&str]| {
         let words = [&["line"], words].concat();
-        tc::parse_words(&words).map_err(misuse)
+        qdisc::parse_words(&words).map_err(misuse)
     };
     let mut halves = words.splitn(2, |word| *word == "reverse");
     let forward = halves.next().unwrap_or_default();
@@ -118,7 +117,7 @@ mod tests {
     #[test]
     fn a_line_is_on_one_interface_unless_another_is_named() {
         let words = |words: &str| words.split(' ').map(String::from).collect::<Vec<_>>();
-        let line = |words: &str| tc::parse(&format!("line {words}")).unwrap();
+        let line = |words: &str| qdisc::parse(&format!("line {words}")).unwrap();
         let one = words("rate 3mbit delay 5ms reverse rate 20mbit");
         assert_eq!(
             understand(&one).unwrap(),

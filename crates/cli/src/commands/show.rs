@@ -4,8 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_core::qdisc::Snapshot;
-use simnel_core::tc::{self, Config, Parent, QdiscView, Statistics};
+use simnel_core::qdisc::{self, Config, Parent, QdiscView, Snapshot, Statistics};
 use simnel_gateway::control::{interfaces, Below, Client};
 use simnel_gateway::{Direction, Error};
 
@@ -67,10 +66,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let written = if args.classes {
         shown.write_classes(&mut text)
     } else if args.json {
-        tc::show_json(&mut text, &shown.views(), Statistics::Tc)
+        qdisc::show_json(&mut text, &shown.views(), Statistics::Tc)
     } else {
         let detail = if args.statistics { Statistics::Tc } else { Statistics::Off };
-        tc::show(&mut text, &shown.views(), detail)
+        qdisc::show(&mut text, &shown.views(), detail)
     };
     written.map_err(|error| miette!("{error}"))?;
     out.write_all(text.as_bytes()).map_err(output_failed)?;
@@ -109,7 +108,7 @@ struct Shown(Vec<Line>);
 
 impl Shown {
     fn add(&mut self, dev: &str, parent: Parent, node: Below) -> miette::Result<()> {
-        let config = tc::parse(&node.config)
+        let config = qdisc::parse(&node.config)
             .map_err(|error| miette!("the daemon's own words cannot be read: {error}"))?;
         let handle = FIRST_HANDLE + NEXT_HANDLE * self.0.len() as u32;
         self.0.push(Line { handle, dev: dev.to_owned(), parent, config, stats: node.stats });
@@ -130,7 +129,7 @@ impl Shown {
                 let here = Parent::Class(line.handle | u32::from(class.id));
                 let leaf = self.0.iter().find(|other| other.parent == here);
                 let leaf = leaf.map(|leaf| leaf.handle >> 16);
-                tc::write_class(line.handle >> 16, params, class, leaf, out)?;
+                qdisc::htb::write_class(line.handle >> 16, params, class, leaf, out)?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::words::{names_discipline, settings_of};
 use simnel_gateway::{check_name, Direction, Settings};
@@ -40,7 +40,7 @@ and traffic passes as before.";
 /// The examples, and the names of all disciplines.
 fn help() -> String {
     let mut help = format!("{EXAMPLES}\n\nDisciplines:\n");
-    for known in tc::disciplines() {
+    for known in qdisc::disciplines() {
         help.push_str(&format!("  {:<16} {}\n", known.name, known.about));
     }
     help

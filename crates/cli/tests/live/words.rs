@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::Home;
 
@@ -82,7 +82,7 @@ fn every_discipline_serves_a_real_line() {
     let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
     let bulk = bulk.start().unwrap();
     let received = || home.isp.counters(Home::LINE_HOME).unwrap().rx_bytes;
-    for known in tc::disciplines() {
+    for known in qdisc::disciplines() {
         let words = least_words(known.name);
         let up = live.start("wan", &format!("up wan download 50mbit upload 10mbit {words}"));
         thread::sleep(SECOND / 4);

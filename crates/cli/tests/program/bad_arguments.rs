@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use simnel_core::qdisc;
 use simnel_core::random::Random;
-use simnel_core::tc;
 
 use super::SIMNEL;
 
@@ -90,7 +90,7 @@ fn spoiled(random: &mut Random, template: &str) -> (Vec<String>, String) {
             }
             "WORDS" => {
                 let discipline = if line[0] == "link" { "line" } else { "cake" };
-                let flags: Vec<&str> = tc::keywords(discipline)
+                let flags: Vec<&str> = qdisc::keywords(discipline)
                     .filter(|keyword| keyword.argument.is_empty())
                     .map(|keyword| keyword.word)
                     .collect();

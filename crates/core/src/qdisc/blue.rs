@@ -213,13 +213,11 @@ impl Aqm for Learnt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::Config;
-    use crate::qdisc::Discard;
-    use crate::tc;
+    use crate::qdisc::{self, Config, Discard};
 
     #[test]
     fn overflow_teaches_and_idleness_forgets() {
-        let Ok(Config::Blue(params)) = tc::parse("blue limit 50 freeze 10ms") else { panic!() };
+        let Ok(Config::Blue(params)) = qdisc::parse("blue limit 50 freeze 10ms") else { panic!() };
         let mut blue = Blue::new(&params, &Device::default()).unwrap();
         let probability = |blue: &Blue| blue.aqm().state.probability();
         // A line of a packet a millisecond, offered a tenth more.
@@ -247,7 +245,7 @@ mod tests {
     #[test]
     fn a_threshold_teaches_before_the_queue_is_full_and_marks_suffice() {
         let words = "blue limit 50 threshold 10 ecn increment 1";
-        let Ok(Config::Blue(params)) = tc::parse(words) else { panic!() };
+        let Ok(Config::Blue(params)) = qdisc::parse(words) else { panic!() };
         let mut blue = Blue::new(&params, &Device::default()).unwrap();
         for n in 0..20 {
             let mut packet = Packet::new(n, 1000);

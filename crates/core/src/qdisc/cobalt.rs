@@ -195,12 +195,10 @@ impl Aqm for Controlled {
 mod tests {
     use super::*;
     use crate::packet::Flags;
-    use crate::qdisc::Config;
-    use crate::qdisc::Discard;
-    use crate::tc;
+    use crate::qdisc::{self, Config, Discard};
 
     fn run(words: &str, tos: u8, load: u64) -> (Controlled, Span) {
-        let Ok(Config::Cobalt(params)) = tc::parse(words) else { panic!("{words}") };
+        let Ok(Config::Cobalt(params)) = qdisc::parse(words) else { panic!("{words}") };
         let mut cobalt = Cobalt::new(&params, &Device::default()).unwrap();
         let mut delay = Span::ZERO;
         // A line of a packet a millisecond for twenty seconds.

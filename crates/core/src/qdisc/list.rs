@@ -45,11 +45,17 @@ macro_rules! disciplines {
 
         /// What [`Described`] has for settings, whichever they are.
         impl Config {
-            pub(crate) fn name(&self) -> &'static str {
+            /// The name of the discipline.
+            pub fn name(&self) -> &'static str {
                 match self { $($(#[$when])* Config::$variant(params) => params.name(),)* }
             }
 
-            pub(crate) fn write_words(
+            /// Writes the settings as words, without the discipline's name: with [`Digits::AsTc`]
+            /// exactly what `tc qdisc show` prints (a space after the last word where `tc` leaves
+            /// one); with [`Digits::Exact`] words that give the same settings when read.
+            ///
+            /// A cake `target` that was not set by `rtt` has no words, in `tc` as here.
+            pub fn write_words(
                 &self,
                 digits: Digits,
                 out: &mut dyn fmt::Write,
@@ -59,7 +65,7 @@ macro_rules! disciplines {
                 }
             }
 
-            pub(crate) fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+            fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
                 match self { $($(#[$when])* Config::$variant(params) => params.write_json(json),)* }
             }
 

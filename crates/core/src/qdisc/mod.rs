@@ -35,7 +35,7 @@ pub(crate) mod store;
 pub use described::{Described, Listed, Names};
 use parse::parse_child;
 pub use parse::{disciplines, keywords, parse, parse_with_default, parse_words, Discipline};
-pub use show::{name, show, show_json, write_options, Parent, QdiscView, Statistics};
+pub use show::{show, show_json, Parent, QdiscView, Statistics};
 pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};
 
 // All disciplines. To add one: its file beside this one, and its line here (docs/LAB.md).

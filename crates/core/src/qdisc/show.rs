@@ -49,26 +49,12 @@ pub struct QdiscView<'a> {
     pub snapshot: Option<&'a Snapshot>,
 }
 
-/// The name of a configuration's discipline.
-pub fn name(config: &Config) -> &'static str {
-    config.name()
-}
-
-/// Writes the settings of `config` as words, without the discipline's name: with [`Digits::AsTc`]
-/// exactly what `tc qdisc show` prints (a space after the last word where `tc` leaves one); with
-/// [`Digits::Exact`] words that give the same settings when read.
-///
-/// A cake `target` that was not set by `rtt` has no words, in `tc` as here.
-pub fn write_options(config: &Config, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-    config.write_words(digits, out)
-}
-
 /// A configuration prints as the words that make it: discipline and settings, nothing lost.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = alloc::string::String::new();
-        write_options(self, Digits::Exact, &mut words)?;
-        f.write_str(name(self))?;
+        self.write_words(Digits::Exact, &mut words)?;
+        f.write_str(self.name())?;
         match words.trim_end() {
             "" => Ok(()),
             words => write!(f, " {words}"),
@@ -79,7 +65,7 @@ impl fmt::Display for Config {
 /// Writes `views` as `tc` does as text.
 pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics) -> fmt::Result {
     for view in views {
-        write!(out, "qdisc {} {}", name(view.config), Handle(view.handle))?;
+        write!(out, "qdisc {} {}", view.config.name(), Handle(view.handle))?;
         if let Some(dev) = view.dev {
             write!(out, " dev {dev}")?;
         }
@@ -137,7 +123,7 @@ pub fn show_json(
     json.begin_array()?;
     for view in views {
         json.begin_object()?;
-        json.key("kind")?.string(name(view.config))?;
+        json.key("kind")?.string(view.config.name())?;
         json.key("handle")?.display(Handle(view.handle))?;
         if let Some(dev) = view.dev {
             json.key("dev")?.string(dev)?;

@@ -14,8 +14,3 @@ pub use error::{ParseError, Problem};
 pub use grammar::{or_default, Keyword, Keywords, Words};
 pub use json::Json;
 pub use units::Digits;
-
-pub use crate::qdisc::{
-    disciplines, htb::write_class, keywords, name, parse, parse_with_default, parse_words, show,
-    show_json, write_options, Config, Described, Discipline, Parent, QdiscView, Statistics,
-};

@@ -1,6 +1,6 @@
 //! `autorate-ingress`: the shaper follows what arrives (facts A.11).
 
-use simnel_core::tc::Config;
+use simnel_core::qdisc::Config;
 use simnel_core::{Span, Time};
 
 use crate::driver::{packet, Driver};

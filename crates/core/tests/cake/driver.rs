@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, cake, cake::TinStats, Detail, Device, DropReason, PacketOwner};
-use simnel_core::tc;
+use simnel_core::qdisc::{
+    self, build, cake, cake::TinStats, Detail, Device, DropReason, PacketOwner,
+};
 use simnel_core::wire::AckView;
 use simnel_core::{steps, Packet, Qdisc, Span, Time};
 
@@ -58,7 +59,7 @@ impl Driver {
 
     /// The same on a certain device.
     pub fn on(words: &str, device: &Device) -> Driver {
-        let config = tc::parse(&format!("cake {words}")).unwrap_or_else(|e| panic!("{e}"));
+        let config = qdisc::parse(&format!("cake {words}")).unwrap_or_else(|e| panic!("{e}"));
         let cake = build(&config, device).unwrap_or_else(|e| panic!("`{words}`: {e}"));
         let now = Time(100_000_000_000);
         Driver { cake, now, owner: Owner::default(), next_handle: 1 }
@@ -123,7 +124,7 @@ impl Driver {
 
     /// Changes the settings to `words`.
     pub fn change(&mut self, words: &str) {
-        let config = tc::parse(&format!("cake {words}")).unwrap_or_else(|e| panic!("{e}"));
+        let config = qdisc::parse(&format!("cake {words}")).unwrap_or_else(|e| panic!("{e}"));
         let changed = self.cake.configure(&config, self.now, &mut self.owner);
         assert_eq!(changed, Ok(()), "`{words}`");
         assert_eq!(self.cake.config(), config, "`{words}`");

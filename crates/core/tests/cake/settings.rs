@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use simnel_core::qdisc::{ConfigError, DropReason};
+use simnel_core::qdisc::{self, ConfigError, DropReason};
 use simnel_core::random::Random;
-use simnel_core::tc;
 use simnel_core::Span;
 
 use crate::driver::{packet, with, Driver};
@@ -138,11 +137,11 @@ fn impossible_settings_change_nothing() {
     let mut driver = Driver::new("bandwidth 10mbit diffserv4");
     driver.put_all(packet(1, 1000), 5);
     let (config, backlog) = (driver.cake.config(), driver.cake.backlog());
-    let tc::Config::Cake(params) = config else { panic!() };
+    let qdisc::Config::Cake(params) = config else { panic!() };
     let wrong = |change: fn(&mut simnel_core::qdisc::cake::Params)| {
         let mut params = params;
         change(&mut params);
-        tc::Config::Cake(params)
+        qdisc::Config::Cake(params)
     };
     for (config, option) in [
         (wrong(|p| p.queues = 1000), "queues"),
@@ -157,7 +156,7 @@ fn impossible_settings_change_nothing() {
             other => panic!("{option}: {other:?}"),
         }
     }
-    let fifo = tc::parse("pfifo").unwrap();
+    let fifo = qdisc::parse("pfifo").unwrap();
     let outcome = driver.cake.configure(&fifo, driver.now, &mut driver.owner);
     assert_eq!(outcome, Err(ConfigError::OtherDiscipline));
     assert_eq!((driver.cake.config(), driver.cake.backlog()), (config, backlog));
@@ -172,7 +171,7 @@ fn every_queue_count_that_can_be_said_can_be_made() {
         driver.put_all(packet(1, 100), 2);
         assert_eq!(driver.take_all().len(), 2, "{words}");
     }
-    assert!(tc::parse("cake queues 4").is_err() && tc::parse("cake queues 65536").is_err());
+    assert!(qdisc::parse("cake queues 4").is_err() && qdisc::parse("cake queues 65536").is_err());
 }
 
 #[test]

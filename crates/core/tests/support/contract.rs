@@ -17,9 +17,8 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, Detail, Device, DropReason, PacketOwner};
+use simnel_core::qdisc::{build, Config, Detail, Device, DropReason, PacketOwner};
 use simnel_core::steps;
-use simnel_core::tc::Config;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 use simnel_core::{Packet, Qdisc, Span, Time};
 

@@ -6,8 +6,7 @@
 
 use std::sync::LazyLock;
 
-use simnel_core::qdisc::{build, Device};
-use simnel_core::tc::{self, Config};
+use simnel_core::qdisc::{self, build, Config, Device};
 use simnel_core::Qdisc;
 
 use super::input::Input;
@@ -46,7 +45,7 @@ pub type Line = (&'static str, &'static [Promise]);
 pub static DISCIPLINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
     let named = |words: &str, name| words.split(' ').next() == Some(name);
     let mut lines = LINES.to_vec();
-    for known in tc::disciplines() {
+    for known in qdisc::disciplines() {
         if LINES.iter().any(|(words, _)| named(words, known.name)) {
             continue;
         }
@@ -54,7 +53,7 @@ pub static DISCIPLINES: LazyLock<Vec<Line>> = LazyLock::new(|| {
         let at_a_rate = |words: &str| &*words.replace("{rate}", "10mbit").leak();
         let mut own: Vec<&'static str> =
             said.filter(|words| named(words, known.name)).map(at_a_rate).collect();
-        if tc::parse(known.name).is_ok() {
+        if qdisc::parse(known.name).is_ok() {
             own.push(known.name);
         }
         assert!(!own.is_empty(), "`{}` needs words: add a line for it to LINES", known.name);
@@ -164,7 +163,7 @@ const LINES: &[Line] = &[
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
 pub fn make(words: &str) -> Box<dyn Qdisc> {
-    let config = tc::parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"));
+    let config = qdisc::parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"));
     match build(&config, &Device::default()) {
         Ok(qdisc) => qdisc,
         Err(error) => panic!("`{words}`: {error}"),
@@ -177,10 +176,10 @@ pub fn random_config(input: &mut Input, config: &Config) -> Option<Config> {
     let choice = input.u8();
     if choice & 3 == 0 {
         let (words, _) = DISCIPLINES[usize::from(choice / 4) % DISCIPLINES.len()];
-        return tc::parse(words).ok();
+        return qdisc::parse(words).ok();
     }
-    let name = tc::name(config);
-    let keywords: Vec<_> = tc::keywords(name).collect();
+    let name = config.name();
+    let keywords: Vec<_> = qdisc::keywords(name).collect();
     let mut words = String::from(name);
     for _ in 0..input.u8() % 8 {
         let Some(keyword) = keywords.get(usize::from(input.u8()) % keywords.len().max(1)) else {
@@ -194,7 +193,7 @@ pub fn random_config(input: &mut Input, config: &Config) -> Option<Config> {
             words.push_str(&random_value(argument, input));
         }
     }
-    tc::parse(&words).ok()
+    qdisc::parse(&words).ok()
 }
 
 /// A value for an argument of this name: of any magnitude, but nothing that allocates gigabytes.

@@ -28,8 +28,7 @@ use serde::{Deserialize, Serialize};
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::cake::{self, AckFilter};
-use simnel_core::qdisc::{ConfigError, Device, Snapshot};
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{Config, ConfigError, Device, Snapshot};
 use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Qdisc, Span, Time};
 

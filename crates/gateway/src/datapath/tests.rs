@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use simnel_core::qdisc::{self, Backlog, DropReason, PacketOwner};
-use simnel_core::{tc, Packet};
+use simnel_core::Packet;
 
 use super::*;
 use crate::netlink::Writer;
@@ -91,7 +91,7 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     }
     kernel.write_all(&flood).unwrap();
     let (receiver, verdicts) = on_stream(ours);
-    let config = tc::parse("pfifo limit 10").unwrap();
+    let config = qdisc::parse("pfifo limit 10").unwrap();
     let slow = Slow(qdisc::build(&config, &Device::default()).unwrap());
     let lane = Board::shared().unwrap().lane(0);
     let (bits, tuning) = (MarkBits::DEFAULT, Tuning::default());

@@ -37,8 +37,7 @@ use std::thread;
 use simnel_core::qdisc::delay::Delay;
 use simnel_core::qdisc::fifo::Fifo;
 use simnel_core::qdisc::line::Line;
-use simnel_core::qdisc::{self, Device, Qdisc};
-use simnel_core::tc::Config;
+use simnel_core::qdisc::{self, Config, Device, Qdisc};
 
 use crate::{privileges, sys};
 

@@ -47,7 +47,8 @@ impl Measured {
         let after = shown(world);
         upload.end();
         world.stop();
-        let simnel_core::tc::Config::Cake(params) = simnel_core::tc::parse(words).unwrap() else {
+        let simnel_core::qdisc::Config::Cake(params) = simnel_core::qdisc::parse(words).unwrap()
+        else {
             panic!("`{words}` is not cake")
         };
         let rate = params.bandwidth.bits() as f64;

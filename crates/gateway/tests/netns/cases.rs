@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use simnel_core::tc::Config;
+use simnel_core::qdisc::Config;
 use simnel_gateway::witness::Witness;
 use simnel_gateway::Direction;
 
@@ -118,7 +118,7 @@ fn assert_rate(what: &str, ideal: f64, measure: impl FnMut() -> f64) {
 
 /// What `tc`'s words mean.
 fn settings(words: &str) -> Config {
-    simnel_core::tc::parse(words).unwrap()
+    simnel_core::qdisc::parse(words).unwrap()
 }
 
 fn both_directions_are_shaped(server: &str) {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use cases::Case;
-use simnel_core::tc;
+use simnel_core::qdisc;
 use simnel_gateway::daemon::Daemon;
 use simnel_gateway::{config, Error, Settings};
 
@@ -117,7 +117,7 @@ fn parse(interfaces: &str) -> Vec<Settings> {
     let one = |text: &str| {
         let (name, words) = text.split_once('=').unwrap();
         let (download, upload) = words.split_once('|').unwrap();
-        let config = |words: &str| (!words.is_empty()).then(|| tc::parse(words).unwrap());
+        let config = |words: &str| (!words.is_empty()).then(|| qdisc::parse(words).unwrap());
         let mut settings = Settings::new(name);
         settings.download = config(download);
         settings.upload = config(upload);

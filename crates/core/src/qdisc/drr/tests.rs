@@ -1,13 +1,12 @@
 //! Both forms of `drr`: shares by weight, what overflow and age cost, settings that change.
 
 use super::*;
-use crate::qdisc::{Discard, DropReason};
-use crate::tc;
+use crate::qdisc::{self, Discard, DropReason};
 use std::format;
 use std::string::ToString;
 
 fn drr(words: &str) -> Drr {
-    match tc::parse(words) {
+    match qdisc::parse(words) {
         Ok(Config::Drr(params)) => Drr::new(&params, &Device::default()).unwrap(),
         other => panic!("{words}: {other:?}"),
     }
@@ -166,7 +165,7 @@ fn settings_change_in_every_direction() {
     }
     let mut lost = Lost::default();
     let mut change = |words: &str, lost: &mut Lost| {
-        let config = tc::parse(words).unwrap();
+        let config = qdisc::parse(words).unwrap();
         qdisc.configure(&config, Time(20), lost).unwrap();
         assert_eq!(qdisc.config(), config);
         (qdisc.backlog().packets, lost.0.len())
@@ -194,10 +193,10 @@ fn bad_settings_are_named() {
         ("drr queues 100", "a power of two"),
         ("drr class 1:1 weight 0", "1 to 1048576"),
     ] {
-        let message = tc::parse(words).unwrap_err().to_string();
+        let message = qdisc::parse(words).unwrap_err().to_string();
         assert!(message.contains(part), "{words}: {message}");
     }
-    let config = tc::parse("drr class 1:1 class 2:1").unwrap();
+    let config = qdisc::parse("drr class 1:1 class 2:1").unwrap();
     let error = crate::qdisc::build(&config, &Device::default()).err().unwrap();
     assert!(error.to_string().contains("each minor number once"));
 }

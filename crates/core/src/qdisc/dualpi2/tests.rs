@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::packet::Flags;
-use crate::qdisc::Discard;
-use crate::tc;
+use crate::qdisc::{self, Discard};
 
 const NOT_ECT: u8 = 0;
 const ECT1: u8 = 1;
@@ -11,7 +10,7 @@ const ECT0: u8 = 2;
 const CE: u8 = 3;
 
 fn dualpi2(words: &str) -> Dualpi2 {
-    let Ok(Config::Dualpi2(params)) = tc::parse(words) else { panic!("{words}") };
+    let Ok(Config::Dualpi2(params)) = qdisc::parse(words) else { panic!("{words}") };
     Dualpi2::new(&params, &Device::default())
 }
 
@@ -156,7 +155,7 @@ fn memory_and_a_smaller_limit_cut_the_classic_queue() {
     for tos in [ECT1, NOT_ECT, NOT_ECT, NOT_ECT] {
         dualpi2.enqueue(&packet(tos), Time(0), &mut Discard);
     }
-    let small = tc::parse("dualpi2 limit 2").unwrap();
+    let small = qdisc::parse("dualpi2 limit 2").unwrap();
     dualpi2.configure(&small, Time(0), &mut Discard).unwrap();
     assert_eq!((stats(&dualpi2).qlen_l, stats(&dualpi2).qlen_c), (1, 1));
 }

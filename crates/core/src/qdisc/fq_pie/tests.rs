@@ -148,7 +148,7 @@ fn updates_in_one_go_are_those_that_were_due() {
     // Two alike, one of which is asked about every update by changes that change nothing.
     let mut lazy = fq_pie(|_| {});
     let mut eager = lazy.clone();
-    let config = crate::tc::Config::FqPie(Params::default());
+    let config = crate::qdisc::Config::FqPie(Params::default());
     let mut random = Random::new(3);
     let mut now = Time::ZERO;
     for n in 0..60_000u64 {

@@ -5,11 +5,10 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::*;
-use crate::qdisc::Discard;
-use crate::tc;
+use crate::qdisc::{self, Discard};
 
 fn htb(words: &str) -> Htb {
-    match tc::parse(words) {
+    match qdisc::parse(words) {
         Ok(Config::Htb(params)) => Htb::new(&params, &Device::default()).unwrap(),
         other => panic!("{words}: {other:?}"),
     }
@@ -157,7 +156,7 @@ fn a_changed_tree_keeps_packets_and_debts() {
         htb.enqueue(&packet(minor), Time(0), &mut Discard);
     }
     let words = "htb default 10 class 1:10 rate 2mbit burst 2000 codel class 1:20 rate 1mbit";
-    let config = tc::parse(words).unwrap();
+    let config = qdisc::parse(words).unwrap();
     htb.configure(&config, Time(5), &mut Discard).unwrap();
     assert_eq!((htb.backlog().packets, htb.config()), (4, config));
     // The packets of 1:30 are now in the default class.
@@ -176,13 +175,13 @@ fn a_changed_tree_keeps_packets_and_debts() {
         "htb class 1:1",
         "htb class 1:1 rate 1mbit parent 1:1",
     ] {
-        assert!(tc::parse(words).is_err(), "{words}");
+        assert!(qdisc::parse(words).is_err(), "{words}");
     }
     let mut deep = "htb class 1:1 rate 1mbit".into();
     for id in 2..=9 {
         deep = format!("{deep} class 1:{id} parent 1:{} rate 1mbit", id - 1);
-        assert_eq!(tc::parse(&deep).is_ok(), id <= 8, "{id}");
-        if let Ok(Config::Htb(params)) = tc::parse(&deep) {
+        assert_eq!(qdisc::parse(&deep).is_ok(), id <= 8, "{id}");
+        if let Ok(Config::Htb(params)) = qdisc::parse(&deep) {
             assert!(Htb::new(&params, &Device::default()).is_ok(), "{id}");
         }
     }
@@ -218,6 +217,6 @@ fn a_thousand_classes_that_wake_at_once_cost_a_call_little() {
     assert!(sent[2..].iter().all(|sent| *sent == 9), "{sent:?}");
     assert!(most <= crate::steps::MOST, "{most} steps");
     let one_more = format!("htb class 1:1 rate 1gbit{words}{}", class(1_025));
-    let Ok(Config::Htb(params)) = tc::parse(&one_more) else { panic!("{one_more}") };
+    let Ok(Config::Htb(params)) = qdisc::parse(&one_more) else { panic!("{one_more}") };
     assert!(Htb::new(&params, &Device::default()).is_err());
 }

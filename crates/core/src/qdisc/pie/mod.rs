@@ -169,9 +169,7 @@ impl Aqm for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::Config;
-    use crate::qdisc::{Discard, Qdisc};
-    use crate::tc;
+    use crate::qdisc::{self, Config, Discard, Qdisc};
     use crate::time::Span;
 
     /// A link of 1500 bytes a millisecond that is offered `load` tenths of that for `ms`; returns
@@ -215,7 +213,7 @@ mod tests {
     #[test]
     fn freebsds_steers_as_well_and_sleeps_at_light_load() {
         let words = "pie freebsd onoff limit 90";
-        let Ok(Config::Pie(params)) = tc::parse(words) else { panic!() };
+        let Ok(Config::Pie(params)) = qdisc::parse(words) else { panic!() };
         let mut pie = Pie::new(&params, &Device::default()).unwrap();
         // 29 packets stand: less than a third of 90.
         (0..29).for_each(|n| pie.enqueue(&Packet::new(n, 1500), Time(n), &mut Discard));

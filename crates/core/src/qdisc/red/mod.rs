@@ -181,12 +181,10 @@ impl Aqm for Early {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::Config;
-    use crate::qdisc::{Discard, Qdisc};
-    use crate::tc;
+    use crate::qdisc::{self, Config, Discard, Qdisc};
 
     fn red(words: &str) -> Red {
-        let Ok(Config::Red(params)) = tc::parse(words) else { panic!("{words}") };
+        let Ok(Config::Red(params)) = qdisc::parse(words) else { panic!("{words}") };
         Red::new(&params, &Device::default()).unwrap()
     }
 

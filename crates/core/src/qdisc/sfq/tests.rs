@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::packet::{Ecn, Flags};
-use crate::qdisc::Discard;
-use crate::tc;
+use crate::qdisc::{self, Discard};
 use std::vec::Vec;
 
 fn params(words: &str) -> Params {
-    match tc::parse(words) {
+    match qdisc::parse(words) {
         Ok(Config::Sfq(params)) => params,
         other => panic!("{words}: {other:?}"),
     }
@@ -94,7 +93,7 @@ fn settings_bound_each_other() {
         assert_eq!((effective.limit, effective.flows), (limit, flows), "{words}");
     }
     for words in ["sfq limit 1", "sfq limit 9 depth 1 flows 1", "sfq divisor 3", "sfq ewma 9"] {
-        assert!(tc::parse(words).is_err(), "{words}");
+        assert!(qdisc::parse(words).is_err(), "{words}");
     }
     let odd = Params { limit: Some(1), ..Params::default() };
     assert!(Sfq::new(&odd, &Device::default()).is_err());

@@ -4,11 +4,10 @@ use std::format;
 use std::vec::Vec;
 
 use super::*;
-use crate::qdisc::Discard;
-use crate::tc;
+use crate::qdisc::{self, Discard};
 
 fn tbf(words: &str) -> Tbf {
-    let Ok(Config::Tbf(params)) = tc::parse(words) else { panic!("{words}") };
+    let Ok(Config::Tbf(params)) = qdisc::parse(words) else { panic!("{words}") };
     Tbf::new(&params, &Device::default()).unwrap()
 }
 
@@ -75,7 +74,7 @@ fn another_discipline_below_takes_the_packets_over() {
     // The next one is held.
     assert!(tbf.dequeue(Time(0), &mut Discard).is_none());
     assert_eq!(tbf.backlog(), Backlog { packets: 4, bytes: 4000 });
-    let config = tc::parse("tbf rate 16mbit burst 1000 pfifo limit 3").unwrap();
+    let config = qdisc::parse("tbf rate 16mbit burst 1000 pfifo limit 3").unwrap();
     tbf.configure(&config, Time(0), &mut Discard).unwrap();
     assert_eq!((tbf.backlog().packets, tbf.config()), (3, config));
     let sent = drain(&mut tbf, Time(0));

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use simnel_core::qdisc::{self, Device, Qdisc};
 use simnel_core::rate::Arithmetic;
-use simnel_core::tc;
 use simnel_core::tick::Tick;
 
 mod compare;
@@ -53,7 +52,7 @@ pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Qdisc + Send
 /// Makes any of our disciplines from its `tc` words.
 pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let config = tc::parse_words(&words).map_err(|error| error.to_string())?;
+    let config = qdisc::parse_words(&words).map_err(|error| error.to_string())?;
     qdisc::build(&config, device).map_err(|error| error.to_string())
 }
 

@@ -6,9 +6,8 @@ use std::path::Path;
 
 use flate2::write::GzEncoder;
 use simnel_core::qdisc::{
-    Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
 };
-use simnel_core::tc::Config;
 use simnel_core::{Packet, Span, Time};
 
 use super::*;

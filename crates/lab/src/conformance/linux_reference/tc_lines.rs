@@ -4,9 +4,9 @@
 //! it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket, netem
 //! its loss, everything else is handed to the core's own `tc` parser as it stands.
 
-use simnel_core::qdisc::{shapes_itself, Device};
+use simnel_core::qdisc::{self, shapes_itself, Config, Device};
 use simnel_core::rate::Arithmetic;
-use simnel_core::tc::{self, units, Config};
+use simnel_core::tc::units;
 use simnel_core::tick::Tick;
 use simnel_core::{Rate, Span};
 use simnel_sim::setup::{LineSetup, Loss, Shaper};
@@ -72,7 +72,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         (None, true) => "pfifo limit 100000",
         (None, false) => DEFAULT_LEAF,
     };
-    let config: Config = tc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
+    let config: Config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
     let rate = rate.filter(|_| !shapes_itself(&config));
     let mut setup = LineSetup::wire(config, rate);
     setup.shaper = Shaper::Bucket(bucket);
@@ -153,7 +153,7 @@ mod tests {
         let port = port(&lines, "r1").expect("a port");
         assert_eq!(port.line.rate, Some(Rate::from_bits(10_000_000)));
         assert_eq!(port.line.shaper, Shaper::Bucket(1600));
-        assert_eq!(port.line.qdisc, tc::parse("pfifo limit 7").expect("words"));
+        assert_eq!(port.line.qdisc, qdisc::parse("pfifo limit 7").expect("words"));
         let lossy = super::port(&lines, "r0").expect("a port");
         assert_eq!(lossy.line.loss, Loss::Random(1 << 31));
         assert_eq!(lossy.line.rate, None);

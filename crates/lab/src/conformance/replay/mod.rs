@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::tc::Config;
+use simnel_core::qdisc::Config;
 use simnel_core::wire::Classifier;
 use simnel_core::Rate;
 

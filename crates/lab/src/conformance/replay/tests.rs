@@ -13,7 +13,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::{DataLink, Endianness, TsResolution};
 use simnel_core::qdisc::{self, Device};
-use simnel_core::{tc, Packet, Time};
+use simnel_core::{Packet, Time};
 
 use super::*;
 use crate::conformance::golden::{self, Link, Recording};
@@ -60,7 +60,7 @@ fn complaint(path: &Path) -> String {
 
 /// The events of a replay of `path`.
 fn events(path: &Path, words: &str, link: Link) -> String {
-    let config = tc::parse(words).unwrap();
+    let config = qdisc::parse(words).unwrap();
     let mut source = open(path, classifier(1)).unwrap().packets;
     let make = |now| {
         let device = Device { now, ..Device::default() };
@@ -273,7 +273,7 @@ fn a_summary_counts_every_packet_once() {
     let path = golden::list(&recordings()).unwrap().remove(0).with_extension("csv.gz");
     let run = |capacity| {
         let mut source = open(&path, classifier(1)).unwrap().packets;
-        let config = tc::parse("fq_codel limit 50").unwrap();
+        let config = qdisc::parse("fq_codel limit 50").unwrap();
         let make = |_| qdisc::build(&config, &Device::default()).map_err(|e| e.to_string());
         let sink = Tally::with_capacity(capacity);
         let link = Link::BitsPerSecond(2_000_000);

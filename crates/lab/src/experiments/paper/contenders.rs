@@ -1,18 +1,18 @@
 //! Disciplines beyond the papers' own that take part wherever disciplines compete.
 //!
-//! A discipline says so itself ([`simnel_core::tc::Described::CONTENDERS`]), and is then in every
+//! A discipline says so itself ([`simnel_core::qdisc::Described::CONTENDERS`]), and is then in every
 //! experiment and figure of A2, A3, A5, all of B but B8, all of E, and C1 to C6. Claims are about
 //! the papers' own and stay as they are. docs/LAB.md walks through adding one.
 
-use simnel_core::tc;
+use simnel_core::qdisc;
 
 /// Name and words of all newcomers. `{rate}` stands for the line's rate; what does not shape itself
 /// gets each experiment's shaper.
 fn newcomers() -> Vec<(&'static str, &'static str)> {
-    of(tc::disciplines())
+    of(qdisc::disciplines())
 }
 
-fn of(disciplines: &[tc::Discipline]) -> Vec<(&'static str, &'static str)> {
+fn of(disciplines: &[qdisc::Discipline]) -> Vec<(&'static str, &'static str)> {
     disciplines.iter().flat_map(|discipline| discipline.contenders).copied().collect()
 }
 
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_discipline_that_says_so_takes_part() {
-        let mut disciplines = tc::disciplines().to_vec();
+        let mut disciplines = qdisc::disciplines().to_vec();
         let fq_pie = disciplines.iter_mut().find(|known| known.name == "fq_pie").unwrap();
         fq_pie.contenders = &[("fq_pie", "fq_pie"), ("saving", "fq_pie savings 15kb")];
         let found = of(&disciplines);
@@ -51,7 +51,7 @@ mod tests {
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         for (name, words) in newcomers() {
-            let read = tc::parse(&words.replace("{rate}", "10mbit"));
+            let read = qdisc::parse(&words.replace("{rate}", "10mbit"));
             assert!(read.is_ok(), "{name}: {words}");
         }
     }

@@ -5,7 +5,6 @@
 
 use simnel_core::qdisc::{self, Detail, Device, Discard, Qdisc};
 use simnel_core::random::Random;
-use simnel_core::tc;
 use simnel_core::{Packet, Span, Time};
 
 use super::measure::{Measures, Sample};
@@ -95,7 +94,7 @@ fn table(seed: u64, words: &str, formula: fn(u32) -> f64, owned: fn(&dyn Qdisc) 
 }
 
 fn build(words: &str, seed: u64) -> Option<Box<dyn Qdisc + Send>> {
-    let config = tc::parse(words).ok()?;
+    let config = qdisc::parse(words).ok()?;
     qdisc::build(&config, &Device { seed, ..Device::default() }).ok()
 }
 

@@ -255,9 +255,7 @@ fn mix(hash: u64, handle: u64, now: Time) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use simnel_core::qdisc::{Backlog, ConfigError};
-    use simnel_core::qdisc::{Detail, Snapshot, Totals};
-    use simnel_core::tc::Config;
+    use simnel_core::qdisc::{Backlog, Config, ConfigError, Detail, Snapshot, Totals};
     use std::collections::VecDeque;
 
     /// As simple as a queue gets.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_core::qdisc::{self, shapes_itself, Device};
-use simnel_core::tc::{self, units, Config};
+use simnel_core::qdisc::{self, shapes_itself, Config, Device};
+use simnel_core::tc::units;
 use simnel_core::Rate;
 use simnel_lab::conformance::golden::{self, Link, Recording};
 use simnel_lab::conformance::replay::{
@@ -147,7 +147,7 @@ struct Run {
 fn runs(args: &Args) -> miette::Result<Vec<Run>> {
     let mut runs = Vec::new();
     for words in &args.qdisc {
-        let config = tc::parse(words).map_err(|error| misuse(error.to_string()))?;
+        let config = qdisc::parse(words).map_err(|error| misuse(error.to_string()))?;
         qdisc::build(&config, &Device::default())
             .map_err(|error| misuse(format!("`{words}`: {error}")))?;
         let shaped = shapes_itself(&config);

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
-use simnel_core::tc;
+use simnel_core::qdisc;
 
 use super::generator::{self, PaceSender, Sides};
 use super::network::Network;
@@ -84,7 +84,7 @@ fn run_tc(namespace: &Namespace, words: &[&str]) -> Result<(), TestbedError> {
 /// `tc`'s commands for a discipline in our words, where a shaper and what stands below it are one.
 fn commands(port: &str, words: &str) -> Vec<String> {
     let words = linux_words(words);
-    let is_discipline = |word: &&str| tc::disciplines().iter().any(|known| known.name == *word);
+    let is_discipline = |word: &&str| qdisc::disciplines().iter().any(|known| known.name == *word);
     let below = words.iter().skip(1).position(is_discipline).map(|at| at + 1);
     match (words.first(), below) {
         (Some(&"htb"), below) => {

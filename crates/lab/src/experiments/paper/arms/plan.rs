@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::shapes_itself;
-use simnel_core::{tc, Span, Time};
+use simnel_core::{qdisc, Span, Time};
 use simnel_sim::setup::{Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{EcnMode, Pacing};
@@ -149,7 +149,7 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
         Shaper::Bucket(burst) => burst,
         Shaper::Trace(_) => return refused("a line that follows a trace"),
     };
-    let config = tc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
+    let config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
     match line.rate {
         Some(rate) if !shapes_itself(&config) => {
             let rate = rate.bits();
