@@ -78,6 +78,19 @@ pub fn five_numbers(values: &[f64]) -> Option<[f64; 5]> {
     Some(numbers)
 }
 
+/// A number with three significant digits, more where whole.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if value == 0.0 => "0".into(),
+        _ if size >= 99.95 => format!("{value:.0}"),
+        _ if size >= 9.995 => format!("{value:.1}"),
+        _ if size >= 0.9995 => format!("{value:.2}"),
+        _ if size >= 0.000_995 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

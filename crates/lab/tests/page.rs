@@ -161,7 +161,8 @@ fn a_reader_can_use_the_page_on_a_phone_and_on_a_desk() {
     files_are_complete(directory.path(), &text);
     for outcome in &outcomes {
         for verdict in &outcome.verdicts {
-            let claim = svg::escape(&verdict.claim.text);
+            let claim = &verdict.claim.text;
+            let claim = claim.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             assert!(text.contains(&claim), "{} is not on the page", verdict.claim.id);
         }
     }

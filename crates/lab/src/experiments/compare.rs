@@ -237,7 +237,7 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
         told_apart += 1;
         let told = |of: &[usize]| {
             let each = of.iter().map(|one| {
-                let value = crate::experiments::paper::claim::number(values[*one].mean);
+                let value = crate::statistics::number(values[*one].mean);
                 format!("`{}` {value}", names[*one])
             });
             each.collect::<Vec<_>>().join(", ")

@@ -5,12 +5,10 @@
 //! Every series is a group `s N` (N its number), so that a legend can switch it. Lines carry no
 //! more points than a reader can see: a curve is thinned to the extremes of short stretches.
 
-use std::fmt::Write;
+use maud::{html, Markup, PreEscaped};
 
-use simnel_core::printable::Printable;
-
-use crate::experiments::paper::claim::number;
-use crate::figures::{Axis, Figure, Plot};
+use super::{Axis, Figure, Plot};
+use crate::statistics::number;
 
 /// Colours that are told apart also by those who see few (Okabe and Ito 2008).
 pub const COLOURS: [&str; 8] =
@@ -44,14 +42,6 @@ pub fn colour(n: usize, alone: bool) -> String {
 /// True if series `n` is dashed, as all are beyond the colours there are.
 pub fn dashed(n: usize) -> bool {
     n >= COLOURS.len()
-}
-
-/// The beginning of the group of series `n`.
-fn group(n: usize, filled: bool, alone: bool) -> String {
-    let colour = colour(n, alone);
-    let fill = if filled { format!("fill:{colour};") } else { String::new() };
-    let dash = if dashed(n) { "stroke-dasharray:4 2;" } else { "" };
-    format!("<g class=\"s s{n}\" style=\"{fill}stroke:{colour};{dash}\">")
 }
 
 /// The names of a figure's series.
@@ -126,6 +116,12 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// Both ends as values and as pixels, and whether it is logarithmic.
+    fn numbers(&self) -> String {
+        let Scale { low, high, from, to, log } = self;
+        format!("{low} {high} {from} {to} {}", u8::from(*log))
+    }
+
     fn marks(&self) -> Vec<f64> {
         if self.log {
             let decades = self.low.round() as i32..=self.high.round() as i32;
@@ -175,15 +171,8 @@ fn trim(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// Text for HTML and XML.
-pub fn escape(text: &str) -> String {
-    let text = Printable(text).to_string();
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&#39;")
-}
-
 /// The drawing; None if there is nothing to draw. `alone`: as a file of its own.
-pub fn draw(figure: &Figure, alone: bool) -> Option<String> {
+pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
     let categories: &[String] = match &figure.plot {
         Plot::Lines(_) => &[],
         Plot::Bars(categories, _) | Plot::Boxes(categories, _) => categories,
@@ -197,124 +186,117 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<String> {
     let height = HEIGHT + if aslant { ASLANT } else { 0.0 };
     let floor = HEIGHT - BOTTOM;
     let y = y_scale(figure, (floor, TOP))?;
+    let wide = (room - 8.0) / names.len().max(1) as f64;
+    let left = |at: usize, n: usize| LEFT + at as f64 * room + 4.0 + n as f64 * wide;
+    let title = |at: usize, n: usize| format!("{} · {}", categories[at], names[n]);
 
-    let mut body = String::new();
-    grid(&y, width, &mut body);
-    match &figure.plot {
+    let drawn = match &figure.plot {
         Plot::Lines(lines) => {
             let xs: Vec<f64> =
                 lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
             let x = Scale::across(&xs, &figure.x, (LEFT, width - RIGHT))?;
-            x_marks(&x, floor, &mut body);
-            label(&figure.x.label, width, height, &mut body);
-            for (n, line) in lines.iter().enumerate() {
-                body.push_str(&group(n, false, alone));
-                polyline(&line.points, &x, &y, &mut body);
-                body.push_str("</g>");
-            }
-            let _ = write!(
-                body,
-                "<desc>{} {} {} {} {} {} {} {} {} {}</desc>",
-                x.low,
-                x.high,
-                x.from,
-                x.to,
-                u8::from(x.log),
-                y.low,
-                y.high,
-                y.from,
-                y.to,
-                u8::from(y.log)
-            );
-        }
-        Plot::Bars(_, series) => {
-            category_names(categories, room, aslant, floor, &mut body);
-            let wide = (room - 8.0) / series.len().max(1) as f64;
-            for (n, bars) in series.iter().enumerate() {
-                body.push_str(&group(n, true, alone));
-                for (at, value) in bars.values.iter().enumerate() {
-                    let Some((value, half)) = *value else { continue };
-                    let left = LEFT + at as f64 * room + 4.0 + n as f64 * wide;
-                    let title = format!("{} · {}", categories[at], bars.name);
-                    bar(left, wide, (value, half), &y, &title, &mut body);
+            html! {
+                (x_marks(&x, floor))
+                text .axis x=(tenths((LEFT + width - RIGHT) / 2.0)) y=(tenths(height - 6.0))
+                    text-anchor="middle" { (figure.x.label) }
+                @for (n, line) in lines.iter().enumerate() {
+                    g class={ "s s" (n) } style=(style(n, false, alone)) {
+                        polyline fill="none" points=(coordinates(&line.points, &x, &y)) {}
+                    }
                 }
-                body.push_str("</g>");
+                // For the page's script: pixels to values.
+                desc { (x.numbers()) " " (y.numbers()) }
             }
         }
-        Plot::Boxes(_, series) => {
-            category_names(categories, room, aslant, floor, &mut body);
-            let wide = (room - 8.0) / series.len().max(1) as f64;
-            for (n, boxes) in series.iter().enumerate() {
-                body.push_str(&group(n, true, alone));
-                for (at, five) in boxes.values.iter().enumerate() {
-                    let Some(five) = five else { continue };
-                    let left = LEFT + at as f64 * room + 4.0 + n as f64 * wide;
-                    let title = format!("{} · {}", categories[at], boxes.name);
-                    five_box(left, wide, five, &y, &title, &mut body);
+        Plot::Bars(_, series) => html! {
+            (category_names(categories, room, aslant, floor))
+            @for (n, bars) in series.iter().enumerate() {
+                g class={ "s s" (n) } style=(style(n, true, alone)) {
+                    @for (at, value) in bars.values.iter().enumerate() {
+                        @if let Some(value) = value {
+                            (bar(left(at, n), wide, *value, &y, &title(at, n)))
+                        }
+                    }
                 }
-                body.push_str("</g>");
             }
+        },
+        Plot::Boxes(_, series) => html! {
+            (category_names(categories, room, aslant, floor))
+            @for (n, boxes) in series.iter().enumerate() {
+                g class={ "s s" (n) } style=(style(n, true, alone)) {
+                    @for (at, five) in boxes.values.iter().enumerate() {
+                        @if let Some(five) = five {
+                            (five_box(left(at, n), wide, five, &y, &title(at, n)))
+                        }
+                    }
+                }
+            }
+        },
+    };
+    let across = tenths((floor + TOP) / 2.0);
+    let body = html! {
+        (grid(&y, width))
+        (drawn)
+        text .axis transform={ "translate(11 " (across) ") rotate(-90)" } text-anchor="middle" {
+            (figure.y.label)
         }
-    }
-    let axis = escape(&figure.y.label);
-    let _ = write!(
-        body,
-        "<text class=\"axis\" transform=\"translate(11 {:.0}) rotate(-90)\" \
-         text-anchor=\"middle\">{axis}</text>",
-        (floor + TOP) / 2.0
-    );
+    };
     Some(if alone {
         framed(figure, width, height, &body)
     } else {
-        plain(figure, width, height, &body)
+        html! {
+            svg viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(figure.title)
+                style={ "min-width:" (tenths(width * 0.8)) "px" } { (body) }
+        }
     })
 }
 
-fn plain(figure: &Figure, width: f64, height: f64, body: &str) -> String {
-    let title = escape(&figure.title);
-    format!(
-        "<svg viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px\" role=\"img\" \
-         aria-label=\"{title}\">{body}</svg>",
-        width * 0.8
-    )
+/// A coordinate to a tenth of a unit.
+fn tenths(value: f64) -> String {
+    format!("{value:.1}")
 }
 
+/// Colours and dashes of the group of series `n`.
+fn style(n: usize, filled: bool, alone: bool) -> String {
+    let colour = colour(n, alone);
+    let fill = if filled { format!("fill:{colour};") } else { String::new() };
+    let dash = if dashed(n) { "stroke-dasharray:4 2;" } else { "" };
+    format!("{fill}stroke:{colour};{dash}")
+}
+
+/// What a drawing brings along where there is no page around it.
+const ALONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
+    .box{fill-opacity:.35}.whisker{stroke:#333}desc{display:none}";
+
 /// A file of its own: title, legend, colours.
-fn framed(figure: &Figure, width: f64, height: f64, body: &str) -> String {
-    let names = series(figure);
-    let (mut legend, mut x, mut y) = (String::new(), LEFT, 38.0);
-    for (n, name) in names.iter().enumerate() {
+fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
+    let (mut places, mut x, mut y) = (Vec::new(), LEFT, 38.0);
+    for name in series(figure) {
         let long = name.chars().count() as f64 * 6.2 + 26.0;
         if x + long > width && x > LEFT {
             (x, y) = (LEFT, y + 16.0);
         }
-        let colour = colour(n, true);
-        let sample = match dashed(n) {
-            true => format!("fill=\"none\" stroke=\"{colour}\" stroke-dasharray=\"3 2\""),
-            false => format!("fill=\"{colour}\""),
-        };
-        let _ = write!(
-            legend,
-            "<rect x=\"{x:.0}\" y=\"{:.0}\" width=\"10\" height=\"10\" {sample}/>\
-             <text x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
-            y - 9.0,
-            x + 14.0,
-            escape(name)
-        );
+        places.push((name, x, y));
         x += long;
     }
     let head = y + 8.0;
-    let all = height + head;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {all:.0}\" \
-         width=\"{width:.0}\" height=\"{all:.0}\" font-family=\"DejaVu Sans, sans-serif\" \
-         font-size=\"11\"><style>.grid{{stroke:#ddd}}.s{{stroke-width:1.4}}\
-         polyline{{fill:none}}.box{{fill-opacity:.35}}.whisker{{stroke:#333}}desc{{display:none}}\
-         </style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
-         <text x=\"{LEFT}\" y=\"18\" font-size=\"13\">{}</text>{legend}\
-         <g transform=\"translate(0 {head:.0})\">{body}</g></svg>",
-        escape(&figure.title)
-    )
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height + head) }
+            width=(width) height=(height + head) font-family="DejaVu Sans, sans-serif"
+            font-size="11" {
+            style { (PreEscaped(ALONE)) }
+            rect width="100%" height="100%" fill="#fff" {}
+            text x=(LEFT) y="18" font-size="13" { (figure.title) }
+            @for (n, (name, x, y)) in places.into_iter().enumerate() {
+                @let (colour, dashed) = (colour(n, true), dashed(n));
+                rect x=(tenths(x)) y=(tenths(y - 9.0)) width="10" height="10"
+                    fill=(if dashed { "none" } else { &colour })
+                    stroke=[dashed.then_some(&colour)] stroke-dasharray=[dashed.then_some("3 2")] {}
+                text x=(tenths(x + 14.0)) y=(tenths(y)) { (name) }
+            }
+            g transform={ "translate(0 " (head) ")" } { (body) }
+        }
+    }
 }
 
 fn y_scale(figure: &Figure, ends: (f64, f64)) -> Option<Scale> {
@@ -335,78 +317,49 @@ fn y_scale(figure: &Figure, ends: (f64, f64)) -> Option<Scale> {
     Scale::new(&values, &figure.y, on_zero, ends)
 }
 
-fn grid(y: &Scale, width: f64, out: &mut String) {
-    for value in y.marks() {
-        let at = y.at(value);
-        let _ = write!(
-            out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-             <text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            width - RIGHT,
-            LEFT - 5.0,
-            at + 4.0,
-            mark(value)
-        );
-    }
-}
-
-fn x_marks(x: &Scale, floor: f64, out: &mut String) {
-    let marks = x.marks();
-    let every = marks.len().div_ceil(8).max(1);
-    for value in marks.iter().step_by(every) {
-        let at = x.at(*value);
-        // The last one must not leave the drawing.
-        let anchor = if at > x.to - EDGE { "end" } else { "middle" };
-        let _ = write!(
-            out,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            if anchor == "end" { x.to + RIGHT - 2.0 } else { at },
-            floor + 15.0,
-            mark(*value)
-        );
-    }
-}
-
-fn label(text: &str, width: f64, height: f64, out: &mut String) {
-    let _ = write!(
-        out,
-        "<text class=\"axis\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
-        (LEFT + width - RIGHT) / 2.0,
-        height - 6.0,
-        escape(text)
-    );
-}
-
-fn category_names(names: &[String], room: f64, aslant: bool, floor: f64, out: &mut String) {
-    for (n, name) in names.iter().enumerate() {
-        let x = LEFT + (n as f64 + 0.5) * room;
-        let name = escape(name);
-        let _ = if aslant {
-            write!(
-                out,
-                "<text transform=\"translate({x:.1} {:.1}) rotate(-35)\" \
-                 text-anchor=\"end\">{name}</text>",
-                floor + 13.0
-            )
-        } else {
-            write!(
-                out,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
-                floor + 16.0
-            )
-        };
-    }
-}
-
-fn polyline(points: &[[f64; 2]], x: &Scale, y: &Scale, out: &mut String) {
-    out.push_str("<polyline fill=\"none\" points=\"");
-    for [px, py] in thinned(points) {
-        if px.is_finite() && py.is_finite() && (!x.log || px > 0.0) {
-            let _ = write!(out, "{:.1},{:.1} ", x.at(px), y.at(py));
+fn grid(y: &Scale, width: f64) -> Markup {
+    html! {
+        @for value in y.marks() {
+            @let at = y.at(value);
+            line .grid x1=(LEFT) x2=(tenths(width - RIGHT)) y1=(tenths(at)) y2=(tenths(at)) {}
+            text x=(LEFT - 5.0) y=(tenths(at + 4.0)) text-anchor="end" { (mark(value)) }
         }
     }
-    out.push_str("\"/>");
+}
+
+fn x_marks(x: &Scale, floor: f64) -> Markup {
+    let marks = x.marks();
+    html! {
+        @for value in marks.iter().step_by(marks.len().div_ceil(8).max(1)) {
+            @let at = x.at(*value);
+            line .grid x1=(tenths(at)) x2=(tenths(at)) y1=(TOP) y2=(floor) {}
+            // The last one must not leave the drawing.
+            @let last = at > x.to - EDGE;
+            text x=(tenths(if last { x.to + RIGHT - 2.0 } else { at })) y=(floor + 15.0)
+                text-anchor=(if last { "end" } else { "middle" }) { (mark(*value)) }
+        }
+    }
+}
+
+fn category_names(names: &[String], room: f64, aslant: bool, floor: f64) -> Markup {
+    let x = |n: usize| tenths(LEFT + (n as f64 + 0.5) * room);
+    html! {
+        @for (n, name) in names.iter().enumerate() {
+            @if aslant {
+                text transform={ "translate(" (x(n)) " " (floor + 13.0) ") rotate(-35)" }
+                    text-anchor="end" { (name) }
+            } @else {
+                text x=(x(n)) y=(floor + 16.0) text-anchor="middle" { (name) }
+            }
+        }
+    }
+}
+
+/// Points as SVG's polylines have them.
+fn coordinates(points: &[[f64; 2]], x: &Scale, y: &Scale) -> String {
+    let shown = |[px, py]: &[f64; 2]| px.is_finite() && py.is_finite() && (!x.log || *px > 0.0);
+    let place = |[px, py]: [f64; 2]| format!("{:.1},{:.1} ", x.at(px), y.at(py));
+    thinned(points).into_iter().filter(shown).map(place).collect()
 }
 
 /// At most about twice [`POINTS`] points: of every stretch the least and the greatest, in order.
@@ -429,52 +382,36 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     out
 }
 
-fn bar(left: f64, wide: f64, (value, half): (f64, f64), y: &Scale, title: &str, out: &mut String) {
+fn bar(left: f64, wide: f64, (value, half): (f64, f64), y: &Scale, title: &str) -> Markup {
     let base = if y.log { y.from } else { y.at(0.0) };
     let top = y.at(value);
-    let _ = write!(
-        out,
-        "<rect x=\"{left:.1}\" width=\"{:.1}\" y=\"{:.1}\" height=\"{:.1}\" stroke=\"none\">\
-         <title>{}: {}{}</title></rect>",
-        (wide - 1.0).max(1.0),
-        top.min(base),
-        (base - top).abs(),
-        escape(title),
-        number(value),
-        if half > 0.0 { format!(" ± {}", number(half)) } else { String::new() }
-    );
-    if half > 0.0 {
-        let x = left + wide / 2.0 - 0.5;
-        let _ = write!(
-            out,
-            "<line class=\"whisker\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
-            y.at((value - half).max(if y.log { value / 10.0 } else { f64::MIN })),
-            y.at(value + half)
-        );
+    let x = tenths(left + wide / 2.0 - 0.5);
+    let least = (value - half).max(if y.log { value / 10.0 } else { f64::MIN });
+    html! {
+        rect x=(tenths(left)) width=(tenths((wide - 1.0).max(1.0))) y=(tenths(top.min(base)))
+            height=(tenths((base - top).abs())) stroke="none" {
+            title { (title) ": " (number(value)) @if half > 0.0 { " ± " (number(half)) } }
+        }
+        @if half > 0.0 {
+            line .whisker x1=(x) x2=(x) y1=(tenths(y.at(least))) y2=(tenths(y.at(value + half))) {}
+        }
     }
 }
 
-fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str, out: &mut String) {
+fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str) -> Markup {
     let [least, low, median, high, greatest] = five.map(|value| y.at(value));
-    let (x, right) = (left + wide / 2.0 - 0.5, left + (wide - 1.0).max(1.0));
-    let texts = five.map(number);
-    let _ = write!(
-        out,
-        "<g><title>{}: {} | {} {} {} | {}</title>\
-         <line class=\"whisker\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{least:.1}\" \
-         y2=\"{greatest:.1}\"/>\
-         <rect class=\"box\" x=\"{left:.1}\" width=\"{:.1}\" y=\"{high:.1}\" height=\"{:.1}\"/>\
-         <line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{median:.1}\" y2=\"{median:.1}\" \
-         stroke-width=\"2\"/></g>",
-        escape(title),
-        texts[0],
-        texts[1],
-        texts[2],
-        texts[3],
-        texts[4],
-        right - left,
-        (low - high).max(0.5)
-    );
+    let (x, right) = (tenths(left + wide / 2.0 - 0.5), left + (wide - 1.0).max(1.0));
+    let [a, b, c, d, e] = five.map(number);
+    html! {
+        g {
+            title { (title) ": " (a) " | " (b) " " (c) " " (d) " | " (e) }
+            line .whisker x1=(x) x2=(x) y1=(tenths(least)) y2=(tenths(greatest)) {}
+            rect .box x=(tenths(left)) width=(tenths(right - left)) y=(tenths(high))
+                height=(tenths((low - high).max(0.5))) {}
+            line x1=(tenths(left)) x2=(tenths(right)) y1=(tenths(median)) y2=(tenths(median))
+                stroke-width="2" {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -490,7 +427,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_values_drawn() {
         let svg = draw(&figure(vec![[0.0, 1.0], [1.0, 2.0]], Axis::linear("y")), true);
-        let svg = svg.expect("two points");
+        let svg = svg.expect("two points").into_string();
         assert!(svg.contains("a&lt;b") && svg.contains("A &amp; B") && !svg.contains("NaN"));
     }
 

@@ -10,10 +10,13 @@ use std::{fs, io};
 use crate::experiments::paper::arms::Reading;
 use crate::experiments::paper::Outcome;
 use crate::figures::{svg, table, Figure};
+use simnel_core::printable::Printable;
+
 use crate::files::put;
 use crate::flent::{file_name, slug};
 
 pub mod page;
+mod paper;
 pub mod runs;
 
 /// Writes everything about `outcomes`, and what other arms showed of them, into `directory`.
@@ -35,6 +38,7 @@ pub fn write(
     for figure in figures.iter().chain(&others).flatten() {
         let path = |kind: &str| directory.join("figures").join(format!("{}.{kind}", figure.id));
         let Some(drawing) = svg::draw(figure, true) else { continue };
+        let drawing = Printable(&drawing.into_string()).to_string();
         put(&path("svg"), drawing.as_bytes())?;
         #[cfg(feature = "png")]
         put(&path("png"), &fonts.render(&drawing).map_err(io::Error::other)?)?;
@@ -57,7 +61,7 @@ pub fn write(
         put(&directory.join("data").join(file_name(title)), flent)?;
     }
     let page =
-        page::report(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
+        paper::page(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
     put(&directory.join("index.html"), page.as_bytes())
 }
 

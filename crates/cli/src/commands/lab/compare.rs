@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use maud::html;
 use miette::miette;
 use simnel_lab::experiments::compare::{self, Question, Row};
-use simnel_lab::experiments::paper::claim::number;
-use simnel_lab::figures::svg::escape;
 use simnel_lab::files::put;
 use simnel_lab::report::page;
+use simnel_lab::statistics::number;
 use simnel_lab::statistics::Estimate;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
@@ -85,23 +85,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 }
 
 fn whole_page(args: &Args, rows: &[Row], sentences: &[String], stopped: bool) -> String {
-    let mut body = String::new();
-    if stopped {
-        body += "<p class=\"partial\">Partial: the runs were stopped before their end.</p>";
-    }
-    for sentence in sentences {
-        body += &format!("<p>{}</p>", escape(sentence));
-    }
-    let mut head = String::from("<tr><th>workload<th>measure");
-    args.contenders.iter().for_each(|name| head += &format!("<th>{}", escape(name)));
-    body += &format!("<table>{head}</tr>");
-    for row in rows {
-        body += &format!("<tr><td>{}<td>{}", escape(row.workload), escape(&row.measure));
-        row.values.iter().for_each(|value| body += &format!("<td>{}", escape(&cell(value))));
-        body += "</tr>";
-    }
-    body += "</table>";
-    body += &page::figures(&compare::figures(rows, &args.contenders), false);
+    let names = args.contenders.iter().map(String::as_str);
+    let head: Vec<&str> = ["workload", "measure"].into_iter().chain(names).collect();
+    let cells = |row: &Row| {
+        let names = [row.workload.to_string(), row.measure.clone()];
+        names.into_iter().chain(row.values.iter().map(cell)).collect()
+    };
+    let body = html! {
+        @if stopped { (page::partial("the runs were")) }
+        @for sentence in sentences { p { (sentence) } }
+        (page::table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
+        (page::figures(&compare::figures(rows, &args.contenders), false))
+    };
     let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
     page::frame(&title, &body)
 }

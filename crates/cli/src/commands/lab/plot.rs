@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use maud::html;
 use miette::miette;
-use simnel_lab::figures::svg;
 use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::page;
@@ -27,7 +27,7 @@ pub struct Args {
 
 /// Draws.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut body = String::new();
+    let mut plots = Vec::new();
     for file in &args.files {
         let opened = File::open(file)
             .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
@@ -44,10 +44,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
                 file.display()
             ));
         }
-        body += &format!("<h2>{}</h2>", svg::escape(&name));
-        body += &format!("<p>{}</p>", svg::escape(data.title()));
-        body += &page::figures(&figures, false);
+        plots.push(html! { h2 { (name) } p { (data.title()) } (page::figures(&figures, false)) });
     }
+    let body = html! { @for plot in plots { (plot) } };
     put(&args.output, page::frame("Plots", &body).as_bytes()).map_err(|error| {
         let help = "say where it may go with --output FILE";
         miette!(help = help, "cannot write {}: {error}", args.output.display())

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_lab::experiments::paper::claim::number;
 use simnel_lab::experiments::sweep::{self, Axis, PointResult, Sweep, SweepError};
 use simnel_lab::files;
 use simnel_lab::report::page;
+use simnel_lab::statistics::number;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;

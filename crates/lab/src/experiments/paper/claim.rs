@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::measure::Measures;
-use crate::statistics::Estimate;
+use crate::statistics::{number, Estimate};
 
 /// How far a simulated value may be from a stated one: the larger of the two.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -211,18 +211,5 @@ fn estimate_text(estimate: &Estimate) -> String {
     match estimate.half_width {
         Some(half) => format!("{} ± {}", number(estimate.mean), number(half)),
         None => number(estimate.mean),
-    }
-}
-
-/// A number with three significant digits, more where whole.
-pub fn number(value: f64) -> String {
-    let size = value.abs();
-    match size {
-        _ if value == 0.0 => "0".into(),
-        _ if size >= 99.95 => format!("{value:.0}"),
-        _ if size >= 9.995 => format!("{value:.1}"),
-        _ if size >= 0.9995 => format!("{value:.2}"),
-        _ if size >= 0.000_995 => format!("{value:.3}"),
-        _ => format!("{value:.1e}"),
     }
 }

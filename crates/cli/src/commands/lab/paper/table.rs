@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use simnel_lab::experiments::paper::arms::{Difference, Ledger, Reading};
-use simnel_lab::experiments::paper::claim::number;
 use simnel_lab::experiments::paper::{Outcome, Verdict};
+use simnel_lab::statistics::number;
 
 /// The readings of an experiment, in the order of the arms.
 fn of<'a>(outcome: &Outcome, readings: &'a [Reading]) -> Vec<&'a Reading> {

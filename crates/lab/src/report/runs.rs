@@ -1,14 +1,14 @@
-//! Runs as a table for the terminal and as one self-contained HTML page.
+//! Runs of a scenario, as a table for the terminal and as a page.
 
 use std::fmt::Write;
 
-use simnel_scenario::summary::{Application, GroupSummary, LineSummary, Summary, Times};
-use simnel_scenario::Scenario;
+use maud::{html, Markup};
+use simnel_scenario::summary::{millis, Application, GroupSummary, LineSummary, Summary, Times};
+use simnel_scenario::{Finished, Scenario};
+use simnel_sim::Outcome;
 
-mod page;
-mod svg;
-
-pub use page::page;
+use super::page;
+use crate::figures::{Axis, Figure, Line, Plot};
 
 /// The summaries of one discipline, over its seeds.
 #[derive(Clone, Debug)]
@@ -280,4 +280,85 @@ pub fn table(scenario: &Scenario, summaries: &[Summary]) -> String {
         }
     }
     out
+}
+
+/// The page. `text` is the scenario's file, so that anybody can run it again.
+pub fn page(scenario: &Scenario, text: &str, runs: &[Finished], summaries: &[Summary]) -> String {
+    let (all, stopped) = (summaries.len(), summaries.iter().filter(|one| !one.complete).count());
+    let body = html! {
+        @if stopped > 0 { (page::partial(&format!("{stopped} of {all} runs were"))) }
+        p .lead { (scenario.question) }
+        @for contender in contenders(summaries) { (section(&contender, runs, summaries)) }
+        section { h3 { "The scenario" } pre { (text) } }
+    };
+    page::frame(&scenario.name, &body)
+}
+
+/// A discipline's table, and the figures of its first seed.
+fn section(contender: &Contender<'_>, runs: &[Finished], summaries: &[Summary]) -> Markup {
+    let head: Vec<&str> = ["traffic"].into_iter().chain(COLUMNS).chain([""]).collect();
+    let cells = |row: Row| [row.name].into_iter().chain(row.cells).chain([row.remark]).collect();
+    let rows: Vec<Vec<String>> = rows(contender).into_iter().map(cells).collect();
+    let first = summaries.iter().zip(runs);
+    let mut first = first.filter(|(summary, _)| std::ptr::eq(*summary, contender.runs[0]));
+    let figures: Vec<Figure> =
+        first.next().map(|(summary, run)| figures(summary, run).into()).unwrap_or_default();
+    html! {
+        section {
+            h3 { (contender.words) }
+            (page::table(&head, &rows))
+            (page::figures(&figures, false))
+        }
+    }
+}
+
+fn figures(summary: &Summary, run: &Finished) -> [Figure; 2] {
+    let interval = run.results.interval.0 as f64 / 1e9;
+    let carries = |group: &&GroupSummary| group.series_mbps.iter().any(|mbps| *mbps > 0.0);
+    let goodput = summary.groups.iter().filter(carries).map(|group| Line {
+        name: group.name.clone(),
+        points: (1..)
+            .map(|n| f64::from(n) * interval)
+            .zip(&group.series_mbps)
+            .map(|(x, y)| [x, *y])
+            .collect(),
+    });
+    let goodput = Plot::Lines(goodput.collect());
+    let all = summary.groups.iter().flat_map(|group| &group.series_mbps);
+    let greatest = all.copied().fold(0.1, f64::max);
+    let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s").within(0.0, greatest));
+    let delay_axes = (Axis::log("delay beyond propagation (ms)"), Axis::linear("% of packets"));
+    [
+        Figure::new(("goodput", "Goodput over time"), axes, goodput),
+        Figure::new(
+            ("delay", "Delay, share of packets below"),
+            delay_axes,
+            Plot::Lines(delays(run)),
+        ),
+    ]
+}
+
+/// Cumulative distributions of the delay of each kind of traffic.
+fn delays(run: &Finished) -> Vec<Line> {
+    let mut series = Vec::new();
+    for (group, name) in run.results.groups.iter().enumerate() {
+        let first = run.results.flows.iter().find(|flow| flow.group as usize == group);
+        let Some(flow) = first else { continue };
+        let distribution = match &flow.outcome {
+            Outcome::Ping { added_rtt, .. } => added_rtt,
+            Outcome::Datagrams { added_delay, .. } => added_delay,
+            _ => &run.results.lines[flow.direction as usize].sojourn[group],
+        };
+        let count = distribution.count() as f64;
+        if count == 0.0 {
+            continue;
+        }
+        let points = distribution
+            .cumulative()
+            .into_iter()
+            .map(|(span, seen)| [millis(span).max(1e-3), seen as f64 / count * 100.0])
+            .collect();
+        series.push(Line { name: name.clone(), points });
+    }
+    series
 }
