@@ -4,7 +4,7 @@
 CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
-SIMNEL = cargo run --quiet --release --locked --package simnel --
+SIMNEL = --locked --package simnel --
 
 .PHONY: all build gateway test demo bench lint fuzz clean setup help
 
@@ -20,10 +20,10 @@ test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
 	@scripts/test.sh
 
 demo: setup ## see it work: ARGS=--json for numbers only
-	@$(SIMNEL) demo $(ARGS)
+	@cargo run --quiet --profile quick $(SIMNEL) demo $(ARGS)
 
 bench: setup ## time the core: ARGS="--flows 100 --json"
-	@$(SIMNEL) bench core $(ARGS)
+	@cargo run --quiet --release $(SIMNEL) bench core $(ARGS)
 
 lint: setup ## format and lints only
 	scripts/format.sh --check

@@ -1,5 +1,5 @@
-//! The system calls that neither the standard library nor netlink framing covers: by rustix where it
-//! has them, by libc where it has not.
+//! The system calls that neither the standard library nor netlink framing covers: by rustix where
+//! it has them, by libc where it has not.
 //!
 //! Everything works on borrowed or owned file descriptors; nothing here allocates after
 //! construction.
