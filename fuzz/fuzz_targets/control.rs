@@ -89,8 +89,10 @@ impl Daemon {
     fn change_in_short(&mut self, words: &str) {
         let (rate, words) = words.split_once(' ').unwrap_or((words, ""));
         let present = self.qdisc.config().to_string();
-        if let Ok(config) = changed(Direction::Upload, &present, rate, words) {
-            self.change(&config);
+        for rate in [Some(rate), None] {
+            if let Ok(config) = changed(Direction::Upload, &present, rate, words) {
+                self.change(&config);
+            }
         }
         let _ =
             settings_of(Direction::Download, Some(rate), words).map(|config| self.change(&config));

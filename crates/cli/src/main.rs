@@ -12,6 +12,7 @@ mod terminal;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::Parser;
 
 use terminal::Tame;
@@ -27,7 +28,15 @@ struct Cli {
 fn main() -> ExitCode {
     // Words that are not understood are repeated in the error.
     let cli = Cli::try_parse().or_else(|_| Cli::try_parse_from(terminal::printable_arguments()));
-    let cli = cli.unwrap_or_else(|error| error.exit());
+    let cli = match (cli, negative()) {
+        (Ok(cli), _) => cli,
+        (Err(error), Some(word)) if error.kind() == ErrorKind::UnknownArgument => {
+            let message = format!("`{word}` cannot be used: rates, times and sizes are positive");
+            terminal::print_error(&commands::misuse(message));
+            return ExitCode::from(2);
+        }
+        (Err(error), _) => error.exit(),
+    };
     let mut out = Tame::new(io::stdout().lock());
     let result = cli.command.run(&mut out);
     match result.and_then(|status| out.flush().map(|()| status).map_err(commands::output_failed)) {
@@ -42,6 +51,14 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// A word of the command line that is a negative value with a unit, which is no option.
+fn negative() -> Option<String> {
+    let mut words = terminal::printable_arguments().filter_map(|word| word.into_string().ok());
+    words.find(|word| {
+        word.strip_prefix('-').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    })
 }
 
 #[cfg(test)]

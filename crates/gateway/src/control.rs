@@ -141,15 +141,25 @@ pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
 
 /// Interfaces whose daemons have a socket in `directory`, sorted. One may be a leftover of a daemon
 /// that was killed: then [`Client::connect`] says [`Error::NotUp`].
-pub fn interfaces(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+///
+/// # Errors
+/// The directory may not be looked into.
+pub fn interfaces(directory: &Path) -> Result<Vec<String>, Error> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => {
+            let doing = format!("looking into {} (are you root?)", directory.display());
+            return Err(Error::system(doing, e));
+        }
+    };
     let mut names: Vec<String> = entries
         .filter_map(|entry| {
             Some(entry.ok()?.file_name().to_str()?.strip_suffix(".sock")?.to_owned())
         })
         .collect();
     names.sort();
-    names
+    Ok(names)
 }
 
 /// A connection to the daemon of one interface.

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use simnel_core::qdisc::shapes_itself;
 use simnel_core::{qdisc, Span, Time};
 
 use crate::config;
@@ -32,6 +31,7 @@ pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
 use crate::sys;
 use crate::vitals::SLOTS;
+use crate::words::misgiving;
 
 /// Interfaces of one process.
 pub const MAX_INTERFACES: usize = SLOTS;
@@ -104,7 +104,10 @@ impl Daemon {
             return Err(Error::system(format!("taking {} over", settings.interface), many));
         };
         let path = socket_path(&settings.control_dir, &settings.interface);
-        let mut warnings = unlimited(&settings);
+        let misgiving =
+            |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
+        let both = [Direction::Upload, Direction::Download].into_iter();
+        let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
         let watch = Watch { board: self.tether.board, slot, ended: Arc::clone(&self.ended) };
         let gateway = Gateway::up(settings, watch)?;
         let interface = gateway.interface().to_owned();
@@ -365,20 +368,6 @@ impl Daemon {
             }
         }
     }
-}
-
-/// A warning for each direction of `settings` whose packets nothing holds back.
-fn unlimited(settings: &Settings) -> Vec<String> {
-    let warning = |direction: Direction| {
-        let config = settings.direction(direction).filter(|config| !shapes_itself(config))?;
-        Some(format!(
-            "nothing limits the {direction} of `{}`: {} will find no queue here while the line \
-             has one; say `{direction} RATE`",
-            settings.interface,
-            config.name()
-        ))
-    };
-    [Direction::Upload, Direction::Download].into_iter().filter_map(warning).collect()
 }
 
 /// True if the change is more than other settings of the same directions.

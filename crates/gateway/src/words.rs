@@ -6,8 +6,7 @@
 //! `cake`'s. A cake for downloads gets `ingress` unless the words say `egress` or `ingress`
 //! themselves: our queue stands behind the line's own there.
 
-use simnel_core::qdisc::htb;
-use simnel_core::qdisc::{self, Config};
+use simnel_core::qdisc::{self, htb, shapes_itself, Config};
 use simnel_core::rate::Rate;
 use simnel_core::tc::units;
 
@@ -21,51 +20,97 @@ const MTU: u64 = 1600;
 /// with a clock of 250 Hz.
 const BURSTS_PER_SECOND: u64 = 250;
 
+/// The least that a line can have: what is below it is a slip, unless it is said in `bit`.
+const LEAST: Rate = Rate::from_bits(64_000);
+
+/// The words of a discipline, as somebody said them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said<'a> {
+    /// The words.
+    pub words: &'a str,
+    /// How many words stand before them where they were said, so that errors tell the right place.
+    pub before: usize,
+}
+
+impl<'a> From<&'a str> for Said<'a> {
+    fn from(words: &'a str) -> Said<'a> {
+        Said { words, before: 0 }
+    }
+}
+
 /// Settings of one direction from a rate and the words of a discipline.
 ///
 /// # Errors
-/// The discipline does not understand its words, or they say a rate of their own.
-pub fn settings_of(
+/// The discipline does not understand its words, they say a rate of their own, or no line can have
+/// the rate.
+pub fn settings_of<'a>(
     direction: Direction,
     rate: Option<&str>,
-    words: &str,
+    said: impl Into<Said<'a>>,
 ) -> Result<Config, String> {
-    qdisc::parse(&compose(direction, rate, words)?).map_err(|error| {
+    let said = said.into();
+    if let Some(rate) = rate {
+        check_rate(direction, rate)?;
+    }
+    let (before, words) = compose(direction, rate, said.words)?;
+    let named = usize::from(names_discipline(said.words));
+    understood(direction, &before, words, said.before + named).map_err(|error| {
         // What is no word of cake may be a discipline's name that was misspelt.
-        let misspelt = qdisc::parse(words).err().filter(|other| other.nearest().is_some());
-        let error = misspelt.filter(|_| error.nearest().is_none()).unwrap_or(error);
-        format!("{direction}: {error}")
+        let misspelt = understood(direction, "", said.words, said.before).err();
+        let misspelt = misspelt.filter(|(_, nearest)| *nearest);
+        misspelt.filter(|_| !error.1).unwrap_or(error).0
     })
 }
 
-/// What runs as `present`, at another rate and with what `words` say. What they do not name stays
-/// as it is; another discipline's name begins from its defaults. Words without a name are those of
-/// the discipline below the shaper.
+/// What runs as `present`, at another rate if there is one, and with what `said` says. What it does
+/// not name stays as it is; another discipline's name begins from its defaults. Words without a
+/// name are those of the discipline below the shaper.
 ///
 /// # Errors
 /// As [`settings_of`].
-pub fn changed(
+pub fn changed<'a>(
     direction: Direction,
     present: &str,
-    rate: &str,
-    words: &str,
+    rate: Option<&str>,
+    said: impl Into<Said<'a>>,
 ) -> Result<Config, String> {
-    let config = understood(direction, present)?;
+    let said = said.into();
+    let config = qdisc::parse(present).map_err(|error| format!("{direction}: {error}"))?;
     let managed = below(&config).unwrap_or(&config);
-    let (name, rest) = name_and_rest(words);
-    if name.is_some_and(|name| name != managed.name()) {
-        return settings_of(direction, Some(rate), words);
-    }
-    let words = match (&config, below(&config)) {
-        (Config::Cake(_), _) => format!("{present} bandwidth {rate} {rest}"),
-        (Config::Line(_), _) => format!("{present} rate {rate} {rest}"),
-        (_, Some(child)) if rate == UNLIMITED => format!("{child} {rest}"),
-        (Config::Tbf(_), _) | (_, Some(_)) => {
-            format!("{} {rest}", at_rate(config, direction, rate)?)
+    let (name, rest) = name_and_rest(said.words);
+    let Some(rate) = rate else {
+        if name.is_none_or(|name| name == managed.name()) {
+            return understood(direction, present, rest, said.before + usize::from(name.is_some()))
+                .map_err(|(error, _)| error);
         }
-        _ => compose(direction, Some(rate), &format!("{present} {rest}"))?,
+        let rate = rate_of(&config).map(|rate| format!("{}bit", rate.bits()));
+        return settings_of(direction, rate.as_deref(), said);
     };
-    understood(direction, &words)
+    check_rate(direction, rate)?;
+    if name.is_some_and(|name| name != managed.name()) {
+        return settings_of(direction, Some(rate), said);
+    }
+    one_rate(direction, config.name(), rate, rest)?;
+    let before = match (&config, below(&config)) {
+        (Config::Cake(_), _) => format!("{present} bandwidth {rate}"),
+        (Config::Line(_), _) => format!("{present} rate {rate}"),
+        (_, Some(child)) if rate == UNLIMITED => child.to_string(),
+        (Config::Tbf(_), _) | (_, Some(_)) => at_rate(config, direction, rate)?.to_string(),
+        _ => compose(direction, Some(rate), present).map(|(before, rest)| before + " " + rest)?,
+    };
+    let named = usize::from(name.is_some());
+    understood(direction, &before, rest, said.before + named).map_err(|(error, _)| error)
+}
+
+/// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back.
+pub fn misgiving(interface: &str, direction: Direction, config: &Config) -> Option<String> {
+    (!shapes_itself(config)).then(|| {
+        format!(
+            "nothing limits the {direction} of `{interface}`: {} will find no queue here while the \
+             line has one; say `{direction} RATE`",
+            config.name()
+        )
+    })
 }
 
 /// True if `words` begin with the name of a discipline.
@@ -83,28 +128,90 @@ fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
     }
 }
 
-fn understood(direction: Direction, words: &str) -> Result<Config, String> {
-    qdisc::parse(words).map_err(|error| format!("{direction}: {error}"))
+/// The settings that `before` and then somebody's own `words` describe. Errors count his words from
+/// `said` on, and say whether a word like the wrong one is known.
+fn understood(
+    direction: Direction,
+    before: &str,
+    words: &str,
+    said: usize,
+) -> Result<Config, (String, bool)> {
+    qdisc::parse(&format!("{before} {words}")).map_err(|mut error| {
+        let own = before.split_whitespace().count();
+        error.index = (error.index + said).saturating_sub(own);
+        (format!("{direction}: {error}"), error.nearest().is_some())
+    })
 }
 
-/// The words that put `rate` and `words` together.
-fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<String, String> {
+/// An error for a rate that no line has, or that is another one than it looks like.
+fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
+    // What cannot be read the grammar says, where it is needed.
+    let Ok(rate) = units::rate(word) else { return Ok(()) };
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    let number = &word[..word.len() - unit.len()];
+    let meant = if unit.to_ascii_lowercase().ends_with("bps") {
+        let bits = format!("{number}{}bit", &unit[..unit.len() - 3]);
+        format!("in bytes per second, {}: did you mean `{bits}`?", shown(rate))
+    } else if rate.0 == 0 || rate >= LEAST || unit.eq_ignore_ascii_case("bit") {
+        return Ok(());
+    } else if unit.is_empty() {
+        format!("{number} bits per second: did you mean `{number}mbit`? If not, say `{number}bit`")
+    } else {
+        let bits = rate.bits();
+        format!("less than any line has: did you mean `{number}mbit`? If not, say `{bits}bit`")
+    };
+    Err(format!("{direction}: `{word}` is {meant}"))
+}
+
+fn shown(rate: Rate) -> String {
+    let bits = rate.bits();
+    match bits {
+        0..1_000_000 => format!("{} kbit/s", bits / 1_000),
+        _ => format!("{} Mbit/s", bits as f64 / 1e6),
+    }
+}
+
+/// An error if the `words` of the discipline `name` say a rate beside `rate`.
+fn one_rate(direction: Direction, name: &str, rate: &str, words: &str) -> Result<(), String> {
+    let keyword = match name {
+        "cake" => "bandwidth",
+        "line" | "tbf" => "rate",
+        _ => return Ok(()),
+    };
+    let mut all = words.split_whitespace();
+    let Some(own) = all.find(|word| *word == keyword).map(|_| all.next().unwrap_or("RATE")) else {
+        return Ok(());
+    };
+    Err(format!(
+        "{direction}: two rates, `{direction} {rate}` and `{keyword} {own}`: leave one of them out"
+    ))
+}
+
+/// The words that put `rate` and `words` together: ours, and of `words` what stands after them.
+fn compose<'a>(
+    direction: Direction,
+    rate: Option<&str>,
+    words: &'a str,
+) -> Result<(String, &'a str), String> {
     let (name, rest) = name_and_rest(words);
     let name = name.unwrap_or("cake");
+    if let Some(rate) = rate {
+        one_rate(direction, name, rate, rest)?;
+    }
     let mut composed = match (name, rate) {
-        ("cake", Some(rate)) => format!("cake bandwidth {rate} {rest}"),
-        ("tbf" | "htb", Some(rate)) if qdisc::parse(words).is_ok() => {
+        ("cake", Some(rate)) => format!("cake bandwidth {rate}"),
+        ("htb", Some(rate)) if qdisc::parse(words).is_ok() => {
             return Err(format!(
                 "{direction}: `{words}` says a rate of its own: leave that out, or `{direction} \
                  {rate}`"
             ));
         }
-        ("line" | "tbf" | "htb", Some(rate)) => format!("{name} rate {rate} {rest}"),
-        (_, None | Some(UNLIMITED)) => format!("{name} {rest}"),
+        ("line" | "tbf" | "htb", Some(rate)) => format!("{name} rate {rate}"),
+        (_, None | Some(UNLIMITED)) => String::from(name),
         (_, Some(rate)) => {
             // What is wrong with a rate, the grammar says.
             let burst = burst(units::rate(rate).unwrap_or(Rate(0)));
-            format!("htb rate {rate} burst {burst}b cburst {burst}b {name} {rest}")
+            format!("htb rate {rate} burst {burst}b cburst {burst}b {name}")
         }
     };
     let said = |word| rest.split_whitespace().any(|other| other == word);
@@ -118,7 +225,7 @@ fn compose(direction: Direction, rate: Option<&str>, words: &str) -> Result<Stri
             Direction::Download => " host-guard dst",
         });
     }
-    Ok(composed)
+    Ok((composed, rest))
 }
 
 /// Words of a cake that says itself whether hosts are guarded, or that has no hosts to guard.
@@ -197,7 +304,7 @@ mod tests {
             (Download, Some("1mbit"), "cake", "cake bandwidth 1mbit ingress host-guard dst"),
             (Download, Some("1mbit"), "host-guard", "cake bandwidth 1mbit ingress host-guard"),
             (Download, Some("1mbit"), "cake egress flows", "cake bandwidth 1mbit egress flows"),
-            (Upload, Some("9kbit"), "line delay 5ms", "line rate 9kbit delay 5ms"),
+            (Upload, Some("9000bit"), "line delay 5ms", "line rate 9kbit delay 5ms"),
             (Download, None, "pfifo limit 9", "pfifo limit 9"),
             (Download, Some("unlimited"), "pfifo limit 9", "pfifo limit 9"),
             (Upload, None, "htb rate 2mbit burst 15k sfq", "htb rate 2mbit burst 15k sfq"),
@@ -234,8 +341,8 @@ mod tests {
             for direction in [Upload, Download] {
                 let words = least_words(known.name);
                 let config = settings_of(direction, Some("10mbit"), words).unwrap();
-                assert!(simnel_core::qdisc::shapes_itself(&config), "{config}");
-                let later = changed(direction, &config.to_string(), "20mbit", "").unwrap();
+                assert!(shapes_itself(&config), "{config}");
+                let later = changed(direction, &config.to_string(), Some("20mbit"), "").unwrap();
                 let expected = settings_of(direction, Some("20mbit"), words).unwrap();
                 assert_eq!(later, expected, "{}", known.name);
             }
@@ -250,7 +357,16 @@ mod tests {
             (Some("0"), "fq_codel", "upload: `0`"),
             (Some("1mbit"), "fq_codel limt 9", "`limt`"),
             (Some("1mbit"), "fq_codle", "`fq_codle` (word 1) is not a queue discipline; did you"),
-            (Some("1mbit"), "diffserv5", "`diffserv5` (word 4) is not a keyword of cake; did you"),
+            (Some("1mbit"), "diffserv5", "`diffserv5` (word 1) is not a keyword of cake; did you"),
+            (Some("1mbit"), "cake nat diffserv5", "`diffserv5` (word 3) is not"),
+            (Some("1mbit"), "codel ecn limt 9", "`limt` (word 3) is not"),
+            (None, "cake bandwidth", "`bandwidth` (word 2) must be followed by"),
+            (Some("50"), "", "`50` is 50 bits per second: did you mean `50mbit`?"),
+            (Some("50"), "", "If not, say `50bit`"),
+            (Some("9kbit"), "", "did you mean `9mbit`? If not, say `9000bit`"),
+            (Some("10mbps"), "", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
+            (Some("1mbit"), "cake bandwidth 2mbit", "`upload 1mbit` and `bandwidth 2mbit`"),
+            (Some("1mbit"), "tbf rate 2mbit burst 9kb", "`upload 1mbit` and `rate 2mbit`"),
             (Some("1mbit"), "red", "`red`"),
             (Some("1mbit"), "tbf", "burst SIZE"),
             (Some("1mbit"), "htb rate 2mbit sfq", "or `upload 1mbit`"),
@@ -286,14 +402,20 @@ mod tests {
             (below_htb, "10mbit", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
             ("htb rate 2mbit burst 15k sfq limit 50", "unlimited", "", "sfq limit 50"),
             ("tbf rate 2mbit burst 15k sfq", "3mbit", "", "tbf rate 3mbit burst 15k sfq"),
+            ("cake bandwidth 9mbit nat", "", "diffserv8", "cake bandwidth 9mbit nat diffserv8"),
+            ("cake bandwidth 9mbit nat", "", "bandwidth 8mbit", "cake bandwidth 8mbit nat"),
+            (below_htb, "", "target 9ms", &below_htb.replace("500", "500 target 9ms")),
+            ("cake bandwidth 10mbit", "", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
+            ("cake bandwidth 9mbit", "50bit", "", "cake bandwidth 50bit"),
             ("sfq limit 50", "10mbit", "", "htb rate 10mbit burst 6600 cburst 6600 sfq limit 50"),
         ] {
             let present = settings(present).to_string();
-            let later = changed(Upload, &present, rate, words).unwrap();
+            let later =
+                changed(Upload, &present, (!rate.is_empty()).then_some(rate), words).unwrap();
             assert_eq!(later, settings(expected), "{present} {rate} {words}");
         }
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
-        let error = changed(Upload, several, "2mbit", "").unwrap_err();
+        let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();
         assert!(error.contains("says a rate of its own"), "{error}");
     }
 }

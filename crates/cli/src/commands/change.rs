@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use miette::IntoDiagnostic;
 use simnel_core::qdisc;
 use simnel_gateway::control::Client;
-use simnel_gateway::words::{changed, names_discipline, settings_of};
+use simnel_gateway::words::{changed, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::Direction;
 
 use super::{interface_name, misuse, Control};
@@ -16,6 +16,7 @@ use super::{interface_name, misuse, Control};
 #[command(after_help = "Examples:\n  \
     simnel change eth0 upload 8mbit\n  \
     simnel change eth0 download 40mbit diffserv4 nat\n  \
+    simnel change eth0 upload ack-filter\n  \
     simnel change eth0 upload 8mbit fq_codel limit 1000\n\n\
 What is not named stays as it is. Another discipline's name begins from its defaults.")]
 pub struct Args {
@@ -24,10 +25,8 @@ pub struct Args {
     interface: String,
     /// `download` or `upload`.
     direction: String,
-    /// The new rate.
-    rate: String,
-    /// The discipline's words.
-    #[arg(allow_negative_numbers = true)]
+    /// The new rate, the discipline's words, or both.
+    #[arg(required = true, value_name = "[RATE] [QDISC WORDS]", allow_negative_numbers = true)]
     words: Vec<String>,
     #[command(flatten)]
     control: Control,
@@ -42,21 +41,33 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
             return Err(misuse(format!("`{other}` is no direction: say `download` or `upload`")));
         }
     };
-    let (rate, words) = (args.rate.as_str(), args.words.join(" "));
+    let is_rate = |word: &str| word == UNLIMITED || word.starts_with(|c: char| c.is_ascii_digit());
+    let rate = args.words.first().map(String::as_str).filter(|word| is_rate(word));
+    let words = args.words[usize::from(rate.is_some())..].join(" ");
+    // Before them stand the command, the interface, the direction and the rate.
+    let said = Said { words: &words, before: 3 + usize::from(rate.is_some()) };
     // What is wrong whatever runs is said first, and what is a word of no discipline is wrong.
-    let early = if begins_with_keyword(&words) { "" } else { words.as_str() };
-    settings_of(direction, Some(rate), early).map_err(misuse)?;
+    if rate.is_some() || !begins_with_keyword(&words) {
+        let early = if begins_with_keyword(&words) { Said::default() } else { said };
+        settings_of(direction, rate.or(Some(UNLIMITED)), early).map_err(misuse)?;
+    }
     let mut client = Client::connect(&args.control.directory, &args.interface).into_diagnostic()?;
     let shown = client.show().into_diagnostic()?;
     let present = shown.iter().find(|entry| entry.direction == direction);
     let config = match present {
-        Some(entry) => changed(direction, &entry.config, rate, &words),
-        None => settings_of(direction, Some(rate), &words),
+        Some(entry) => changed(direction, &entry.config, rate, said),
+        None => settings_of(direction, rate, said),
     };
     let config = config.map_err(misuse)?;
     client.change(direction, &config.to_string()).into_diagnostic()?;
+    if let Some(warning) = misgiving(&args.interface, direction, &config) {
+        crate::say!("simnel: warning: {warning}");
+    }
     Ok(ExitCode::SUCCESS)
 }
+
+/// The word for no limit.
+const UNLIMITED: &str = "unlimited";
 
 /// True if `words` begin with a keyword of some discipline.
 fn begins_with_keyword(words: &str) -> bool {

@@ -43,7 +43,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = &args.control.directory;
     let names = match &args.interface {
         Some(name) => vec![name.clone()],
-        None => interfaces(directory),
+        None => interfaces(directory).into_diagnostic()?,
     };
     let mut shown = Shown::default();
     for name in names {
@@ -62,6 +62,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             shown.add(&dev, Parent::Root, root)?;
         }
     }
+    if shown.0.is_empty() {
+        crate::say!("nothing is shaped here: `simnel up IFACE download RATE upload RATE` begins");
+    }
     let mut text = String::new();
     let written = if args.classes {
         shown.write_classes(&mut text)
@@ -76,7 +79,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     if args.json && !text.ends_with('\n') {
         writeln!(out).map_err(output_failed)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if shown.0.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A discipline that runs, and the handle that it is shown under.
@@ -123,8 +126,10 @@ impl Shown {
     }
 
     fn write_classes(&self, out: &mut String) -> std::fmt::Result {
+        use std::fmt::Write;
         for line in &self.0 {
             let Config::Htb(params) = &line.config else { continue };
+            writeln!(out, "dev {}", line.dev)?;
             for class in &params.classes {
                 let here = Parent::Class(line.handle | u32::from(class.id));
                 let leaf = self.0.iter().find(|other| other.parent == here);

@@ -1,13 +1,14 @@
 //! `simnel up`: take an interface over, in the foreground, until `simnel down` or a signal.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use miette::IntoDiagnostic;
+use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc;
-use simnel_gateway::daemon::Daemon;
-use simnel_gateway::words::{names_discipline, settings_of};
-use simnel_gateway::{check_name, Direction, Settings};
+use simnel_gateway::daemon::{Daemon, Notice};
+use simnel_gateway::words::{names_discipline, settings_of, Said};
+use simnel_gateway::{check_name, default_routes, Direction, Settings};
 
 use super::{misuse, misuse_with_help, Control};
 
@@ -22,6 +23,9 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     words: Vec<String>,
+    /// Take the interface although the default route does not lead by it.
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     control: Control,
 }
@@ -52,10 +56,12 @@ struct Request {
     download: Option<String>,
     upload: Option<String>,
     discipline: String,
+    /// Words before those of the discipline, the command's own name included.
+    before: usize,
 }
 
-fn understand(words: &[String]) -> miette::Result<Request> {
-    let mut words = words.iter().peekable();
+fn understand(all: &[String]) -> miette::Result<Request> {
+    let mut words = all.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
     check_name(&interface).map_err(misuse)?;
     let (mut download, mut upload) = (None, None);
@@ -65,22 +71,31 @@ fn understand(words: &[String]) -> miette::Result<Request> {
         _ => None,
     } {
         let direction = words.next().cloned().unwrap_or_default();
-        let rate = words.next().cloned();
-        *place = Some(rate.ok_or_else(|| {
+        let rate = words.next().cloned().ok_or_else(|| {
             let help = format!("for example: {direction} 50mbit");
             misuse_with_help(format!("`{direction}` needs a rate"), help)
-        })?);
+        })?;
+        if let Some(first) = place.replace(rate.clone()) {
+            let help = format!("leave out `{direction} {first}` or `{direction} {rate}`");
+            return Err(misuse_with_help(format!("`{direction}` is said twice"), help));
+        }
     }
+    let before = 1 + all.len() - words.len();
     let discipline: Vec<&str> = words.map(String::as_str).collect();
     let discipline = discipline.join(" ");
     // Words of cake without a rate are a rate forgotten; a discipline's name is meant.
     if download.is_none() && upload.is_none() && !names_discipline(&discipline) {
+        let said = Said { words: &discipline, before };
+        let unknown = settings_of(Direction::Upload, None, said).err();
+        if let Some(error) = unknown.filter(|_| !discipline.is_empty()) {
+            return Err(misuse(error));
+        }
         return Err(misuse_with_help(
             format!("neither `download RATE` nor `upload RATE` follows `{interface}`"),
             format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
-    Ok(Request { interface, download, upload, discipline })
+    Ok(Request { interface, download, upload, discipline, before })
 }
 
 /// Runs the gateway.
@@ -91,15 +106,53 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let both = request.download.is_none() && request.upload.is_none();
     let config = |direction, rate: &Option<String>| {
         let wanted = both || rate.is_some();
-        let settings = || settings_of(direction, rate.as_deref(), &request.discipline);
+        let said = Said { words: &request.discipline, before: request.before };
+        let settings = || settings_of(direction, rate.as_deref(), said);
         wanted.then(settings).transpose().map_err(misuse)
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
-    let mut daemon = Daemon::new(|notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
+    if !args.anyway {
+        leads_out(&request.interface)?;
+    }
+    let done = account(&settings);
+    let mut daemon = Daemon::new(move |notice| {
+        crate::say!("simnel: {notice}");
+        if let Notice::Up(_) = notice {
+            crate::say!("{done}");
+        }
+    })
+    .into_diagnostic()?;
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error if the default route, where there is one, leads by other interfaces.
+fn leads_out(interface: &str) -> miette::Result<()> {
+    let routes = default_routes();
+    // What does not exist, or can never be shaped, is the gateway's to say.
+    let exists = interface != "lo" && Path::new("/sys/class/net").join(interface).exists();
+    if routes.is_empty() || !exists || routes.iter().any(|name| name == interface) {
+        return Ok(());
+    }
+    let names = routes.join("` and `");
+    Err(miette!(
+        help = format!("say `simnel up {}`, or --anyway if `{interface}` is meant", routes[0]),
+        "`{interface}` does not lead to the Internet: the default route goes by `{names}`"
+    ))
+}
+
+/// What `up` has done, how to look at it and how to end it.
+fn account(settings: &Settings) -> String {
+    let mut lines = String::new();
+    for direction in [Direction::Download, Direction::Upload] {
+        let config = settings.direction(direction);
+        let words = config.map_or("passes as it is".into(), ToString::to_string);
+        lines += &format!("  {:<9} {words}\n", direction.name());
+    }
+    let name = &settings.interface;
+    lines + &format!("  `simnel show -s {name}` shows how it goes, `simnel down {name}` ends it")
 }
 
 #[cfg(test)]
@@ -125,6 +178,11 @@ mod tests {
         assert!(message("eth0 download").unwrap().contains("`download` needs a rate"));
         assert!(message("eth0").unwrap().contains("`eth0`"));
         assert!(message("eth0 nat").unwrap().contains("`eth0`"));
+        let misspelt = message("eth0 fq_codle").unwrap();
+        assert!(misspelt.contains("`fq_codle` (word 3)"), "{misspelt}");
+        assert!(misspelt.contains("did you mean `fq_codel`"), "{misspelt}");
+        let twice = message("eth0 upload 1mbit upload 2mbit nat").unwrap();
+        assert!(twice.contains("`upload` is said twice"), "{twice}");
     }
 
     #[test]

@@ -15,8 +15,11 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
     let Some(live) = Live::new("two_interfaces_at_once_and_no_second_gateway_on_one") else {
         return;
     };
+    let nothing = live.simnel("show");
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(text(&nothing.stderr).contains("nothing is shaped here"));
     let wan = live.start("wan", "up wan download 50mbit upload 10mbit diffserv4 nat docsis");
-    let lan = live.start("br-lan", "up br-lan download 40mbit");
+    let lan = live.start("br-lan", "up br-lan download 40mbit --anyway");
     let second = live.simnel("up wan upload 5mbit");
     assert_eq!(second.status.code(), Some(1));
     let error = text(&second.stderr);
@@ -34,7 +37,10 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
     assert_eq!(json[0]["kind"], "cake");
     assert_eq!(json.as_array().map(Vec::len), Some(2));
 
-    live.ok("change wan upload 8mbit ack-filter");
+    live.ok("change wan upload 8mbit");
+    live.ok("change wan upload ack-filter");
+    let unlimited = live.simnel("change wan download 0");
+    assert!(text(&unlimited.stderr).contains("nothing limits the download of `wan`"));
     let shown = live.ok("show wan");
     let upload = shown.lines().find(|line| !line.contains("wan:download")).unwrap();
     for word in ["bandwidth 8Mbit", "diffserv4", " nat ", "ack-filter", "overhead 18"] {
@@ -44,6 +50,8 @@ fn two_interfaces_at_once_and_no_second_gateway_on_one() {
     for (words, status, complaint) in [
         ("change wan sideload 8mbit", 2, "`sideload` is no direction"),
         ("change wan upload 8mbits", 2, "`8mbits`"),
+        ("change wan upload difserv8", 2, "`difserv8` (word 4)"),
+        ("up lan1 upload 8mbit", 1, "the default route goes by `wan`"),
         ("change br-lan upload 8mbit", 1, "`br-lan` has no upload discipline"),
         ("down lan1", 1, "nothing manages `lan1`"),
         ("up nope upload 1mbit", 1, "no interface `nope`"),
@@ -121,6 +129,7 @@ fn what_stands_below_a_shaper_is_shown_and_changed() {
     one(&shown, "new_flows_len");
     let json: serde_json::Value = serde_json::from_str(&live.ok("show -j wan")).unwrap();
     assert_eq!((&json[1]["kind"], &json[1]["parent"]), (&"fq_codel".into(), &"8001:1".into()));
+    assert!(live.ok("show -c wan").starts_with("dev wan\n"));
     let class = one(&live.ok("show -c wan"), "class htb 8001:1 root leaf 8002: ");
     assert!(class.contains("rate 10Mbit ceil 10Mbit burst 6600b"), "{class}");
 
@@ -153,24 +162,36 @@ fn complaint(words: &[&str], status: i32) -> String {
 
 #[test]
 fn mistakes_are_named() {
+    // An interface that is nowhere: what passes for no mistake has no effect.
     for (words, expected) in [
-        ("up eth0", "neither `download RATE` nor `upload RATE` follows `eth0`"),
-        ("up eth0 upload", "`upload` needs a rate"),
-        ("up eth0 upload fast", "`fast`"),
-        ("up eth0 upload 10mbit cake difserv4", "`difserv4`"),
-        ("up eth0 upload 10mbit cakes", "`cakes`"),
-        ("up eth0 upload 10mbit pfifo limt 9", "`limt`"),
-        ("up eth0 upload 10mbit htb rate 9mbit sfq", "or `upload 10mbit`"),
-        ("up eth0 nat", "neither `download RATE` nor `upload RATE` follows `eth0`"),
+        ("up nosuch0", "neither `download RATE` nor `upload RATE` follows `nosuch0`"),
+        ("up nosuch0 upload", "`upload` needs a rate"),
+        ("up nosuch0 upload fast", "`fast`"),
+        ("up nosuch0 upload 10mbit cake difserv4", "`difserv4`"),
+        ("up nosuch0 upload 10mbit cakes", "`cakes`"),
+        ("up nosuch0 upload 10mbit pfifo limt 9", "`limt`"),
+        ("up nosuch0 upload 10mbit htb rate 9mbit sfq", "or `upload 10mbit`"),
+        ("up nosuch0 download 50 upload 10", "did you mean `50mbit`? If not, say `50bit`"),
+        ("up nosuch0 upload 10mbps", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
+        ("up nosuch0 upload 9mbit upload 8mbit", "`upload` is said twice"),
+        (
+            "up nosuch0 upload 9mbit bandwidth 8mbit",
+            "two rates, `upload 9mbit` and `bandwidth 8mbit`",
+        ),
+        ("up nosuch0 upload 9mbit cake nat nate", "`nate` (word 7)"),
+        ("up nosuch0 upload -5mbit", "`-5mbit`"),
+        ("up nosuch0 fq_codle", "`fq_codle` (word 3) is not a queue discipline; did you mean"),
+        ("up nosuch0 cake bandwidth", "`bandwidth` (word 4) must be followed by"),
+        ("up nosuch0 nat", "neither `download RATE` nor `upload RATE` follows `nosuch0`"),
         ("up a/b upload 10mbit", "`a/b` is not an interface name"),
-        ("link eth0 rate lots", "`lots`"),
-        ("link eth0 eth1", "nothing says what the line is like"),
+        ("link nosuch0 rate lots", "`lots`"),
+        ("link nosuch0 eth1", "nothing says what the line is like"),
     ] {
         let error = complaint(&words.split(' ').collect::<Vec<_>>(), 2);
         assert!(error.contains(expected), "`{words}`: {error}");
     }
     for (words, expected) in [
-        ("link eth0 eth0 rate 1mbit", "both ends are `eth0`"),
+        ("link nosuch0 nosuch0 rate 1mbit", "both ends are `nosuch0`"),
         ("daemon --config /no/such/file", "/no/such/file"),
     ] {
         let error = complaint(&words.split(' ').collect::<Vec<_>>(), 1);

@@ -60,7 +60,8 @@ impl Args {
     /// What runs at `rate`.
     fn discipline(&self, direction: Direction, rate: Rate) -> miette::Result<Box<dyn Qdisc>> {
         let rate = format!("{}bit", rate.bits());
-        let config = settings_of(direction, Some(&rate), &self.words.join(" ")).map_err(misuse)?;
+        let config =
+            settings_of(direction, Some(&rate), self.words.join(" ").as_str()).map_err(misuse)?;
         Ok(build(&config, &Device::default()).map_err(misuse)?)
     }
 }

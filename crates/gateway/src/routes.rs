@@ -1,0 +1,50 @@
+//! Which interfaces lead to everywhere: the default routes of the main table, as /proc lists them.
+
+use std::fs;
+
+/// Names of the interfaces that default routes leave by, each once.
+pub fn default_routes() -> Vec<String> {
+    let read = |file| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+    let mut names = defaults(&read("route").unwrap_or_default(), 0, [(1, 8), (7, 8)]);
+    names.extend(defaults(&read("ipv6_route").unwrap_or_default(), 9, [(0, 32), (1, 2)]));
+    names.retain(|name| name != "lo");
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Column `name` of the lines whose `zero` columns, destination and mask, are so many zeros.
+fn defaults(table: &str, name: usize, zero: [(usize, usize); 2]) -> Vec<String> {
+    let lead_everywhere = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_zero = |(at, digits): (usize, usize)| {
+            columns.get(at).is_some_and(|text| *text == "0".repeat(digits))
+        };
+        zero.into_iter().all(is_zero).then(|| columns.get(name).map(|name| String::from(*name)))?
+    };
+    table.lines().filter_map(lead_everywhere).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_routes_are_told_from_others() {
+        let four =
+            "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+                    wan\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+                    lan\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+                    vpn\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n";
+        assert_eq!(defaults(four, 0, [(1, 8), (7, 8)]), ["wan"]);
+        let zeros = "0".repeat(32);
+        let line = |bits, name| {
+            format!(
+                "{zeros} {bits} {zeros} 00 {zeros} 00000400 00000001 00000000 00000003 {name}\n"
+            )
+        };
+        let six = line("00", "pppoe-wan") + &line("40", "lan");
+        assert_eq!(defaults(&six, 9, [(0, 32), (1, 2)]), ["pppoe-wan"]);
+        assert!(defaults("nonsense\n\n", 0, [(1, 8), (7, 8)]).is_empty());
+    }
+}
