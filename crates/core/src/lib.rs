@@ -16,7 +16,6 @@ extern crate std;
 
 pub mod aqm;
 pub mod arena;
-pub mod chain;
 pub mod dscp;
 pub mod flow;
 pub mod framing;

@@ -18,7 +18,6 @@ use crate::tick::Tick;
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
-pub(crate) mod booked;
 pub(crate) mod child;
 mod described;
 #[macro_use]
@@ -26,6 +25,7 @@ mod list;
 pub(crate) mod longest;
 pub mod many;
 mod parse;
+pub mod ring;
 mod show;
 pub mod single;
 #[macro_use]

@@ -1,5 +1,5 @@
 //! What disciplines with many queues in one pool keep: the pool, and the books over it. Those with
-//! one queue have it in [`super::booked`].
+//! one queue have it in [`super::ring`].
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
 //! its bytes. Every packet comes in by [`Store::insert`], is taken out by [`Store::detach`] or
@@ -11,9 +11,7 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
-/// Slots that a discipline has at most, whatever its limit says: 64 MiB of descriptors, as many as
-/// [`super::fifo::MAX_PACKETS`].
-pub(crate) const MAX_PACKETS: u32 = super::fifo::MAX_PACKETS;
+pub(crate) use super::ring::MAX_PACKETS;
 
 /// One queue of a store.
 #[derive(Clone, Copy, Debug, Default)]

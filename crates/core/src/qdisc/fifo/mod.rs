@@ -1,6 +1,6 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
-//! One `BookedQueue`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
+//! One `Ring`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
 //! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
 //! a `limit` the device's queue length counts, times its MTU for bytes.
 //!
@@ -14,19 +14,13 @@
 mod words;
 
 use crate::packet::Packet;
-use crate::qdisc::booked::{BookedQueue, Limit};
+use crate::qdisc::ring::{Limit, Ring};
 use crate::qdisc::{
     Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::time::Time;
 
-/// Slots that any FIFO has at most: 64 MiB of descriptors. A line of 10 Gbit/s needs 83,000 full
-/// frames to hold 100 ms.
-pub const MAX_PACKETS: u32 = 1 << 20;
-
-/// Bytes of a `bfifo`'s limit for which it has one slot: the smallest Ethernet frame, with its
-/// check sequence.
-pub const BYTES_PER_SLOT: u32 = 64;
+pub use crate::qdisc::ring::{BYTES_PER_SLOT, MAX_PACKETS};
 
 /// Which FIFO, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,13 +77,13 @@ impl Params {
 pub struct Fifo {
     params: Params,
     device: Device,
-    queue: BookedQueue,
+    queue: Ring,
 }
 
 impl Fifo {
     /// An empty FIFO for `device`.
     pub fn new(params: &Params, device: &Device) -> Fifo {
-        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device));
+        let queue = Ring::new(params.bounds(device));
         Fifo { params: *params, device: *device, queue }
     }
 
@@ -121,11 +115,7 @@ impl Fifo {
     /// happened.
     #[inline(always)]
     pub(crate) fn admits(&mut self, packet: &Packet, enqueued: Time) -> bool {
-        let has_slot = self.queue.has_slot(packet);
-        if has_slot {
-            self.queue.insert_in_slot(packet, enqueued);
-        }
-        has_slot
+        self.queue.has_slot(packet) && self.queue.insert(packet, enqueued).is_some()
     }
 
     /// Takes the oldest packet.
@@ -144,11 +134,7 @@ impl Fifo {
     /// values is out of range.
     pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {
         self.params = *params;
-        self.queue.set_limit(params.bounds(&self.device));
-        while self.queue.is_over_limit() {
-            self.queue.drop_first(DropReason::Overlimit, owner);
-        }
-        self.queue.resize(params.max_packets(&self.device));
+        self.queue.set_limit(params.bounds(&self.device), owner, || {});
     }
 
     /// Packets and bytes in, out and lost so far.
@@ -156,7 +142,7 @@ impl Fifo {
         self.queue.totals()
     }
 
-    /// The queue is full, or should be looked at closely.
+    /// The queue is full, or longer than ever.
     #[cold]
     fn admit_slowly(
         &mut self,
@@ -164,14 +150,14 @@ impl Fifo {
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        if !self.queue.has_room(packet) {
-            let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
-            if !gives_up_oldest || !self.queue.drop_first(DropReason::Overlimit, owner) {
-                self.queue.refuse(*packet, DropReason::Overlimit, owner);
-                return false;
-            }
+        let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
+        if self.queue.has_room(packet)
+            || (gives_up_oldest && self.queue.drop_first(DropReason::Overlimit, owner))
+        {
+            return self.queue.insert_anew(packet, enqueued).is_some();
         }
-        self.queue.insert(packet, enqueued).is_some()
+        self.queue.refuse(*packet, DropReason::Overlimit, owner);
+        false
     }
 }
 
