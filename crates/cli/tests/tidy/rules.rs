@@ -149,6 +149,18 @@ pub const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        name: "facts are told",
+        check: untold_facts,
+        caught: &[
+            ("a.rs", concat!("// so it is (fac", "ts A.99)")),
+            ("a.rs", concat!("fac", "ts D.1, B.7")),
+        ],
+        allowed: &[
+            ("a.rs", concat!("// as Linux (fac", "ts A.3, A.4; RFC 1)")),
+            ("a.rs", "ack.facts |= fact::A;"),
+        ],
+    },
+    Rule {
         name: "lines fit",
         check: long_lines,
         caught: &[(
@@ -221,6 +233,32 @@ fn in_state(source: &Source, words: &[&str], why: &str) -> Complaints {
             .collect::<Vec<_>>()
     };
     words.iter().flat_map(complaint).collect()
+}
+
+/// Sections that are cited and not in docs/FACTS.md.
+fn untold_facts(source: &Source) -> Complaints {
+    const FACTS: &str = include_str!("../../../../docs/FACTS.md");
+    let is_section = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word[1..].starts_with('.')
+            && word.len() > 2
+    };
+    let untold = |(number, line): (usize, &str)| {
+        let cited = line.split(concat!("fac", "ts ")).skip(1).flat_map(|text| {
+            let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+            words
+                .map(|word| word.trim_end_matches([';', '.', ')', ':', '`']))
+                .take_while(move |word| is_section(word))
+        });
+        let untold = cited.filter(|section| !FACTS.contains(&format!("\n### {section} ")));
+        untold
+            .map(|section| (number + 1, format!("docs/FACTS.md has no section {section}")))
+            .collect::<Vec<_>>()
+    };
+    if !is_rust(source) {
+        return Vec::new();
+    }
+    source.text.lines().enumerate().flat_map(untold).collect()
 }
 
 fn unsafe_code(source: &Source) -> Complaints {
