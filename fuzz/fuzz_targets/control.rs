@@ -7,8 +7,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simnel_core::qdisc::{build, ConfigError, Device, DropReason, PacketOwner};
-use simnel_core::{qdisc, Packet, Qdisc, Span, Time};
+use simnel_core::qdisc::{build, ConfigError, Device, DropReason, Managed, PacketOwner};
+use simnel_core::{qdisc, Packet, Span, Time};
 use simnel_fuzz::seeds;
 use simnel_gateway::control::Request;
 use simnel_gateway::words::{changed, settings_of};
@@ -53,7 +53,7 @@ impl PacketOwner for Dropped {
 
 /// One direction of an interface.
 struct Daemon {
-    qdisc: Box<dyn Qdisc + Send>,
+    qdisc: Box<dyn Managed + Send>,
     now: Time,
     came: u64,
     left: u64,

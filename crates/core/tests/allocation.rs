@@ -7,10 +7,10 @@ use std::hint::black_box;
 
 use allocation_counter::{measure, AllocationInfo};
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::qdisc::{DropReason, Managed, PacketOwner};
 use simnel_core::random::Random;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
-use simnel_core::{Packet, Qdisc, Span, Time};
+use simnel_core::{Packet, Span, Time};
 use support::packets::{ack, describe};
 use support::table::{make, DISCIPLINES};
 
@@ -33,7 +33,7 @@ impl PacketOwner for Owner {
 }
 
 /// Spells of overload, of balance and of idleness, with all kinds of packets.
-fn traffic(qdisc: &mut dyn Qdisc, acks: &[Packet], owner: &mut Owner) {
+fn traffic(qdisc: &mut dyn Managed, acks: &[Packet], owner: &mut Owner) {
     let mut random = Random::new(3);
     let mut now = Time(100_000_000_000);
     for step in 0..OPERATIONS {

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
 use simnel_core::qdisc::{
-    self, Backlog, Config, ConfigError, Detail, DropReason, PacketOwner, Snapshot,
+    self, Backlog, Config, ConfigError, Detail, DropReason, Managed, PacketOwner, Snapshot,
 };
 use simnel_core::random::Random;
 use simnel_core::{Packet, Qdisc, Span, Time};
@@ -92,7 +92,7 @@ impl Flaw {
 }
 
 /// A sound discipline behind a fault, and the packet that it gave out last.
-struct Flawed(Box<dyn Qdisc>, Flaw, Packet);
+struct Flawed(Box<dyn Managed>, Flaw, Packet);
 
 impl Qdisc for Flawed {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
@@ -104,6 +104,7 @@ impl Qdisc for Flawed {
         }
         self.0.enqueue(packet, now, owner);
     }
+
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if self.1 == Flaw::NeverWakes {
             return None;
@@ -129,13 +130,22 @@ impl Qdisc for Flawed {
         self.2 = packet;
         Some(&mut self.2)
     }
+
     fn next_event(&self) -> Option<Time> {
         let next = self.0.next_event().filter(|_| self.1 != Flaw::SleepsForever)?;
         Some(if self.1 == Flaw::SendsTooEarly { next + Span(1_000_000) } else { next })
     }
+
     fn backlog(&self) -> Backlog {
         self.0.backlog()
     }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.0.reset(owner);
+    }
+}
+
+impl Managed for Flawed {
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.0.snapshot();
         if let (Flaw::KeepsMemory, Detail::FqCodel(stats)) = (self.1, &mut snapshot.detail) {
@@ -143,12 +153,14 @@ impl Qdisc for Flawed {
         }
         snapshot
     }
+
     fn config(&self) -> Config {
         match self.1 {
             Flaw::HoldsTooMany => qdisc::parse("pfifo limit 9").unwrap(),
             _ => self.0.config(),
         }
     }
+
     fn configure(
         &mut self,
         config: &Config,
@@ -159,9 +171,6 @@ impl Qdisc for Flawed {
             Flaw::ForgetsSettings => Ok(()),
             _ => self.0.configure(config, now, owner),
         }
-    }
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.0.reset(owner);
     }
 }
 

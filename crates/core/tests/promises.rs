@@ -5,8 +5,8 @@ mod support;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simnel_core::qdisc::{Config, Discard};
-use simnel_core::{Packet, Qdisc, Span, Time};
+use simnel_core::qdisc::{Config, Discard, Managed};
+use simnel_core::{Packet, Span, Time};
 use support::input::Input;
 use support::packets::random_packet;
 use support::saturation::{lone_flow, saturate, saturate_deeply, shares, Flow, Sent};
@@ -229,7 +229,7 @@ fn a_flow_that_is_idle_otherwise_does_not_wait_for_the_others() {
 }
 
 /// Random packets at random times, by a driver that is never late.
-fn drive(qdisc: &mut dyn Qdisc, bytes: &[u8]) -> Vec<Sent> {
+fn drive(qdisc: &mut dyn Managed, bytes: &[u8]) -> Vec<Sent> {
     let mut input = Input::new(bytes);
     let (mut now, mut sent) = (Time(100_000_000_000), Vec::new());
     while !input.is_empty() && sent.len() < 2_000 {

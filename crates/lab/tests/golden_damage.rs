@@ -110,7 +110,14 @@ fn damage_is_an_error_and_not_a_panic() {
                 }
                 std::fs::write(directory.path().join(format!("damaged{suffix}")), bytes).unwrap();
             }
-            let run = || run_directory(directory.path(), "*", &build, &Ledger::default());
+            let run = || {
+                run_directory(
+                    directory.path(),
+                    "*",
+                    &|words, device| Ok(build(words, device)?),
+                    &Ledger::default(),
+                )
+            };
             let outcome = catch_unwind(AssertUnwindSafe(run));
             let what = format!("{}{}, case {case}", stem.display(), SUFFIXES[damaged]);
             match outcome.unwrap_or_else(|_| panic!("{what}: panicked")) {

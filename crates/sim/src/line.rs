@@ -14,7 +14,7 @@
 //! packet for a host without a pipe is kept until then ([`Line::keep`]).
 
 use simnel_core::framing::Framing;
-use simnel_core::qdisc::Qdisc;
+use simnel_core::qdisc::Managed;
 use simnel_core::rate::{Arithmetic, ByteTime};
 use simnel_core::{Packet, Rate, Span, Time};
 
@@ -57,7 +57,7 @@ pub(crate) enum Served {
 /// A discipline and its line.
 pub(crate) struct Line {
     /// The discipline.
-    pub qdisc: Box<dyn Qdisc + Send>,
+    pub qdisc: Box<dyn Managed + Send>,
     /// What passed.
     pub record: LineRecord,
     direction: usize,
@@ -84,7 +84,7 @@ impl Line {
     /// An idle line. `rate` is None for an unlimited line, zero during an outage.
     pub fn new(
         direction: usize,
-        qdisc: Box<dyn Qdisc + Send>,
+        qdisc: Box<dyn Managed + Send>,
         medium: Medium,
         rate: Option<Rate>,
         framing: Framing,

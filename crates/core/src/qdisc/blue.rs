@@ -11,7 +11,7 @@ use crate::aqm::blue::{Blue as State, Params as AqmParams};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+    Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::random::Random;
 use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
@@ -110,7 +110,7 @@ impl Described for Params {
         json.key("ecn")?.boolean(self.ecn)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Blue::new(self, device)?))
     }
 }
@@ -213,7 +213,7 @@ impl Aqm for Learnt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::{self, Config, Discard};
+    use crate::qdisc::{self, Config, Discard, Qdisc};
 
     #[test]
     fn overflow_teaches_and_idleness_forgets() {

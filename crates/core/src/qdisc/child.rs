@@ -11,7 +11,9 @@ use core::fmt;
 
 use crate::packet::Packet;
 use crate::qdisc::fifo::Fifo;
-use crate::qdisc::{build, Backlog, Config, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    build, Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc,
+};
 use crate::time::Time;
 use crate::wire::tcp::AckView;
 
@@ -54,7 +56,7 @@ pub(crate) struct Child {
 #[allow(clippy::large_enum_variant)] // Few, and FIFOs are the most of them.
 enum Below {
     Fifo(Fifo),
-    Other(Box<dyn Qdisc + Send>),
+    Other(Box<dyn Managed + Send>),
 }
 
 impl Below {
@@ -66,14 +68,14 @@ impl Below {
     }
 
     #[inline(always)]
-    fn get(&self) -> &dyn Qdisc {
+    fn get(&self) -> &dyn Managed {
         match self {
             Below::Fifo(fifo) => fifo,
             Below::Other(qdisc) => qdisc.as_ref(),
         }
     }
 
-    fn get_mut(&mut self) -> &mut dyn Qdisc {
+    fn get_mut(&mut self) -> &mut dyn Managed {
         match self {
             Below::Fifo(fifo) => fifo,
             Below::Other(qdisc) => qdisc.as_mut(),
@@ -231,7 +233,7 @@ impl Child {
         backlog
     }
 
-    pub fn qdisc(&self) -> &dyn Qdisc {
+    pub fn qdisc(&self) -> &dyn Managed {
         self.qdisc.get()
     }
 

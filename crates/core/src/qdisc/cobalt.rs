@@ -12,7 +12,7 @@ use crate::aqm::cobalt::{Cobalt as State, Params as AqmParams, Verdict as Decisi
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+    Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::random::Random;
 use crate::tc::units::{self, packet_count, write_time};
@@ -79,7 +79,7 @@ impl Described for Params {
         json.key("interval_ns")?.number(self.interval.0)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Cobalt::new(self, device)?))
     }
 }
@@ -195,7 +195,7 @@ impl Aqm for Controlled {
 mod tests {
     use super::*;
     use crate::packet::Flags;
-    use crate::qdisc::{self, Config, Discard};
+    use crate::qdisc::{self, Config, Discard, Qdisc};
 
     fn run(words: &str, tos: u8, load: u64) -> (Controlled, Span) {
         let Ok(Config::Cobalt(params)) = qdisc::parse(words) else { panic!("{words}") };

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
-use super::{Config, ConfigError, Device, OwnStats, Qdisc};
+use super::{Config, ConfigError, Device, Managed, OwnStats};
 use crate::tc::{Digits, Json, Keywords, ParseError, Words};
 
 /// Names, and what each stands for.
@@ -60,7 +60,7 @@ pub trait Described: Sized {
     }
 
     /// The discipline, empty. All its memory is reserved here.
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError>;
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError>;
 }
 
 /// Settings of a discipline that stands in the list: the list itself makes them this.

@@ -103,7 +103,7 @@ macro_rules! disciplines {
                 match self { $($(#[$when])* Config::$variant(params) => params.resolve(device),)* }
             }
 
-            fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+            fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
                 match self { $($(#[$when])* Config::$variant(params) => params.build(device),)* }
             }
         }

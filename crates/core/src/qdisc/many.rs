@@ -22,8 +22,8 @@ use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, PacketOwner, Qdisc, Snapshot,
-    Totals,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
@@ -576,6 +576,21 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         self.queues.store.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let Many { queues, sharing, .. } = self;
+        for flow in &mut queues.flows {
+            queues.store.clear(&mut flow.queue, owner);
+            (flow.state, flow.account) = (queues.aqm.state(), Account::default());
+        }
+        queues.longest = longest::<A>(queues.flows.len() as u32);
+        match sharing {
+            Sharing::Sparse(sparse) => sparse.clear(),
+            _ => *sharing = A::settings(&self.params).sharing(&mut queues.flows),
+        }
+    }
+}
+
+impl<A: FlowAqm> Managed for Many<A> {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.queues.store.totals();
         let detail = self.queues.aqm.statistics(&self.lists(), &mut totals);
@@ -623,18 +638,5 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             }
         }
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        let Many { queues, sharing, .. } = self;
-        for flow in &mut queues.flows {
-            queues.store.clear(&mut flow.queue, owner);
-            (flow.state, flow.account) = (queues.aqm.state(), Account::default());
-        }
-        queues.longest = longest::<A>(queues.flows.len() as u32);
-        match sharing {
-            Sharing::Sparse(sparse) => sparse.clear(),
-            _ => *sharing = A::settings(&self.params).sharing(&mut queues.flows),
-        }
     }
 }

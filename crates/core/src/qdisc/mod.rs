@@ -6,7 +6,7 @@
 //!
 //! What holds for all of them, and is asserted by the property tests:
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
-//! allocates outside construction and `configure`; a call of `enqueue` or `dequeue` takes at most
+//! allocates outside construction and [`Managed::configure`]; a call of `enqueue` or `dequeue` takes at most
 //! [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
 
 use alloc::boxed::Box;
@@ -203,7 +203,7 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// A queue discipline.
+/// A queue discipline: what a packet needs.
 pub trait Qdisc {
     /// Takes a copy of `packet` in at `now`. Whatever leaves the queue by another way than
     /// `dequeue`, this packet or an older one, goes to `owner` with its reason.
@@ -229,13 +229,6 @@ pub trait Qdisc {
         None
     }
 
-    /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
-    /// of disciplines below on.
-    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
-        let _ = n;
-        None
-    }
-
     /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
     /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {
@@ -245,6 +238,12 @@ pub trait Qdisc {
     /// What is queued.
     fn backlog(&self) -> Backlog;
 
+    /// Gives every queued packet to `owner` and forgets all learnt state; counters stay.
+    fn reset(&mut self, owner: &mut dyn PacketOwner);
+}
+
+/// A discipline whose settings and statistics can be asked for and changed.
+pub trait Managed: Qdisc {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
@@ -260,12 +259,16 @@ pub trait Qdisc {
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError>;
 
-    /// Gives every queued packet to `owner` and forgets all learnt state; counters stay.
-    fn reset(&mut self, owner: &mut dyn PacketOwner);
+    /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
+    /// of disciplines below on.
+    fn below(&self, n: usize) -> Option<(u32, &dyn Managed)> {
+        let _ = n;
+        None
+    }
 }
 
 /// The discipline that `config` describes, empty. All its memory is reserved here.
-pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
     config.build(device)
 }
 

@@ -10,8 +10,8 @@
 use crate::packet::Packet;
 use crate::qdisc::ring::Ring;
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, PacketOwner, Qdisc, Snapshot,
-    Totals,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::steps::Budget;
 use crate::time::Time;
@@ -218,6 +218,13 @@ impl<A: Aqm> Qdisc for Single<A> {
         self.queue.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.queue.clear(owner);
+        self.aqm.restart(&self.params, &self.device);
+    }
+}
+
+impl<A: Aqm> Managed for Single<A> {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.queue.totals();
         let detail = self.aqm.statistics(&mut totals);
@@ -240,10 +247,5 @@ impl<A: Aqm> Qdisc for Single<A> {
         let limit = A::limit(&params, &self.device);
         self.queue.set_limit(limit, owner, || self.aqm.discarded());
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.queue.clear(owner);
-        self.aqm.restart(&self.params, &self.device);
     }
 }

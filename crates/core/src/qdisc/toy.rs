@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, ConfigError, Described, Detail, Device, DropReason, Names, Qdisc, Totals,
+    Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::tc::units::{self, write_time};
 use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -49,7 +49,7 @@ impl Described for Params {
         json.key("target_ns")?.number(self.target.0)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Single::<Toy>::new(self, device)?))
     }
 }

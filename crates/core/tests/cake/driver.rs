@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{
-    self, build, cake, cake::TinStats, Detail, Device, DropReason, PacketOwner,
+    self, build, cake, cake::TinStats, Detail, Device, DropReason, Managed, PacketOwner,
 };
 use simnel_core::wire::AckView;
-use simnel_core::{steps, Packet, Qdisc, Span, Time};
+use simnel_core::{steps, Packet, Span, Time};
 
 /// A cake, its clock and its packets' owner.
 pub struct Driver {
-    pub cake: Box<dyn Qdisc>,
+    pub cake: Box<dyn Managed>,
     pub now: Time,
     pub owner: Owner,
     next_handle: u64,

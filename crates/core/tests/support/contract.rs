@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{build, Config, Detail, Device, DropReason, PacketOwner};
+use simnel_core::qdisc::{build, Config, Detail, Device, DropReason, Managed, PacketOwner};
 use simnel_core::steps;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
-use simnel_core::{Packet, Qdisc, Span, Time};
+use simnel_core::{Packet, Span, Time};
 
 use super::input::Input;
 use super::packets::{random_ack, random_frame, random_packet, Flood};
@@ -68,7 +68,7 @@ fn alike(packet: &Packet, by_ecn: bool) -> Alike {
 }
 
 /// True of `dualpi2`, also below others.
-fn sorts_by_ecn(qdisc: &dyn Qdisc) -> bool {
+fn sorts_by_ecn(qdisc: &dyn Managed) -> bool {
     qdisc.config().to_string().contains("dualpi2")
 }
 
@@ -188,7 +188,7 @@ impl PacketOwner for Ledger {
 
 /// A discipline with its ledger and its clock.
 struct Run {
-    qdisc: Box<dyn Qdisc>,
+    qdisc: Box<dyn Managed>,
     ledger: Ledger,
     now: Time,
     /// Two flows have shared a queue: one of them may overtake itself when it finds another queue,
@@ -201,16 +201,16 @@ struct Run {
 }
 
 /// Runs the operations that `bytes` stand for on `qdisc`, which must be new.
-pub fn exercise(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
+pub fn exercise(qdisc: Box<dyn Managed>, bytes: &[u8]) {
     run(qdisc, bytes, MAX_PACKETS);
 }
 
 /// The same with as many packets as a flood has: some 10 ms a run.
-pub fn exercise_floods(qdisc: Box<dyn Qdisc>, bytes: &[u8]) {
+pub fn exercise_floods(qdisc: Box<dyn Managed>, bytes: &[u8]) {
     run(qdisc, bytes, FLOOD_PACKETS);
 }
 
-fn run(qdisc: Box<dyn Qdisc>, bytes: &[u8], most: usize) {
+fn run(qdisc: Box<dyn Managed>, bytes: &[u8], most: usize) {
     let mut input = Input::new(bytes);
     let now = Time(100_000_000_000 + input.magnitude() / 2);
     let by_ecn = sorts_by_ecn(qdisc.as_ref());
@@ -432,7 +432,7 @@ fn packet_limit(config: &Config) -> Option<u32> {
 
 /// True if a packet had to share another flow's queue, in the discipline that tells `detail` or in
 /// one below it.
-fn collided(qdisc: &dyn Qdisc, detail: &Detail) -> bool {
+fn collided(qdisc: &dyn Managed, detail: &Detail) -> bool {
     let here = match detail {
         Detail::Cake(cake) => cake.tins.iter().any(|tin| tin.way_collisions > 0),
         _ => false,

@@ -6,8 +6,7 @@
 
 use std::sync::LazyLock;
 
-use simnel_core::qdisc::{self, build, Config, Device};
-use simnel_core::Qdisc;
+use simnel_core::qdisc::{self, build, Config, Device, Managed};
 
 use super::input::Input;
 
@@ -162,7 +161,7 @@ const LINES: &[Line] = &[
 ];
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
-pub fn make(words: &str) -> Box<dyn Qdisc> {
+pub fn make(words: &str) -> Box<dyn Managed> {
     let config = qdisc::parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"));
     match build(&config, &Device::default()) {
         Ok(qdisc) => qdisc,

@@ -28,9 +28,9 @@ use serde::{Deserialize, Serialize};
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::cake::{self, AckFilter};
-use simnel_core::qdisc::{Config, ConfigError, Device, Snapshot};
+use simnel_core::qdisc::{Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::wire::{ack_view, Classifier};
-use simnel_core::{Qdisc, Span, Time};
+use simnel_core::{Span, Time};
 
 use crate::classify::{self, LINK};
 use crate::nfqueue::{Event, Receiver, Verdicts, LONGEST};
@@ -65,7 +65,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub const LATENESS_BUCKETS: usize = 16;
 
 /// A discipline that may be handed to a thread.
-pub(crate) type BoxedQdisc = Box<dyn Qdisc + Send>;
+pub(crate) type BoxedQdisc = Box<dyn Managed + Send>;
 
 /// How a thread of the data path runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ pub struct Node {
 }
 
 impl Node {
-    fn of(class: u32, qdisc: &dyn Qdisc, device: &Device) -> Node {
+    fn of(class: u32, qdisc: &dyn Managed, device: &Device) -> Node {
         let below = (0..).map_while(|n| qdisc.below(n));
         Node {
             class,
@@ -597,17 +597,17 @@ impl Turn {
 }
 
 /// A classifier that tells hosts apart as the discipline wants it.
-fn classifier(key: HashKey, qdisc: &dyn Qdisc) -> Classifier {
+fn classifier(key: HashKey, qdisc: &dyn Managed) -> Classifier {
     let host_prefix = cakes(qdisc).first().map_or(128, |cake| cake.host_prefix);
     Classifier::new(FlowHasher::new(key, host_prefix))
 }
 
-fn filters_acks(qdisc: &dyn Qdisc) -> bool {
+fn filters_acks(qdisc: &dyn Managed) -> bool {
     cakes(qdisc).iter().any(|cake| cake.ack_filter != AckFilter::Off)
 }
 
 /// What is set in `qdisc` and all below it, where that is cake.
-fn cakes(qdisc: &dyn Qdisc) -> Vec<cake::Params> {
+fn cakes(qdisc: &dyn Managed) -> Vec<cake::Params> {
     let own = match qdisc.config() {
         Config::Cake(params) => Some(params),
         _ => None,

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use simnel_core::qdisc::{self, Backlog, DropReason, PacketOwner};
-use simnel_core::Packet;
+use simnel_core::{Packet, Qdisc};
 
 use super::*;
 use crate::netlink::Writer;
@@ -34,6 +34,12 @@ impl Qdisc for Slow {
         self.0.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.0.reset(owner);
+    }
+}
+
+impl Managed for Slow {
     fn snapshot(&self) -> Snapshot {
         self.0.snapshot()
     }
@@ -49,10 +55,6 @@ impl Qdisc for Slow {
         owner: &mut dyn PacketOwner,
     ) -> Result<(), ConfigError> {
         self.0.configure(config, now, owner)
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.0.reset(owner);
     }
 }
 

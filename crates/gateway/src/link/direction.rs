@@ -14,7 +14,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simnel_core::packet::Packet;
-use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
+use simnel_core::qdisc::{DropReason, Managed, PacketOwner};
 use simnel_core::time::{Span, Time};
 
 use super::error::LinkError;
@@ -107,7 +107,7 @@ pub(super) struct Direction<'a> {
     from: &'a PacketSocket,
     to: &'a PacketSocket,
     counters: &'a Counters,
-    discipline: Box<dyn Qdisc + Send>,
+    discipline: Box<dyn Managed + Send>,
     pool: Pool,
     inbox: Inbox,
     outbox: Outbox,
@@ -152,7 +152,7 @@ impl<'a> Direction<'a> {
     pub(super) fn new(
         from: &'a PacketSocket,
         to: &'a PacketSocket,
-        discipline: Box<dyn Qdisc + Send>,
+        discipline: Box<dyn Managed + Send>,
         mut pool: Pool,
         counters: &'a Counters,
     ) -> Direction<'a> {

@@ -37,7 +37,7 @@ use std::thread;
 use simnel_core::qdisc::delay::Delay;
 use simnel_core::qdisc::fifo::Fifo;
 use simnel_core::qdisc::line::Line;
-use simnel_core::qdisc::{self, Config, Device, Qdisc};
+use simnel_core::qdisc::{self, Config, Device, Managed};
 
 use crate::{privileges, sys};
 
@@ -150,7 +150,7 @@ pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn build(config: &Config, device: &Device) -> Result<Box<dyn Qdisc + Send>, LinkError> {
+fn build(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, LinkError> {
     match config {
         Config::Line(params) => Ok(Box::new(Line::new(params, device))),
         Config::Delay(params) => Ok(Box::new(Delay::new(params, device))),

@@ -44,7 +44,8 @@ use self::sizes::Sizes;
 use self::tin::Tin;
 use self::tins::Tins;
 use super::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
@@ -562,6 +563,24 @@ impl Qdisc for Cake {
         Backlog { packets: self.arena.len(), bytes }
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        for queue in 0..self.tins.flows.queues.len() {
+            while let Some(&mut packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets)
+            {
+                self.give_up(packet, DropReason::Reset, owner);
+            }
+        }
+        self.memory = 0;
+        self.tins.forget(self.params.queues);
+        self.heap.clear();
+        (self.current_tin, self.current_queue) = (0, 0);
+        self.autorate = Autorate::new(self.params.bandwidth);
+        self.set_rate(self.params.bandwidth);
+        self.clock.restart();
+    }
+}
+
+impl Managed for Cake {
     fn snapshot(&self) -> Snapshot {
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
         let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
@@ -601,21 +620,5 @@ impl Qdisc for Cake {
     ) -> Result<(), ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         self.reconfigure(params, now, owner)
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for queue in 0..self.tins.flows.queues.len() {
-            while let Some(&mut packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets)
-            {
-                self.give_up(packet, DropReason::Reset, owner);
-            }
-        }
-        self.memory = 0;
-        self.tins.forget(self.params.queues);
-        self.heap.clear();
-        (self.current_tin, self.current_queue) = (0, 0);
-        self.autorate = Autorate::new(self.params.bandwidth);
-        self.set_rate(self.params.bandwidth);
-        self.clock.restart();
     }
 }

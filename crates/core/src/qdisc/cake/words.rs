@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params, Stats};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{write_rate, write_size, write_time, ValueError};
@@ -256,7 +256,7 @@ impl Described for Params {
         Ok(())
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Cake::new(self, device)?))
     }
 }

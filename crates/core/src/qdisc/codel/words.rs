@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 
 use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, Params as AqmParams};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
@@ -115,7 +115,7 @@ impl Described for Params {
         Ok(())
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Codel::new(self, device)?))
     }
 }

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 
 use crate::packet::Packet;
 use crate::qdisc::fifo::{self, Fifo};
-use crate::qdisc::{Backlog, Config, ConfigError, Device, PacketOwner, Qdisc, Snapshot};
+use crate::qdisc::{Backlog, Config, ConfigError, Device, Managed, PacketOwner, Qdisc, Snapshot};
 use crate::random::Random;
 use crate::time::{Span, Time};
 
@@ -129,6 +129,14 @@ impl Qdisc for Delay {
         self.packets.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.packets.reset(owner);
+        self.releases.clear();
+        self.last_release = Time::ZERO;
+    }
+}
+
+impl Managed for Delay {
     fn snapshot(&self) -> Snapshot {
         self.packets.snapshot()
     }
@@ -146,12 +154,6 @@ impl Qdisc for Delay {
         let Config::Delay(params) = config else { return Err(ConfigError::OtherDiscipline) };
         self.change(params, owner);
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.packets.reset(owner);
-        self.releases.clear();
-        self.last_release = Time::ZERO;
     }
 }
 

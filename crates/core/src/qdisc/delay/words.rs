@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Delay, Params};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::write_time;
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 use crate::time::Span;
@@ -64,7 +64,7 @@ impl Described for Params {
         json.key("limit")?.number(self.limit.into())
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Delay::new(self, device)))
     }
 }

@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use super::Params;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
-use crate::qdisc::{fifo, Backlog, Config, ConfigError, Device, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{
+    fifo, Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc,
+};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
@@ -231,7 +233,7 @@ impl Classes {
         self.classes.iter().filter_map(|class| class.child.next_event()).min()
     }
 
-    pub(super) fn below(&self, n: usize, id: u32) -> Option<(u32, &dyn Qdisc)> {
+    pub(super) fn below(&self, n: usize, id: u32) -> Option<(u32, &dyn Managed)> {
         self.classes.get(n).map(|class| (id, class.child.qdisc()))
     }
 

@@ -21,7 +21,9 @@ use alloc::vec::Vec;
 use self::classes::Classes;
 use self::users::Users;
 use super::child::Tally;
-use super::{Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals};
+use super::{
+    Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use crate::packet::Packet;
 use crate::sched::ways::WAYS;
 use crate::steps::MOST_CLASSES;
@@ -243,18 +245,28 @@ impl Qdisc for Drr {
         }
     }
 
-    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
-        match &self.form {
-            Form::Users(_) => None,
-            Form::Classes(classes) => classes.below(n, self.params.classes.get(n)?.id),
-        }
-    }
-
     #[inline]
     fn backlog(&self) -> Backlog {
         match &self.form {
             Form::Users(users) => users.backlog(),
             Form::Classes(classes) => classes.backlog(),
+        }
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        match &mut self.form {
+            Form::Users(users) => users.reset(&mut tally),
+            Form::Classes(classes) => classes.reset(&mut tally),
+        }
+    }
+}
+
+impl Managed for Drr {
+    fn below(&self, n: usize) -> Option<(u32, &dyn Managed)> {
+        match &self.form {
+            Form::Users(_) => None,
+            Form::Classes(classes) => classes.below(n, self.params.classes.get(n)?.id),
         }
     }
 
@@ -299,14 +311,6 @@ impl Qdisc for Drr {
         self.form = new;
         self.params = params.clone();
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        match &mut self.form {
-            Form::Users(users) => users.reset(&mut tally),
-            Form::Classes(classes) => classes.reset(&mut tally),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
-use crate::qdisc::{parse_child, ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{parse_child, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size, write_time, ValueError};
 use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
@@ -144,7 +144,7 @@ impl Described for Params {
         savings::write_json(self.savings, json)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Drr::new(self, device)?))
     }
 }

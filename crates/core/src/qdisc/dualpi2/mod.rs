@@ -24,7 +24,8 @@ use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    Backlog, Chance, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
+    Backlog, Chance, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
+    Snapshot,
 };
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
@@ -349,6 +350,18 @@ impl Qdisc for Dualpi2 {
         self.store.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        for lane in [L, C] {
+            self.store.clear(&mut self.lanes[lane].queue, owner);
+            self.drr.retire(&mut self.lanes, lane as u32);
+            self.lanes[lane].packets = 0;
+            self.lanes[lane].signals = Recurrence::default();
+        }
+        (self.pi, self.overload) = (Pi2::default(), Recurrence::default());
+    }
+}
+
+impl Managed for Dualpi2 {
     fn snapshot(&self) -> Snapshot {
         let mut totals = self.store.totals();
         totals.marked = self.stats.ecn_mark.into();
@@ -390,16 +403,6 @@ impl Qdisc for Dualpi2 {
         }
         self.store.resize(params.limit, self.lanes.iter_mut().map(|lane| &mut lane.queue));
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for lane in [L, C] {
-            self.store.clear(&mut self.lanes[lane].queue, owner);
-            self.drr.retire(&mut self.lanes, lane as u32);
-            self.lanes[lane].packets = 0;
-            self.lanes[lane].signals = Recurrence::default();
-        }
-        (self.pi, self.overload) = (Pi2::default(), Recurrence::default());
     }
 }
 

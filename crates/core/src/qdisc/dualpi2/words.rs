@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 
 use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Params as AqmParams;
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::binary64::Binary64;
 use crate::tc::units::{packet_count, write_size, write_time, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -178,7 +178,7 @@ impl Described for Params {
         json.key("classic_protection")?.number(self.classic_protection.into())
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Dualpi2::new(self, device)))
     }
 }

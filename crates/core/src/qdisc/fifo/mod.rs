@@ -16,7 +16,8 @@ mod words;
 use crate::packet::Packet;
 use crate::qdisc::ring::{Limit, Ring};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::time::Time;
 
@@ -187,6 +188,12 @@ impl Qdisc for Fifo {
         self.queue.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.queue.clear(owner);
+    }
+}
+
+impl Managed for Fifo {
     fn snapshot(&self) -> Snapshot {
         Snapshot { totals: self.totals(), backlog: self.backlog(), detail: Detail::Fifo(()) }
     }
@@ -204,10 +211,6 @@ impl Qdisc for Fifo {
         let Config::Fifo(params) = config else { return Err(ConfigError::OtherDiscipline) };
         self.change(params, owner);
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.queue.clear(owner);
     }
 }
 

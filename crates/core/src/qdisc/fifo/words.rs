@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Fifo, Kind, Params};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::write_size;
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
@@ -82,7 +82,7 @@ impl Described for Params {
         self.limit = Some(self.effective_limit(device));
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Fifo::new(self, device)))
     }
 }

@@ -1,7 +1,7 @@
 //! What `fq_codel` adds to its parts: hashing, overflow, settings, savings.
 
 use super::*;
-use crate::qdisc::{Config, Discard, DropReason, PacketOwner, Qdisc};
+use crate::qdisc::{Config, Discard, DropReason, Managed, PacketOwner, Qdisc};
 use std::vec::Vec;
 
 /// A packet of `flow`, which is also the number of its queue.

@@ -13,7 +13,7 @@ use crate::qdisc::codel::words::{
     LIMIT, TARGET,
 };
 use crate::qdisc::many::{Settings, MAX_FLOWS};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size};
 use crate::tc::{or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
@@ -144,7 +144,7 @@ impl Described for Params {
         self.queues.quantum.get_or_insert(device.mtu);
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(FqCodel::new(self, device)?))
     }
 }

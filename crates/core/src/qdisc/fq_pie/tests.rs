@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Flags;
-use crate::qdisc::{Discard, DropReason, Qdisc};
+use crate::qdisc::{Discard, DropReason, Managed, Qdisc};
 use crate::time::Span;
 
 fn fq_pie(change: impl FnOnce(&mut Params)) -> FqPie {

@@ -9,7 +9,7 @@ use crate::qdisc::many::Settings;
 use crate::qdisc::pie::words::{
     write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
 };
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::write_size;
 use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
@@ -99,7 +99,7 @@ impl Described for Params {
         self.queues.quantum.get_or_insert(device.mtu);
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(FqPie::new(self, device)?))
     }
 }

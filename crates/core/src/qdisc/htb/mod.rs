@@ -22,7 +22,7 @@ use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::fifo::{self, Fifo};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals,
+    Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
@@ -493,13 +493,6 @@ impl Qdisc for Htb {
         self.tree.next_wake().or(Some(self.now))
     }
 
-    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
-        let leaves = self.tree.classes.iter().zip(&self.leaves);
-        leaves
-            .filter_map(|(class, leaf)| Some((u32::from(class.id), leaf.as_ref()?.qdisc())))
-            .nth(n)
-    }
-
     fn backlog(&self) -> Backlog {
         let mut sum = self.direct.backlog();
         for child in self.leaves.iter().flatten() {
@@ -507,6 +500,25 @@ impl Qdisc for Htb {
             (sum.packets, sum.bytes) = (sum.packets + packets, sum.bytes + bytes);
         }
         sum
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
+        self.direct.reset(&mut tally);
+        for child in self.leaves.iter_mut().flatten() {
+            child.reset(&mut tally);
+        }
+        self.tree.forget(self.now);
+        self.stalled = false;
+    }
+}
+
+impl Managed for Htb {
+    fn below(&self, n: usize) -> Option<(u32, &dyn Managed)> {
+        let leaves = self.tree.classes.iter().zip(&self.leaves);
+        leaves
+            .filter_map(|(class, leaf)| Some((u32::from(class.id), leaf.as_ref()?.qdisc())))
+            .nth(n)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -574,16 +586,6 @@ impl Qdisc for Htb {
         new.device = self.device;
         *self = new;
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        self.direct.reset(&mut tally);
-        for child in self.leaves.iter_mut().flatten() {
-            child.reset(&mut tally);
-        }
-        self.tree.forget(self.now);
-        self.stalled = false;
     }
 }
 

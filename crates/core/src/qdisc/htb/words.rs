@@ -12,7 +12,7 @@ use core::fmt::{self, Write};
 
 use super::{bucket as bucket_of, Class, Htb, Params, Stats};
 use crate::framing::{Cells, Framing};
-use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::micros;
 use crate::tc::units::{packet_count, write_rate, write_size, ValueError};
@@ -199,7 +199,7 @@ impl Described for Params {
         self.direct_qlen.get_or_insert(device.tx_queue_len);
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Htb::new(self, device)?))
     }
 }

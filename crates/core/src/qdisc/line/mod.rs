@@ -22,7 +22,8 @@ use crate::packet::Packet;
 use crate::qdisc::delay::Delay;
 use crate::qdisc::fifo::Fifo;
 use crate::qdisc::{
-    delay, fifo, Backlog, Config, ConfigError, Detail, Device, PacketOwner, Qdisc, Snapshot, Totals,
+    delay, fifo, Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::steps::Budget;
@@ -148,6 +149,14 @@ impl Qdisc for Line {
         }
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.queue.reset(owner);
+        self.way.reset(owner);
+        (self.transmitter.free, self.transmitter.remainder) = (Time::ZERO, 0);
+    }
+}
+
+impl Managed for Line {
     fn snapshot(&self) -> Snapshot {
         let (queue, way) = (self.queue.totals(), self.way.snapshot().totals);
         let mut totals =
@@ -178,12 +187,6 @@ impl Qdisc for Line {
         }
         self.params = *params;
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.queue.reset(owner);
-        self.way.reset(owner);
-        (self.transmitter.free, self.transmitter.remainder) = (Time::ZERO, 0);
     }
 }
 

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use super::{Line, Params};
 use crate::qdisc::delay::words::{take_delay, take_jitter, write_times};
 use crate::qdisc::fifo::Kind;
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{write_rate, ValueError};
@@ -123,7 +123,7 @@ impl Described for Params {
         link::write_json(&self.framing, json)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Line::new(self, device)))
     }
 }

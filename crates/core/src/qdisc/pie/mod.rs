@@ -169,7 +169,7 @@ impl Aqm for Controlled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::{self, Config, Discard, Qdisc};
+    use crate::qdisc::{self, Config, Discard, Managed, Qdisc};
     use crate::time::Span;
 
     /// A link of 1500 bytes a millisecond that is offered `load` tenths of that for `ms`; returns

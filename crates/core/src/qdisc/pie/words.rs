@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 
 use super::{Params, Pie, Stats};
 use crate::aqm::pie::{Flavour, Params as AqmParams};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
@@ -129,7 +129,7 @@ impl Described for Params {
         write_switches_json(&self.aqm, json)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Pie::new(self, device)?))
     }
 }

@@ -181,7 +181,7 @@ impl Aqm for Early {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::{self, Config, Discard, Qdisc};
+    use crate::qdisc::{self, Config, Discard, Managed, Qdisc};
 
     fn red(words: &str) -> Red {
         let Ok(Config::Red(params)) = qdisc::parse(words) else { panic!("{words}") };

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 
 use super::{Kind, Params, Red, Stats};
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::units::{packet_count, write_rate, write_size, write_time};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
@@ -117,7 +117,7 @@ impl Described for Params {
         Ok(())
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Red::new(self, device)?))
     }
 }

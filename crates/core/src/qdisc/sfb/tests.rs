@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::packet::Flags;
-use crate::qdisc::{Config, Discard, PacketOwner, Qdisc};
+use crate::qdisc::{Config, Discard, Managed, PacketOwner, Qdisc};
 
 fn sfb(params: Params) -> Sfb {
     Sfb::new(&params, &Device::default()).unwrap()

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Params, Sfb, Stats, MAX_PROB};
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
@@ -134,7 +134,7 @@ impl Described for Params {
         self.limit = Some(self.effective_limit(device));
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Sfb::new(self, device)?))
     }
 }

@@ -24,7 +24,7 @@ use alloc::vec;
 use self::depths::{Depths, MAX_DEPTH};
 use super::store::{Queue, Store};
 use super::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
 };
 use crate::aqm::red::{self, Red, Signals};
 use crate::aqm::Verdict;
@@ -466,6 +466,13 @@ impl Qdisc for Sfq {
         self.store.backlog()
     }
 
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        let mut packets = self.drain();
+        self.store.clear(&mut packets, owner);
+    }
+}
+
+impl Managed for Sfq {
     fn snapshot(&self) -> Snapshot {
         let detail = Detail::Sfq(self.early.is_some().then_some(self.stats));
         Snapshot { totals: self.store.totals(), backlog: self.backlog(), detail }
@@ -506,11 +513,6 @@ impl Qdisc for Sfq {
         }
         self.sort_in(packets, now, owner);
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        let mut packets = self.drain();
-        self.store.clear(&mut packets, owner);
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Effective, Params, RedParams, Sfq, Stats, MAX_DIVISOR};
 use crate::aqm::red::Law;
 use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
-use crate::qdisc::{ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
@@ -174,7 +174,7 @@ impl Described for Params {
         self.quantum.get_or_insert(device.mtu);
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Sfq::new(self, device)?))
     }
 }

@@ -16,8 +16,8 @@ use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{
-    fifo, Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot,
-    Totals,
+    fifo, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
@@ -193,16 +193,23 @@ impl Qdisc for Tbf {
         Some(event.max(self.filled + self.wait(self.framing.charge(packet))))
     }
 
-    fn below(&self, n: usize) -> Option<(u32, &dyn Qdisc)> {
-        (n == 0).then(|| (1, self.child.qdisc()))
-    }
-
     fn placement(&self) -> Option<(u8, u32)> {
         self.child.qdisc().placement()
     }
 
     fn backlog(&self) -> Backlog {
         self.child.backlog()
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.child.reset(&mut Tally { owner, dropped: &mut self.totals.dropped });
+        (self.rate, self.peak) = self.params.buckets(self.device.arithmetic);
+    }
+}
+
+impl Managed for Tbf {
+    fn below(&self, n: usize) -> Option<(u32, &dyn Managed)> {
+        (n == 0).then(|| (1, self.child.qdisc()))
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -236,11 +243,6 @@ impl Qdisc for Tbf {
         (self.framing, self.max_size) = (params.framing, params.max_size());
         self.params = params.clone();
         Ok(())
-    }
-
-    fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        self.child.reset(&mut Tally { owner, dropped: &mut self.totals.dropped });
-        (self.rate, self.peak) = self.params.buckets(self.device.arithmetic);
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Params, Tbf};
-use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Names, Qdisc};
+use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::write_burst;
 use crate::tc::units::{write_rate, write_size, write_time};
@@ -149,7 +149,7 @@ impl Described for Params {
         bucket::write_framing_json(&self.framing, json)
     }
 
-    fn build(&self, device: &Device) -> Result<Box<dyn Qdisc + Send>, ConfigError> {
+    fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Tbf::new(self, device)?))
     }
 }

@@ -13,7 +13,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use simnel_core::qdisc::{self, Device, Qdisc};
+use simnel_core::qdisc::{self, Device, Managed, Qdisc};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 
@@ -50,7 +50,7 @@ pub struct Place {
 pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Qdisc + Send>, String> + 'a;
 
 /// Makes any of our disciplines from its `tc` words.
-pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
+pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Managed + Send>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let config = qdisc::parse_words(&words).map_err(|error| error.to_string())?;
     qdisc::build(&config, device).map_err(|error| error.to_string())

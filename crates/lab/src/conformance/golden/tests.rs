@@ -5,9 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use flate2::write::GzEncoder;
-use simnel_core::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
-};
+use simnel_core::qdisc::{Backlog, Device, DropReason, PacketOwner, Qdisc};
 use simnel_core::{Packet, Span, Time};
 
 use super::*;
@@ -40,6 +38,7 @@ impl Qdisc for Gap {
             owner.dropped(oldest, DropReason::Overlimit);
         }
     }
+
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if now < self.next || self.stuck {
             return None;
@@ -56,26 +55,15 @@ impl Qdisc for Gap {
         self.sent = packet;
         Some(&mut self.sent)
     }
+
     fn next_event(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(if self.stuck { Time::ZERO } else { self.next })
     }
+
     fn backlog(&self) -> Backlog {
         Backlog { packets: self.queue.len() as u32, bytes: 0 }
     }
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::Fifo(()) }
-    }
-    fn config(&self) -> Config {
-        unreachable!("the harness never asks")
-    }
-    fn configure(
-        &mut self,
-        _: &Config,
-        _: Time,
-        _: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        Err(ConfigError::OtherDiscipline)
-    }
+
     fn reset(&mut self, _: &mut dyn PacketOwner) {}
 }
 
@@ -311,6 +299,7 @@ impl Qdisc for ShapedFifo {
         }
         self.queue.push_back(packet);
     }
+
     fn dequeue(&mut self, now: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
         if now < self.next {
             return None;
@@ -319,26 +308,15 @@ impl Qdisc for ShapedFifo {
         self.next += self.time.of(self.sent.adj_len);
         Some(&mut self.sent)
     }
+
     fn next_event(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(self.next)
     }
+
     fn backlog(&self) -> Backlog {
         Backlog::default()
     }
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { totals: Totals::default(), backlog: self.backlog(), detail: Detail::Fifo(()) }
-    }
-    fn config(&self) -> Config {
-        unreachable!("the harness never asks")
-    }
-    fn configure(
-        &mut self,
-        _: &Config,
-        _: Time,
-        _: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        Err(ConfigError::OtherDiscipline)
-    }
+
     fn reset(&mut self, _: &mut dyn PacketOwner) {}
 }
 

@@ -3,7 +3,7 @@
 //! Of a packet that waits in the discipline a slot of a few words is kept; its handle is the number
 //! of the slot. So memory grows with the longest queue, never with the trace.
 
-use simnel_core::qdisc::{DropReason, PacketOwner, Qdisc};
+use simnel_core::qdisc::{DropReason, Managed, PacketOwner};
 use simnel_core::wire::tcp::AckView;
 use simnel_core::{Packet, Time};
 
@@ -47,7 +47,7 @@ pub struct Waiting<N> {
 /// called now and then, for progress.
 pub fn drive<S: Sink>(
     source: &mut dyn Source,
-    make: impl FnOnce(Time) -> Result<Box<dyn Qdisc + Send>, String>,
+    make: impl FnOnce(Time) -> Result<Box<dyn Managed + Send>, String>,
     link: Link,
     sink: S,
     step: &mut dyn FnMut(),

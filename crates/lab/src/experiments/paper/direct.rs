@@ -3,7 +3,7 @@
 //! No network and no TCP: packets are handed in and taken out at times that this file chooses.
 //! The sizes on the wire are computed here by the papers' rules, not by the shaper's own code.
 
-use simnel_core::qdisc::{self, Detail, Device, Discard, Qdisc};
+use simnel_core::qdisc::{self, Detail, Device, Discard, Managed, Qdisc};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 
@@ -58,7 +58,12 @@ pub(super) fn set_associative_table(seed: u64) -> Sample {
 
 /// Fills tables flow by flow and counts how often the newcomer got no queue of its own. `owned`
 /// counts newcomers that did.
-fn table(seed: u64, words: &str, formula: fn(u32) -> f64, owned: fn(&dyn Qdisc) -> u64) -> Sample {
+fn table(
+    seed: u64,
+    words: &str,
+    formula: fn(u32) -> f64,
+    owned: fn(&dyn Managed) -> u64,
+) -> Sample {
     let mut sample = Sample::default();
     let mut random = Random::derive(seed, 1);
     let Some(mut qdisc) = build(words, seed) else { return sample };
@@ -93,7 +98,7 @@ fn table(seed: u64, words: &str, formula: fn(u32) -> f64, owned: fn(&dyn Qdisc) 
     sample
 }
 
-fn build(words: &str, seed: u64) -> Option<Box<dyn Qdisc + Send>> {
+fn build(words: &str, seed: u64) -> Option<Box<dyn Managed + Send>> {
     let config = qdisc::parse(words).ok()?;
     qdisc::build(&config, &Device { seed, ..Device::default() }).ok()
 }

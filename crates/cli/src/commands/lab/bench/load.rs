@@ -255,7 +255,7 @@ fn mix(hash: u64, handle: u64, now: Time) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use simnel_core::qdisc::{Backlog, Config, ConfigError, Detail, Snapshot, Totals};
+    use simnel_core::qdisc::Backlog;
     use std::collections::VecDeque;
 
     /// As simple as a queue gets.
@@ -269,34 +269,20 @@ mod tests {
                 _ => owner.dropped(*packet, DropReason::Overlimit),
             }
         }
+
         fn dequeue(&mut self, _: Time, _: &mut dyn PacketOwner) -> Option<&mut Packet> {
             self.1 = self.0.pop_front();
             self.1.as_mut()
         }
+
         fn next_event(&self) -> Option<Time> {
             self.0.front().map(|_| Time::ZERO)
         }
+
         fn backlog(&self) -> Backlog {
             Backlog { packets: self.0.len() as u32, bytes: 0 }
         }
-        fn snapshot(&self) -> Snapshot {
-            Snapshot {
-                totals: Totals::default(),
-                backlog: self.backlog(),
-                detail: Detail::Fifo(()),
-            }
-        }
-        fn config(&self) -> Config {
-            unreachable!("the benchmark never asks")
-        }
-        fn configure(
-            &mut self,
-            _: &Config,
-            _: Time,
-            _: &mut dyn PacketOwner,
-        ) -> std::result::Result<(), ConfigError> {
-            Ok(())
-        }
+
         fn reset(&mut self, _: &mut dyn PacketOwner) {}
     }
 

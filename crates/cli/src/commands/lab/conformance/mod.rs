@@ -73,8 +73,13 @@ fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(path) => Ledger::read(&path).into_diagnostic()?,
         None => Ledger::default(),
     };
-    let outcomes = golden::run_directory(&args.directory, &args.only, &golden::build, &ledger)
-        .into_diagnostic()?;
+    let outcomes = golden::run_directory(
+        &args.directory,
+        &args.only,
+        &|words, device| Ok(golden::build(words, device)?),
+        &ledger,
+    )
+    .into_diagnostic()?;
     if outcomes.is_empty() {
         return Err(miette!(
             help = "give a directory with NAME.json, NAME.csv.gz and NAME.out.gz, \
