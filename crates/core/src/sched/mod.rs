@@ -28,7 +28,7 @@ pub mod wheel;
 /// beyond that is a mistake of the packet's owner, and must not keep a scheduler busy for seconds.
 pub const MOST_BYTES: u32 = 1 << 19;
 
-/// Largest quantum that is paid in full: with a packet's length it fits an `i32`.
+/// Largest quantum that is paid in full, and most savings: their sum fits an `i32`.
 const MOST_QUANTUM: u32 = 1 << 30;
 
 /// Which list of its scheduler a flow stands in.

@@ -33,7 +33,7 @@ use core::ops::Range;
 use super::active::Turns;
 use super::rotation::Rotation;
 use super::sweep::{quanta_for, Sweep};
-use super::{Account, Scheduled, Standing, MOST_BYTES};
+use super::{Account, Scheduled, Standing, MOST_BYTES, MOST_QUANTUM};
 use crate::steps::Budget;
 
 /// The three lists.
@@ -52,7 +52,7 @@ impl Savings {
     /// A scheduler of the flows with these `numbers`, under which an empty one saves up to `limit`
     /// bytes; all of them are empty, and become fresh.
     pub fn new<F: Scheduled>(limit: u32, flows: &mut [F], numbers: Range<u32>) -> Savings {
-        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let limit = limit.min(MOST_QUANTUM) as i32;
         let none = Rotation::default();
         let sweep = Sweep::default();
         let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none, sweep };

@@ -201,3 +201,19 @@ fn a_queue_that_runs_empty_catches_up() {
     let order: Vec<u32> = (0..6).map(|_| queues.dequeue().unwrap().0).collect();
     assert_eq!(order, [1, 0, 1, 1, 1, 1]);
 }
+
+#[test]
+fn savings_and_quanta_beyond_all_measure_do_not_overflow() {
+    let mut queues = Queues::new(u32::MAX, 2);
+    let head = |flow: &mut Flow| flow.packets.front().copied();
+    queues.enqueue(0, MOST_BYTES);
+    queues.enqueue(1, MOST_BYTES);
+    for _ in 0..10_000 {
+        let budget = Budget::default();
+        let chosen = queues.savings.choose(&mut queues.flows, head, |_| u32::MAX, &budget);
+        let Some(flow) = chosen else { continue };
+        queues.savings.charge(&mut queues.flows, flow, MOST_BYTES, None);
+        queues.settle(flow);
+    }
+    assert!(queues.flows.iter().all(|flow| flow.account.deficit >= 0));
+}

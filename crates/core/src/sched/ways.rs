@@ -1,14 +1,51 @@
-//! A set-associative look-up: which queue is a user's (Piece of CAKE, section III-B).
+//! A set-associative look-up (Piece of CAKE, section III-B).
 //!
-//! A queue is found by hash; if another user holds it, the seven other queues of its set of eight
-//! are tried, first for this user's, then for an idle one. Only the ninth user of a set shares.
-//! The tags of a set lie together in half a cache line, apart from the queues.
+//! A place is found by hash; if another holds it, the seven other places of its set of eight are
+//! tried, first for one's own, then for a free one. Only the ninth of a set shares.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Queues in a set.
+/// Places in a set.
 pub const WAYS: u32 = 8;
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// One's own place; `indirect` if it is not the first of the search.
+    Own {
+        /// True if it is another than the first.
+        indirect: bool,
+    },
+    /// A free place.
+    Fresh,
+    /// All eight are held by others: the first one.
+    Collision,
+}
+
+/// Searches the set of `home`, from there on. `is_own` knows the place that is one's own, `is_free`
+/// those that may be taken.
+#[inline(always)]
+pub fn search(
+    home: u32,
+    is_own: impl Fn(u32) -> bool,
+    is_free: impl Fn(u32) -> bool,
+) -> (u32, Found) {
+    let mut places = set_of(home);
+    if let Some(place) = places.clone().find(|&place| is_own(place)) {
+        return (place, Found::Own { indirect: place != home });
+    }
+    places
+        .find(|&place| is_free(place))
+        .map_or((home, Found::Collision), |place| (place, Found::Fresh))
+}
+
+/// The places of the set of `home`, from there on.
+#[inline(always)]
+pub fn set_of(home: u32) -> impl Iterator<Item = u32> + Clone {
+    let set = home & !(WAYS - 1);
+    (0..WAYS).map(move |n| set + ((home + n) & (WAYS - 1)))
+}
 
 /// Which user each queue was given to last.
 #[derive(Clone, Debug)]
@@ -29,11 +66,7 @@ impl Ways {
         if self.tags[home as usize] == hash && !is_idle(home) {
             return home;
         }
-        let set = home & !(WAYS - 1);
-        let way = |n: u32| set + ((home + n) & (WAYS - 1));
-        let own = (0..WAYS).map(way).find(|&queue| self.tags[queue as usize] == hash);
-        let queue = own.or_else(|| (0..WAYS).map(way).find(|&queue| is_idle(queue)));
-        let queue = queue.unwrap_or(home);
+        let (queue, _) = search(home, |queue| self.tags[queue as usize] == hash, is_idle);
         self.tags[queue as usize] = hash;
         queue
     }

@@ -13,10 +13,8 @@ use alloc::vec;
 
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::List;
+use crate::sched::ways::{search, Found};
 use crate::sched::{Account, Scheduled, Standing};
-
-/// Queues in a set.
-pub(super) const WAYS: usize = 8;
 
 /// One queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,17 +46,6 @@ impl Scheduled for Flow {
     }
 }
 
-/// How a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// The flow's own queue; `indirect` if not in the first place. It may have fallen idle.
-    Own { indirect: bool },
-    /// An idle queue.
-    Fresh,
-    /// All eight are in use by others: shared with the flow in the first place.
-    Collision,
-}
-
 /// The queues of all tiers.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
@@ -69,7 +56,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// `count` queues (a power of two, at least `WAYS`) for each of `tins` tiers.
+    /// `count` queues (a power of two, at least eight) for each of `tins` tiers.
     pub(super) fn new(tins: usize, count: u32) -> Flows {
         Flows {
             tags: vec![0; tins * count as usize].into_boxed_slice(),
@@ -124,19 +111,13 @@ impl Flows {
     /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's
     /// from now on.
     pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
-        let home = self.home(tin, hash) as usize;
-        let set = home & !(WAYS - 1);
-        let probe = |i: usize| set + ((home + i) & (WAYS - 1));
-        let is_free = |place: usize| self.queues[place].account.standing.is_free();
-        let (queue, found) = if let Some(i) = (0..WAYS).find(|&i| self.tags[probe(i)] == hash) {
-            (probe(i), Found::Own { indirect: i > 0 })
-        } else if let Some(i) = (0..WAYS).find(|&i| is_free(probe(i))) {
-            (probe(i), Found::Fresh)
-        } else {
-            return (home as u32, Found::Collision);
-        };
-        self.tags[queue] = hash;
-        (queue as u32, found)
+        let is_own = |queue: u32| self.tags[queue as usize] == hash;
+        let is_free = |queue: u32| self.queues[queue as usize].account.standing.is_free();
+        let (queue, found) = search(self.home(tin, hash), is_own, is_free);
+        if found != Found::Collision {
+            self.tags[queue as usize] = hash;
+        }
+        (queue, found)
     }
 
     /// `queue` is that of the flow with `hash` from now on.

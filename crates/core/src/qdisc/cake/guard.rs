@@ -22,7 +22,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::flows::{Flow, Flows, WAYS};
+use super::flows::{Flow, Flows};
 use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
@@ -35,6 +35,7 @@ use crate::packet::Packet;
 use crate::sched::active::Turns;
 use crate::sched::rotation::Rotation;
 use crate::sched::sparse::{Quanta, Sparse};
+use crate::sched::ways::set_of;
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::Budget;
 use crate::time::Time;
@@ -377,8 +378,7 @@ impl Tins {
             |queue: u32| guard.group_of(number, queue, &self.flows.queues[queue as usize]);
         let count = |group: u32| guard.groups[group as usize].count;
 
-        let set = home & !(WAYS as u32 - 1);
-        let ways = (0..WAYS as u32).map(|way| set + ((home + way) & (WAYS as u32 - 1)));
+        let mut ways = set_of(home);
         let decaying =
             |queue: &u32| self.flows.queues[*queue as usize].account.standing == Standing::Decaying;
         let taken = ways.clone().find(decaying).or_else(|| {
@@ -391,8 +391,7 @@ impl Tins {
             self.assign_hosts(number, queue, packet);
             return queue;
         }
-        ways.clone()
-            .find(|&queue| group_of(queue) == own)
+        ways.find(|&queue| group_of(queue) == own)
             .or_else(|| {
                 guard.groups[own as usize].flows.standing(next_of(&self.flows.queues)).next()
             })

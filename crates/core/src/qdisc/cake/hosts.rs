@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::flows::WAYS;
+use crate::sched::ways::{search, set_of};
 
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Tables of `places` (a power of two, at least `WAYS`) for each of `tins` tiers.
+    /// Tables of `places` (a power of two, at least eight) for each of `tins` tiers.
     pub(super) fn new(tins: usize, places: u32) -> Hosts {
         let all = tins * places as usize;
         Hosts {
@@ -52,15 +52,9 @@ impl Hosts {
     /// tag, else one that no flow counts in.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
-        let home = hash & self.mask;
-        let set = home & !(WAYS as u32 - 1);
-        let probe = |i: u32| set + ((home + i) & (WAYS as u32 - 1));
         let at = |place: u32| (base + place) as usize;
-        let place = (0..WAYS as u32)
-            .map(probe)
-            .find(|&place| self.tags[at(place)][end] == hash)
-            .or_else(|| (0..WAYS as u32).map(probe).find(|&place| self.loads[at(place)][end] == 0))
-            .unwrap_or(home);
+        let is_own = |place| self.tags[at(place)][end] == hash;
+        let (place, _) = search(hash & self.mask, is_own, |place| self.loads[at(place)][end] == 0);
         self.tags[at(place)][end] = hash;
         place as u16
     }
@@ -90,8 +84,7 @@ impl Hosts {
     /// Hosts with flows that count at one end, and `hash` with them.
     pub(super) fn in_use_with(&self, base: u32, end: End, hash: u32) -> u32 {
         let end = end as usize;
-        let set = (hash & self.mask) & !(WAYS as u32 - 1);
-        let mut places = (base + set..).take(WAYS).map(|place| place as usize);
+        let mut places = set_of(hash & self.mask).map(|place| (base + place) as usize);
         let known = places.any(|at| self.tags[at][end] == hash && self.loads[at][end] > 0);
         self.in_use[end] + u32::from(!known)
     }
@@ -106,12 +99,13 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::ways::WAYS;
 
     #[test]
     fn ninth_host_of_a_set_shares_a_place() {
         let mut hosts = Hosts::new(1, 64);
         // All of these have their home in place 3 of the first set.
-        let places: [u16; WAYS] = core::array::from_fn(|i| {
+        let places: [u16; WAYS as usize] = core::array::from_fn(|i| {
             let place = hosts.find(0, End::Source, 3 + 64 * i as u32);
             hosts.count(0, End::Source, place);
             place

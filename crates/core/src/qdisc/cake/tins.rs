@@ -14,7 +14,7 @@
 
 use alloc::boxed::Box;
 
-use super::flows::{Flow, Flows, Found};
+use super::flows::{Flow, Flows};
 use super::guard::Guard;
 use super::hosts::{End, Hosts};
 use super::overflow::Heap;
@@ -30,6 +30,7 @@ use crate::random::Random;
 use crate::rate::Rate;
 use crate::sched::active::Turns;
 use crate::sched::sparse::{Quanta, Sparse};
+use crate::sched::ways::Found;
 use crate::sched::Standing;
 use crate::steps::{step, Budget};
 use crate::time::Time;
