@@ -16,7 +16,7 @@
 //! Invariant: times told never decrease.
 
 use simnel_core::qdisc::{Config, Device};
-use simnel_core::{Packet, Span, Time};
+use simnel_core::{Span, Time};
 
 /// Length of the windows.
 #[cfg(test)]
@@ -66,7 +66,8 @@ impl Pace {
 
     /// Follows changed settings.
     pub(crate) fn follow(&mut self, config: &Config, device: &Device, now: Time) {
-        self.packet = packet_time(config, device);
+        // An emulated `line` has its rate as a wire has, and a bucket its burst.
+        self.packet = config.packet_time(device).map(|time| time.min(MOST_FOR_PACKET));
         self.adjust(now);
     }
 
@@ -124,18 +125,6 @@ impl Pace {
         let lag = self.worst.iter().max().map_or(Span::ZERO, |&lag| lag.min(MOST_FOR_LAG));
         self.slip = self.packet.map_or(0, |packet| (packet + lag).0);
     }
-}
-
-/// Time of the largest packet at the rate that a shaper must not exceed. An emulated `line` is no
-/// such shaper: it has its rate as a wire has.
-fn packet_time(config: &Config, device: &Device) -> Option<Span> {
-    let Config::Cake(params) = config else { return None };
-    if params.bandwidth.is_unlimited() {
-        return None;
-    }
-    let bytes = params.framing.charge(&Packet::new(0, device.mtu));
-    let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(params.bandwidth.bytes().max(1));
-    Some(MOST_FOR_PACKET.min(Span(u64::try_from(nanos).unwrap_or(u64::MAX))))
 }
 
 #[cfg(test)]

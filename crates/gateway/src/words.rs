@@ -6,7 +6,7 @@
 //! `cake`'s. A cake for downloads gets `ingress` unless the words say `egress` or `ingress`
 //! themselves: our queue stands behind the line's own there.
 
-use simnel_core::qdisc::{self, htb, shapes_itself, Config};
+use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Rate;
 use simnel_core::tc::units;
 
@@ -83,7 +83,7 @@ pub fn changed<'a>(
             return understood(direction, present, rest, said.before + usize::from(name.is_some()))
                 .map_err(|(error, _)| error);
         }
-        let rate = rate_of(&config).map(|rate| format!("{}bit", rate.bits()));
+        let rate = config.rate().map(|rate| format!("{}bit", rate.bits()));
         return settings_of(direction, rate.as_deref(), said);
     };
     check_rate(direction, rate)?;
@@ -91,26 +91,48 @@ pub fn changed<'a>(
         return settings_of(direction, Some(rate), said);
     }
     one_rate(direction, config.name(), rate, rest)?;
-    let before = match (&config, below(&config)) {
-        (Config::Cake(_), _) => format!("{present} bandwidth {rate}"),
-        (Config::Line(_), _) => format!("{present} rate {rate}"),
-        (_, Some(child)) if rate == UNLIMITED => child.to_string(),
-        (Config::Tbf(_), _) | (_, Some(_)) => at_rate(config, direction, rate)?.to_string(),
+    let unusable =
+        || format!("{direction}: `{rate}` cannot be used: expected a RATE such as 20mbit");
+    let new = reading(rate).ok_or_else(unusable)?;
+    let before = match (below(&config), config.with_rate(new, burst)) {
+        (Some(child), _) if new.is_unlimited() => child.to_string(),
+        (_, Some(config)) => config.to_string(),
+        _ if new.is_unlimited() && config.rate().is_some() => return Err(unusable()),
+        _ if config.rate().is_some() => {
+            return Err(format!(
+                "{direction}: each class of `{0}` says a rate of its own: say `{0}` and all its words",
+                config.name()
+            ));
+        }
         _ => compose(direction, Some(rate), present).map(|(before, rest)| before + " " + rest)?,
     };
     let named = usize::from(name.is_some());
     understood(direction, &before, rest, said.before + named).map_err(|(error, _)| error)
 }
 
-/// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back.
+/// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back, or
+/// nothing lets them through.
 pub fn misgiving(interface: &str, direction: Direction, config: &Config) -> Option<String> {
-    (!shapes_itself(config)).then(|| {
+    if let Some(reason) = config.passes_nothing(&Device::default()) {
+        return Some(format!(
+            "packets of the {direction} of `{interface}` will be dropped: {reason}"
+        ));
+    }
+    config.rate().is_none().then(|| {
         format!(
             "nothing limits the {direction} of `{interface}`: {} will find no queue here while the \
              line has one; say `{direction} RATE`",
             config.name()
         )
     })
+}
+
+/// The rate that `word` says; zero is no limit.
+fn reading(word: &str) -> Option<Rate> {
+    match word {
+        UNLIMITED => Some(Rate(0)),
+        word => units::rate(word).ok(),
+    }
 }
 
 /// True if `words` begin with the name of a discipline.
@@ -122,7 +144,7 @@ pub fn names_discipline(words: &str) -> bool {
 fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
     let words = words.trim_start();
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    match qdisc::disciplines().iter().find(|known| known.name == first) {
+    match qdisc::discipline(first) {
         Some(known) => (Some(known.name), rest),
         None => (None, words),
     }
@@ -171,13 +193,14 @@ fn shown(rate: Rate) -> String {
     }
 }
 
+/// The keyword of the rate to which the discipline `name` shapes, if it does.
+fn rate_word(name: &str) -> Option<&'static str> {
+    qdisc::discipline(name)?.rate
+}
+
 /// An error if the `words` of the discipline `name` say a rate beside `rate`.
 fn one_rate(direction: Direction, name: &str, rate: &str, words: &str) -> Result<(), String> {
-    let keyword = match name {
-        "cake" => "bandwidth",
-        "line" | "tbf" => "rate",
-        _ => return Ok(()),
-    };
+    let Some(keyword) = rate_word(name) else { return Ok(()) };
     let mut all = words.split_whitespace();
     let Some(own) = all.find(|word| *word == keyword).map(|_| all.next().unwrap_or("RATE")) else {
         return Ok(());
@@ -198,27 +221,22 @@ fn compose<'a>(
     if let Some(rate) = rate {
         one_rate(direction, name, rate, rest)?;
     }
-    let mut composed = match (name, rate) {
-        ("cake", Some(rate)) => format!("cake bandwidth {rate}"),
-        ("htb", Some(rate)) if qdisc::parse(words).is_ok() => {
-            return Err(format!(
-                "{direction}: `{words}` says a rate of its own: leave that out, or `{direction} \
-                 {rate}`"
-            ));
-        }
-        ("line" | "tbf" | "htb", Some(rate)) => format!("{name} rate {rate}"),
+    let mut composed = match (rate_word(name), rate) {
+        (Some(keyword), Some(rate)) => format!("{name} {keyword} {rate}"),
         (_, None | Some(UNLIMITED)) => String::from(name),
-        (_, Some(rate)) => {
+        (None, Some(rate)) => {
             // What is wrong with a rate, the grammar says.
             let burst = burst(units::rate(rate).unwrap_or(Rate(0)));
             format!("htb rate {rate} burst {burst}b cburst {burst}b {name}")
         }
     };
     let said = |word| rest.split_whitespace().any(|other| other == word);
-    if name == "cake" && direction == Direction::Download && !said("ingress") && !said("egress") {
+    let knows = |word| qdisc::keywords(name).any(|keyword| keyword.word == word);
+    let decided = said("ingress") || said("egress");
+    if knows("ingress") && direction == Direction::Download && !decided {
         composed.push_str(" ingress");
     }
-    if name == "cake" && !UNGUARDED.iter().any(|word| said(word)) {
+    if knows("host-guard") && !UNGUARDED.iter().any(|word| said(word)) {
         // The hosts at home.
         composed.push_str(match direction {
             Direction::Upload => " host-guard src",
@@ -239,47 +257,8 @@ fn burst(rate: Rate) -> u32 {
 
 /// The discipline that a shaper of one rate is there for.
 fn below(config: &Config) -> Option<&Config> {
-    match config {
-        Config::Tbf(params) => params.child.as_deref(),
-        Config::Htb(htb::Params { classes, .. }) if classes.len() == 1 => classes[0].child.as_ref(),
-        _ => None,
-    }
-}
-
-/// The most that `config` lets through, if it says so itself.
-pub(crate) fn rate_of(config: &Config) -> Option<Rate> {
-    let rate = match config {
-        Config::Cake(params) => params.bandwidth,
-        Config::Line(params) => params.rate,
-        Config::Tbf(params) => params.rate,
-        Config::Htb(params) => params.classes.iter().map(|class| class.ceil).max()?,
-        _ => return None,
-    };
-    (!rate.is_unlimited()).then_some(rate)
-}
-
-/// A shaper of one rate, at another. Its burst stays, unless it was one of ours.
-fn at_rate(mut config: Config, direction: Direction, word: &str) -> Result<Config, String> {
-    let new = units::rate(word).ok().filter(|rate| rate.0 > 0).ok_or_else(|| {
-        format!("{direction}: `{word}` cannot be used: `rate` takes a RATE such as 20mbit")
-    })?;
-    let bucket = |rate: &mut Rate, bytes: &mut u32| {
-        if *bytes == burst(*rate) {
-            *bytes = burst(new);
-        }
-        *rate = new;
-    };
-    match &mut config {
-        Config::Tbf(params) => bucket(&mut params.rate, &mut params.burst),
-        Config::Htb(params) => {
-            for class in &mut params.classes {
-                bucket(&mut class.rate, &mut class.burst);
-                bucket(&mut class.ceil, &mut class.cburst);
-            }
-        }
-        _ => {}
-    }
-    Ok(config)
+    let [child] = config.children()[..] else { return None };
+    config.with_rate(config.rate()?, burst).map(|_| child)
 }
 
 #[cfg(test)]
@@ -341,7 +320,7 @@ mod tests {
             for direction in [Upload, Download] {
                 let words = least_words(known.name);
                 let config = settings_of(direction, Some("10mbit"), words).unwrap();
-                assert!(shapes_itself(&config), "{config}");
+                assert!(config.rate().is_some(), "{config}");
                 let later = changed(direction, &config.to_string(), Some("20mbit"), "").unwrap();
                 let expected = settings_of(direction, Some("20mbit"), words).unwrap();
                 assert_eq!(later, expected, "{}", known.name);
@@ -369,7 +348,7 @@ mod tests {
             (Some("1mbit"), "tbf rate 2mbit burst 9kb", "`upload 1mbit` and `rate 2mbit`"),
             (Some("1mbit"), "red", "`red`"),
             (Some("1mbit"), "tbf", "burst SIZE"),
-            (Some("1mbit"), "htb rate 2mbit sfq", "or `upload 1mbit`"),
+            (Some("1mbit"), "htb rate 2mbit sfq", "two rates, `upload 1mbit` and `rate 2mbit`"),
             (Some("unlimited"), "htb sfq", "`unlimited`"),
             (None, "htb sfq", "rate RATE"),
         ] {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use simnel_core::qdisc::{shapes_itself, Device};
+use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
 use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::{Step, Trace};
@@ -96,7 +96,7 @@ impl Built {
             // What shapes itself stands before a line without a rate of its own, unless the line
             // changes: then the line is what it is, and the shaper may be wrong about it.
             let constant = line.steps.is_empty() && !matches!(line.shaper, Shaper::Trace(_));
-            if constant && shapes_itself(&line.qdisc) {
+            if constant && line.qdisc.rate().is_some() {
                 line.rate = None;
             }
             names[n] = text.replace("{rate}", rate.unwrap_or("{rate}"));

@@ -5,13 +5,15 @@
 //! paper, and `tc`'s habits.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use crate::aqm::blue::{Blue as State, Params as AqmParams};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
+    too_small, Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Managed, Names,
+    Totals,
 };
 use crate::random::Random;
 use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
@@ -108,6 +110,10 @@ impl Described for Params {
         json.key("decrement")?.raw(step(self.aqm.decrement))?;
         json.key("freeze_ns")?.number(self.aqm.freeze.0)?;
         json.key("ecn")?.boolean(self.ecn)
+    }
+
+    fn drops_all(&self, _: &Device) -> Option<String> {
+        too_small("limit", self.limit.into(), 1)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -6,13 +6,14 @@
 //! words are `codel`'s.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use crate::aqm::cobalt::{Cobalt as State, Params as AqmParams, Verdict as Decision};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
+    too_small, Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::random::Random;
 use crate::tc::units::{self, packet_count, write_time};
@@ -77,6 +78,10 @@ impl Described for Params {
         json.key("limit")?.number(self.limit.into())?;
         json.key("target_ns")?.number(self.target.0)?;
         json.key("interval_ns")?.number(self.interval.0)
+    }
+
+    fn drops_all(&self, _: &Device) -> Option<String> {
+        too_small("limit", self.limit.into(), 1)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

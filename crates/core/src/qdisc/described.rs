@@ -1,10 +1,15 @@
 //! What a discipline's settings must be able to do: be read, be written, and be built.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::{Config, ConfigError, Device, Managed, OwnStats};
+use crate::rate::Rate;
 use crate::tc::{Digits, Json, Keywords, ParseError, Words};
+use crate::time::Span;
 
 /// Names, and what each stands for.
 pub type Names = &'static [(&'static str, &'static str)];
@@ -24,6 +29,8 @@ pub trait Described: Sized {
     /// does not shape itself gets each experiment's shaper.
     const CONTENDERS: Names = &[];
 
+    /// The keyword of the rate that it shapes to, if it can shape.
+    const RATE: Option<&'static str> = None;
     /// What the discipline counts beyond what all do; `()` for nothing.
     type Stats: OwnStats;
 
@@ -54,6 +61,45 @@ pub trait Described: Sized {
         Self::NAMES[0].0
     }
 
+    /// Disciplines that stand below.
+    fn children(&self) -> Vec<&Config> {
+        Vec::new()
+    }
+
+    /// The rate that it never exceeds, if its settings say one.
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The same at another rate; None where no rate, or not that, can be set. `burst` is the default
+    /// of shapers with a bucket: one that is as deep gets the new default, any other stays.
+    fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Self> {
+        let _ = (rate, burst);
+        None
+    }
+
+    /// Time of the largest packet of `device` at a rate that is kept without any burst.
+    fn packet_time(&self, device: &Device) -> Option<Span> {
+        let _ = device;
+        None
+    }
+
+    /// Bits of an IPv6 address that make a host, where it tells hosts apart.
+    fn own_host_prefix(&self) -> Option<u8> {
+        None
+    }
+
+    /// True if it looks at acknowledgements ([`super::PacketOwner::ack_view`]).
+    fn filters_acks(&self) -> bool {
+        false
+    }
+
+    /// Why it drops what comes, if its settings leave no room for a full packet of `device`.
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        let _ = device;
+        None
+    }
+
     /// Fills in what `device` decides, so that it is shown: limits and quanta.
     fn resolve(&mut self, device: &Device) {
         let _ = device;
@@ -67,4 +113,110 @@ pub trait Described: Sized {
 pub trait Listed: Described + Into<Config> {
     /// The settings within `config`, if they are of this discipline.
     fn of(config: &Config) -> Option<&Self>;
+}
+
+/// What can be asked of settings together with all that stands below.
+impl Config {
+    /// Bits of an IPv6 address that make a host, where hosts are told apart.
+    pub fn host_prefix(&self) -> Option<u8> {
+        let below = || self.children().into_iter().find_map(Config::host_prefix);
+        self.own_host_prefix().or_else(below)
+    }
+
+    /// True if acknowledgements are looked at.
+    pub fn wants_acks(&self) -> bool {
+        self.filters_acks() || self.children().into_iter().any(Config::wants_acks)
+    }
+
+    /// Why packets will be dropped whatever comes, if so.
+    pub fn passes_nothing(&self, device: &Device) -> Option<String> {
+        let below = || self.children().into_iter().find_map(|child| child.passes_nothing(device));
+        self.drops_all(device).or_else(below)
+    }
+}
+
+/// Why no full packet fits, if `value`, which the words `option` say, is below `least`.
+pub(super) fn too_small(option: &str, value: u64, least: u32) -> Option<String> {
+    (value < least.into()).then(|| match least {
+        1 => format!("`{option} {value}` leaves no room for a packet"),
+        _ => format!("`{option} {value}b` leaves no room for a packet of {least} bytes"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::qdisc::{parse, Config, Device};
+    use crate::rate::Rate;
+
+    fn settings(words: &str) -> Config {
+        parse(words).unwrap()
+    }
+
+    #[test]
+    fn settings_say_their_rate_and_take_another_one() {
+        let below = "tbf rate 4mbit burst 15k limit 30k";
+        for (words, mbit) in [
+            ("cake bandwidth 3mbit", 3),
+            ("cake unlimited", 0),
+            ("line rate 3mbit", 3),
+            ("line delay 5ms", 0),
+            ("delay 5ms", 0),
+            ("fq_codel", 0),
+            ("drr class 1:1", 0),
+            (below, 4),
+            (&std::format!("tbf rate 9mbit burst 15k {below}"), 4),
+            ("htb rate 2mbit ceil 5mbit burst 15k fq_codel", 5),
+            ("htb default 2 class 1:1 rate 1mbit class 1:2 rate 2mbit", 3),
+            ("htb class 1:1 rate 1mbit", 0),
+        ] {
+            let rate = (mbit > 0).then_some(Rate::from_bits(mbit * 1_000_000));
+            assert_eq!(settings(words).rate(), rate, "{words}");
+        }
+        let burst = |rate: Rate| rate.0 as u32 / 100;
+        for (words, expected) in [
+            ("cake bandwidth 3mbit nat", Some("cake bandwidth 8mbit nat")),
+            ("line delay 5ms", Some("line rate 8mbit delay 5ms")),
+            (below, Some("tbf rate 8mbit burst 15k limit 30k")),
+            ("tbf rate 4mbit burst 5000b pie", Some("tbf rate 8mbit burst 10000b pie")),
+            (
+                "htb rate 2mbit burst 9k cburst 9k sfq",
+                Some("htb rate 8mbit burst 9k cburst 9k sfq"),
+            ),
+            ("htb default 2 class 1:1 rate 1mbit class 1:2 rate 2mbit", None),
+            ("fq_codel", None),
+        ] {
+            let other = settings(words).with_rate(Rate::from_bits(8_000_000), burst);
+            assert_eq!(other, expected.map(settings), "{words}");
+        }
+        assert_eq!(settings(below).with_rate(Rate(0), burst), None);
+    }
+
+    #[test]
+    fn settings_are_asked_with_all_below() {
+        let above = settings("htb rate 5mbit drr class 1:1 cake host-prefix 64 ack-filter");
+        assert_eq!((above.host_prefix(), above.wants_acks()), (Some(64), true));
+        let plain = settings("htb rate 5mbit fq_codel");
+        assert_eq!((plain.host_prefix(), plain.wants_acks()), (None, false));
+    }
+
+    #[test]
+    fn what_has_no_room_for_a_packet_says_so() {
+        let device = Device::default();
+        for (words, reason) in [
+            ("pfifo limit 0", "`limit 0` leaves no room for a packet"),
+            ("bfifo limit 1000", "`limit 1000b` leaves no room for a packet of 1514 bytes"),
+            ("line fifo 0p", "`limit 0` leaves no room"),
+            ("tbf rate 1mbit burst 1000 limit 9000", "`burst 1000b`"),
+            ("cake memlimit 1", "`memlimit 1b`"),
+            ("blue limit 0", "`limit 0`"),
+            ("htb rate 1mbit pfifo limit 0", "`limit 0`"),
+            ("drr class 1:1", "priority"),
+        ] {
+            let said = settings(words).passes_nothing(&device).expect(words);
+            assert!(said.contains(reason), "{words}: {said}");
+        }
+        for words in ["pfifo", "bfifo", "cake", "tbf rate 1mbit burst 15k sfq", "drr", "dualpi2"] {
+            assert_eq!(settings(words).passes_nothing(&device), None, "{words}");
+        }
+    }
 }

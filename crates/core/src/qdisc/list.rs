@@ -99,6 +99,49 @@ macro_rules! disciplines {
                 }
             }
 
+            /// Disciplines that stand below.
+            pub fn children(&self) -> Vec<&Config> {
+                match self { $($(#[$when])* Config::$variant(params) => params.children(),)* }
+            }
+
+            /// The rate that is never exceeded, if the settings say one.
+            pub fn rate(&self) -> Option<Rate> {
+                match self { $($(#[$when])* Config::$variant(params) => params.rate(),)* }
+            }
+
+            /// The same at another rate; None where no rate, or not that, can be set. `burst` is
+            /// the default of shapers with a bucket: one that is as deep gets the new default, any
+            /// other stays.
+            pub fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Config> {
+                match self {
+                    $(
+                        $(#[$when])*
+                        Config::$variant(params) => params.with_rate(rate, burst).map(Config::from),
+                    )*
+                }
+            }
+
+            /// Time of the largest packet of `device` at a rate that is kept without any burst.
+            pub fn packet_time(&self, device: &Device) -> Option<Span> {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.packet_time(device),)*
+                }
+            }
+
+            fn own_host_prefix(&self) -> Option<u8> {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.own_host_prefix(),)*
+                }
+            }
+
+            fn filters_acks(&self) -> bool {
+                match self { $($(#[$when])* Config::$variant(params) => params.filters_acks(),)* }
+            }
+
+            fn drops_all(&self, device: &Device) -> Option<String> {
+                match self { $($(#[$when])* Config::$variant(params) => params.drops_all(device),)* }
+            }
+
             fn resolve(&mut self, device: &Device) {
                 match self { $($(#[$when])* Config::$variant(params) => params.resolve(device),)* }
             }

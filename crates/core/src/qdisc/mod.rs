@@ -10,12 +10,15 @@
 //! [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
 
 use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::packet::Packet;
+use crate::rate::Rate;
 use crate::tc::{Digits, Json};
 use crate::tick::Tick;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::wire::tcp::AckView;
 
 pub(crate) mod child;
@@ -32,9 +35,12 @@ pub mod single;
 mod stats;
 pub(crate) mod store;
 
+use described::too_small;
 pub use described::{Described, Listed, Names};
 use parse::parse_child;
-pub use parse::{disciplines, keywords, parse, parse_with_default, parse_words, Discipline};
+pub use parse::{
+    discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
+};
 pub use show::{show, show_json, Parent, QdiscView, Statistics};
 pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};
 
@@ -68,22 +74,6 @@ impl Config {
         self.resolve(device);
         self
     }
-}
-
-/// True if the discipline holds packets back by itself: nothing else needs to set a rate.
-///
-/// Found by trial, so that no discipline's name matters: of many packets that come at once, some
-/// are not given out at once.
-pub fn shapes_itself(config: &Config) -> bool {
-    /// More full packets than the buckets that shapers are given hold: 4 ms at 10 Gbit/s are 3300.
-    /// Whoever builds many simulations pays for each.
-    const TRIAL: u32 = 4_096;
-    let Ok(mut qdisc) = build(config, &Device::default()) else { return false };
-    let qdisc = qdisc.as_mut();
-    (0..TRIAL).any(|handle| {
-        qdisc.enqueue(&Packet::new(handle.into(), 1514), Time::ZERO, &mut Discard);
-        qdisc.dequeue(Time::ZERO, &mut Discard).is_none() && qdisc.backlog().packets > 0
-    })
 }
 
 /// Why a discipline gave a packet up.

@@ -20,6 +20,8 @@ pub struct Discipline {
     pub about: &'static str,
     /// Its keywords.
     pub keywords: Keywords,
+    /// The keyword of the rate that it shapes to, if it can shape.
+    pub rate: Option<&'static str>,
     /// What of it takes part in the lab's figures: see
     /// [`Described::CONTENDERS`](super::Described::CONTENDERS).
     pub contenders: Names,
@@ -31,7 +33,14 @@ impl Discipline {
     pub(crate) const fn of<T: Listed>(nth: usize) -> Discipline {
         let (name, about) = T::NAMES[nth];
         let contenders: Names = if nth == 0 { T::CONTENDERS } else { &[] };
-        Discipline { name, about, keywords: T::KEYWORDS, contenders, parse: parse_as::<T> }
+        Discipline {
+            name,
+            about,
+            keywords: T::KEYWORDS,
+            rate: T::RATE,
+            contenders,
+            parse: parse_as::<T>,
+        }
     }
 
     /// Reads this discipline's words.
@@ -49,9 +58,14 @@ pub fn disciplines() -> &'static [Discipline] {
     &DISCIPLINES
 }
 
+/// The discipline of this name, if there is one.
+pub fn discipline(name: &str) -> Option<&'static Discipline> {
+    DISCIPLINES.iter().find(|discipline| discipline.name == name)
+}
+
 /// The keywords of the discipline `name`, in reading order; none if there is no such discipline.
 pub fn keywords(name: &str) -> impl Iterator<Item = &'static Keyword> {
-    find(name).into_iter().flat_map(|discipline| discipline.keywords.iter().copied().flatten())
+    discipline(name).into_iter().flat_map(|known| known.keywords.iter().copied().flatten())
 }
 
 /// Reads a configuration from one text: `cake bandwidth 20mbit nat`.
@@ -70,12 +84,12 @@ pub fn parse_with_default(words: &[&str], default: &str) -> Result<Config, Parse
 }
 
 fn parse_or(mut words: Words<'_>, default: Option<&str>) -> Result<Config, ParseError> {
-    let named = words.peek().and_then(find);
+    let named = words.peek().and_then(discipline);
     if named.is_some() {
         words.next();
     }
-    match named.or_else(|| find(default?)) {
-        Some(discipline) => discipline.read(&mut words),
+    match named.or_else(|| discipline(default?)) {
+        Some(known) => known.read(&mut words),
         None => Err(words.unknown_discipline(DISCIPLINES.iter().map(|known| known.name))),
     }
 }
@@ -83,10 +97,6 @@ fn parse_or(mut words: Words<'_>, default: Option<&str>) -> Result<Config, Parse
 /// Reads the discipline that `word`, the last one read, names, with all words up to the end of the
 /// present one. None if it names none.
 pub(super) fn parse_child(words: &mut Words<'_>, word: &str) -> Result<Option<Config>, ParseError> {
-    let known = find(word).filter(|_| words.depth() < MAX_DEPTH);
-    known.map(|discipline| discipline.read(words)).transpose()
-}
-
-fn find(name: &str) -> Option<&'static Discipline> {
-    DISCIPLINES.iter().find(|discipline| discipline.name == name)
+    let known = discipline(word).filter(|_| words.depth() < MAX_DEPTH);
+    known.map(|known| known.read(words)).transpose()
 }

@@ -77,6 +77,23 @@ pub(crate) fn once<T>(
     }
 }
 
+/// Sets the rate of a bucket and, if that was the default, its depth. None at no rate.
+pub(crate) fn set_rate(
+    rate: &mut Rate,
+    bytes: &mut u32,
+    new: Rate,
+    default: fn(Rate) -> u32,
+) -> Option<()> {
+    if new.is_unlimited() {
+        return None;
+    }
+    if *bytes == default(*rate) {
+        *bytes = default(new);
+    }
+    *rate = new;
+    Some(())
+}
+
 /// Takes a word of framing and its value; false if it is none.
 pub(crate) fn take_framing(
     framing: &mut Framing,

@@ -27,7 +27,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::cake::{self, AckFilter};
 use simnel_core::qdisc::{Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Span, Time};
@@ -40,7 +39,6 @@ use crate::pace::Pace;
 use crate::privileges;
 use crate::sys;
 use crate::vitals::{Lane as Vitals, BEAT};
-use crate::words::rate_of;
 
 /// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
 const BATCH_BELOW: Span = Span::from_micros(60);
@@ -115,7 +113,7 @@ impl Tuning {
         const SMALLEST: u64 = 64;
         const MOST: u64 = LONGEST as u64;
         self.queue_length.unwrap_or_else(|| {
-            let arriving = rate_of(config).map_or(MOST, |rate| rate.bytes() / SMALLEST / PART);
+            let arriving = config.rate().map_or(MOST, |rate| rate.bytes() / SMALLEST / PART);
             (QUEUED + arriving).min(MOST) as u32
         })
     }
@@ -303,7 +301,7 @@ impl Worker {
             receiver,
             owner,
             classifier: classifier(key, qdisc.as_ref()),
-            filters_acks: filters_acks(qdisc.as_ref()),
+            filters_acks: qdisc.as_ref().config().wants_acks(),
             qdisc,
             key,
             shared: Arc::clone(&shared),
@@ -412,7 +410,7 @@ impl Worker {
 
     fn follow_settings(&mut self) {
         let config = self.qdisc.config();
-        self.filters_acks = filters_acks(self.qdisc.as_ref());
+        self.filters_acks = self.qdisc.as_ref().config().wants_acks();
         self.classifier = classifier(self.key, self.qdisc.as_ref());
         self.pace.follow(&config, &self.device, sys::now());
     }
@@ -598,22 +596,7 @@ impl Turn {
 
 /// A classifier that tells hosts apart as the discipline wants it.
 fn classifier(key: HashKey, qdisc: &dyn Managed) -> Classifier {
-    let host_prefix = cakes(qdisc).first().map_or(128, |cake| cake.host_prefix);
-    Classifier::new(FlowHasher::new(key, host_prefix))
-}
-
-fn filters_acks(qdisc: &dyn Managed) -> bool {
-    cakes(qdisc).iter().any(|cake| cake.ack_filter != AckFilter::Off)
-}
-
-/// What is set in `qdisc` and all below it, where that is cake.
-fn cakes(qdisc: &dyn Managed) -> Vec<cake::Params> {
-    let own = match qdisc.config() {
-        Config::Cake(params) => Some(params),
-        _ => None,
-    };
-    let below = (0..).map_while(|n| qdisc.below(n)).flat_map(|(_, child)| cakes(child));
-    own.into_iter().chain(below).collect()
+    Classifier::new(FlowHasher::new(key, qdisc.config().host_prefix().unwrap_or(128)))
 }
 
 #[cfg(test)]

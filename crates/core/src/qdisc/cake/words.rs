@@ -6,10 +6,12 @@
 //! `host-guard`), printed after everything else and only when they differ from what Linux has.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params, Stats};
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::packet::Packet;
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{write_rate, write_size, write_time, ValueError};
@@ -141,6 +143,7 @@ fn name<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
 impl Described for Params {
     const NAMES: Names = &[("cake", "shaper, fair queues, AQM and tiers in one")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const RATE: Option<&'static str> = Some("bandwidth");
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -254,6 +257,34 @@ impl Described for Params {
             HostGuard::Destination => json.key("host_guard")?.string("dst")?,
         }
         Ok(())
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        (!self.bandwidth.is_unlimited()).then_some(self.bandwidth)
+    }
+
+    fn with_rate(&self, rate: Rate, _: fn(Rate) -> u32) -> Option<Params> {
+        Some(Params { bandwidth: rate, autorate_ingress: false, ..*self })
+    }
+
+    fn packet_time(&self, device: &Device) -> Option<Span> {
+        let bytes = self.framing.charge(&Packet::new(0, device.mtu));
+        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(self.rate()?.bytes().max(1));
+        Some(Span(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    fn own_host_prefix(&self) -> Option<u8> {
+        Some(self.host_prefix)
+    }
+
+    fn filters_acks(&self) -> bool {
+        self.ack_filter != AckFilter::Off
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        // Zero is none.
+        let limit = Some(self.memlimit).filter(|limit| *limit > 0)?;
+        too_small("memlimit", limit.into(), device.mtu)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

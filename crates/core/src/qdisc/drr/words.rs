@@ -4,10 +4,12 @@
 //! classes the words are ours: `drr srchost buffer 20 savings 15kb`.
 
 use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
-use crate::qdisc::{parse_child, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size, write_time, ValueError};
 use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
 
@@ -142,6 +144,15 @@ impl Described for Params {
             json.key("quantum")?.number(quantum.into())?;
         }
         savings::write_json(self.savings, json)
+    }
+
+    fn children(&self) -> Vec<&Config> {
+        self.classes.iter().filter_map(|class| class.child.as_deref()).collect()
+    }
+
+    fn drops_all(&self, _: &Device) -> Option<String> {
+        let reason = "`drr` drops packets whose priority names none of its classes";
+        (!self.classes.is_empty()).then(|| String::from(reason))
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -3,11 +3,12 @@
 //! Super-packets are not split here: `split_gso` and `no_split_gso` are accepted without effect.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Params as AqmParams;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::binary64::Binary64;
 use crate::tc::units::{packet_count, write_size, write_time, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -176,6 +177,12 @@ impl Described for Params {
         json.key("drop_dequeue")?.boolean(self.drop_at_dequeue)?;
         json.key("any_ect")?.boolean(self.any_ect)?;
         json.key("classic_protection")?.number(self.classic_protection.into())
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        let memory =
+            self.memlimit.and_then(|limit| too_small("memlimit", limit.into(), device.mtu));
+        too_small("limit", self.limit.into(), 1).or(memory)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

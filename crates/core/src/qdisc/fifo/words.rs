@@ -5,10 +5,11 @@
 //! discipline that knows it should show it as its limit, as Linux does.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Fifo, Kind, Params};
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::write_size;
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
@@ -80,6 +81,11 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.limit = Some(self.effective_limit(device));
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        let least = if self.kind == Kind::Bfifo { device.mtu } else { 1 };
+        too_small("limit", self.effective_limit(device).into(), least)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

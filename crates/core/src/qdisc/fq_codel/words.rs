@@ -4,6 +4,7 @@
 //! `ce_threshold`. The kernel raises a smaller quantum to 256.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{FqCodel, Params, Stats, MIN_QUANTUM};
@@ -13,7 +14,7 @@ use crate::qdisc::codel::words::{
     LIMIT, TARGET,
 };
 use crate::qdisc::many::{Settings, MAX_FLOWS};
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size};
 use crate::tc::{or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 
@@ -142,6 +143,10 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.queues.quantum.get_or_insert(device.mtu);
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        too_small("memory_limit", self.queues.memory_limit.into(), device.mtu)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -75,6 +75,7 @@ struct Said {
 impl Described for Params {
     const NAMES: Names = &[("htb", "a hierarchy of token buckets with disciplines below")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const RATE: Option<&'static str> = Some("rate");
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -197,6 +198,28 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.direct_qlen.get_or_insert(device.tx_queue_len);
+    }
+
+    fn children(&self) -> Vec<&Config> {
+        self.classes.iter().filter_map(|class| class.child.as_ref()).collect()
+    }
+
+    /// What belongs to no class is not shaped.
+    fn rate(&self) -> Option<Rate> {
+        let is_leaf = |class: &Class| !self.classes.iter().any(|of| of.parent == Some(class.id));
+        self.classes.iter().find(|class| class.id == self.default && is_leaf(class))?;
+        let roots = self.classes.iter().filter(|class| class.parent.is_none());
+        let ceils = roots.map(|class| class.ceil.0);
+        Some(Rate(ceils.fold(0, u64::saturating_add)))
+    }
+
+    /// Of one class only: several have shares of their own.
+    fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Params> {
+        let mut params = self.clone();
+        let [class] = &mut params.classes[..] else { return None };
+        bucket::set_rate(&mut class.rate, &mut class.burst, rate, burst)?;
+        bucket::set_rate(&mut class.ceil, &mut class.cburst, rate, burst)?;
+        Some(params)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -4,6 +4,7 @@
 //! `fifo 64kb` bytes. The framing words are cake's.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Line, Params};
@@ -50,6 +51,7 @@ enum Limit {
 impl Described for Params {
     const NAMES: Names = &[("line", "an emulated line: a queue, a rate, a distance")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const RATE: Option<&'static str> = Some("rate");
     type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -121,6 +123,18 @@ impl Described for Params {
         json.key("jitter_ns")?.number(self.delay.jitter.0)?;
         json.key("in_flight")?.number(self.delay.limit.into())?;
         link::write_json(&self.framing, json)
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        (!self.rate.is_unlimited()).then_some(self.rate)
+    }
+
+    fn with_rate(&self, rate: Rate, _: fn(Rate) -> u32) -> Option<Params> {
+        Some(Params { rate, ..*self })
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        self.fifo.drops_all(device)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -5,10 +5,14 @@
 //! a peakrate needs its mtu. What `tc` prints as `lat` is the time that a full queue takes.
 
 use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::{Params, Tbf};
-use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{
+    parse_child, too_small, Config, ConfigError, Described, Device, Managed, Names,
+};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::write_burst;
 use crate::tc::units::{write_rate, write_size, write_time};
@@ -49,6 +53,7 @@ struct Said {
 impl Described for Params {
     const NAMES: Names = &[("tbf", "a token bucket before any discipline")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const RATE: Option<&'static str> = Some("rate");
     type Stats = ();
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -147,6 +152,28 @@ impl Described for Params {
             json.key("lat")?.number(latency(self).as_micros())?;
         }
         bucket::write_framing_json(&self.framing, json)
+    }
+
+    fn children(&self) -> Vec<&Config> {
+        self.child.as_deref().into_iter().collect()
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        let below = self.child.as_ref().and_then(|child| child.rate());
+        Some(below.map_or(self.rate, |rate| rate.min(self.rate)))
+    }
+
+    fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Params> {
+        let mut params = self.clone();
+        bucket::set_rate(&mut params.rate, &mut params.burst, rate, burst)?;
+        Some(params)
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        let peak = self.peak.and_then(|(_, mtu)| too_small("mtu", mtu.into(), device.mtu));
+        let limit = self.child.is_none().then_some(self.limit);
+        let limit = limit.and_then(|limit| too_small("limit", limit.into(), device.mtu));
+        too_small("burst", self.burst.into(), device.mtu).or(peak).or(limit)
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

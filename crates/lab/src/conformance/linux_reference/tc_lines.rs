@@ -4,7 +4,7 @@
 //! it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket, netem
 //! its loss, everything else is handed to the core's own `tc` parser as it stands.
 
-use simnel_core::qdisc::{self, shapes_itself, Config, Device};
+use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tc::units;
 use simnel_core::tick::Tick;
@@ -73,7 +73,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
         (None, false) => DEFAULT_LEAF,
     };
     let config: Config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
-    let rate = rate.filter(|_| !shapes_itself(&config));
+    let rate = rate.filter(|_| config.rate().is_none());
     let mut setup = LineSetup::wire(config, rate);
     setup.shaper = Shaper::Bucket(bucket);
     setup.loss = loss;

@@ -12,9 +12,7 @@
 use std::path::Path;
 
 use simnel_core::flow::{FlowHasher, HashKey};
-use simnel_core::qdisc::Config;
 use simnel_core::wire::Classifier;
-use simnel_core::Rate;
 
 use crate::files::replace;
 
@@ -48,20 +46,6 @@ pub fn classifier(seed: u64) -> Classifier {
     // The hash spreads whatever the key is; it only has to differ between seeds.
     let key = HashKey::new(seed, seed.rotate_left(32) ^ 0x5bd1_e995_9d1b_58d3);
     Classifier::new(FlowHasher::new(key, 128))
-}
-
-/// The rate at which `config` sends by itself; None if it sends as fast as it is asked.
-pub fn own_rate(config: &Config) -> Option<Rate> {
-    let rate = match config {
-        Config::Cake(params) => params.bandwidth,
-        Config::Tbf(params) => params.rate,
-        Config::Htb(params) => {
-            let roots = params.classes.iter().filter(|class| class.parent.is_none());
-            roots.map(|class| class.ceil).max().unwrap_or(Rate(0))
-        }
-        _ => return None,
-    };
-    (!rate.is_unlimited() && rate.0 > 0).then_some(rate)
 }
 
 /// Reads `source` to its end: an error now is better than half a result.

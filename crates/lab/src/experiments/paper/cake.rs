@@ -126,7 +126,7 @@ fn a1_figures(measures: &Measures) -> Vec<Figure> {
 
 /// The lines of a scenario that all of the paper's tests begin with.
 fn head(qdisc: &str, (down, up): (&str, &str), (duration, warmup): (&str, &str)) -> String {
-    let shapes = qdisc.contains("{rate}");
+    let shapes = contenders::shapes(qdisc);
     let shaper = if shapes { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
     format!(
         "duration = \"{duration}\"\nwarmup = \"{warmup}\"\ninterval = \"200ms\"\n\

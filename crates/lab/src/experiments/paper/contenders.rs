@@ -31,6 +31,12 @@ pub fn all<'a>(own: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     own.iter().copied().chain(newcomers()).collect()
 }
 
+/// True if a discipline with these words, in which `{rate}` stands for the line's rate, shapes.
+pub(super) fn shapes(words: &str) -> bool {
+    let config = qdisc::parse(&words.replace("{rate}", "1mbit")).expect("a discipline's words");
+    config.rate().is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

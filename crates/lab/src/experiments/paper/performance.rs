@@ -134,7 +134,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// The paper's contenders and newcomers, behind htb if they do not shape themselves.
 fn contenders() -> Vec<(&'static str, String)> {
-    let shaped = |(name, words): (&'static str, &'static str)| match words.contains("{rate}") {
+    let shaped = |(name, words): (&'static str, &'static str)| match contenders::shapes(words) {
         true => (name, words.to_string()),
         false => (name, format!("htb rate {{rate}} burst 15k {words}")),
     };

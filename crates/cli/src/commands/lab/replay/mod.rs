@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use miette::miette;
-use simnel_core::qdisc::{self, shapes_itself, Config, Device};
+use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::tc::units;
 use simnel_core::Rate;
 use simnel_lab::conformance::golden::{self, Link, Recording};
 use simnel_lab::conformance::replay::{
-    check, classifier, drive, open, own_rate, tally_of, write_binary, Events, Failure, Sink,
-    Summary, Tally, Trace, TraceError,
+    check, classifier, drive, open, tally_of, write_binary, Events, Failure, Sink, Summary, Tally,
+    Trace, TraceError,
 };
 use simnel_lab::files::replace;
 
@@ -150,10 +150,10 @@ fn runs(args: &Args) -> miette::Result<Vec<Run>> {
         let config = qdisc::parse(words).map_err(|error| misuse(error.to_string()))?;
         qdisc::build(&config, &Device::default())
             .map_err(|error| misuse(format!("`{words}`: {error}")))?;
-        let shaped = shapes_itself(&config);
+        let shaped = config.rate().is_some();
         runs.push(Run { words: words.clone(), config, link: Link::InfinitelyFast, shaped });
     }
-    let rate = args.rate.or_else(|| runs.iter().find_map(|run| own_rate(&run.config)));
+    let rate = args.rate.or_else(|| runs.iter().find_map(|run| run.config.rate()));
     for run in runs.iter_mut().filter(|run| !run.shaped) {
         if let Some(rate) = rate {
             run.link = Link::BitsPerSecond(rate.bits());

@@ -10,7 +10,6 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use simnel_core::qdisc::shapes_itself;
 use simnel_core::{qdisc, Span, Time};
 use simnel_sim::setup::{Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
@@ -151,7 +150,7 @@ fn words(setup: &Setup, qdisc: &[String; 2], direction: Direction) -> Result<Str
     };
     let config = qdisc::parse(words).map_err(|error| format!("`{words}`: {error}"))?;
     match line.rate {
-        Some(rate) if !shapes_itself(&config) => {
+        Some(rate) if config.rate().is_none() => {
             let rate = rate.bits();
             Ok(format!("htb rate {rate}bit burst {burst}b cburst {burst}b {words}"))
         }
