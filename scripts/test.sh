@@ -42,6 +42,13 @@ simulation_side() {
     cargo check --quiet --locked --target wasm32-unknown-unknown --package simnel-scenario
 }
 
+examples() {
+    local example
+    for example in core:embed core:own_discipline scenario:compare; do
+        cargo run --quiet --locked -p "simnel-${example%:*}" --example "${example#*:}" || return
+    done
+}
+
 # A router's flash is small.
 gateway_alone() {
     local most=$((3 * 1024 * 1024)) bytes
@@ -63,6 +70,7 @@ else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi
 step 'simulation side' simulation_side
+step 'examples' examples
 step 'gateway alone' gateway_alone
 step 'documentation' documentation
 

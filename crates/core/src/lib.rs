@@ -4,6 +4,22 @@
 //! with their owner; nothing allocates after construction. Every discipline is driven through
 //! [`qdisc::Qdisc`] and nothing else, by the live gateway and by the simulator alike.
 //!
+//! ```
+//! use simnel_core::qdisc::{build, parse, Device, Discard};
+//! use simnel_core::{Packet, Time};
+//!
+//! let mut cake = build(&parse("cake bandwidth 1mbit")?, &Device::default())?;
+//! cake.enqueue(&Packet::new(7, 1514), Time::ZERO, &mut Discard);
+//! cake.enqueue(&Packet::new(8, 1514), Time::ZERO, &mut Discard);
+//! assert_eq!(cake.dequeue(Time::ZERO, &mut Discard).map(|packet| packet.handle), Some(7));
+//! // The second has to wait for 12 ms, the first one's time on the line.
+//! assert!(cake.dequeue(Time::ZERO, &mut Discard).is_none());
+//! let due = cake.next_event().expect("a packet waits");
+//! assert_eq!(due.0 / 1_000_000, 12);
+//! assert_eq!(cake.dequeue(due, &mut Discard).map(|packet| packet.handle), Some(8));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
 //! No standard library (only `alloc`, for construction), no dependencies, no unsafe code, no
 //! floats.
 

@@ -11,6 +11,19 @@
 //! When the process ends, however it ends, the kernel removes our rules and traffic passes as
 //! before.
 //!
+//! ```
+//! use simnel_gateway::words::settings_of;
+//! use simnel_gateway::Direction;
+//!
+//! // What `simnel up wan upload 10mbit fq_codel` runs: a shaper, and the discipline below it.
+//! let config = settings_of(Direction::Upload, Some("10mbit"), "fq_codel")?;
+//! assert!(config.to_string().starts_with("htb "));
+//! // A rate that no line has is a slip.
+//! let error = settings_of(Direction::Upload, Some("10"), "fq_codel").unwrap_err();
+//! assert!(error.contains("did you mean `10mbit`?"));
+//! # Ok::<(), String>(())
+//! ```
+//!
 //! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of `link`
 //! that speak to the kernel.
 

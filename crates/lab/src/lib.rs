@@ -5,6 +5,21 @@
 //! * [`conformance`]: recordings of Linux's own queue disciplines and TCP, compared with ours, and
 //!   captures of any length through any discipline.
 //! * [`report`]: pages and files of results; [`figures`]: their drawings; [`flent`]: data files.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use simnel_lab::experiments::compare::{compare, verdict, Question};
+//!
+//! let question = Question {
+//!     contenders: vec!["cake bandwidth {rate}".into(), "fq_codel".into()],
+//!     line: ("20mbit".into(), "3mbit".into()),
+//!     rtt: "90ms".into(),
+//!     repetitions: 5,
+//! };
+//! let rows = compare(&question, &AtomicBool::new(false), &|| ()).expect("a good question");
+//! verdict(&rows, &question.contenders).iter().for_each(|sentence| println!("{sentence}"));
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -9,6 +9,46 @@
 //! host to the other endpoint. While it is under way it is a slot of the `pool`. Nothing allocates
 //! per packet, and only the head of each pipe has an event (`event`).
 
+//!
+//! A home's ping through two FIFOs of 10 Mbit/s, 25 ms to the other end and back:
+//!
+//! ```
+//! use simnel_core::{qdisc, Rate, Span};
+//! use simnel_sim::setup::{Access, Host, LineSetup, Recording};
+//! use simnel_sim::{Direction, Kind, Run, Setup, Traffic};
+//!
+//! let config = qdisc::parse("pfifo limit 100").expect("words of pfifo");
+//! let line = LineSetup::wire(config, Some(Rate::from_bits(10_000_000)));
+//! let half = Access { delay: Span::from_micros(12_500), rate: None };
+//! let near = Access::default();
+//! let setup = Setup {
+//!     duration: Span::from_secs(2),
+//!     warmup: Span::ZERO,
+//!     lines: [line.clone(), line],
+//!     hosts: vec![
+//!         Host { address: [10, 0, 1, 1], home: true, egress: near, ingress: near },
+//!         Host { address: [10, 0, 2, 1], home: false, egress: half, ingress: half },
+//!     ],
+//!     traffic: vec![Traffic {
+//!         name: "ping".into(),
+//!         kind: Kind::Ping { size: 64, interval: Span::from_millis(100), icmp: true },
+//!         direction: Direction::Up,
+//!         pairs: vec![(0, 1)],
+//!         count: 1,
+//!         dscp: 0,
+//!         start: Span::ZERO,
+//!         stagger: Span::ZERO,
+//!         stop: None,
+//!         tcp: simnel_tcp::Config::default(),
+//!     }],
+//!     recording: Recording::default(),
+//! };
+//! let results = Run::new(&setup, 1)?.finish();
+//! assert!(results.conservation.holds());
+//! assert_eq!(results.hash, Run::new(&setup, 1)?.finish().hash);
+//! # Ok::<(), simnel_sim::SetupError>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 pub mod apps;

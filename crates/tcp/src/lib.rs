@@ -8,6 +8,29 @@
 //! delayed acknowledgements, window growth and validation, receive-window autotuning, ECN, and
 //! congestion controls behind one trait (`congestion`).
 //!
+//! Two ends without a network between them: what one gives out, the other gets.
+//!
+//! ```
+//! use simnel_core::Time;
+//! use simnel_tcp::{Config, Endpoint, State};
+//!
+//! let [mut here, mut there] = [(); 2].map(|()| Endpoint::new(&Config::default()));
+//! let now = Time(1);
+//! there.listen();
+//! here.connect(now);
+//! here.write(100_000);
+//! for _ in 0..100 {
+//!     while let Some(segment) = here.poll_transmit(now) {
+//!         there.on_segment(&segment, now);
+//!     }
+//!     while let Some(segment) = there.poll_transmit(now) {
+//!         here.on_segment(&segment, now);
+//!     }
+//! }
+//! assert_eq!((here.state(), there.state()), (State::Established, State::Established));
+//! assert!(there.received() > 10_000);
+//! ```
+//!
 //! No standard library (only `alloc`), no unsafe code, no floats. Nothing allocates once the
 //! rings have grown to the window.
 

@@ -8,6 +8,17 @@
 //! Needs root and iproute2 (`ip`); ethtool for [`Testbed::plain_frames`], nftables for
 //! masquerading. Nothing leaves the machine. Rule for callers: keep the `Testbed` alive as long as
 //! anything runs in its namespaces.
+//!
+//! ```no_run
+//! use simnel_testbed::{Home, HomeOptions};
+//!
+//! let home = Home::new("try-", HomeOptions { masquerade: true })?;
+//! home.gateway.run("ip", &["route", "show"])?;
+//! // What this thread opens, it opens at a computer of the home.
+//! let socket = home.lan1.enter(|| std::net::UdpSocket::bind("0.0.0.0:0"))?;
+//! # drop(socket);
+//! # Ok::<(), simnel_testbed::TestbedError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
