@@ -53,7 +53,7 @@ fn check(text: &str) {
     assert!(results.conservation.holds());
     let finished = Finished { qdisc, setup, results };
     let summary = Summary::new(&scenario, &finished);
-    let table = runs::table(&scenario, std::slice::from_ref(&summary));
+    let table = runs::table(&scenario, std::slice::from_ref(&summary), None);
     assert!(!table.contains("NaN"), "{table}");
     serde_json::to_vec(&summary).expect("a summary is JSON");
 }

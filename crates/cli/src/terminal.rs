@@ -20,6 +20,13 @@ pub fn say(words: fmt::Arguments<'_>) {
     eprintln!("{}", Printable(&words.to_string()));
 }
 
+/// Columns of the terminal that standard output is; None if it is none.
+#[cfg(feature = "lab")]
+pub fn width() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(size.ws_col).filter(|columns| *columns > 0)
+}
+
 /// A writer of text that spells control characters out.
 pub struct Tame<W> {
     to: W,

@@ -3,6 +3,8 @@
 //! Repetitions differ by their seed only and are independent, so the interval is Student's:
 //! mean ± t(0.975, n − 1) · s / √n. With one repetition there is none.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// A mean and how sure it is.
@@ -33,6 +35,26 @@ impl Estimate {
         let deviation = (squares / (n - 1) as f64).sqrt();
         let half_width = Some(student_975(n - 1) * deviation / (n as f64).sqrt());
         Some(Estimate { mean, half_width, deviation, n })
+    }
+}
+
+/// The interval to two digits, and the mean as far as that supports it.
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Decimal places of so many significant digits; negative before the point.
+        let places =
+            |value: f64, digits: i32| digits - 1 - value.abs().max(1e-9).log10().floor() as i32;
+        match self.half_width.map(|half| (half, places(half, 2))) {
+            // An interval beyond the mean's fifth digit is none.
+            Some((half, least)) if half > 0.0 && least <= places(self.mean, 5) => {
+                let unit = 10f64.powi(-least);
+                let [mean, half] = [self.mean, half].map(|one| (one / unit).round() * unit);
+                let shown = least.max(0) as usize;
+                write!(f, "{mean:.shown$} ± {half:.shown$}")
+            }
+            Some(_) => write!(f, "{} ± 0", number(self.mean)),
+            None => f.write_str(&number(self.mean)),
+        }
     }
 }
 
@@ -94,6 +116,18 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_has_the_digits_that_its_interval_supports() {
+        let text = |mean: f64, half: f64| {
+            Estimate { mean, half_width: Some(half), deviation: 0.0, n: 9 }.to_string()
+        };
+        assert_eq!(text(51.7423, 0.3123), "51.74 ± 0.31");
+        assert_eq!(text(48.6, 12.34), "49 ± 12");
+        assert_eq!(text(12_345.0, 678.0), "12350 ± 680");
+        assert_eq!(text(9.5, 0.000_01), "9.50 ± 0");
+        assert_eq!(text(9.5, 0.0), "9.50 ± 0");
+    }
 
     #[test]
     fn the_quantiles_of_student_are_those_of_the_tables() {

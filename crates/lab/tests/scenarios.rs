@@ -70,7 +70,7 @@ fn every_scenario_runs_twice_the_same_and_is_reported() {
         assert!(moved > 0.0, "{name}: nothing was delivered");
         let page = runs::page(&scenario, "", &[finished], std::slice::from_ref(&summary));
         assert!(page.contains("<svg") && !page.contains("NaN") && !page.contains("inf "), "{name}");
-        let table = runs::table(&scenario, &[summary]);
+        let table = runs::table(&scenario, &[summary], None);
         assert!(table.contains("line down") && !table.contains("NaN"), "{name}: {table}");
     }
 }

@@ -140,6 +140,7 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(said.contains("Verdict: `cake bandwidth {rate}` on this line"), "{said}");
-    let page = std::fs::read_to_string(directory.path().join("compare.html")).expect("the page");
+    let page = "compare-pfifo-limit-1000-cake-bandwidth-rate-20mbit-3mbit-90ms.html";
+    let page = std::fs::read_to_string(directory.path().join(page)).expect("the page");
     assert!(page.contains("<svg") && page.contains("Verdict") && !page.contains("NaN"));
 }

@@ -201,7 +201,7 @@ pub fn compare(
                 rows.push((row, vec![Vec::new(); question.contenders.len()]));
                 rows.len() - 1
             });
-            rows[at].1[*contender].push(value);
+            rows[at].1[*contender].extend(value);
         }
     }
     let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {

@@ -1,6 +1,6 @@
 //! Reports: the page, and beside it every figure as SVG, PNG and CSV, scenarios, flent's data.
 //!
-//! `index.html` needs nothing but itself; the rest is for other programs. File names are those of
+//! The page needs nothing but itself; the rest is for other programs. File names are those of
 //! figures and arms, so that the same experiments make the same files. A file has its name only
 //! when it is complete: whoever looks meanwhile, or after a crash, sees the old one or the new one.
 
@@ -18,15 +18,18 @@ use crate::flent::{file_name, slug};
 pub mod page;
 mod paper;
 pub mod runs;
+pub mod text;
 
-/// Writes everything about `outcomes`, and what other arms showed of them, into `directory`.
+/// Writes everything about `outcomes`, and what other arms showed of them, into
+/// `page` and the directory in which it lies.
 /// `partial`: not all runs were done.
 pub fn write(
     outcomes: &[Outcome],
     readings: &[Reading],
-    directory: &Path,
+    page: &Path,
     partial: bool,
 ) -> io::Result<()> {
+    let directory = page.parent().unwrap_or(Path::new(""));
     for part in ["figures", "scenarios", "data"] {
         fs::create_dir_all(directory.join(part))?;
     }
@@ -60,9 +63,9 @@ pub fn write(
     for (title, flent) in readings.iter().flat_map(|reading| &reading.flent) {
         put(&directory.join("data").join(file_name(title)), flent)?;
     }
-    let page =
+    let text =
         paper::page(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
-    put(&directory.join("index.html"), page.as_bytes())
+    put(page, text.as_bytes())
 }
 
 /// An experiment's figures as an arm showed them, with names of their own.

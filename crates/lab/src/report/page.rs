@@ -1,6 +1,6 @@
 //! The frame of every page: all in one file, without network, for a phone and for a desk.
 
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use maud::{html, Markup, PreEscaped};
 use simnel_core::printable::Printable;
 
 use crate::figures::svg::{colour, dashed, draw, series};
@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("script.js");
 /// A page with `title`, a style, a script, and `body`, as text that obeys nobody.
 pub fn frame(title: &str, body: &Markup) -> String {
     let page = html! {
-        (DOCTYPE)
+        (PreEscaped("<!doctype html>"))
         html lang="en" {
             head {
                 meta charset="utf-8";

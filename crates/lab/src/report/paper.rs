@@ -96,11 +96,6 @@ fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>]) -> Markup {
             h3 { span .id { (experiment.id) } (experiment.title) }
             p .question { (experiment.question) }
             p .setup { (experiment.setup) " " (runs) " runs." }
-            @for arm in &outcome.arms {
-                @if let Some(reason) = &arm.refused {
-                    p .note { (arm.name) " was not run: " (reason) }
-                }
-            }
             (figures(own, true))
             @if !readings.is_empty() { (disagreement(outcome, &readings)) }
             (claims(outcome, &readings))
@@ -159,10 +154,10 @@ fn disagreement(outcome: &Outcome, readings: &[&Reading]) -> Markup {
 }
 
 fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
-    let all = &outcome.verdicts;
+    let all: Vec<_> = outcome.measured(readings).collect();
     html! {
         details open[all.len() <= OPEN] {
-            summary { (all.len()) " claims: " (counts(all.iter())) }
+            summary { (all.len()) " claims: " (counts(all.iter().map(|(_, verdict)| *verdict))) }
             table {
                 thead {
                     tr {
@@ -172,7 +167,7 @@ fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
                     }
                 }
                 tbody {
-                    @for (n, verdict) in all.iter().enumerate() {
+                    @for (n, verdict) in all {
                         @let (class, sign, word) = judged(verdict.holds);
                         tr {
                             td .claim {
@@ -216,7 +211,6 @@ fn reasons(outcome: &Outcome) -> Markup {
             p { "Why some do not hold:" }
             ul {
                 @for (claims, reason) in reasons {
-                    @let reason = reason.map_or("not known", |finding| finding.reason.trim());
                     li { (reason) " " span .small { (claims.join(", ")) } }
                 }
             }

@@ -94,13 +94,18 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
             format!("{} done in {time:.2} s", count(finished))
         }
         Application::Ping { .. } => {
-            let lost = mean(&|a| match a {
-                Application::Ping { sent, received, .. } => {
-                    Some(sent.saturating_sub(*received) as f64)
+            // What is under way at the end is not lost.
+            let lost = contender.mean_of_group(group, |group| match &group.application {
+                Some(Application::Ping { sent, received, .. }) => {
+                    let dropped: u64 = group.drops.iter().map(|(_, count)| count).sum();
+                    Some(sent.saturating_sub(*received).min(dropped + group.lost) as f64)
                 }
                 _ => None,
             });
-            format!("{} unanswered", count(lost))
+            match lost.unwrap_or(0.0) {
+                0.0 => "all answered".into(),
+                lost => format!("{} unanswered", count(lost)),
+            }
         }
         Application::Datagrams { mos, .. } => {
             let loss = mean(&|a| match a {
@@ -174,20 +179,26 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
 }
 
 /// One line of the table.
-pub struct Row {
+struct Row {
     /// The group's name.
-    pub name: String,
+    name: String,
     /// Goodput in Mbit/s, the delay in ms (p50, p95, p99), Jain's index, drops, marks.
-    pub cells: [String; 7],
+    cells: [String; 7],
     /// What else there is to say.
-    pub remark: String,
+    remark: String,
 }
 
 /// The columns of [`Row::cells`].
-pub const COLUMNS: [&str; 7] = ["Mbit/s", "p50 ms", "p95 ms", "p99 ms", "Jain", "drops", "marks"];
+const COLUMNS: [&str; 7] = ["Mbit/s", "p50 ms", "p95 ms", "p99 ms", "Jain", "drops", "marks"];
 
-/// The table of one discipline.
-pub fn rows(contender: &Contender<'_>) -> Vec<Row> {
+/// The rows of one discipline, with a heading.
+fn table_rows(contender: &Contender<'_>) -> Vec<Vec<String>> {
+    let head = ["traffic"].into_iter().chain(COLUMNS).chain([""]).map(String::from).collect();
+    let cells = |row: Row| [row.name].into_iter().chain(row.cells).chain([row.remark]).collect();
+    [head].into_iter().chain(rows(contender).into_iter().map(cells)).collect()
+}
+
+fn rows(contender: &Contender<'_>) -> Vec<Row> {
     let Some(first) = contender.runs.first() else { return Vec::new() };
     let number = |value: Option<f64>, digits: usize| match value {
         Some(value) => format!("{value:.digits$}"),
@@ -246,8 +257,8 @@ pub fn rows(contender: &Contender<'_>) -> Vec<Row> {
     rows
 }
 
-/// The runs as a table for a terminal.
-pub fn table(scenario: &Scenario, summaries: &[Summary]) -> String {
+/// The runs as a table for a terminal of `width` columns.
+pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", scenario.name);
     if !scenario.question.is_empty() {
@@ -264,20 +275,7 @@ pub fn table(scenario: &Scenario, summaries: &[Summary]) -> String {
         if partial > 0 {
             let _ = writeln!(out, "PARTIAL: {partial} of {seeds} runs were stopped early");
         }
-        let rows = rows(&contender);
-        let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(7);
-        let _ = write!(out, "{:width$}", "traffic");
-        COLUMNS.iter().for_each(|column| {
-            let _ = write!(out, "  {column:>8}");
-        });
-        let _ = writeln!(out);
-        for row in rows {
-            let _ = write!(out, "{:width$}", row.name);
-            row.cells.iter().for_each(|cell| {
-                let _ = write!(out, "  {cell:>8}");
-            });
-            let _ = writeln!(out, "  {}", row.remark);
-        }
+        out += &super::text::table(&table_rows(&contender), 1..1 + COLUMNS.len(), width);
     }
     out
 }
@@ -296,9 +294,8 @@ pub fn page(scenario: &Scenario, text: &str, runs: &[Finished], summaries: &[Sum
 
 /// A discipline's table, and the figures of its first seed.
 fn section(contender: &Contender<'_>, runs: &[Finished], summaries: &[Summary]) -> Markup {
-    let head: Vec<&str> = ["traffic"].into_iter().chain(COLUMNS).chain([""]).collect();
-    let cells = |row: Row| [row.name].into_iter().chain(row.cells).chain([row.remark]).collect();
-    let rows: Vec<Vec<String>> = rows(contender).into_iter().map(cells).collect();
+    let rows = table_rows(contender);
+    let head: Vec<&str> = rows[0].iter().map(String::as_str).collect();
     let first = summaries.iter().zip(runs);
     let mut first = first.filter(|(summary, _)| std::ptr::eq(*summary, contender.runs[0]));
     let figures: Vec<Figure> =
@@ -306,7 +303,7 @@ fn section(contender: &Contender<'_>, runs: &[Finished], summaries: &[Summary]) 
     html! {
         section {
             h3 { (contender.words) }
-            (page::table(&head, &rows))
+            (page::table(&head, &rows[1..]))
             (page::figures(&figures, false))
         }
     }

@@ -8,21 +8,22 @@ use maud::html;
 use miette::miette;
 use simnel_lab::experiments::compare::{self, Question, Row};
 use simnel_lab::files::put;
-use simnel_lab::report::page;
-use simnel_lab::statistics::number;
+use simnel_lab::flent::slug;
+use simnel_lab::report::{page, text};
 use simnel_lab::statistics::Estimate;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
 use super::{line_rates, output_failed, sim};
+use crate::terminal;
 
 /// Compare disciplines on a line: a table and a verdict.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     simnel compare 'cake bandwidth {rate}' fq_codel --line 20mbit/3mbit --rtt 90ms\n\n\
 `{rate}` stands for the line's rate. A discipline that shapes itself runs without a line behind\n\
-it, every other one on the line. The page with the figures is compare.html unless --report says\n\
-otherwise.")]
+it, every other one on the line. The page with the figures is compare-….html, by what is\n\
+compared, unless --report says otherwise.")]
 pub struct Args {
     /// Disciplines in tc's words, two or more.
     #[arg(required = true, num_args = 2.., value_name = "WORDS")]
@@ -37,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Where the page with figures goes [default: compare.html; with --json none].
+    /// Where the page with figures goes [default: compare-….html; with --json none].
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// The rows as JSON, one a line.
@@ -65,7 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else {
         table(&rows, &question.contenders, &sentences, out).map_err(output_failed)?;
     }
-    let usual = (!args.json).then(|| PathBuf::from("compare.html"));
+    let usual = (!args.json).then(|| usual(args));
     if let Some(path) = args.report.clone().or(usual) {
         let stopped = interrupt.has_come();
         let page = whole_page(args, &rows, &sentences, stopped);
@@ -84,29 +85,34 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The page's name: other disciplines on other lines have other pages.
+fn usual(args: &Args) -> PathBuf {
+    let words = args.contenders.join(" ").replace(['{', '}'], "");
+    format!("{}.html", slug(&format!("compare {words} {} {}", args.line, args.rtt))).into()
+}
+
 fn whole_page(args: &Args, rows: &[Row], sentences: &[String], stopped: bool) -> String {
-    let names = args.contenders.iter().map(String::as_str);
-    let head: Vec<&str> = ["workload", "measure"].into_iter().chain(names).collect();
-    let cells = |row: &Row| {
-        let names = [row.workload.to_string(), row.measure.clone()];
-        names.into_iter().chain(row.values.iter().map(cell)).collect()
-    };
+    let lines = lines(rows, &args.contenders);
+    let head: Vec<&str> = lines[0].iter().map(String::as_str).collect();
     let body = html! {
         @if stopped { (page::partial("the runs were")) }
         @for sentence in sentences { p { (sentence) } }
-        (page::table(&head, &rows.iter().map(cells).collect::<Vec<_>>()))
+        (page::table(&head, &lines[1..]))
         (page::figures(&compare::figures(rows, &args.contenders), false))
     };
     let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
     page::frame(&title, &body)
 }
 
-/// A value with its interval.
-fn cell(value: &Option<Estimate>) -> String {
-    value.map_or("-".into(), |one| match one.half_width {
-        Some(half) => format!("{} ± {}", number(one.mean), number(half)),
-        None => number(one.mean),
-    })
+/// The rows of a table, with a heading.
+fn lines(rows: &[Row], names: &[String]) -> Vec<Vec<String>> {
+    let cell = |value: &Option<Estimate>| value.map_or("-".into(), |one| one.to_string());
+    let cells = |row: &Row| {
+        let names = [row.workload.to_string(), row.measure.clone()];
+        names.into_iter().chain(row.values.iter().map(cell)).collect()
+    };
+    let head = ["workload", "measure"].map(String::from).into_iter().chain(names.to_vec());
+    [head.collect()].into_iter().chain(rows.iter().map(cells)).collect()
 }
 
 fn table(
@@ -115,19 +121,7 @@ fn table(
     sentences: &[String],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let wide = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(16);
-    write!(out, "{:<24} {:<34}", "", "")?;
-    for name in names {
-        write!(out, " {name:>wide$}")?;
-    }
-    writeln!(out)?;
-    for row in rows {
-        write!(out, "{:<24} {:<34}", row.workload, row.measure)?;
-        for value in &row.values {
-            write!(out, " {:>wide$}", cell(value))?;
-        }
-        writeln!(out)?;
-    }
+    write!(out, "{}", text::table(&lines(rows, names), 2..2 + names.len(), terminal::width()))?;
     writeln!(out)?;
     sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
 }

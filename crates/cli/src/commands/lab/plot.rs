@@ -20,9 +20,9 @@ pub struct Args {
     /// Data files: .flent.gz, or the JSON inside.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the page goes.
-    #[arg(short, long, value_name = "FILE", default_value = "plot.html")]
-    output: PathBuf,
+    /// Where the page goes [default: FILE.html, by the first file, in this directory].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Draws.
@@ -47,10 +47,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         plots.push(html! { h2 { (name) } p { (data.title()) } (page::figures(&figures, false)) });
     }
     let body = html! { @for plot in plots { (plot) } };
-    put(&args.output, page::frame("Plots", &body).as_bytes()).map_err(|error| {
+    let usual = || {
+        let name = args.files[0].file_name().unwrap_or_default().to_string_lossy();
+        format!("{}.html", name.trim_end_matches(".gz").trim_end_matches(".flent")).into()
+    };
+    let target: PathBuf = args.output.clone().unwrap_or_else(usual);
+    put(&target, page::frame("Plots", &body).as_bytes()).map_err(|error| {
         let help = "say where it may go with --output FILE";
-        miette!(help = help, "cannot write {}: {error}", args.output.display())
+        miette!(help = help, "cannot write {}: {error}", target.display())
     })?;
-    writeln!(out, "page: {}", args.output.display()).map_err(output_failed)?;
+    writeln!(out, "page: {}", target.display()).map_err(output_failed)?;
     Ok(ExitCode::SUCCESS)
 }

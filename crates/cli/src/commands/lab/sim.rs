@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::{miette, LabeledSpan, NamedSource};
@@ -18,7 +18,7 @@ use simnel_scenario::{ScenarioError, Summary};
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
 use super::progress::Progress;
-use crate::terminal::printable_at;
+use crate::terminal::{self, printable_at};
 
 /// Simulate a home line: a table, and a report beside the scenario.
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
     /// One JSON object a run and line instead of the table; no report unless one is asked for.
     #[arg(long)]
     json: bool,
-    /// Where the report goes [default: report.html beside the scenario].
+    /// Where the report goes [default: SCENARIO.html beside the scenario].
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Write every frame of the first run to a capture that Wireshark opens.
@@ -89,15 +89,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             json_line(summary, out).map_err(output_failed)?;
         }
     } else {
-        write!(out, "{}", runs::table(&scenario, &summaries)).map_err(output_failed)?;
+        write!(out, "{}", runs::table(&scenario, &summaries, terminal::width()))
+            .map_err(output_failed)?;
     }
-    let beside = || args.file.parent().unwrap_or(Path::new("")).join("report.html");
-    let target = match (&args.report, args.json) {
-        (Some(path), _) => Some(path.clone()),
-        (None, true) => None,
-        (None, false) => Some(beside()),
-    };
-    if let Some(path) = target {
+    let usual = (!args.json).then(|| args.file.with_extension("html"));
+    if let Some(path) = args.report.clone().or(usual) {
         let page = runs::page(&scenario, &text, &finished, &summaries);
         put(&path, page.as_bytes()).map_err(|error| {
             miette!(

@@ -9,7 +9,6 @@ use miette::miette;
 use simnel_lab::experiments::sweep::{self, Axis, PointResult, Sweep, SweepError};
 use simnel_lab::files;
 use simnel_lab::report::page;
-use simnel_lab::statistics::number;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
@@ -176,9 +175,7 @@ fn table(results: &[PointResult], names: &[&String], out: &mut dyn Write) -> io:
         writeln!(out, "{}", setting(&point.point))?;
         for name in names {
             let Some(value) = point.values.get(*name) else { continue };
-            let interval =
-                value.half_width.map_or(String::new(), |half| format!(" ± {}", number(half)));
-            writeln!(out, "  {name:<48} {}{interval}", number(value.mean))?;
+            writeln!(out, "  {name:<48} {value}")?;
         }
     }
     Ok(())

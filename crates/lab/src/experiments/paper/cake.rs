@@ -106,9 +106,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
 
 /// The numbers of active flows at which collisions are counted.
 fn a1_arms() -> Vec<Arm> {
+    let names = || direct::points().map(direct::flows).collect();
     vec![
-        Arm::direct("plain", direct::plain_table),
-        Arm::direct("8-way", direct::set_associative_table),
+        Arm::direct("plain", names(), direct::plain_table),
+        Arm::direct("8-way", names(), direct::set_associative_table),
     ]
 }
 
@@ -135,14 +136,17 @@ fn head(qdisc: &str, (down, up): (&str, &str), (duration, warmup): (&str, &str))
 }
 
 /// The real-time response under load test: classes in turn, probes every 200 ms as flent does.
-pub(super) const RRUL: &str = r#"
+/// `transfers` are the keys that its transfers have beside these.
+pub(super) fn rrul(transfers: &str) -> String {
+    format!(
+        r#"
 [[traffic]]
 kind = "bulk"
 direction = "both"
 count = 4
 dscp = ["BE", "CS1", "CS5", "EF"]
-ecn = false
 stagger = "200ms"
+{transfers}
 
 [[traffic]]
 kind = "ping"
@@ -155,7 +159,11 @@ name = "icmp"
 kind = "ping"
 protocol = "icmp"
 interval = "200ms"
-"#;
+"#
+    )
+}
+
+const NO_ECN: &str = "ecn = false";
 
 const LASTING: (&str, &str) = ("140s", "30s");
 
@@ -168,7 +176,7 @@ fn a2_arms() -> Vec<Arm> {
     ];
     let lines = [("10/10", ("10mbit", "10mbit")), ("1/10", ("10mbit", "1mbit"))];
     let arm = |(label, rates): (&str, (&str, &str)), (name, words): &(&str, &str)| {
-        Arm::scenario(format!("{name} {label}"), head(words, rates, LASTING) + RRUL)
+        Arm::scenario(format!("{name} {label}"), head(words, rates, LASTING) + &rrul(NO_ECN))
     };
     let disciplines = contenders::all(&disciplines);
     lines.iter().flat_map(|line| disciplines.iter().map(|one| arm(*line, one))).collect()
@@ -300,7 +308,7 @@ fn a4_arms() -> Vec<Arm> {
     ["besteffort", "diffserv4"]
         .map(|mode| {
             let words = format!("cake bandwidth {{rate}} {mode}");
-            Arm::scenario(mode, head(&words, rates, LASTING) + RRUL)
+            Arm::scenario(mode, head(&words, rates, LASTING) + &rrul(NO_ECN))
         })
         .into()
 }

@@ -192,7 +192,7 @@ impl Verdict {
     pub fn simulated_text(&self) -> String {
         match self.simulated.as_slice() {
             [] => "not measured".into(),
-            [(_, one)] => estimate_text(one),
+            [(_, one)] => one.to_string(),
             several if several.len() <= 4 => {
                 let texts: Vec<String> = several.iter().map(|(_, one)| number(one.mean)).collect();
                 texts.join(" · ")
@@ -204,12 +204,5 @@ impl Verdict {
                 format!("{} values, {} to {}", several.len(), number(least), number(most))
             }
         }
-    }
-}
-
-fn estimate_text(estimate: &Estimate) -> String {
-    match estimate.half_width {
-        Some(half) => format!("{} ± {}", number(estimate.mean), number(half)),
-        None => number(estimate.mean),
     }
 }

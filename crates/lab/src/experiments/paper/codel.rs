@@ -16,7 +16,6 @@ use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Boxes, Figure, Plot};
 use crate::statistics::five_numbers;
 use simnel_scenario::summary::{jain, Times};
-use simnel_scenario::{no_files, Scenario};
 
 /// How an experiment is run and what is taken from a run.
 type Method = (fn() -> Vec<Arm>, fn(&View<'_>) -> Sample);
@@ -247,9 +246,7 @@ fn grid_measure(view: &View<'_>) -> Sample {
             dropped as f64 / flow.tcp.data_segments.max(1) as f64
         })
         .collect();
-    if let Some(index) = jain(&shares) {
-        sample.value("jain", index);
-    }
+    sample.value("jain", jain(&shares));
     sample
 }
 
@@ -331,7 +328,7 @@ fn dynamic_arms() -> Vec<Arm> {
             arms.push(Arm::scenario(format!("{aqm} {buffer}"), dynamic(&words)));
         }
     }
-    arms.push(Arm::direct("control", control_points));
+    arms.push(Arm::direct("control", FALLS.map(control_time).into(), control_points));
     arms
 }
 
@@ -339,16 +336,20 @@ fn dynamic_codel(buffer: u32) -> String {
     format!("codel limit {buffer} noecn")
 }
 
-/// How long CoDel takes to a new control point: from when the delay passes the target after the
+/// The measure of the time to a new control point.
+fn control_time(fall: u32) -> String {
+    format!("time {fall}")
+}
+
+/// Time that CoDel takes to a new control point: from when the delay passes the target after the
 /// rate has fallen, for good, to the first drop. Looked at every millisecond.
 fn control_points(seed: u64) -> Sample {
     const TARGET: Span = Span::from_millis(5);
     const STEP: Span = Span::from_millis(1);
     let mut sample = Sample::default();
     let text = dynamic(&dynamic_codel(BUFFERS[0]));
-    let Ok(scenario) = Scenario::parse(&text, "C3 control", &no_files) else { return sample };
-    let Ok((setup, _)) = scenario.setup(None) else { return sample };
-    let Ok(mut run) = Run::new(&setup, seed) else { return sample };
+    let (setup, _) = super::set_up("C3 control", &text);
+    let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
     for fall in FALLS {
         run.advance(Time::ZERO + Span::from_secs(u64::from(fall)));
         let drops = run.snapshot(Direction::Down).totals.drops();
@@ -359,7 +360,7 @@ fn control_points(seed: u64) -> Sample {
             let snapshot = run.snapshot(Direction::Down);
             if snapshot.totals.drops() > drops {
                 let time = run.now().since(above);
-                sample.value(format!("time {fall}"), time.0 as f64 / 1e6);
+                sample.value(control_time(fall), time.0 as f64 / 1e6);
                 break;
             }
             let Detail::Codel(codel) = snapshot.detail else { break };
@@ -520,9 +521,7 @@ fn edge_measure(view: &View<'_>) -> Sample {
             }
             (sent > 0).then(|| dropped as f64 / (sent + dropped) as f64)
         });
-        if let Some(index) = jain(&shares.collect::<Vec<_>>()) {
-            sample.value(format!("{way} fairness"), index);
-        }
+        sample.value(format!("{way} fairness"), jain(&shares.collect::<Vec<_>>()));
     }
     sample
 }

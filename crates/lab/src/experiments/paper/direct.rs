@@ -19,7 +19,7 @@ const WAYS: u32 = 8;
 /// Tables that one repetition fills.
 const TRIALS: u32 = 4000;
 /// Numbers of active flows are sampled so far apart.
-pub const STEP: u32 = 32;
+pub(super) const STEP: u32 = 32;
 
 /// Probability that a new flow collides with one of `n` in a plain table.
 pub fn plain_formula(n: u32) -> f64 {
@@ -37,6 +37,16 @@ pub fn set_associative_formula(n: u32) -> f64 {
         term *= f64::from(n.saturating_sub(k)) / f64::from(k + 1) * p / (1.0 - p);
     }
     (1.0 - below).max(0.0)
+}
+
+/// Numbers of flows at which collisions are counted.
+pub(super) fn points() -> impl Iterator<Item = u32> {
+    (1..=QUEUES / STEP).map(|n| n * STEP)
+}
+
+/// The measure of a number of flows.
+pub(super) fn flows(n: u32) -> String {
+    format!("{n} flows")
 }
 
 /// A repetition with fq_codel's table: a newcomer that finds an empty queue counts as a new flow.
@@ -66,8 +76,8 @@ fn table(
 ) -> Sample {
     let mut sample = Sample::default();
     let mut random = Random::derive(seed, 1);
-    let Some(mut qdisc) = build(words, seed) else { return sample };
-    let points: Vec<u32> = (1..=QUEUES / STEP).map(|n| n * STEP).collect();
+    let mut qdisc = build(words, seed);
+    let points: Vec<u32> = points().collect();
     let mut collisions = vec![0u32; points.len()];
     for _ in 0..TRIALS {
         let mut point = 0;
@@ -89,7 +99,7 @@ fn table(
         points.iter().zip(&collisions).map(|(n, c)| (*n, f64::from(*c) / f64::from(TRIALS)));
     let measured: Vec<(u32, f64)> = measured.collect();
     for (n, share) in &measured {
-        sample.value(format!("{n} flows"), *share);
+        sample.value(flows(*n), *share);
     }
     let curve = measured.iter().map(|(n, share)| [f64::from(*n), *share]);
     sample.curve("measured", curve.collect());
@@ -98,9 +108,10 @@ fn table(
     sample
 }
 
-fn build(words: &str, seed: u64) -> Option<Box<dyn Managed + Send>> {
-    let config = qdisc::parse(words).ok()?;
-    qdisc::build(&config, &Device { seed, ..Device::default() }).ok()
+fn build(words: &str, seed: u64) -> Box<dyn Managed + Send> {
+    let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+    let device = Device { seed, ..Device::default() };
+    qdisc::build(&config, &device).unwrap_or_else(|error| panic!("{words}: {error}"))
 }
 
 /// What frames are carried in.
@@ -148,12 +159,18 @@ const RATES: [(f64, &str); 6] = [
     (10e9, "10gbit"),
 ];
 
+/// Of a rate: the greatest and the least share of it over any second.
+const SHARES: [&str; 2] = ["greatest share", "least share"];
+/// Packets that leave at once after an idle time.
+const BURST: &str = "burst packets";
+
 /// One arm for each rate, and the bursts after an idle time.
 pub(super) fn shaper_arms() -> Vec<Arm> {
+    let shares = || SHARES.map(String::from).into();
     let rates =
-        RATES.map(|(rate, words)| Arm::direct(words, move |seed| shaper(rate, words, seed)));
+        RATES.map(|(rate, words)| Arm::direct(words, shares(), move |s| shaper(rate, words, s)));
     let burst = |name: &str, words: &'static str| {
-        Arm::direct(name, move |seed| burst_after_idle(words, seed))
+        Arm::direct(name, vec![BURST.into()], move |seed| burst_after_idle(words, seed))
     };
     let mut arms = Vec::from(rates);
     arms.push(burst("cake", "cake bandwidth 10mbit besteffort"));
@@ -168,13 +185,13 @@ fn shaper(rate: f64, words: &str, seed: u64) -> Sample {
     for (framing, overhead, mpu, carrier) in FRAMINGS {
         let wire = |packet: &Packet| wire_len(packet, *overhead, *mpu, *carrier);
         let line = format!("cake bandwidth {words} besteffort flowblind {framing}");
-        let Some(mut qdisc) = build(&line, seed) else { return Sample::default() };
+        let mut qdisc = build(&line, seed);
         let shares = saturate(qdisc.as_mut(), rate, seed, &wire);
         (most, least) = (most.max(shares.0), least.min(shares.1));
     }
     let mut sample = Sample::default();
-    sample.value("greatest share", most);
-    sample.value("least share", least);
+    sample.value(SHARES[0], most);
+    sample.value(SHARES[1], least);
     sample
 }
 
@@ -242,7 +259,7 @@ fn saturate(
 /// What leaves in the instant in which forty packets arrive after an idle time.
 fn burst_after_idle(words: &str, seed: u64) -> Sample {
     let mut sample = Sample::default();
-    let Some(mut qdisc) = build(words, seed) else { return sample };
+    let mut qdisc = build(words, seed);
     let now = Time::ZERO + Span::from_secs(10);
     for handle in 0..40 {
         qdisc.enqueue(&Packet::new(handle, 1514), now, &mut Discard);
@@ -251,7 +268,7 @@ fn burst_after_idle(words: &str, seed: u64) -> Sample {
     while qdisc.dequeue(now, &mut Discard).is_some() {
         at_once += 1;
     }
-    sample.value("burst packets", f64::from(at_once));
+    sample.value(BURST, f64::from(at_once));
     sample
 }
 
@@ -261,7 +278,7 @@ pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
         let words = RATES.iter().find(|(known, _)| *known == rate).map_or("", |(_, words)| words);
         format!("{words}/{what}")
     };
-    let plot = sweep(measures, &rates, &["greatest share", "least share"], &name);
+    let plot = sweep(measures, &rates, &SHARES, &name);
     let axes = (Axis::log("rate (bit/s)"), Axis::linear("share of the rate, over any second"));
     let title = "The shaper under saturation, over all framings";
     let bursts = bars(
@@ -269,7 +286,7 @@ pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
         Axis::linear("packets"),
         measures,
         &["cake", "htb"],
-        &["burst packets"],
+        &[BURST],
         &|arm, name| format!("{arm}/{name}"),
     );
     vec![Figure::new(("A7", title), axes, plot), bursts]

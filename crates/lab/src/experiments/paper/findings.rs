@@ -20,7 +20,7 @@ pub struct Finding {
     pub reason: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
@@ -30,8 +30,9 @@ struct File {
 /// All findings, in the order of the file.
 pub fn all() -> &'static [Finding] {
     static FILE: OnceLock<File> = OnceLock::new();
-    // A test reads the file, so that it is in order in every build.
-    &FILE.get_or_init(|| toml::from_str(include_str!("findings.toml")).unwrap_or_default()).finding
+    &FILE
+        .get_or_init(|| toml::from_str(include_str!("findings.toml")).expect("a file of findings"))
+        .finding
 }
 
 /// The first finding about the claim `id`.
@@ -39,23 +40,31 @@ pub fn about(id: &str) -> Option<&'static Finding> {
     all().iter().find(|finding| finding.claims.iter().any(|pattern| fits(pattern, id)))
 }
 
+/// Said of claims that nobody has looked into.
+const UNKNOWN: &str = "not known";
+
 impl Outcome {
-    /// Why claims do not hold: each finding once, with the claims that do not hold and that it
-    /// explains; last, without a finding, those that nothing is known about.
-    pub fn reasons(&self) -> Vec<(Vec<&str>, Option<&'static Finding>)> {
-        let mut reasons: Vec<(Vec<&str>, Option<&'static Finding>)> = Vec::new();
+    /// Reasons why claims do not hold: each once, with the claims that it explains; last those that
+    /// nothing is known about. Findings are about the papers' own repetitions: with others, what
+    /// they say of runs, means and peaks need not be so.
+    pub fn reasons(&self) -> Vec<(Vec<&str>, String)> {
+        let own = self.experiment.repetitions;
+        let all =
+            self.arms.iter().map(|arm| arm.runs).sum::<usize>() == self.arms.len() * own as usize;
+        let of = |id: &str| match about(id) {
+            Some(finding) if all && self.repetitions == own => finding.reason.trim().to_string(),
+            Some(_) => format!("looked into with all of {own} repetitions only: run those"),
+            None => UNKNOWN.into(),
+        };
+        let mut reasons: Vec<(Vec<&str>, String)> = Vec::new();
         for verdict in self.verdicts.iter().filter(|verdict| verdict.holds == Some(false)) {
-            let (id, finding) = (verdict.claim.id.as_str(), about(&verdict.claim.id));
-            let same = |known: &Option<&Finding>| match (known, finding) {
-                (Some(a), Some(b)) => std::ptr::eq(*a, b),
-                (a, b) => a.is_none() && b.is_none(),
-            };
-            match reasons.iter_mut().find(|(_, known)| same(known)) {
+            let (id, reason) = (verdict.claim.id.as_str(), of(&verdict.claim.id));
+            match reasons.iter_mut().find(|(_, known)| *known == reason) {
                 Some((ids, _)) => ids.push(id),
-                None => reasons.push((vec![id], finding)),
+                None => reasons.push((vec![id], reason)),
             }
         }
-        reasons.sort_by_key(|(_, finding)| finding.is_none());
+        reasons.sort_by_key(|(_, reason)| reason == UNKNOWN);
         reasons
     }
 }

@@ -19,8 +19,8 @@ pub type Curve = Vec<[f64; 2]>;
 /// What one run showed.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Numbers.
-    pub values: Vec<(String, f64)>,
+    /// Numbers; None where a run has nothing to take one from.
+    pub values: Vec<(String, Option<f64>)>,
     /// Curves.
     pub curves: Vec<(String, Curve)>,
     /// Distributions of times.
@@ -28,9 +28,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Adds a number.
-    pub fn value(&mut self, name: impl Into<String>, value: f64) {
-        self.values.push((name.into(), value));
+    /// Adds a number, or the name of one that this run does not show.
+    pub fn value(&mut self, name: impl Into<String>, value: impl Into<Option<f64>>) {
+        self.values.push((name.into(), value.into()));
     }
 
     /// Adds a curve.
@@ -62,7 +62,7 @@ impl Measures {
         }
         let name = |name: String| format!("{arm}/{name}");
         for (key, value) in sample.values {
-            self.values.entry(name(key)).or_default().push(value);
+            self.values.entry(name(key)).or_default().extend(value);
         }
         for (key, points) in sample.curves {
             self.curves.entry(name(key)).or_insert(points);
@@ -92,19 +92,14 @@ impl Measures {
         self.distributions.get(name)
     }
 
-    /// The names of all numbers.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.values.keys().map(String::as_str)
+    /// True if runs name this number, whether or not they show it.
+    pub fn knows(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Adds a number that follows from those of all arms.
     pub fn derive(&mut self, name: &str, values: Vec<f64>) {
         self.values.insert(name.to_string(), values);
-    }
-
-    /// Curves and their names.
-    pub fn curves(&self) -> impl Iterator<Item = (&str, &[[f64; 2]])> {
-        self.curves.iter().map(|(name, points)| (name.as_str(), points.as_slice()))
     }
 }
 
@@ -134,14 +129,20 @@ impl<'a> View<'a> {
     }
 
     /// The number of the traffic called `name`.
-    pub fn group(&self, name: &str) -> Option<usize> {
-        self.results().groups.iter().position(|group| group == name)
+    ///
+    /// # Panics
+    ///
+    /// If there is none: the experiment asks for what its own set-up does not have.
+    fn group(&self, name: &str) -> usize {
+        let groups = &self.results().groups;
+        let found = groups.iter().position(|group| group == name);
+        found.unwrap_or_else(|| panic!("{}: no traffic `{name}` among {groups:?}", self.arm))
     }
 
     /// The flows of the traffic called `name`.
     pub fn flows(&self, name: &str) -> Vec<&'a FlowResult> {
         let group = self.group(name);
-        let belongs = |flow: &&FlowResult| Some(flow.group as usize) == group;
+        let belongs = |flow: &&FlowResult| flow.group as usize == group;
         self.results().flows.iter().filter(belongs).collect()
     }
 
@@ -234,7 +235,7 @@ impl<'a> View<'a> {
     /// Time of the traffic called `name` in the discipline of `direction`.
     pub fn sojourn_of(&self, name: &str, direction: Direction) -> Distribution {
         let sojourn = &self.results().lines[direction as usize].sojourn;
-        self.group(name).and_then(|group| sojourn.get(group)).cloned().unwrap_or_default()
+        sojourn[self.group(name)].clone()
     }
 
     /// Share of the line's rate that was used.

@@ -8,6 +8,9 @@
 //!
 //! To add an experiment: an entry in its paper's file here, its claims in `stated`.
 
+use simnel_scenario::{no_files, Scenario};
+use simnel_sim::Setup;
+
 mod codel;
 mod direct;
 mod iot;
@@ -80,8 +83,9 @@ impl Paper {
 pub enum Work {
     /// Runs a scenario, whose text this is.
     Scenario(String),
-    /// Drives a discipline without a network; the argument is the seed.
-    Direct(Box<dyn Fn(u64) -> Sample + Send + Sync>),
+    /// Drives a discipline without a network: the names of what it measures, and the work, whose
+    /// argument is the seed.
+    Direct(Vec<String>, Box<dyn Fn(u64) -> Sample + Send + Sync>),
 }
 
 /// One thing to run: a discipline, or a setting, under the experiment's conditions.
@@ -100,12 +104,13 @@ impl Arm {
         Arm { name: name.into(), work: Work::Scenario(text), until_done: false }
     }
 
-    /// An arm that drives a discipline itself, from a seed.
+    /// An arm that drives a discipline itself, from a seed, and measures `measured`.
     pub fn direct(
         name: impl Into<String>,
+        measured: Vec<String>,
         work: impl Fn(u64) -> Sample + Send + Sync + 'static,
     ) -> Arm {
-        Arm { name: name.into(), work: Work::Direct(Box::new(work)), until_done: false }
+        Arm { name: name.into(), work: Work::Direct(measured, Box::new(work)), until_done: false }
     }
 }
 
@@ -156,6 +161,17 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
         return Err(word.clone());
     }
     Ok(all.into_iter().filter(|e| words.iter().any(|word| names(word, e))).collect())
+}
+
+/// The set-up of an experiment's own text, and the disciplines' words.
+///
+/// # Panics
+///
+/// If the text is no scenario.
+fn set_up(name: &str, text: &str) -> (Setup, [String; 2]) {
+    let scenario = Scenario::parse(text, name, &no_files);
+    let made = scenario.and_then(|scenario| scenario.setup(None));
+    made.unwrap_or_else(|error| panic!("{name}: {error}; expected {}\n{text}", error.expected))
 }
 
 /// What the paper states about an experiment.

@@ -6,7 +6,7 @@
 
 use simnel_sim::{Direction, Distribution, Outcome};
 
-use super::cake::{rrul_measure, CLASSES};
+use super::cake::{rrul, rrul_measure, CLASSES};
 use super::measure::{greatest, mean, within, Measures, Sample, View};
 use super::plots::{bars, cdf, curves};
 use super::{contenders, Arm, Experiment, Paper};
@@ -72,7 +72,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         "B4",
         "rrul: four flows each way in four classes",
         "What does a line full both ways do to a sparse packet?",
-        || arms(&[("", RRUL)]),
+        || arms(&[("", &rrul(FROM_FIVE))]),
         rrul_peaks,
         b4_figures,
     ),
@@ -104,7 +104,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         "B8",
         "rrul under cake's defaults: shares of classes",
         "Do the tiers share the link as designed?",
-        || arms(&[("", RRUL)]).into_iter().filter(|arm| arm.name == "cake").collect(),
+        || arms(&[("", &rrul(FROM_FIVE))]).into_iter().filter(|arm| arm.name == "cake").collect(),
         rrul_measure,
         b8_figures,
     ),
@@ -172,29 +172,8 @@ fn singles() -> Vec<Arm> {
     arms(&[(" down", &one("down")), (" up", &one("up")), (" both", &one("both"))])
 }
 
-const RRUL: &str = r#"
-[[traffic]]
-kind = "bulk"
-direction = "both"
-count = 4
-dscp = ["BE", "CS1", "CS5", "EF"]
-start = "5s"
-stagger = "200ms"
-ecn = true
-pacing = true
-
-[[traffic]]
-kind = "ping"
-count = 3
-interval = "200ms"
-dscp = ["BE", "CS1", "EF"]
-
-[[traffic]]
-name = "icmp"
-kind = "ping"
-protocol = "icmp"
-interval = "200ms"
-"#;
+/// What this paper's transfers under rrul have.
+const FROM_FIVE: &str = "start = \"5s\"\necn = true\npacing = true";
 
 const FIFTY: &str = r#"
 [[traffic]]
@@ -301,7 +280,7 @@ fn rrul_peaks(view: &View<'_>) -> Sample {
         .values
         .iter()
         .filter(|(name, _)| name.starts_with("peak "))
-        .map(|(_, peak)| *peak)
+        .filter_map(|(_, peak)| *peak)
         .collect();
     sample.value("peak", greatest(&peaks));
     sample

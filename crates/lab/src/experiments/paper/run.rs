@@ -1,9 +1,8 @@
 //! Runs experiments: every arm with every seed, on all cores.
 //!
 //! Runs share nothing. What a run showed is reduced to its [`Sample`] at once, so that thousands
-//! of runs fit in memory; only the first repetition of each arm keeps its time series. An arm whose
-//! words are refused (a discipline that is not there) is reported with the reason, and the claims
-//! that need it are not judged.
+//! of runs fit in memory; only the first repetition of each arm keeps its time series. After a
+//! stop from outside, outcomes are the experiments of which something was run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +11,12 @@ use rayon::prelude::*;
 use simnel_core::{Span, Time};
 use simnel_sim::Run;
 
+use super::arms::Reading;
 use super::claim::Verdict;
 use super::measure::{Measures, Sample, View};
-use super::{stated, Arm, Experiment, Work};
+use super::{set_up, stated, Arm, Experiment, Work};
 use crate::flent;
-use simnel_scenario::{no_files, Finished, Scenario};
+use simnel_scenario::Finished;
 
 /// How often a run is looked at that ends when its transfers are complete.
 const LOOK: Span = Span::from_millis(100);
@@ -45,8 +45,6 @@ pub struct ArmOutcome {
     pub name: String,
     /// The scenario; empty if there is none.
     pub scenario: String,
-    /// Why it could not be run.
-    pub refused: Option<String>,
     /// Runs that were done.
     pub runs: usize,
     /// flent's file of the first repetition.
@@ -59,10 +57,27 @@ pub struct Outcome {
     pub experiment: &'static Experiment,
     /// Its arms.
     pub arms: Vec<ArmOutcome>,
+    /// Repetitions that were asked for, its own unless told otherwise.
+    pub repetitions: u32,
     /// What was measured.
     pub measures: Measures,
     /// The judged claims.
     pub verdicts: Vec<Verdict>,
+}
+
+impl Outcome {
+    /// The claims of which something was measured, here or in `readings`, and their numbers: runs
+    /// that were stopped are no result.
+    pub fn measured<'a>(
+        &'a self,
+        readings: &'a [&Reading],
+    ) -> impl Iterator<Item = (usize, &'a Verdict)> {
+        let measured = move |n: usize| {
+            let others = readings.iter().map(|reading| &reading.verdicts[n]);
+            others.chain([&self.verdicts[n]]).any(|verdict| !verdict.simulated.is_empty())
+        };
+        self.verdicts.iter().enumerate().filter(move |(n, _)| measured(*n))
+    }
 }
 
 /// Number of runs of `experiments`.
@@ -94,10 +109,10 @@ pub fn run(
                 let measure = experiments[*n].measure as usize;
                 *first.entry((text.as_str(), measure, *seed)).or_insert(job)
             }
-            Work::Direct(_) => job,
+            Work::Direct(..) => job,
         })
         .collect();
-    let done: Vec<Option<Result<Done, String>>> = jobs
+    let done: Vec<Option<Done>> = jobs
         .par_iter()
         .with_max_len(1)
         .enumerate()
@@ -121,29 +136,26 @@ pub fn run(
             name: arm.name.clone(),
             scenario: match &arm.work {
                 Work::Scenario(text) => text.clone(),
-                Work::Direct(_) => String::new(),
+                Work::Direct(..) => String::new(),
             },
-            refused: None,
             runs: 0,
             flent: None,
         });
         let (arms, measures) = (arms.collect(), Measures::default());
-        outcomes.push(Outcome { experiment, arms, measures, verdicts: Vec::new() });
+        let repetitions = repetitions(experiment, options);
+        outcomes.push(Outcome { experiment, arms, repetitions, measures, verdicts: Vec::new() });
     }
     for (job, (n, arm, _)) in jobs.iter().enumerate() {
         let done = done[same[job]].clone();
         let outcome = &mut outcomes[*n];
         let arm = &mut outcome.arms[*arm];
-        match done {
-            None => {}
-            Some(Err(reason)) => arm.refused = Some(reason),
-            Some(Ok(done)) => {
-                arm.runs += 1;
-                arm.flent = arm.flent.take().or(done.flent);
-                outcome.measures.add(&arm.name, done.sample);
-            }
+        if let Some(done) = done {
+            arm.runs += 1;
+            arm.flent = arm.flent.take().or(done.flent);
+            outcome.measures.add(&arm.name, done.sample);
         }
     }
+    outcomes.retain(|outcome| outcome.arms.iter().any(|arm| arm.runs > 0));
     for outcome in &mut outcomes {
         let claims = stated::claims(outcome.experiment.id);
         outcome.verdicts = claims.into_iter().map(|claim| claim.judge(&outcome.measures)).collect();
@@ -162,16 +174,19 @@ fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
     options.repetitions.unwrap_or(experiment.repetitions).max(1)
 }
 
-fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Result<Done, String> {
+fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
     let text = match &arm.work {
-        Work::Direct(work) => return Ok(Done { sample: work(seed), flent: None }),
+        Work::Direct(measured, work) => {
+            let sample = work(seed);
+            let known = |(name, _): &(String, _)| measured.contains(name);
+            assert!(sample.values.iter().all(known), "{} measures {measured:?}", arm.name);
+            return Done { sample, flent: None };
+        }
         Work::Scenario(text) => text,
     };
     let name = format!("{} {}", experiment.id, arm.name);
-    let scenario = Scenario::parse(text, &name, &no_files)
-        .map_err(|error| format!("{}; expected {}", error.what, error.expected))?;
-    let (setup, qdisc) = scenario.setup(None).map_err(|error| error.what)?;
-    let mut run = Run::new(&setup, seed).map_err(|error| error.to_string())?;
+    let (setup, qdisc) = set_up(&name, text);
+    let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
     if arm.until_done {
         while !run.is_over() && !run.all_finished() {
             run.advance(run.now() + LOOK);
@@ -187,5 +202,5 @@ fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Result<Done
     }
     // Written to memory, where nothing can fail.
     let flent = keep.then(|| flent::Data::of(&name, &finished).write().unwrap_or_default());
-    Ok(Done { sample, flent })
+    Done { sample, flent }
 }

@@ -1,9 +1,11 @@
-//! The registry is sound: scenarios parse, claims ask for what is measured, nothing is named twice.
+//! Soundness of the registry: set-ups are right, claims ask for what is measured, names are unique.
 
 use std::collections::BTreeSet;
 
+use simnel_scenario::Finished;
+use simnel_sim::Run;
+
 use super::*;
-use simnel_scenario::{no_files, Scenario};
 
 #[test]
 fn identifiers_are_unique_and_belong_to_their_papers() {
@@ -20,21 +22,53 @@ fn identifiers_are_unique_and_belong_to_their_papers() {
     }
 }
 
-/// Disciplines may be missing from a build; everything else in a scenario must be right.
+/// Runs of no length name what they would measure.
 #[test]
-fn every_scenario_is_understood() {
+fn every_set_up_is_right_and_every_claim_asks_for_what_is_measured() {
     for experiment in experiments() {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut measures) = (BTreeSet::new(), Measures::default());
         for arm in (experiment.arms)() {
-            let Work::Scenario(text) = &arm.work else { continue };
-            assert!(seen.insert((arm.name.clone(), text.clone())), "{} twice", arm.name);
-            let parsed = Scenario::parse(text, "experiment", &no_files);
-            let parsed = parsed.and_then(|scenario| scenario.setup(None));
-            if let Err(error) = parsed {
-                panic!("{} {}: {error:?}\n{text}", experiment.id, arm.name);
+            let sample = match &arm.work {
+                Work::Direct(measured, _) => Sample {
+                    values: measured.iter().map(|name| (name.clone(), None)).collect(),
+                    ..Sample::default()
+                },
+                Work::Scenario(text) => {
+                    assert!(seen.insert((arm.name.clone(), text.clone())), "{} twice", arm.name);
+                    let (setup, qdisc) = set_up(experiment.id, text);
+                    let results = Run::new(&setup, 1).expect("a set-up").results();
+                    let run = Finished { qdisc, setup, results };
+                    (experiment.measure)(&View { arm: &arm.name, run: &run })
+                }
+            };
+            measures.add(&arm.name, sample);
+        }
+        for claim in claims(experiment.id) {
+            for name in claim.judge.measures() {
+                assert!(measures.knows(name), "{}: nothing measures `{name}`", claim.id);
             }
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "no traffic `bluk up` among [\"bulk up\"]")]
+fn misspelt_traffic_is_no_zero() {
+    let text = "duration = \"1s\"\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
+                [[traffic]]\nkind = \"bulk\"\nname = \"bulk up\"\n";
+    let (setup, qdisc) = set_up("test", text);
+    let results = Run::new(&setup, 1).expect("a set-up").results();
+    View { arm: "test", run: &Finished { qdisc, setup, results } }.flows("bluk up");
+}
+
+#[test]
+#[should_panic(expected = "no such kind of traffic")]
+fn a_wrong_scenario_of_ours_is_no_empty_sample() {
+    set_up(
+        "test",
+        "duration = \"1s\"\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
+                    [[traffic]]\nkind = \"bluk\"\n",
+    );
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct Args {
     /// Repetitions instead of the papers' own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
-    /// Write a page with figures, and all data, into this directory.
+    /// Write a page with figures, named by the experiments, and all data into this directory.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -67,16 +67,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let write = if args.json { table::json } else { table::write };
         write(outcome, &readings, out).map_err(output_failed)?;
     }
-    for outcome in &outcomes {
-        for arm in &outcome.arms {
-            if let Some(reason) = &arm.refused {
-                crate::say!("{} {}: not run: {reason}", outcome.experiment.id, arm.name);
-            }
-        }
-    }
     let stopped = interrupt.has_come();
     if let Some(directory) = &args.report {
-        report::write(&outcomes, &readings, directory, stopped).map_err(|error| {
+        let page = directory.join(format!("{}.html", args.experiments.join("-")));
+        report::write(&outcomes, &readings, &page, stopped).map_err(|error| {
             miette!(
                 help = "say where it may go with --report DIR",
                 "cannot write the report to {}: {error}",
@@ -84,7 +78,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             )
         })?;
         if !args.json {
-            let page = directory.join("index.html");
             writeln!(out, "report: {}", page.display()).map_err(output_failed)?;
         }
     }

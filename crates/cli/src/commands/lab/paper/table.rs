@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use simnel_lab::experiments::paper::arms::{Difference, Ledger, Reading};
 use simnel_lab::experiments::paper::{Outcome, Verdict};
+use simnel_lab::report::text;
 use simnel_lab::statistics::number;
+
+use crate::terminal;
 
 /// The readings of an experiment, in the order of the arms.
 fn of<'a>(outcome: &Outcome, readings: &'a [Reading]) -> Vec<&'a Reading> {
@@ -22,7 +25,7 @@ pub fn json(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io:
     let readings = of(outcome, readings);
     let differences = differences(outcome, &readings);
     let paper = outcome.experiment.paper;
-    for (n, verdict) in outcome.verdicts.iter().enumerate() {
+    for (n, verdict) in outcome.measured(&readings) {
         let mut line = serde_json::to_value(verdict.json(paper))?;
         for reading in &readings {
             let name = reading.kind.name();
@@ -49,13 +52,10 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
     writeln!(out, "{}  {}", experiment.id, experiment.title)?;
     writeln!(out, "    {}", experiment.question)?;
     writeln!(out, "    {runs} runs\n")?;
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    if !readings.is_empty() {
-        let names = readings.iter().map(|reading| reading.kind.name().to_string());
-        let head = ["claim", "stated", "simulated"].map(String::from);
-        rows.push(head.into_iter().chain(names).chain(["simulated holds?".into()]).collect());
-    }
-    for (n, verdict) in outcome.verdicts.iter().enumerate() {
+    let names = readings.iter().map(|reading| reading.kind.name());
+    let head = ["claim", "stated", "simulated"].into_iter().chain(names).chain(["holds?"]);
+    let mut rows: Vec<Vec<String>> = vec![head.map(String::from).collect()];
+    for (n, verdict) in outcome.measured(&readings) {
         let mut row = vec![verdict.claim.text.clone(), verdict.claim.stated.clone()];
         row.push(verdict.simulated_text());
         row.extend(readings.iter().map(|reading| cell(&reading.verdicts[n])));
@@ -66,18 +66,10 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
         });
         rows.push(row);
     }
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        writeln!(out, "  {}", cells.join(" | ").trim_end())?;
-    }
+    write!(out, "{}", text::table(&rows, 0..0, terminal::width()))?;
     let held = outcome.verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
-    writeln!(out, "  {held} of {} claims hold", outcome.verdicts.len())?;
-    for (claims, finding) in outcome.reasons() {
-        let reason = finding.map_or("not known", |finding| finding.reason.trim());
+    writeln!(out, "  {held} of {} claims hold", rows.len() - 1)?;
+    for (claims, reason) in outcome.reasons() {
         writeln!(out, "  why {} not: {reason}", claims.join(", "))?;
     }
     for reading in &readings {

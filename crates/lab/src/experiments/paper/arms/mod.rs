@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::claim::Verdict;
 use super::measure::{Measures, View};
 use super::{stated, Experiment, Work};
-use simnel_scenario::{no_files, Scenario};
+use simnel_sim::Setup;
 use simnel_testbed::TestbedError;
 
 pub mod generator;
@@ -243,14 +243,8 @@ pub fn check(kind: Kind) -> Result<(), ArmError> {
 /// Spreads the starts of flows; everything else is as random as the machine.
 const SEED: u64 = 1;
 
-fn prepare(
-    text: &str,
-    name: &str,
-    longest: Duration,
-) -> Result<(simnel_sim::Setup, plan::Plan), String> {
-    let scenario = Scenario::parse(text, name, &no_files)
-        .map_err(|error| format!("{}; expected {}", error.what, error.expected))?;
-    let (setup, qdisc) = scenario.setup(None).map_err(|error| error.what)?;
+fn prepare(text: &str, name: &str, longest: Duration) -> Result<(Setup, plan::Plan), String> {
+    let (setup, qdisc) = super::set_up(name, text);
     let setup = plan::shortened(&setup, longest);
     let plan = plan::Plan::new(&setup, &qdisc, SEED)?;
     Ok((setup, plan))
