@@ -26,6 +26,8 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "lab")]
+    commands::lab::completions::answer();
     // Words that are not understood are repeated in the error.
     let cli = Cli::try_parse().or_else(|_| Cli::try_parse_from(terminal::printable_arguments()));
     let cli = match (cli, negative()) {

@@ -15,10 +15,11 @@ mod change;
 mod daemon;
 mod down;
 #[cfg(feature = "lab")]
-mod lab;
+pub mod lab;
 mod link;
 mod show;
 mod up;
+mod words;
 
 /// What to do.
 #[derive(clap::Subcommand)]
@@ -28,6 +29,7 @@ pub enum Command {
     Daemon(daemon::Args),
     Change(change::Args),
     Show(show::Args),
+    Words(words::Args),
     Link(link::Args),
     #[cfg(feature = "lab")]
     #[command(flatten)]
@@ -43,6 +45,7 @@ impl Command {
             Command::Daemon(args) => daemon::run(&args, out),
             Command::Change(args) => change::run(&args, out),
             Command::Show(args) => show::run(&args, out),
+            Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
             #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(out),

@@ -10,14 +10,60 @@ fn help_completions_and_manual_know_every_command() {
     let pages = tempfile::tempdir().unwrap();
     let directory = pages.path().to_str().unwrap();
     assert!(simnel(&["man", "--output", directory]).status.success());
-    let bash = text(&simnel(&["completions", "bash"]).stdout);
+    let next = completed(&["simnel", ""]);
     let man = text(&simnel(&["man"]).stdout);
     for command in ["bench", "conformance", "completions", "man"] {
         assert!(help.contains(command), "{command} is not in --help");
-        assert!(bash.contains(command), "{command} is not in the completions");
+        assert!(next.contains(command), "{command} is not in the completions");
         assert!(man.contains(&format!("simnel\\-{command}(1)")), "{command} is not in the manual");
         assert!(pages.path().join(format!("simnel-{command}.1")).exists());
     }
+}
+
+/// What the script for bash is told may come in the place of the last of `words`.
+fn completed(words: &[&str]) -> String {
+    let script = text(&simnel(&["completions", "bash"]).stdout);
+    assert!(script.contains("COMPLETE=\"bash\""), "{script}");
+    let output = Command::new(SIMNEL)
+        .env("COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+        .env("_CLAP_IFS", "\n")
+        .arg("--")
+        .args(words)
+        .output()
+        .expect("the program starts");
+    text(&output.stdout)
+}
+
+#[test]
+fn completion_offers_words_interfaces_and_experiments() {
+    for (words, expected) in [
+        (&["simnel", "up", ""][..], &["lo"][..]),
+        (&["simnel", "up", "v0", ""], &["download", "cake", "fq_codel", "diffserv4"]),
+        (&["simnel", "up", "v0", "upload", "9mbit", "fq_codel", ""], &["flows", "target"]),
+        (&["simnel", "change", "v0", ""], &["download", "upload"]),
+        (&["simnel", "change", "v0", "upload", "diff"], &["diffserv8"]),
+        (&["simnel", "words", "fq"], &["fq_codel", "fq_pie"]),
+        (&["simnel", "paper", ""], &["A3", "B4"]),
+    ] {
+        let offered = completed(words);
+        for word in expected {
+            assert!(offered.lines().any(|line| line == *word), "{words:?}: {offered}");
+        }
+    }
+}
+
+#[test]
+fn words_lists_disciplines_and_their_keywords() {
+    let all = text(&simnel(&["words"]).stdout);
+    assert!(all.lines().any(|line| line.starts_with("cake ")), "{all}");
+    let cake = text(&simnel(&["words", "cake"]).stdout);
+    for word in ["bandwidth RATE ", "diffserv4 ", "ack-filter "] {
+        assert!(cake.lines().any(|line| line.starts_with(word)), "{word}: {cake}");
+    }
+    let unknown = simnel(&["words", "caek"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("did you mean `cake`"), "{}", text(&unknown.stderr));
 }
 
 #[test]

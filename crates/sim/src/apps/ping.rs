@@ -17,8 +17,13 @@ pub(crate) struct Ping {
     icmp: bool,
     connection: Option<Connection>,
     sequence: u32,
+    last_sent: Time,
     sent: u64,
     received: u64,
+    /// Requests since the latest one that was answered, and when that was sent.
+    since_answer: u64,
+    last_answered: Time,
+    longest: Span,
     added_rtt: Distribution,
     added_there: Distribution,
     added_back: Distribution,
@@ -35,8 +40,12 @@ impl Ping {
             icmp,
             connection: None,
             sequence: 0,
+            last_sent: Time::ZERO,
             sent: 0,
             received: 0,
+            since_answer: 0,
+            last_answered: Time::ZERO,
+            longest: Span::ZERO,
             added_rtt: Distribution::default(),
             added_there: Distribution::default(),
             added_back: Distribution::default(),
@@ -53,7 +62,9 @@ impl Ping {
         let request =
             Datagram { sequence: self.sequence, sent: now, answered: Time::ZERO, size: self.size };
         self.sequence = self.sequence.wrapping_add(1);
-        self.sent += u64::from(now >= self.context.window);
+        let counts = u64::from(now >= self.context.window);
+        (self.sent, self.since_answer) = (self.sent + counts, self.since_answer + counts);
+        self.last_sent = now;
         network.wake(opening.app, now + self.interval);
         network.send_datagram(connection, Side::Client, request, now);
     }
@@ -72,6 +83,9 @@ impl Ping {
                     return;
                 }
                 self.received += 1;
+                self.since_answer = self.sequence.wrapping_sub(answer.sequence + 1).into();
+                self.last_answered = answer.sent;
+                self.longest = self.longest.max(now.since(answer.sent));
                 self.added_rtt.record(added);
                 self.added_there.record(answer.answered.since(answer.sent).saturating_sub(there));
                 self.added_back.record(now.since(answer.answered).saturating_sub(back));
@@ -82,8 +96,11 @@ impl Ping {
 
     pub fn outcome(self) -> Outcome {
         let (there, back) = self.context.base;
+        // Requests whose answers the end of the run cut off; after a longer silence they were lost.
+        let silence = self.last_sent.since(self.last_answered);
+        let cut_off = if silence > self.longest + self.interval { 0 } else { self.since_answer };
         Outcome::Ping {
-            sent: self.sent,
+            sent: self.sent - cut_off.min(self.sent - self.received),
             received: self.received,
             added_rtt: self.added_rtt,
             added_there: self.added_there,

@@ -1,12 +1,20 @@
-//! `simnel completions SHELL`: completion scripts, from the same definition as the help.
+//! `simnel completions SHELL`: a script that asks this program what may come next: commands and
+//! options from the definition of the help, and words, interfaces and experiments that there are.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap_complete::Shell;
+use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::{ArgValueCandidates, CompletionCandidate, Shell};
+use miette::miette;
+use simnel_core::qdisc;
+use simnel_lab::experiments::paper;
 
 use super::output_failed;
+
+/// The variable by which a shell's script asks.
+const ASKED: &str = "COMPLETE";
 
 /// Print a completion script for a shell.
 #[derive(clap::Args)]
@@ -19,9 +27,81 @@ pub struct Args {
 
 /// Writes the script to `out`.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    // The generator panics where writing fails, so it writes to memory.
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "simnel", &mut script);
-    out.write_all(&script).map_err(output_failed)?;
+    let (name, shells) = (args.shell.to_string(), Shells::builtins());
+    let shell = shells.completer(&name).ok_or_else(|| miette!("no completions for {name}"))?;
+    shell.write_registration(ASKED, "simnel", "simnel", "simnel", out).map_err(output_failed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers a shell that asks what may come next, and ends; else does nothing.
+pub fn answer() {
+    CompleteEnv::with_factory(command).var(ASKED).complete();
+}
+
+/// The command line, with what may stand where the definition leaves it open.
+fn command() -> clap::Command {
+    type Candidates = fn() -> Vec<CompletionCandidate>;
+    // Of one command in their order: each goes to its end.
+    let open: [(&str, &str, Candidates); 11] = [
+        ("up", "words", words),
+        ("demo", "words", words),
+        ("change", "interface", interfaces),
+        ("change", "direction", directions),
+        ("change", "words", words),
+        ("down", "interface", interfaces),
+        ("show", "interface", interfaces),
+        ("link", "interface", interfaces),
+        ("link", "words", line),
+        ("words", "discipline", disciplines),
+        ("paper", "experiments", experiments),
+    ];
+    open.into_iter().fold(crate::Cli::command(), |command, (name, argument, candidates)| {
+        let add = |argument: clap::Arg| argument.add(ArgValueCandidates::new(candidates));
+        command.mut_subcommand(name, |command| command.mut_arg(argument, add))
+    })
+}
+
+fn with_help(word: &'static str, help: &'static str) -> CompletionCandidate {
+    CompletionCandidate::new(word).help(Some(help.into()))
+}
+
+/// The interface, then directions, disciplines, and keywords of the one that was named last.
+fn words() -> Vec<CompletionCandidate> {
+    // The shell gives the words of its command line after `--`, the last one perhaps in part.
+    let said: Vec<String> = std::env::args().skip_while(|word| word != "--").skip(2).collect();
+    let [command, said @ .., _] = said.as_slice() else { return Vec::new() };
+    if command == "up" && said.is_empty() {
+        return interfaces();
+    }
+    let named = said.iter().rev().find_map(|word| qdisc::discipline(word));
+    let keywords = qdisc::keywords(named.map_or("cake", |known| known.name))
+        .map(|keyword| with_help(keyword.word, keyword.meaning));
+    let mut candidates: Vec<_> = keywords.collect();
+    if named.is_none() {
+        candidates.extend(directions().into_iter().chain(disciplines()));
+    }
+    candidates
+}
+
+/// What a line is described by.
+fn line() -> Vec<CompletionCandidate> {
+    let keywords = qdisc::keywords("line").map(|keyword| with_help(keyword.word, keyword.meaning));
+    keywords.chain([with_help("reverse", "what follows is the other direction's")]).collect()
+}
+
+fn directions() -> Vec<CompletionCandidate> {
+    ["download", "upload"].map(CompletionCandidate::new).into()
+}
+
+fn disciplines() -> Vec<CompletionCandidate> {
+    qdisc::disciplines().iter().map(|known| with_help(known.name, known.about)).collect()
+}
+
+fn interfaces() -> Vec<CompletionCandidate> {
+    let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    entries.map(|entry| CompletionCandidate::new(entry.file_name())).collect()
+}
+
+fn experiments() -> Vec<CompletionCandidate> {
+    paper::experiments().iter().map(|one| with_help(one.id, one.title)).collect()
 }

@@ -7,7 +7,7 @@ use super::{misuse, misuse_with_help, output_failed};
 
 mod bench;
 mod compare;
-mod completions;
+pub mod completions;
 mod conformance;
 mod demo;
 mod guest;
