@@ -197,6 +197,81 @@ fn settings_print_as_words_that_make_them() {
     }
 }
 
+/// Settings as `tc` shows them on Ethernet, and as JSON.
+fn shown(words: &str) -> (String, String) {
+    let config = qdisc::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+    let config = config.resolved(&qdisc::Device::default());
+    let view = qdisc::QdiscView {
+        handle: 0x1_0000,
+        dev: None,
+        parent: qdisc::Parent::Root,
+        refcnt: 1,
+        config: &config,
+        snapshot: None,
+    };
+    let (mut text, mut json) = (String::new(), String::new());
+    qdisc::show(&mut text, &[view], qdisc::Statistics::Off).unwrap();
+    qdisc::show_json(&mut json, &[view], qdisc::Statistics::Off).unwrap();
+    (text, json)
+}
+
+// What the kernel's own tests of `tc` expect of dualpi2, and man tc-dualpi2.
+#[test]
+fn dualpi2_speaks_as_tc() {
+    let (text, json) = shown("dualpi2");
+    assert_eq!(
+        text,
+        "qdisc dualpi2 1: root limit 10000p memlimit 30280000B target 15ms tupdate 16ms \
+         alpha 0.156250 beta 3.195312 step_thresh 1ms min_qlen_step 0p coupling_factor 2 \
+         drop_on_overload drop_dequeue classic_protection 10% l4s_ect split_gso \n"
+    );
+    let options = r#""options":{"limit":10000,"memory-limit":30280000,"target":15000,"tupdate":16000,"alpha":0.15625,"beta":3.19531,"step-thresh-us":1000,"min-qlen-step":0,"coupling":2,"drop-overload":"drop","drop-early":"drop-dequeue","c-protection":10,"ecn-mask":"l4s-ect","split-gso":null}"#;
+    assert!(json.contains(options), "{json}");
+    for (words, expected) in [
+        ("memlimit 20000000", "memlimit 20000000B"),
+        ("typical_rtt 20ms max_rtt 200ms", "target 20ms tupdate 20ms alpha 0.042969 beta 1.496094"),
+        ("max_rtt 300ms", "target 50ms tupdate 50ms alpha 0.050781 beta 0.996094"),
+        ("typical_rtt 50ms", "target 50ms tupdate 50ms alpha 0.050781 beta 0.996094"),
+        ("target 9ms max_rtt 300ms alpha 3", "target 50ms tupdate 50ms alpha 0.050781"),
+        ("any_ect", "any_ect split_gso"),
+        ("overflow", "overflow drop_dequeue"),
+        ("drop_enqueue", "drop_on_overload drop_enqueue"),
+        ("no_split_gso", "l4s_ect no_split_gso"),
+        ("step_thresh 3p", "step_thresh 3p min_qlen_step 0p"),
+        ("step_thresh 0", "step_thresh 1ms"),
+        ("step_thresh 0p", "step_thresh 1ms"),
+        ("limit 0", "limit 10000p"),
+        ("min_qlen_step 1", "min_qlen_step 1p"),
+        ("coupling_factor 1", "coupling_factor 1"),
+        ("classic_protection 0", "classic_protection 0%"),
+        ("classic_protection 12%", "classic_protection 12%"),
+        ("classic_protection 9.6", "classic_protection 10%"),
+    ] {
+        let (text, _) = shown(&format!("dualpi2 {words}"));
+        assert!(text.contains(&format!(" {expected} ")), "{words}: {text}");
+    }
+    for words in [
+        "typical_rtt 30ms max_rtt 20ms",
+        "max_rtt 100s",
+        "classic_protection 101",
+        "classic_protection ten",
+        "alpha -1",
+        "alpha inf",
+        "coupling_factor 0",
+    ] {
+        assert!(qdisc::parse(&format!("dualpi2 {words}")).is_err(), "{words}");
+    }
+}
+
+#[test]
+fn tbf_that_holds_less_than_its_burst_shows_its_limit() {
+    let (text, json) = shown("tbf rate 1mbit burst 2000 limit 1000");
+    assert!(text.contains("burst 2000b limit 1000b "), "{text}");
+    assert!(json.contains(r#""limit":1000"#) && !json.contains("lat"), "{json}");
+    let (text, _) = shown("tbf rate 1mbit burst 2000 limit 2000");
+    assert!(text.contains("burst 2000b lat 0us "), "{text}");
+}
+
 // The hardware's doubles are the witness of the ones that the core computes with integers, for up
 // to 18 digits (it tells 19 apart).
 #[test]

@@ -42,25 +42,33 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, by the rules of
-    /// RFC 9332, appendix A.1: alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt, both
-    /// below 256 Hz. Unless told, a typical round trip is 15 % of the longest, and at least 5 ms.
-    pub fn for_round_trips(max_rtt: Span, typical_rtt: Option<Span>) -> Params {
-        let max = max_rtt.0.max(1_000_000);
-        let target = typical_rtt.unwrap_or(Span((max / 20 * 3).max(5_000_000)));
-        let tupdate = Span(target.0.min(max / 3).max(1_000_000));
-        // In 1/256 Hz, rounded: nanoseconds over nanoseconds squared.
-        let scaled = |times: u128, over: u128| {
-            let wide = 256 * 1_000_000_000 * times;
-            ((wide + over / 2) / over.max(1)).min(u128::from(u16::MAX)) as u32
+    /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, as `tc` computes
+    /// them (RFC 9332, appendix A.1): alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. The
+    /// longest is six typical ones, unless both are said. None if a weight would be nothing, or
+    /// beyond what Linux can keep.
+    pub fn for_round_trips(max_rtt: Option<Span>, typical_rtt: Option<Span>) -> Option<Params> {
+        const MOST: u128 = 16_777_215 * 256;
+        // 0.1 and 0.3 as C has them in single precision, in units of 2^-27.
+        const TENTH: u128 = 13_421_773;
+        const THREE_TENTHS: u128 = 40_265_320;
+        let micros = |span: Span| span.as_micros().max(1);
+        let (max, typical) = match (max_rtt.map(micros), typical_rtt.map(micros)) {
+            (Some(max), Some(typical)) => (max, typical),
+            (Some(max), None) => (max, (max / 6).max(1)),
+            (None, Some(typical)) => (typical.saturating_mul(6), typical),
+            (None, None) => return Some(Params::default()),
         };
-        let squared = u128::from(max) * u128::from(max);
-        Params {
-            target,
-            tupdate,
-            alpha: scaled(u128::from(tupdate.0), 10 * squared),
-            beta: scaled(3, 10 * u128::from(max)),
-        }
+        let tupdate = typical.min(max / 3).max(1);
+        let (wide, squared) = (u128::from(max), u128::from(max) * u128::from(max));
+        let weight = |times: u128, over: u128| ((256 * 1_000_000 * times) / over) >> 27;
+        let alpha = weight(TENTH * u128::from(tupdate), squared);
+        let beta = weight(THREE_TENTHS, wide);
+        (alpha > 0 && beta > 0 && beta <= MOST).then(|| Params {
+            target: Span::from_micros(typical),
+            tupdate: Span::from_micros(tupdate),
+            alpha: alpha as u32,
+            beta: beta as u32,
+        })
     }
 }
 
@@ -164,14 +172,18 @@ mod tests {
     #[test]
     fn settings_for_round_trips_are_those_of_the_rfc() {
         let ms = Span::from_millis;
-        let internet = Params::for_round_trips(ms(100), Some(ms(15)));
+        let of = |max, typical: Option<u64>| {
+            Params::for_round_trips(Some(ms(max)), typical.map(ms)).unwrap()
+        };
+        let internet = of(100, Some(15));
         // 0.1 * 0.015 / 0.01 = 0.15 Hz; 0.3 / 0.1 = 3 Hz.
         assert_eq!((internet.target, internet.tupdate), (ms(15), ms(15)));
         assert_eq!((internet.alpha, internet.beta), (38, 768));
-        let unless_told = Params::for_round_trips(ms(100), None);
-        assert_eq!(unless_told, internet);
-        let near = Params::for_round_trips(ms(10), None);
-        assert_eq!((near.target, near.tupdate), (ms(5), Span(3_333_333)));
+        assert_eq!((of(300, None).target, of(300, None).tupdate), (ms(50), ms(50)));
+        assert_eq!((of(30, Some(20)).target, of(30, Some(20)).tupdate), (ms(20), ms(10)));
+        assert_eq!(Params::for_round_trips(None, Some(ms(50))), Some(of(300, None)));
+        let never = Params::for_round_trips(Some(Span::from_secs(100)), None);
+        assert_eq!(never, None);
     }
 
     #[test]

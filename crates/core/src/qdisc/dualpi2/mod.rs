@@ -24,8 +24,7 @@ use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    Backlog, Chance, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
-    Snapshot,
+    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
 };
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
@@ -49,7 +48,8 @@ pub enum Step {
 pub struct Params {
     /// Packets that may be queued, in both queues together.
     pub limit: u32,
-    /// Bytes of memory (`truesize`) that may be used; None for no bound but `limit`.
+    /// Bytes of memory (`truesize`) that may be used; twice the device's MTU for each packet of
+    /// `limit` if None.
     pub memlimit: Option<u32>,
     /// How many times more the L queue is marked than the root of the C queue's: 1 to 255.
     pub coupling: u32,
@@ -65,8 +65,18 @@ pub struct Params {
     pub any_ect: bool,
     /// Percent of the line that are the C queue's for sure: 0 to 100.
     pub classic_protection: u8,
+    /// Split super-packets: only shown, as nothing is split here.
+    pub split_gso: bool,
     /// The controller.
     pub aqm: AqmParams,
+}
+
+impl Params {
+    /// Memory that may be used on `device`.
+    fn memory_limit(&self, device: &Device) -> u32 {
+        let double = device.mtu.saturating_mul(2);
+        self.memlimit.unwrap_or(self.limit.saturating_mul(double))
+    }
 }
 
 impl Default for Params {
@@ -81,6 +91,7 @@ impl Default for Params {
             drop_at_dequeue: true,
             any_ect: false,
             classic_protection: 10,
+            split_gso: true,
             aqm: AqmParams::default(),
         }
     }
@@ -131,6 +142,11 @@ fn quanta(params: &Params, device: &Device) -> [u32; 2] {
         0..=50 => [times(100 - classic, classic), device.mtu.max(1)],
         _ => [device.mtu.max(1), times(classic, 100 - classic)],
     }
+}
+
+/// As many bytes as statistics show.
+fn narrow(bytes: u64) -> u32 {
+    bytes.min(u32::MAX.into()) as u32
 }
 
 impl Dualpi2 {
@@ -260,7 +276,7 @@ impl Dualpi2 {
     fn is_full(&self, packet: &Packet) -> bool {
         let memory = self.store.memory + u64::from(packet.truesize);
         self.store.len() >= self.params.limit.min(MAX_PACKETS)
-            || self.params.memlimit.is_some_and(|limit| memory > u64::from(limit))
+            || memory > u64::from(self.params.memory_limit(&self.device))
     }
 
     /// The books for what was decided about a packet of `lane`.
@@ -300,8 +316,8 @@ impl Qdisc for Dualpi2 {
         self.lanes[lane].packets += 1;
         let quantum = self.lanes[lane].quantum;
         self.drr.activate(&mut self.lanes, lane as u32, quantum);
-        self.stats.maxq = self.stats.maxq.max(self.store.len());
-        self.stats.memory_used = self.stats.memory_used.max(self.store.memory);
+        self.stats.max_queue = self.stats.max_queue.max(self.store.len());
+        self.stats.max_memory_used = self.stats.max_memory_used.max(narrow(self.store.memory));
         match lane {
             L => self.stats.packets_in_l += 1,
             _ => self.stats.packets_in_c += 1,
@@ -315,8 +331,13 @@ impl Qdisc for Dualpi2 {
         while let Some(lane) = self.turn(&budget) {
             let slot = self.detach(lane)?;
             let packet = *self.store.packet(slot);
+            let delay = now.since(packet.enqueued);
+            match lane {
+                L => self.stats.delay_l = delay,
+                _ => self.stats.delay_c = delay,
+            }
             let verdict = match lane {
-                L => self.low_latency(&packet, now.since(packet.enqueued)),
+                L => self.low_latency(&packet, delay),
                 _ if self.params.drop_at_dequeue => self.classic(&packet),
                 _ => Verdict::Pass,
             };
@@ -366,7 +387,10 @@ impl Managed for Dualpi2 {
         let mut totals = self.store.totals();
         totals.marked = self.stats.ecn_mark.into();
         let stats = Stats {
-            prob: Chance(self.pi.base()),
+            probability: self.pi.base(),
+            credit: self.lanes[C].account.deficit - self.lanes[L].account.deficit,
+            memory_used: narrow(self.store.memory),
+            memory_limit: self.params.memory_limit(&self.device),
             qlen_l: self.lanes[L].packets,
             qlen_c: self.lanes[C].packets,
             ..self.stats
@@ -389,10 +413,8 @@ impl Managed for Dualpi2 {
         self.timer.set_period(params.aqm.tupdate);
         self.set_quanta();
         let limit = params.limit.min(MAX_PACKETS);
-        let too_much = |store: &Store<u64>| {
-            let memory = params.memlimit.is_some_and(|limit| store.memory > u64::from(limit));
-            store.len() > limit || memory
-        };
+        let memory_limit = u64::from(params.memory_limit(&self.device));
+        let too_much = |store: &Store<u64>| store.len() > limit || store.memory > memory_limit;
         // The classic queue stands; the other one is short by design.
         for lane in [C, L] {
             while too_much(&self.store) {

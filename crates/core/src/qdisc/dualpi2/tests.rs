@@ -110,7 +110,7 @@ fn the_classic_queue_is_steered_and_the_other_marked_with_the_root() {
     // All low-latency packets pass, within a few packets' time.
     assert!(seen[1].0 >= 5_990 && seen[1].1 <= Span::from_millis(2), "{:?}", seen[1]);
     // Of 63,000 classic ones 9,000 must go: a seventh, the square of 0.38.
-    let base = after.prob.0 as f64 / ONE as f64;
+    let base = after.probability as f64 / ONE as f64;
     assert!((0.35..0.41).contains(&base), "{base}");
     assert!(after.drops_c.abs_diff(9_000) < 400 && after.drops_l == 0, "{after:?}");
 }
@@ -120,7 +120,7 @@ fn marks_are_coupled() {
     let mut dualpi2 = dualpi2("dualpi2 step_thresh 10s");
     // A tenth too much: p_C = 0.09..0.1, p' about 0.3, and the L queue is marked with twice that.
     run(&mut dualpi2, 60, &[(NOT_ECT, 100), (ECT1, 10)]);
-    let base = stats(&dualpi2).prob.0 as f64 / ONE as f64;
+    let base = stats(&dualpi2).probability as f64 / ONE as f64;
     let marked = f64::from(stats(&dualpi2).ecn_mark) / 6000.0;
     assert!((0.28..0.34).contains(&base), "{base}");
     assert!((marked - 2.0 * base).abs() < 0.05, "{marked} {base}");

@@ -1,6 +1,8 @@
-//! The words of `dualpi2` (man tc-dualpi2, iproute2 6.17).
+//! The words of `dualpi2` (man tc-dualpi2, iproute2 7.1).
 //!
-//! Super-packets are not split here: `split_gso` and `no_split_gso` are accepted without effect.
+//! As in `tc`, a zero is not sent and leaves the default in force, and what follows from `max_rtt`
+//! or `typical_rtt` stands above what was said of the controller. Super-packets are not split here:
+//! `split_gso` and `no_split_gso` are shown again, without effect.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -9,8 +11,7 @@ use core::fmt::{self, Write};
 use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Params as AqmParams;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
-use crate::tc::binary64::Binary64;
-use crate::tc::units::{packet_count, write_size, write_time, ValueError};
+use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
@@ -20,9 +21,10 @@ const TIME: &str = "a TIME such as 15ms";
 const STEP: &str = "a TIME such as 1ms, or packets such as 5p";
 const FACTOR: (i64, i64) = (1, 255);
 const FACTOR_RANGE: &str = "a whole number, 1 to 255";
-const PERCENT: (i64, i64) = (0, 100);
-const PERCENT_RANGE: &str = "a whole number of percent, 0 to 100";
-const HERTZ: &str = "a number of hertz below 256, such as 0.16";
+const PERCENT: &str = "a PERCENTAGE of 0 to 100, such as 10 or 10%";
+const HERTZ: &str = "a number of hertz below 16777216, such as 0.16";
+const ROUND_TRIPS: &str =
+    "`max_rtt` and `typical_rtt` that lead to an alpha and a beta of at least 1/256 Hz";
 /// `alpha` and `beta` are kept in units of 1/256 Hz.
 const PER_HERTZ: u64 = 256;
 
@@ -39,25 +41,32 @@ const KEYWORDS: Keywords = &[&[
     Keyword::new("drop_enqueue", "", "decide about them as they come"),
     Keyword::new("l4s_ect", "", "ECT(1) and CE are low latency (default)"),
     Keyword::new("any_ect", "", "all ECN-capable packets are"),
-    Keyword::new("classic_protection", "N", "percent that classic packets have for sure"),
+    Keyword::new("classic_protection", "PERCENT", "percent that classic packets have for sure"),
     Keyword::new("max_rtt", "TIME", "longest round trip: sets target, tupdate, alpha and beta"),
-    Keyword::new("typical_rtt", "TIME", "usual round trip, with max_rtt"),
+    Keyword::new("typical_rtt", "TIME", "usual round trip, a sixth of the longest unless told"),
     Keyword::new("target", "TIME", "delay of the classic queue, default 15ms"),
     Keyword::new("tupdate", "TIME", "time between computations, default 16ms"),
     Keyword::new("alpha", "HZ", "weight of the distance from target, default 0.16"),
     Keyword::new("beta", "HZ", "weight of the delay's change, default 3.2"),
-    Keyword::new("split_gso", "", "accepted, without effect"),
-    Keyword::new("no_split_gso", "", "accepted, without effect"),
+    Keyword::new("split_gso", "", "without effect (default)"),
+    Keyword::new("no_split_gso", "", "without effect"),
 ]];
 
 fn hertz(word: &str) -> Result<u32, ValueError> {
-    let (number, "") = Binary64::parse(word).ok_or(ValueError::Invalid)? else {
-        return Err(ValueError::Invalid);
-    };
-    // Rounded to the nearest.
-    let twice = number.times(2 * PER_HERTZ).whole().ok_or(ValueError::TooLarge)?;
-    match twice.div_ceil(2) {
-        units if units < PER_HERTZ * PER_HERTZ => Ok(units as u32),
+    const MOST: f32 = 16_777_215.0;
+    let hertz: f32 = word.parse().map_err(|_| ValueError::Invalid)?;
+    match hertz {
+        0.0..=MOST => Ok((hertz * PER_HERTZ as f32) as u32),
+        _ => Err(ValueError::TooLarge),
+    }
+}
+
+/// Rounded to a whole percent.
+fn percent(word: &str) -> Result<u8, ValueError> {
+    let number = word.strip_suffix('%').unwrap_or(word);
+    let percent: f64 = number.parse().map_err(|_| ValueError::Invalid)?;
+    match percent {
+        0.0..=100.0 => Ok((percent + 0.5) as u8),
         _ => Err(ValueError::TooLarge),
     }
 }
@@ -76,30 +85,44 @@ impl Described for Params {
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
-        let mut params = Params::default();
+        let default = Params::default();
+        let mut params = default;
         let (mut max_rtt, mut typical_rtt) = (None, None);
-        let (mut target, mut tupdate, mut alpha, mut beta) = (None, None, None, None);
         while let Some(word) = words.next() {
-            let mut time = |keyword| words.value(keyword, TIME, TIME, above_zero);
+            let time = |words: &mut Words<'_>, keyword| {
+                let time = words.value(keyword, TIME, TIME, units::time)?;
+                Ok::<_, ParseError>(Some(time).filter(|time| *time > Span::ZERO))
+            };
+            let count =
+                |words: &mut Words<'_>, keyword| words.value(keyword, COUNT, COUNT, packet_count);
             match word {
-                "max_rtt" => max_rtt = Some(time("max_rtt")?),
-                "typical_rtt" => typical_rtt = Some(time("typical_rtt")?),
-                "target" => target = Some(time("target")?),
-                "tupdate" => tupdate = Some(time("tupdate")?),
-                "alpha" => alpha = Some(words.value("alpha", HERTZ, HERTZ, hertz)?),
-                "beta" => beta = Some(words.value("beta", HERTZ, HERTZ, hertz)?),
-                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
+                "max_rtt" => max_rtt = time(words, "max_rtt")?,
+                "typical_rtt" => typical_rtt = time(words, "typical_rtt")?,
+                "target" => {
+                    params.aqm.target = time(words, "target")?.unwrap_or(default.aqm.target)
+                }
+                "tupdate" => {
+                    params.aqm.tupdate = time(words, "tupdate")?.unwrap_or(default.aqm.tupdate);
+                }
+                "alpha" => params.aqm.alpha = words.value("alpha", HERTZ, HERTZ, hertz)?,
+                "beta" => params.aqm.beta = words.value("beta", HERTZ, HERTZ, hertz)?,
+                "limit" => match count(words, "limit")? {
+                    0 => params.limit = default.limit,
+                    limit => params.limit = limit,
+                },
                 "memlimit" => {
-                    params.memlimit = Some(words.value("memlimit", SIZE, SIZE, units::size)?);
+                    let limit = words.value("memlimit", SIZE, SIZE, bytes)?;
+                    params.memlimit = Some(limit).filter(|limit| *limit > 0);
                 }
                 "coupling_factor" => {
                     params.coupling = words.number("coupling_factor", FACTOR, FACTOR_RANGE)? as u32;
                 }
-                "step_thresh" => params.step = words.value("step_thresh", STEP, STEP, step)?,
-                "min_qlen_step" => {
-                    params.min_qlen_step =
-                        words.value("min_qlen_step", COUNT, COUNT, packet_count)?;
+                "step_thresh" => {
+                    let nothing = [Step::Delay(Span::ZERO), Step::Packets(0)];
+                    let step = words.value("step_thresh", STEP, STEP, step)?;
+                    params.step = if nothing.contains(&step) { default.step } else { step };
                 }
+                "min_qlen_step" => params.min_qlen_step = count(words, "min_qlen_step")?,
                 "drop_on_overload" => params.drop_on_overload = true,
                 "overflow" => params.drop_on_overload = false,
                 "drop_dequeue" => params.drop_at_dequeue = true,
@@ -107,76 +130,83 @@ impl Described for Params {
                 "l4s_ect" => params.any_ect = false,
                 "any_ect" => params.any_ect = true,
                 "classic_protection" => {
-                    let percent = words.number("classic_protection", PERCENT, PERCENT_RANGE)?;
-                    params.classic_protection = percent as u8;
+                    params.classic_protection =
+                        words.value("classic_protection", PERCENT, PERCENT, percent)?;
                 }
-                "split_gso" | "no_split_gso" => {}
+                "split_gso" => params.split_gso = true,
+                "no_split_gso" => params.split_gso = false,
                 _ => return Err(words.unknown()),
             }
         }
-        if typical_rtt.is_some() && max_rtt.is_none() {
-            return Err(words.lacks("dualpi2 typical_rtt", "max_rtt TIME as well"));
+        if max_rtt.is_some() || typical_rtt.is_some() {
+            if matches!((typical_rtt, max_rtt), (Some(typical), Some(max)) if typical > max) {
+                return Err(words.lacks("dualpi2 typical_rtt", "a max_rtt that is not below it"));
+            }
+            params.aqm = AqmParams::for_round_trips(max_rtt, typical_rtt)
+                .ok_or_else(|| words.lacks("dualpi2", ROUND_TRIPS))?;
         }
-        if let Some(max_rtt) = max_rtt {
-            params.aqm = AqmParams::for_round_trips(max_rtt, typical_rtt);
-        }
-        let aqm = &mut params.aqm;
-        aqm.target = target.unwrap_or(aqm.target);
-        aqm.tupdate = tupdate.unwrap_or(aqm.tupdate);
-        aqm.alpha = alpha.unwrap_or(aqm.alpha);
-        aqm.beta = beta.unwrap_or(aqm.beta);
         Ok(params)
     }
 
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-        let either = |on: bool, yes: &'static str, no: &'static str| if on { yes } else { no };
         write!(out, "limit {}p ", self.limit)?;
         if let Some(limit) = self.memlimit {
-            out.write_str("memlimit ")?;
-            write_size(limit.into(), digits, out)?;
-            out.write_char(' ')?;
+            write!(out, "memlimit {limit}B ")?;
         }
-        write!(out, "coupling_factor {} step_thresh ", self.coupling)?;
-        match self.step {
-            Step::Delay(delay) => write_time(delay, digits, out)?,
-            Step::Packets(count) => write!(out, "{count}p")?,
-        }
-        write!(out, " min_qlen_step {}p ", self.min_qlen_step)?;
-        let overload = either(self.drop_on_overload, "drop_on_overload", "overflow");
-        let place = either(self.drop_at_dequeue, "drop_dequeue", "drop_enqueue");
-        let ect = either(self.any_ect, "any_ect", "l4s_ect");
-        let percent = self.classic_protection;
-        write!(out, "{overload} {place} {ect} classic_protection {percent} target ")?;
+        out.write_str("target ")?;
         write_time(self.aqm.target, digits, out)?;
         out.write_str(" tupdate ")?;
         write_time(self.aqm.tupdate, digits, out)?;
         out.write_str(" alpha ")?;
-        write_hertz(self.aqm.alpha, out)?;
+        write_hertz(self.aqm.alpha, digits, out)?;
         out.write_str(" beta ")?;
-        write_hertz(self.aqm.beta, out)?;
-        out.write_char(' ')
+        write_hertz(self.aqm.beta, digits, out)?;
+        out.write_str(" step_thresh ")?;
+        match self.step {
+            Step::Delay(delay) => write_time(delay, digits, out)?,
+            Step::Packets(count) => write!(out, "{count}p")?,
+        }
+        let [overload, place, ect] = self.choices();
+        let percent = self.classic_protection;
+        write!(out, " min_qlen_step {}p coupling_factor {}", self.min_qlen_step, self.coupling)?;
+        write!(out, " {overload} {place} classic_protection {percent}% {ect} ")?;
+        out.write_str(if self.split_gso { "split_gso " } else { "no_split_gso " })
     }
 
-    /// Times in microseconds where `tc` has them so.
+    /// Times in microseconds, as `tc`.
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
         json.key("limit")?.number(self.limit.into())?;
         if let Some(limit) = self.memlimit {
-            json.key("memlimit")?.number(limit.into())?;
+            json.key("memory-limit")?.number(limit.into())?;
         }
         json.key("target")?.number(self.aqm.target.as_micros())?;
         json.key("tupdate")?.number(self.aqm.tupdate.as_micros())?;
-        json.key("alpha")?.raw(|out| write_hertz(self.aqm.alpha, out))?;
-        json.key("beta")?.raw(|out| write_hertz(self.aqm.beta, out))?;
-        json.key("coupling_factor")?.number(self.coupling.into())?;
-        json.key("drop_on_overload")?.boolean(self.drop_on_overload)?;
-        match self.step {
-            Step::Delay(delay) => json.key("step_thresh")?.number(delay.as_micros())?,
-            Step::Packets(count) => json.key("step_packets")?.number(count.into())?,
+        for (key, weight) in [("alpha", self.aqm.alpha), ("beta", self.aqm.beta)] {
+            json.key(key)?.raw(|out| write_fraction(as_kept(weight), PER_HERTZ, out))?;
         }
-        json.key("min_qlen_step")?.number(self.min_qlen_step.into())?;
-        json.key("drop_dequeue")?.boolean(self.drop_at_dequeue)?;
-        json.key("any_ect")?.boolean(self.any_ect)?;
-        json.key("classic_protection")?.number(self.classic_protection.into())
+        match self.step {
+            Step::Delay(delay) => json.key("step-thresh-us")?.number(delay.as_micros())?,
+            Step::Packets(count) => json.key("step-thresh-pkts")?.number(count.into())?,
+        }
+        json.key("min-qlen-step")?.number(self.min_qlen_step.into())?;
+        json.key("coupling")?.number(self.coupling.into())?;
+        json.key("drop-overload")?.string(if self.drop_on_overload {
+            "drop"
+        } else {
+            "overflow"
+        })?;
+        let [_, place, ect] = self.choices();
+        json.key("drop-early")?.string(&place.replace('_', "-"))?;
+        json.key("c-protection")?.number(self.classic_protection.into())?;
+        json.key("ecn-mask")?.string(&ect.replace('_', "-"))?;
+        match self.split_gso {
+            true => json.key("split-gso")?.raw(|out| out.write_str("null")),
+            false => Ok(()),
+        }
+    }
+
+    fn resolve(&mut self, device: &Device) {
+        self.memlimit = Some(self.memory_limit(device));
     }
 
     fn drops_all(&self, device: &Device) -> Option<String> {
@@ -190,17 +220,42 @@ impl Described for Params {
     }
 }
 
-fn above_zero(word: &str) -> Result<Span, ValueError> {
-    match units::time(word)? {
-        Span::ZERO => Err(ValueError::TooLarge),
-        time => Ok(time),
+impl Params {
+    /// The words for what to do in overload, where to decide, and who has low latency.
+    fn choices(&self) -> [&'static str; 3] {
+        [
+            if self.drop_on_overload { "drop_on_overload" } else { "overflow" },
+            if self.drop_at_dequeue { "drop_dequeue" } else { "drop_enqueue" },
+            if self.any_ect { "any_ect" } else { "l4s_ect" },
+        ]
     }
 }
 
-/// Writes a weight in hertz: as many digits as tell 1/256 apart.
-fn write_hertz(units: u32, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "{}.", u64::from(units) / PER_HERTZ)?;
-    // Six places, rounded up: what is cut off at reading is less than a unit.
-    let places = (u64::from(units) % PER_HERTZ * 1_000_000).div_ceil(PER_HERTZ);
-    write!(out, "{places:06}")
+/// A SIZE; `B` is what `tc` prints here for bytes.
+fn bytes(word: &str) -> Result<u32, ValueError> {
+    units::size(word.strip_suffix('B').unwrap_or(word))
+}
+
+/// A weight as Linux gives it back: it keeps weights in another unit, rounded down twice.
+fn as_kept(weight: u32) -> u64 {
+    const LARGEST: u64 = u32::MAX as u64;
+    const NANOS: u64 = 1_000_000_000;
+    let kept = ((u64::from(weight) * LARGEST) >> 2) / NANOS;
+    kept * NANOS * 4 / LARGEST
+}
+
+/// Writes a weight in hertz: six places.
+fn write_hertz(weight: u32, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+    let weight = match digits {
+        Digits::AsTc => as_kept(weight),
+        Digits::Exact => weight.into(),
+    };
+    // Rounded up where it is to be read again: what is cut off then is less than a unit.
+    let parts = weight % PER_HERTZ * 1_000_000;
+    let places = match digits {
+        // Half to even.
+        Digits::AsTc => (parts + PER_HERTZ / 2 - 1 + parts / PER_HERTZ % 2) / PER_HERTZ,
+        Digits::Exact => parts.div_ceil(PER_HERTZ),
+    };
+    write!(out, "{}.{places:06}", weight / PER_HERTZ)
 }

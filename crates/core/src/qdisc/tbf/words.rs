@@ -118,20 +118,20 @@ impl Described for Params {
             write_burst(rate, mtu, &self.framing, digits, out)?;
         }
         out.write_char(' ')?;
-        match digits {
-            Digits::AsTc if self.limit > 0 => {
+        match latency(self).filter(|_| digits == Digits::AsTc) {
+            _ if self.limit == 0 => {}
+            Some(latency) => {
                 out.write_str("lat ")?;
                 // As text, in 32 bits.
-                let micros = latency(self).as_micros() as u32;
+                let micros = latency.as_micros() as u32;
                 write_time(Span::from_micros(micros.into()), digits, out)?;
                 out.write_char(' ')?;
             }
-            Digits::Exact if self.limit > 0 => {
+            None => {
                 out.write_str("limit ")?;
                 write_size(self.limit.into(), digits, out)?;
                 out.write_char(' ')?;
             }
-            _ => {}
         }
         bucket::write_framing(&self.framing, digits, out)?;
         // As text, `tc` shows a discipline below on a line of its own.
@@ -148,8 +148,10 @@ impl Described for Params {
         if let Some((rate, mtu)) = self.peak {
             json.key("minburst")?.number(shown(rate, mtu))?;
         }
-        if self.limit > 0 {
-            json.key("lat")?.number(latency(self).as_micros())?;
+        match latency(self) {
+            _ if self.limit == 0 => {}
+            Some(latency) => json.key("lat")?.number(latency.as_micros())?,
+            None => json.key("limit")?.number(self.limit.into())?,
         }
         bucket::write_framing_json(&self.framing, json)
     }
@@ -181,14 +183,13 @@ impl Described for Params {
     }
 }
 
-/// How long a full queue takes, beyond what the buckets hold.
-fn latency(params: &Params) -> Span {
+/// How long a full queue takes, beyond what the buckets hold; None if they hold more than it.
+fn latency(params: &Params) -> Option<Span> {
     let (bucket, peak_bucket) = params.buckets(Arithmetic::Linux);
     let beyond =
-        |rate, depth| bucket::micros_of(rate, params.limit).saturating_sub(bucket::micros(depth));
-    let mut latency = beyond(params.rate, bucket.depth());
-    if let (Some((rate, _)), Some(bucket)) = (params.peak, peak_bucket) {
-        latency = latency.max(beyond(rate, bucket.depth()));
-    }
-    Span::from_micros(latency.min(u64::MAX / 1000))
+        |rate, depth| bucket::micros_of(rate, params.limit).checked_sub(bucket::micros(depth));
+    let peak = params.peak.zip(peak_bucket);
+    let at_peak = peak.and_then(|((rate, _), bucket)| beyond(rate, bucket.depth()));
+    let latency = beyond(params.rate, bucket.depth()).max(at_peak)?;
+    Some(Span::from_micros(latency.min(u64::MAX / 1000)))
 }
