@@ -83,7 +83,16 @@ impl<R: Read> Read for Capped<R> {
             return Err(io::Error::new(ErrorKind::FileTooLarge, what));
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let bytes = self.reader.read(&mut buffer[..most])?;
+        let bytes = self.reader.read(&mut buffer[..most]).map_err(|error| {
+            // A file of several parts: what follows the first is taken for another.
+            match error.kind() {
+                ErrorKind::InvalidInput if self.left < self.most => io::Error::new(
+                    ErrorKind::InvalidData,
+                    "what follows the gzip data is something else: cut it off",
+                ),
+                _ => error,
+            }
+        })?;
         self.left -= bytes as u64;
         Ok(bytes)
     }

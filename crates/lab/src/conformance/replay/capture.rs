@@ -27,6 +27,10 @@ const LONGEST: u32 = 1 << 24;
 /// Interfaces of a section at most: far more than a machine has.
 const INTERFACES: usize = 1 << 16;
 const NANOS: u64 = 1_000_000_000;
+/// Longest time between two packets: a month. A later one has a wrong clock.
+const LONGEST_GAP: u64 = 30 * 24 * 3600 * NANOS;
+/// Captured bytes that are surely enough for addresses and ports.
+const ENOUGH: usize = 128;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -43,6 +47,7 @@ struct Reader {
     packets: u64,
     clock: Time,
     out_of_order: u64,
+    cut_short: u64,
     link: LinkLayer,
     wire_len: u32,
     /// Where in the window the present packet lies.
@@ -61,6 +66,7 @@ impl Reader {
             packets: 0,
             clock: Time::ZERO,
             out_of_order: 0,
+            cut_short: 0,
             link: LinkLayer::Ethernet,
             wire_len: 0,
             present: 0..0,
@@ -117,7 +123,21 @@ impl Reader {
 
     /// The present packet is that at `captured`, which had `wire_len` bytes.
     #[inline]
-    fn place(&mut self, time: u64, link: LinkType, captured: Range<usize>, wire_len: u32) -> Time {
+    fn place(
+        &mut self,
+        time: u64,
+        link: LinkType,
+        captured: Range<usize>,
+        wire_len: u32,
+    ) -> Result<Time, TraceError> {
+        if wire_len > LONGEST {
+            return Err(self.error(format!("it had {wire_len} bytes on the wire: damaged")));
+        }
+        if self.packets > 0 && time.saturating_sub(self.clock.0) > LONGEST_GAP {
+            let days = (time - self.clock.0) / (24 * 3600 * NANOS);
+            let problem = format!("it came {days} days after the one before: a wrong time");
+            return Err(self.error(problem).help("leave it out: `editcap IN OUT NUMBER`, from 1"));
+        }
         let cut = link.locate(self.window.bytes(captured.clone()), &mut self.rewritten);
         self.link = cut.link;
         // Some tools write a length of zero for what they made up.
@@ -128,7 +148,23 @@ impl Reader {
             self.out_of_order += 1;
         }
         self.clock = self.clock.max(Time(time));
-        self.clock
+        if captured.len() < (wire_len as usize).min(ENOUGH) && self.lacks_ports() {
+            self.cut_short += 1;
+        }
+        Ok(self.clock)
+    }
+
+    /// True if the present packet is IP, and what is captured of it does not tell its flow.
+    fn lacks_ports(&self) -> bool {
+        const IP: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
+        const WITH_PORTS: [u8; 4] = [6, 17, 33, 132];
+        let keys = flow_keys(self.link, self.bytes());
+        match keys.protocol {
+            Some(protocol) => WITH_PORTS.contains(&protocol) && keys.ports == [0; 4],
+            None => {
+                self.link != LinkLayer::Ethernet || IP.contains(&[keys.ports[0], keys.ports[1]])
+            }
+        }
     }
 
     #[inline]
@@ -162,7 +198,12 @@ struct Capture<F> {
 impl<F: Format> Source for Capture<F> {
     #[inline]
     fn advance(&mut self) -> Result<Option<Time>, TraceError> {
-        self.format.advance(&mut self.reader)
+        let time = self.format.advance(&mut self.reader)?;
+        if time.is_none() && self.reader.packets == 0 {
+            let problem = "the capture holds no packets";
+            return Err(TraceError::new(&self.reader.path, Place::File, problem));
+        }
+        Ok(time)
     }
 
     fn describe(&self) -> Packet {
@@ -179,6 +220,10 @@ impl<F: Format> Source for Capture<F> {
 
     fn out_of_order(&self) -> u64 {
         self.reader.out_of_order
+    }
+
+    fn cut_short(&self) -> u64 {
+        self.reader.cut_short
     }
 }
 
@@ -229,6 +274,10 @@ impl Pcap {
             _ => return Err(TraceError::new(path, Place::File, "not a pcap file after all")),
         };
         reader.big_endian = big_endian;
+        let version = (reader.u16(&header[4..]), reader.u16(&header[6..]));
+        if version.0 != 2 {
+            return Err(unknown_version(&reader.path, version));
+        }
         // The upper bits tell of a frame check sequence.
         let number = reader.u32(&header[20..]) & 0x03ff_ffff;
         let path = &reader.path;
@@ -253,8 +302,13 @@ impl Format for Pcap {
         }
         let captured = reader.rest(captured as usize)?;
         let time = u64::from(seconds) * NANOS + nanos;
-        Ok(Some(reader.place(time, self.link, captured, wire_len)))
+        reader.place(time, self.link, captured, wire_len).map(Some)
     }
+}
+
+fn unknown_version(path: &Path, (major, minor): (u16, u16)) -> TraceError {
+    let problem = format!("version {major}.{minor} of the format is not understood");
+    TraceError::new(path, Place::File, problem).help("pcap 2.x and pcapng 1.x are")
 }
 
 /// One interface of a section.
@@ -381,7 +435,7 @@ impl Pcapng {
         let Some(time) = nanos(ticks, interface.per_second, interface.offset) else {
             return Err(reader.error("its time is out of range"));
         };
-        Ok(reader.place(time, link, start..end, wire_len))
+        reader.place(time, link, start..end, wire_len)
     }
 }
 
@@ -409,7 +463,17 @@ impl Format for Pcapng {
                     return self.packet(reader, kind, body).map(Some);
                 }
                 INTERFACE_DESCRIPTION => self.interface(reader, body)?,
-                SECTION_HEADER => self.interfaces.clear(),
+                SECTION_HEADER => {
+                    let bytes = reader.window.bytes(body);
+                    let version = match bytes.get(4..8) {
+                        Some(version) => (reader.u16(version), reader.u16(&version[2..])),
+                        None => return Err(reader.error("the section before it is too short")),
+                    };
+                    if version.0 != 1 {
+                        return Err(unknown_version(&reader.path, version));
+                    }
+                    self.interfaces.clear();
+                }
                 SIMPLE_PACKET => {
                     return Err(reader.error("it is a simple packet block, without a time"));
                 }

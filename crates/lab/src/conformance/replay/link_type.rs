@@ -10,6 +10,26 @@ const ETHERNET: usize = 14;
 /// Bytes of a cooked packet that are rewritten, where they must be: all headers.
 const REWRITTEN: usize = 256;
 
+/// Link types that are met and not understood.
+const OTHERS: [(u32, &str); 16] = [
+    (6, "token ring"),
+    (10, "FDDI"),
+    (51, "PPPoE without Ethernet"),
+    (104, "Cisco HDLC"),
+    (105, "802.11"),
+    (107, "frame relay"),
+    (119, "802.11 with Prism headers"),
+    (123, "ATM"),
+    (127, "802.11 with radiotap headers"),
+    (163, "802.11 with AVS headers"),
+    (187, "Bluetooth HCI"),
+    (189, "USB"),
+    (195, "802.15.4"),
+    (220, "USB"),
+    (239, "NFLOG"),
+    (253, "netlink"),
+];
+
 /// A link type that is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkType {
@@ -20,6 +40,10 @@ pub(super) enum LinkType {
     Cooked,
     /// Its second version, 20 bytes, EtherType first.
     Cooked2,
+    /// BSD's loopback: four bytes of the address family, in either byte order.
+    Loopback,
+    /// PPP, with or without HDLC's address and control.
+    Ppp,
 }
 
 /// Where the part begins that `wire` reads.
@@ -34,15 +58,22 @@ pub(super) struct Cut {
 
 impl LinkType {
     pub(super) const HELP: &'static str =
-        "Ethernet, raw IP and Linux's cooked captures (`tcpdump -i any`) are understood";
+        "Ethernet, raw IP, PPP, BSD's loopback and Linux's cooked captures (`tcpdump -i any`) are \
+         understood";
 
     pub(super) fn new(number: u32) -> Result<LinkType, String> {
         match number {
+            0 | 108 => Ok(LinkType::Loopback),
             1 => Ok(LinkType::Ethernet),
+            9 | 50 => Ok(LinkType::Ppp),
             12 | 14 | 101 | 228 | 229 => Ok(LinkType::Ip),
             113 => Ok(LinkType::Cooked),
             276 => Ok(LinkType::Cooked2),
-            _ => Err(format!("link type {number} is not understood")),
+            _ => {
+                let known = OTHERS.iter().find(|(known, _)| *known == number);
+                let name = known.map(|(_, name)| format!(" ({name})")).unwrap_or_default();
+                Err(format!("link type {number}{name} is not understood"))
+            }
         }
     }
 
@@ -58,6 +89,13 @@ impl LinkType {
             LinkType::Cooked => {
                 Cut { link: LinkLayer::Ethernet, start: captured.len().min(2), removed: 2 }
             }
+            LinkType::Loopback => bare(captured, 4),
+            LinkType::Ppp => {
+                let framed = if captured.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
+                // A protocol's number ends with its first odd byte.
+                let short = captured.get(framed).is_some_and(|first| first & 1 == 1);
+                bare(captured, framed + if short { 1 } else { 2 })
+            }
             LinkType::Cooked2 => {
                 let cut = Cut { link: LinkLayer::Ethernet, start: 0, removed: 6 };
                 let Some((header, packet)) = captured.split_first_chunk::<20>() else {
@@ -70,4 +108,10 @@ impl LinkType {
             }
         }
     }
+}
+
+/// IP behind `header` bytes that count for nothing.
+fn bare(captured: &[u8], header: usize) -> Cut {
+    let link = LinkLayer::Ip { link_header: 0 };
+    Cut { link, start: captured.len().min(header), removed: header as u32 }
 }

@@ -44,13 +44,18 @@ pub trait Source {
     fn out_of_order(&self) -> u64 {
         0
     }
+
+    /// IP packets of which so little was captured that their flows cannot be told apart.
+    fn cut_short(&self) -> u64 {
+        0
+    }
 }
 
 /// A trace that was opened.
 pub struct Trace {
     /// Its packets.
     pub packets: Box<dyn Source>,
-    /// Bytes of the file.
+    /// Bytes of the file; zero of standard input.
     pub size: u64,
     /// Bytes of the file read so far.
     pub read: Rc<Cell<u64>>,
@@ -59,13 +64,17 @@ pub struct Trace {
 /// Bytes read ahead of text.
 const BUFFER: usize = 1 << 17;
 
-/// Opens the trace at `path`; its packets are described with `classifier`'s hashes.
+/// Opens the trace at `path`, or on standard input if that is `-`; its packets are described with `classifier`'s hashes.
 pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
     let fail = |error: io::Error| TraceError::io(path, Place::File, &error);
-    let file = File::open(path).map_err(fail)?;
-    let size = file.metadata().map_err(fail)?.len();
+    let (size, bytes): (u64, Box<dyn Read>) = if path == Path::new("-") {
+        (0, Box::new(io::stdin()))
+    } else {
+        let file = File::open(path).map_err(fail)?;
+        (file.metadata().map_err(fail)?.len(), Box::new(file))
+    };
     let read = Rc::new(Cell::new(0));
-    let meter = Meter { file, read: Rc::clone(&read) };
+    let meter = Meter { bytes, read: Rc::clone(&read) };
     let packets = source(path, Box::new(meter), classifier)?;
     Ok(Trace { packets, size, read })
 }
@@ -89,24 +98,43 @@ pub fn source(
             Box::new(Rows::new(path, BufReader::with_capacity(BUFFER, reader), classifier))
         }
         _ => {
-            let problem = "neither arrivals as CSV, nor a capture, nor one of our binary traces";
-            return Err(TraceError::new(path, Place::File, problem).help(KINDS));
+            let (problem, help) = match packer(&head) {
+                Some(name) => (format!("compressed with {name}, which is not read"), UNPACK),
+                None => (STRANGE.into(), KINDS),
+            };
+            return Err(TraceError::new(path, Place::File, problem).help(help));
         }
     })
 }
 
+const STRANGE: &str = "neither arrivals as CSV, nor a capture, nor one of our binary traces";
+const UNPACK: &str = "unpack it on the way: `zstdcat FILE | simnel replay -`, or xzcat, bzcat";
 const KINDS: &str = "expected arrivals as CSV (`t_ns,enq+,id,len,…`), pcap, pcapng, or what \
                      `--to-binary` writes, each also compressed with gzip";
 
+/// The program that packed a file which begins with `head`.
+fn packer(head: &[u8]) -> Option<&'static str> {
+    const KNOWN: [(&[u8], &str); 7] = [
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+        (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+        (b"BZh", "bzip2"),
+        (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
+        (b"LZIP", "lzip"),
+        (b"PK\x03\x04", "zip"),
+        (&[0x1f, 0x9d], "compress"),
+    ];
+    KNOWN.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
+}
+
 /// Counts what is read, for progress.
 struct Meter {
-    file: File,
+    bytes: Box<dyn Read>,
     read: Rc<Cell<u64>>,
 }
 
 impl Read for Meter {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.file.read(buffer)?;
+        let bytes = self.bytes.read(buffer)?;
         self.read.set(self.read.get() + bytes as u64);
         Ok(bytes)
     }

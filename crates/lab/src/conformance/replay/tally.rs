@@ -6,15 +6,13 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use simnel_core::flow::Addresses;
 use simnel_core::wire::FlowKeys;
-use simnel_core::{Packet, Span, Time};
+use simnel_core::{Packet, Time};
 
 use super::drive::{Sink, Waiting};
 use super::shares::{Counts, Entry, Found, Table, CAPACITY};
 use super::source::Source;
 use crate::conformance::golden::Fate;
 
-/// Longest time in a queue that is told from longer ones.
-const LONGEST: Span = Span::from_secs(3600);
 /// Digits to which times in the queue are kept.
 const DIGITS: u8 = 3;
 /// EtherType of ARP.
@@ -49,9 +47,8 @@ impl Tally {
 
     /// As [`new`](Self::new), but with room for `capacity` flows.
     pub fn with_capacity(capacity: usize) -> Tally {
-        // The limits are constants that the histogram takes.
-        let sojourn = Histogram::new_with_bounds(1, LONGEST.0, DIGITS)
-            .unwrap_or_else(|_| unreachable!("bounds in order, three digits"));
+        // It grows with the longest time: half a megabyte for any.
+        let sojourn = Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("three digits"));
         Tally {
             totals: Counts::default(),
             dropped_at_enqueue: 0,
@@ -95,7 +92,7 @@ impl Tally {
         match fate {
             Fate::Sent { marked, .. } => {
                 let sojourn = time.since(waiting.arrived).0;
-                self.sojourn.saturating_record(sojourn);
+                self.sojourn += sojourn;
                 self.longest = self.longest.max(sojourn);
                 for counts in [flow, &mut self.totals] {
                     counts.sent += 1;

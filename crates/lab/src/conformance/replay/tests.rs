@@ -356,6 +356,108 @@ fn bad_traces_say_where() {
     assert!(packets(&path).is_err());
 }
 
+#[test]
+fn what_is_strange_about_a_capture_is_said_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    pcap(&path, header(Endianness::Little, TsResolution::MicroSecond), &frames(), 9999);
+    let good = std::fs::read(&path).unwrap();
+    // Of the first packet's header: seconds at 0, length on the wire at 12.
+    let first = 24;
+    let second = first + 16 + frames()[0].len();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut changed = good.clone();
+        changed[at..at + bytes.len()].copy_from_slice(bytes);
+        changed
+    };
+    let ng = |major: u8| {
+        pcapng(&path, DataLink::ETHERNET, &[9], 1_000_000_000, &frames());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let little = bytes[8] == 0x4d;
+        bytes[if little { 12 } else { 13 }] = major;
+        bytes
+    };
+    let packed = |bytes: &[u8]| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(bytes).unwrap();
+        gz.finish().unwrap()
+    };
+    let link = |number: u8| with(20, &[number, 0, 0, 0]);
+    for (bytes, expected) in [
+        (with(first + 12, &[0xff; 4]), "packet 0: it had 4294967295 bytes on the wire"),
+        (with(second, &[0, 0, 0, 0xf0]), "packet 1: it came 26927 days after the one before"),
+        (good[..24].to_vec(), "the capture holds no packets"),
+        (with(4, &[7]), "version 7.4 of the format"),
+        (ng(9), "version 9.0 of the format"),
+        (
+            [packed(&good), b"and more that is something else".to_vec()].concat(),
+            "what follows the gzip data",
+        ),
+        (b"\x28\xb5\x2f\xfd and so on".to_vec(), "compressed with zstd"),
+        (b"\xfd7zXZ\0 and so on".to_vec(), "compressed with xz"),
+        (b"BZh9 and so on".to_vec(), "compressed with bzip2"),
+        (link(127), "link type 127 (802.11 with radiotap headers)"),
+        (link(99), "link type 99 is not understood"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let said = complaint(&path);
+        assert!(said.contains(expected), "{expected} is not in {said}");
+    }
+}
+
+#[test]
+fn ppp_and_loopback_captures_are_understood() {
+    let directory = tempfile::tempdir().unwrap();
+    let (plain, path) = (directory.path().join("plain"), directory.path().join("trace"));
+    let network = [v4(60), v6()];
+    let datalink = |number: u32| PcapHeader { datalink: number.into(), ..PcapHeader::default() };
+    pcap(&plain, datalink(101), &network, 9999);
+    let headers: [(u32, [&[u8]; 2]); 5] = [
+        (0, [&[2, 0, 0, 0], &[30, 0, 0, 0]]),
+        (108, [&[0, 0, 0, 2], &[0, 0, 0, 24]]),
+        (9, [&[0x00, 0x21], &[0x00, 0x57]]),
+        (9, [&[0x21], &[0x57]]),
+        (50, [&[0xff, 0x03, 0x00, 0x21], &[0xff, 0x03, 0x00, 0x57]]),
+    ];
+    for (number, [four, six]) in headers {
+        let frames = [[four, &network[0]].concat(), [six, &network[1]].concat()];
+        pcap(&path, datalink(number), &frames, 9999);
+        same(&plain, &path);
+    }
+}
+
+#[test]
+fn packets_without_their_ports_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let count = |snap: usize| {
+        pcap(&path, PcapHeader::default(), &frames(), snap);
+        let mut source = open(&path, classifier(1)).unwrap().packets;
+        while source.advance().unwrap().is_some() {}
+        source.cut_short()
+    };
+    // Two of IPv4, one of them with a tag, and one of IPv6.
+    assert_eq!((count(9999), count(96), count(36), count(20)), (0, 0, 3, 3));
+}
+
+#[test]
+fn hours_in_a_queue_are_told_from_an_hour() {
+    let mut tally = Tally::new();
+    let packet = Packet::new(0, 1500);
+    let keys = || simnel_core::wire::flow_keys(simnel_core::wire::LinkLayer::Ethernet, &[]);
+    let note = tally.arrival(Time::ZERO, &packet, keys);
+    let waiting = Waiting { id: 0, arrived: Time::ZERO, len: 1500, note };
+    let late = Time(5 * 3600 * 1_000_000_000);
+    tally.departure(
+        late,
+        &waiting,
+        golden::Fate::Sent { place: None, adj_len: None, marked: false },
+    );
+    let summary = serde_json::to_value(tally.summary("pfifo", None, 1)).unwrap();
+    let p99 = summary["sojourn_ns"]["p99"].as_f64().unwrap() / 1e6;
+    assert!((17_980_000.0..=18_020_000.0).contains(&p99), "{summary}");
+}
+
 /// Every length that a damaged file may have, and every byte that may be wrong in it.
 #[test]
 fn damage_is_an_error_with_the_packet_s_number_or_harmless() {
@@ -375,7 +477,9 @@ fn damage_is_an_error_with_the_packet_s_number_or_harmless() {
             match packets(&path) {
                 Ok(packets) => assert!(packets.len() < frames().len()),
                 Err(error) => {
-                    assert!(error.to_string().contains("cut off"), "{length}: {error}");
+                    let said = error.to_string();
+                    let named = said.contains("cut off") || said.contains("holds no packets");
+                    assert!(named, "{length}: {error}");
                     assert!(matches!(error.place, Place::File | Place::Packet(_)));
                 }
             }

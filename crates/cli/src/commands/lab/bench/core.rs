@@ -47,7 +47,7 @@ const DISCIPLINES: [&str; 21] = [
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     simnel bench core\n  \
-    simnel bench core --qdisc 'cake bandwidth 1gbit diffserv4' --flows 100 --json\n\n\
+    simnel bench core --qdisc 'cake bandwidth 200gbit diffserv4' --flows 100 --json\n\n\
 Build with --release; figures of one machine compare with figures of the same machine only.")]
 pub struct Args {
     /// A discipline in tc's words; may be repeated [default: each one].

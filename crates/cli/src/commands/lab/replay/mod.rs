@@ -37,7 +37,7 @@ about the kernel's inside (#, timer, state, enq-ret) are not printed:\n  \
     diff <(simnel replay X.csv.gz --golden X.json) \\\n       \
     <(zcat X.out.gz | grep -vE '^#| (timer|state|enq-ret) ')")]
 pub struct Args {
-    /// The trace.
+    /// The trace; - is standard input.
     file: PathBuf,
     /// Discipline in tc's words; may be repeated.
     #[arg(long, value_name = "WORDS")]
@@ -99,6 +99,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             crate::say!("no --rate: the line takes every packet at once, and no queue builds");
         }
     }
+    let several = runs.len() > 1;
+    // What cannot be read twice is not read ahead.
+    let input = args.file == Path::new("-");
+    let once = input || args.file.exists() && !args.file.is_file();
+    if several && once {
+        return Err(misuse_with_help(
+            format!("{} can be read only once", args.file.display()),
+            "give one --qdisc, or write the trace to a file first",
+        ));
+    }
     if args.summary || args.json {
         let mut summaries = Vec::new();
         for run in &runs {
@@ -108,21 +118,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         return print(args, &summaries, out);
     }
 
-    let several = runs.len() > 1;
-    // What cannot be read twice is not read ahead.
-    let regular = std::fs::metadata(&args.file).is_ok_and(|data| data.is_file());
-    if regular {
+    if !once {
         let mut trace = trace(args)?;
         let progress = Progress::new(trace.size);
         let read = trace.read.clone();
         let checked = check(trace.packets.as_mut(), &mut || progress.reach(read.get()));
         progress.done();
         checked.map_err(|error| trace_error(&error))?;
-    } else if several {
-        return Err(misuse_with_help(
-            format!("{} can be read only once", args.file.display()),
-            "give one --qdisc, or write the trace to a file first",
-        ));
     }
     with_output(args, out, &mut |out| {
         for run in &runs {
@@ -187,6 +189,13 @@ fn replay<S: Sink>(args: &Args, run: &Run, sink: S) -> miette::Result<S> {
     if packets.out_of_order() > 0 {
         let count = packets.out_of_order();
         crate::say!("{count} packets were out of order: taken as arriving with the one before");
+    }
+    if packets.cut_short() > 0 {
+        let count = packets.cut_short();
+        crate::say!(
+            "{count} packets were captured without their ports: their flows are not told apart; \
+             capture more of each, `tcpdump -s 128`"
+        );
     }
     Ok(sink)
 }
