@@ -263,6 +263,13 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_cannot_be_looked_into_is_no_empty_one() {
+        assert_eq!(interfaces(Path::new("/nowhere/at/all")).unwrap(), Vec::<String>::new());
+        let error = interfaces(Path::new("/proc/self/status")).unwrap_err().to_string();
+        assert!(error.contains("looking into /proc/self/status"), "{error}");
+    }
+
+    #[test]
     fn requests_are_as_documented() {
         let parse = serde_json::from_str::<Request>;
         assert_eq!(parse(r#"{"cmd":"show"}"#).unwrap(), Request::Show {});

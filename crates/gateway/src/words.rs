@@ -100,7 +100,8 @@ pub fn changed<'a>(
         _ if new.is_unlimited() && config.rate().is_some() => return Err(unusable()),
         _ if config.rate().is_some() => {
             return Err(format!(
-                "{direction}: each class of `{0}` says a rate of its own: say `{0}` and all its words",
+                "{direction}: each class of `{0}` says a rate of its own: say `{0}` and all its \
+                 words",
                 config.name()
             ));
         }

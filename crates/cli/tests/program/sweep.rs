@@ -113,14 +113,14 @@ fn refusals_name_the_thing_and_the_fix() {
 #[test]
 fn a_page_has_a_figure_of_each_measure_that_is_printed() {
     let directory = directory();
-    let shown = ["--page", "page.html", "--show", "goodput", "--show", "added"];
+    let shown = ["--report", "page.html", "--show", "goodput", "--show", "added"];
     let output = simnel_in(directory.path(), &sweep(&shown)).output().expect("the program starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(directory.path().join("page.html")).expect("the page");
     assert_eq!(page.matches("<figure>").count(), text(&output.stdout).matches(" ± ").count() / 6);
     // Nothing stands across.
     let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--out", "other.jsonl"];
-    let output = simnel_in(directory.path(), &[&over[..], &["--page", "none.html"]].concat())
+    let output = simnel_in(directory.path(), &[&over[..], &["--report", "none.html"]].concat())
         .output()
         .expect("the program starts");
     assert!(!output.status.success());

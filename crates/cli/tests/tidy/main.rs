@@ -66,6 +66,16 @@ fn the_repository_is_tidy() {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
+/// `foo/mod.rs`, and not `foo.rs` beside `foo/`.
+#[test]
+fn modules_have_one_form() {
+    let (root, mut sources) = (root(), Vec::new());
+    read_tree(&root, &root.join("crates"), &mut sources);
+    let stems = sources.iter().filter_map(|source| source.path.strip_suffix(".rs"));
+    let both: Vec<&str> = stems.filter(|stem| root.join(stem).is_dir()).collect();
+    assert!(both.is_empty(), "beside a folder of the same name: {both:?}");
+}
+
 #[test]
 fn each_rule_can_fail() {
     for rule in RULES {

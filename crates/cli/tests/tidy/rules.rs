@@ -27,7 +27,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-core", &[]),
     ("simnel-tcp", &["simnel-core"]),
     ("simnel-sim", &["simnel-core", "simnel-tcp"]),
-    ("simnel-gateway", &["simnel-core"]),
+    // The testbed is for its tests.
+    ("simnel-gateway", &["simnel-core", "simnel-testbed"]),
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
     ("simnel-testbed", &["simnel-core"]),
     (

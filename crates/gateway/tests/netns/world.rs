@@ -6,21 +6,24 @@
 //! ```
 //! IPv6 likewise under fd77:N::/64. All of it vanishes with the value, and so does the daemon.
 
-use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use simnel_testbed::{Namespace, Testbed};
+
 pub struct World {
-    prefix: String,
+    places: [Namespace; 3],
     pub control: PathBuf,
     pub daemon: Option<Child>,
+    bed: Testbed,
 }
+
+const PLACES: [&str; 3] = ["c", "g", "s"];
 
 /// Runs a command, which must succeed.
 pub fn run(words: &str) -> String {
@@ -33,46 +36,35 @@ pub fn run(words: &str) -> String {
 
 impl World {
     pub fn new() -> World {
-        static WORLDS: AtomicUsize = AtomicUsize::new(0);
-        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("gw-{}-{number}", std::process::id());
-        let control = std::env::temp_dir().join(&prefix);
-        let world = World { prefix, control, daemon: None };
-        for place in ["c", "g", "s"] {
-            run(&format!("ip netns add {}", world.ns(place)));
-            // Nobody else can have an address here, so none need be asked for.
-            world.within(place, || {
-                for scope in ["all", "default"] {
-                    std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/accept_dad"), "0")
-                        .unwrap();
-                }
-            });
-            world.ip(place, "link set lo up");
+        let mut bed = Testbed::new("gw-").unwrap();
+        let places = PLACES.map(|name| bed.namespace(name).unwrap());
+        let control = bed.directory().unwrap().join("control");
+        for place in &places {
+            for scope in ["all", "default"] {
+                let set = |name, value| {
+                    place.sysctl(&format!("net/ipv6/conf/{scope}/{name}"), value).unwrap();
+                };
+                set("disable_ipv6", "0");
+                // Nobody else can have an address here, so none need be asked for.
+                set("accept_dad", "0");
+            }
         }
+        let world = World { places, control, daemon: None, bed };
         for (line, left, right, net) in
             [("lan0", "c", "g", 1), ("wan0", "g", "s", 2), ("wan1", "g", "s", 3)]
         {
-            let (a, b) = (world.ns(left), world.ns(right));
-            run(&format!("ip link add {line} netns {a} type veth peer name {line} netns {b}"));
-            // The gateway is .1 everywhere, its neighbours are .2.
-            for (place, host) in
-                [(left, if left == "g" { 1 } else { 2 }), (right, if right == "g" { 1 } else { 2 })]
-            {
+            world.bed.veth((world.at(left), line), (world.at(right), line)).unwrap();
+            for place in [left, right] {
+                // The gateway is .1 everywhere, its neighbours are .2.
+                let host = if place == "g" { 1 } else { 2 };
                 world.ip(place, &format!("addr add 10.77.{net}.{host}/24 dev {line}"));
                 world.ip(place, &format!("addr add fd77:{net}::{host}/64 dev {line} nodad"));
-                world.ip(place, &format!("link set {line} up"));
             }
         }
-        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
-            world.within("g", move || {
-                std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap();
-            });
-        }
+        world.at("g").forward().unwrap();
+        world.at("g").sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
         let start = Instant::now();
-        while ["c", "g", "s"]
-            .iter()
-            .any(|place| !world.ip(place, "-6 addr show tentative").is_empty())
-        {
+        while PLACES.iter().any(|place| !world.ip(place, "-6 addr show tentative").is_empty()) {
             assert!(start.elapsed() < Duration::from_secs(5), "addresses stay tentative");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -83,8 +75,12 @@ impl World {
         world
     }
 
+    fn at(&self, place: &str) -> &Namespace {
+        &self.places[PLACES.iter().position(|name| *name == place).expect("a place")]
+    }
+
     pub fn ns(&self, place: &str) -> String {
-        format!("{}-{place}", self.prefix)
+        self.at(place).name().to_owned()
     }
 
     pub fn ip(&self, place: &str, words: &str) -> String {
@@ -139,23 +135,13 @@ impl World {
         place: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        let path = format!("/var/run/netns/{}", self.ns(place));
-        std::thread::spawn(move || {
-            let namespace = File::open(&path).unwrap();
-            // SAFETY: takes integers only; affects the calling thread alone.
-            let done = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
-            assert_eq!(done, 0, "setns: {}", io::Error::last_os_error());
-            work()
-        })
+        let place = self.at(place).clone();
+        std::thread::spawn(move || place.enter(work).unwrap())
     }
 
     /// Does something in a namespace and waits for it.
-    pub fn within<T: Send + 'static>(
-        &self,
-        place: &str,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        self.spawn(place, work).join().expect("the thread in the namespace panicked")
+    pub fn within<T: Send>(&self, place: &str, work: impl FnOnce() -> T + Send) -> T {
+        self.at(place).enter(work).unwrap()
     }
 
     /// Starts a daemon in the gateway and waits until it is up. `interfaces`:
@@ -216,10 +202,6 @@ impl Drop for World {
             let _ = child.kill();
             let _ = child.wait();
         }
-        for place in ["c", "g", "s"] {
-            let _ = Command::new("ip").args(["netns", "del", &self.ns(place)]).output();
-        }
-        let _ = std::fs::remove_dir_all(&self.control);
     }
 }
 

@@ -16,7 +16,7 @@ use super::output_failed;
     simnel man --output /usr/local/share/man/man1")]
 pub struct Args {
     /// Directory for the pages of all commands (simnel.1, simnel-bench.1, …).
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 

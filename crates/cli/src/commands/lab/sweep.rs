@@ -19,8 +19,8 @@ use super::progress::Progress;
 #[command(after_help = "Examples:\n  \
     simnel sweep scenarios/rrul.toml --over 'rate=1mbit..100mbit,rtt=10ms..500ms:4'\n  \
     simnel sweep rrul.toml --over 'qdisc=fq_codel|cake bandwidth {rate}' --repetitions 20\n  \
-    simnel sweep rrul.toml --over rtt=10ms..1s:50 --shard 3/8 --out part3.jsonl\n  \
-    simnel sweep --merge part*.jsonl --out all.jsonl\n\n\
+    simnel sweep rrul.toml --over rtt=10ms..1s:50 --shard 3/8 -o part3.jsonl\n  \
+    simnel sweep --merge part*.jsonl -o all.jsonl\n\n\
 A killed sweep goes on where it was: the same command again. Ranges are geometric, of 5 points\n\
 unless `:N` says otherwise. A key is a path in the file: line.rtt, traffic.bulk.count.")]
 pub struct Args {
@@ -35,8 +35,8 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// Journal of the runs [default: the scenario's name with .sweep.jsonl].
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", alias = "out")]
+    output: Option<PathBuf>,
     /// Do only the I-th of N parts.
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(usize, usize)>,
@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
     /// Also draw the measures that are printed: over the axis with the most quantities, on a page.
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", alias = "page")]
+    report: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.
     #[arg(long)]
     json: bool,
@@ -80,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let sweep = Sweep::new(&name, &text, directory, axes, args.repetitions).map_err(report)?;
     let (i, n) = args.shard.unwrap_or((1, 1));
-    let journal = args.out.clone().unwrap_or_else(|| match args.shard {
+    let journal = args.output.clone().unwrap_or_else(|| match args.shard {
         None => PathBuf::from(format!("{name}.sweep.jsonl")),
         Some(_) => PathBuf::from(format!("{name}.sweep.{i}-of-{n}.jsonl")),
     });
@@ -98,8 +98,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 }
 
 fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let Some(target) = &args.out else {
-        return Err(super::misuse("--merge needs --out FILE, where the merged journal goes"));
+    let Some(target) = &args.output else {
+        return Err(super::misuse("--merge needs --output FILE, where the merged journal goes"));
     };
     let missing = sweep::merge(&args.merge, target).map_err(report)?;
     print(args, target, out)?;
@@ -112,7 +112,7 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
     let names = names(args, &results);
-    if let Some(path) = &args.page {
+    if let Some(path) = &args.report {
         draw(path, &results, &names)?;
     }
     if args.json {
@@ -159,7 +159,7 @@ fn draw(path: &Path, results: &[PointResult], names: &[&String]) -> miette::Resu
     }
     let body = page::figures(&figures, false);
     files::put(path, page::frame("Sweep", &body).as_bytes()).map_err(|error| {
-        let help = "say where it may go with --page FILE";
+        let help = "say where it may go with --report FILE";
         miette!(help = help, "cannot write {}: {error}", path.display())
     })
 }

@@ -23,14 +23,14 @@ use super::super::{misuse_with_help, output_failed};
 
 /// The scenarios, by name.
 const SCENARIOS: [(&str, &str); 4] = [
-    ("rrul", include_str!("sim/rrul.toml")),
-    ("50up", include_str!("sim/50up.toml")),
-    ("drr", include_str!("sim/drr.toml")),
-    ("eight", include_str!("sim/eight.toml")),
+    ("rrul", include_str!("rrul.toml")),
+    ("50up", include_str!("50up.toml")),
+    ("drr", include_str!("drr.toml")),
+    ("eight", include_str!("eight.toml")),
 ];
 
 /// The scenario of `--scale`, and the numbers of flows that it runs with.
-const SCALE: &str = include_str!("sim/scale.toml");
+const SCALE: &str = include_str!("scale.toml");
 const SCALE_FLOWS: [u32; 4] = [10, 100, 1_000, 10_000];
 
 /// Time the simulator.
