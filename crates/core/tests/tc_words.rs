@@ -5,7 +5,7 @@ use simnel_core::framing::{Cells, Framing};
 use simnel_core::qdisc::cake::{self, AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad};
 use simnel_core::qdisc::{self, delay, fifo, line, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::{self, units, Problem};
+use simnel_core::tc::{self, Problem};
 use simnel_core::time::Span;
 
 fn cake(words: &str) -> cake::Params {
@@ -270,42 +270,6 @@ fn tbf_that_holds_less_than_its_burst_shows_its_limit() {
     assert!(json.contains(r#""limit":1000"#) && !json.contains("lat"), "{json}");
     let (text, _) = shown("tbf rate 1mbit burst 2000 limit 2000");
     assert!(text.contains("burst 2000b lat 0us "), "{text}");
-}
-
-// The hardware's doubles are the witness of the ones that the core computes with integers, for up
-// to 18 digits (it tells 19 apart).
-#[test]
-fn values_agree_with_the_hardware() {
-    let mut x = 88_172_645_463_325_252u64;
-    let mut draw = |n: u64| {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        x % n
-    };
-    for _ in 0..200_000 {
-        let places = draw(12) as usize;
-        let magnitude = draw(5) as usize;
-        let whole = draw([1, 10, 1000, 1_000_000, 1 << 22][magnitude]);
-        let text = match places {
-            0 => format!("{whole}"),
-            _ => format!("{whole}.{:0places$}", draw(10u64.pow(places as u32))),
-        };
-        let witness: f64 = text.parse().unwrap();
-        for (unit, scale) in [("bit", 1.0), ("mbit", 1e6), ("kibit", 1024.0), ("kbps", 8e3)] {
-            let bytes = witness * scale / 8.0;
-            let expected =
-                if bytes < 18_446_744_073_709_551_616.0 { Some(bytes as u64) } else { None };
-            let word = format!("{text}{unit}");
-            assert_eq!(units::rate(&word).ok().map(|rate| rate.0), expected, "{word}");
-        }
-        for (unit, scale) in [("s", 1e6), ("ms", 1e3), ("us", 1.0)] {
-            let micros = witness * scale;
-            let expected = if micros < 4_294_967_296.0 { Some(micros as u32) } else { None };
-            let word = format!("{text}{unit}");
-            assert_eq!(units::micros(&word).ok(), expected, "{word}");
-        }
-    }
 }
 
 fn framing() -> impl Strategy<Value = Framing> {

@@ -1,12 +1,12 @@
 //! `tc`'s language: words, units, errors and JSON. It knows no discipline; each reads and writes
 //! its own settings and statistics with what is here.
 
-pub(crate) mod binary64;
 pub(crate) mod bucket;
 mod error;
 mod grammar;
 mod json;
 pub(crate) mod link;
+mod number;
 pub(crate) mod savings;
 pub mod units;
 

@@ -1,13 +1,13 @@
 //! Rates, times and sizes as `tc` writes them.
 //!
-//! Reading follows `tc`'s arithmetic to the last bit (`binary64.rs`); recordings of the real
+//! Reading follows `tc`'s arithmetic to the last bit (`number.rs`); recordings of the real
 //! program are the test (tests/data/tc/units.txt). Printing comes in two kinds: [`Digits::AsTc`] is
 //! what `tc` prints, which drops digits (12345678 bit/s is shown as 12345Kbit); [`Digits::Exact`]
 //! loses nothing, so that what is printed can be read back.
 
 use core::fmt::{self, Write};
 
-use super::binary64::Binary64;
+use super::number::Number;
 use crate::rate::Rate;
 use crate::time::Span;
 
@@ -89,10 +89,18 @@ const MICROS: u64 = 1_000_000;
 const NANOS: u64 = 1_000_000_000;
 
 /// A number and what its unit stands for in `units`; case does not matter.
-fn quantity(word: &str, units: &[(&str, u64)]) -> Result<(Binary64, u64), ValueError> {
-    let (number, suffix) = Binary64::parse(word).ok_or(ValueError::Invalid)?;
+fn quantity(word: &str, units: &[(&str, u64)]) -> Result<(Number, u64), ValueError> {
+    let (number, suffix) = Number::parse(word).ok_or(ValueError::Invalid)?;
     let unit = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix));
     Ok((number, unit.ok_or(ValueError::Invalid)?.1))
+}
+
+/// A number without a unit.
+pub(crate) fn number(word: &str) -> Result<Number, ValueError> {
+    match Number::parse(word) {
+        Some((number, "")) => Ok(number),
+        _ => Err(ValueError::Invalid),
+    }
 }
 
 /// A rate: `20mbit`, `64kbps` (bytes), `1.5mibit` (1024-based), `9600` (bits per second).
@@ -155,7 +163,7 @@ pub fn write_time(time: Span, digits: Digits, out: &mut dyn Write) -> fmt::Resul
                 1_000..=999_999 => (1_000, "ms"),
                 _ => (MICROS, "s"),
             };
-            Binary64::from_integer(micros).over(per_unit).write_general(3, out)?;
+            Number::from(micros).over(per_unit).write_general(3, out)?;
             out.write_str(unit)
         }
         Digits::Exact => {
@@ -179,7 +187,7 @@ pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Resul
         let distance = (count.saturating_mul(unit)).abs_diff(bytes);
         match digits {
             Digits::AsTc if bytes >= unit && distance < tolerance => {
-                Binary64::from_integer(count).write_general(6, out)?;
+                Number::from(count).write_general(6, out)?;
                 return out.write_str(name);
             }
             Digits::Exact if bytes >= unit && distance == 0 => return write!(out, "{count}{name}"),
@@ -209,10 +217,7 @@ pub fn packets(word: &str) -> Option<Result<u32, ValueError>> {
 
 /// A probability above zero, Q0.32: `0.02`. One and more are the largest value.
 pub fn probability(word: &str) -> Result<u32, ValueError> {
-    let (number, "") = Binary64::parse(word).ok_or(ValueError::Invalid)? else {
-        return Err(ValueError::Invalid);
-    };
-    match number.times(1 << 32).whole() {
+    match number(word)?.times(1 << 32).whole() {
         Some(0) => Err(ValueError::Invalid),
         Some(scaled) => Ok(u32::try_from(scaled).unwrap_or(u32::MAX)),
         None => Ok(u32::MAX),
@@ -234,38 +239,7 @@ pub fn write_probability(scaled: u32, out: &mut dyn Write) -> fmt::Result {
 /// Writes `numerator / denominator`, a fraction of at most one, as C's `%g` does: six significant
 /// digits without trailing zeros, with an exponent below 0.0001. The denominator is not zero.
 pub fn write_fraction(numerator: u64, denominator: u64, out: &mut dyn Write) -> fmt::Result {
-    let (n, whole) = (u128::from(numerator), u128::from(denominator.max(1)));
-    if n == 0 {
-        return out.write_str("0");
-    }
-    // Places after which six digits have come: `digits` is the fraction times 10^places.
-    let (mut scale, mut places) = (10u128.pow(5), 5usize);
-    while n * scale < whole * 10u128.pow(5) {
-        (scale, places) = (scale * 10, places + 1);
-    }
-    let mut digits = (n * scale + whole / 2) / whole;
-    if digits == 10u128.pow(6) {
-        (digits, places) = (digits / 10, places - 1);
-    }
-    while digits % 10 == 0 && places > 0 {
-        (digits, places) = (digits / 10, places - 1);
-    }
-    let count = digits.ilog10() as usize;
-    match places {
-        0 => write!(out, "{digits}"),
-        places if places - count > 4 => {
-            let power = 10u128.pow(count as u32);
-            write!(out, "{}", digits / power)?;
-            if count > 0 {
-                write!(out, ".{:0count$}", digits % power)?;
-            }
-            write!(out, "e-{:02}", places - count)
-        }
-        places => {
-            let power = 10u128.pow(places as u32);
-            write!(out, "{}.{:0places$}", digits / power, digits % power)
-        }
-    }
+    Number::from(numerator).over(denominator.max(1)).write_general(6, out)
 }
 
 /// A value that formats itself through one of the writers above, with `{:>12}` honoured.

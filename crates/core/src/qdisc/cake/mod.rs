@@ -31,16 +31,19 @@ mod reconfigure;
 mod saving;
 mod sizes;
 mod stats;
+mod tiers;
 mod tin;
 mod tins;
 
-pub use params::{AckFilter, DiffservMode, FlowMode, HostGuard, HostLoad, Params};
+pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{Stats, TinStats, MAX_TINS};
+pub use tiers::DiffservMode;
 pub(crate) mod words;
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
 use self::sizes::Sizes;
+use self::tiers::Tiers;
 use self::tin::Tin;
 use self::tins::Tins;
 use super::{
@@ -49,7 +52,6 @@ use super::{
 };
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
-use crate::dscp::{self, Tiers};
 use crate::packet::{Flags, Packet};
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
@@ -110,7 +112,7 @@ impl Cake {
             tins: Tins::new(params),
             arena: Arena::new(params.capacity(device.mtu)),
             heap: overflow::Heap::new(params.queues),
-            tiers: dscp::tiers(params.diffserv),
+            tiers: tiers::tiers(params.diffserv),
             params: *params,
             rate: params.bandwidth,
             acks: None,

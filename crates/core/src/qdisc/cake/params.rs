@@ -1,5 +1,6 @@
 //! CAKE's settings, with the names, units and defaults of `tc` (man tc-cake, facts A.1).
 
+use super::tiers::DiffservMode;
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::ConfigError;
@@ -56,22 +57,6 @@ pub struct Params {
     pub host_load: HostLoad,
     /// Whether a host's many flows can take the others' share. Ours; Linux has no such guard.
     pub host_guard: HostGuard,
-}
-
-/// Tiers and their code points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DiffservMode {
-    /// Bulk, Best Effort, Voice.
-    #[default]
-    Diffserv3,
-    /// Bulk, Best Effort, Video, Voice.
-    Diffserv4,
-    /// Eight tiers by purpose.
-    Diffserv8,
-    /// One tier.
-    Besteffort,
-    /// Eight tiers by the three precedence bits.
-    Precedence,
 }
 
 /// What a queue holds, and between whom it is fair.

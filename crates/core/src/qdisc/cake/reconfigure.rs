@@ -10,7 +10,6 @@ use super::overflow;
 use super::tins::Tins;
 use super::{Cake, Params};
 use crate::arena::Arena;
-use crate::dscp;
 use crate::packet::Packet;
 use crate::qdisc::{ConfigError, PacketOwner};
 use crate::time::Time;
@@ -95,6 +94,6 @@ impl Cake {
         self.tins = fresh;
         self.heap = overflow::Heap::new(self.params.queues);
         (self.current_tin, self.current_queue) = (0, 0);
-        self.tiers = dscp::tiers(self.params.diffserv);
+        self.tiers = super::tiers::tiers(self.params.diffserv);
     }
 }

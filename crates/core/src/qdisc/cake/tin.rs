@@ -6,7 +6,8 @@
 use alloc::boxed::Box;
 
 use super::flows::Flow;
-use super::params::{DiffservMode, Params};
+use super::params::Params;
+use super::tiers::DiffservMode;
 use super::{TinStats, MAX_TINS};
 use crate::aqm::cobalt;
 use crate::qdisc::Device;

@@ -23,7 +23,6 @@ use super::tin::{shares, Tin};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
-use crate::dscp;
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
@@ -62,7 +61,7 @@ pub(super) struct Tins {
 impl Tins {
     /// Idle tiers for `params`; [`Tins::set_rate`] must follow.
     pub(super) fn new(params: &Params) -> Tins {
-        let count = dscp::tiers(params.diffserv).count();
+        let count = super::tiers::tiers(params.diffserv).count();
         let guard = Guard::wanted(params, count);
         let mut tins = Tins {
             tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, scheduler(n, count))),

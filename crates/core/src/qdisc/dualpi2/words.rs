@@ -53,20 +53,18 @@ const KEYWORDS: Keywords = &[&[
 ]];
 
 fn hertz(word: &str) -> Result<u32, ValueError> {
-    const MOST: f32 = 16_777_215.0;
-    let hertz: f32 = word.parse().map_err(|_| ValueError::Invalid)?;
-    match hertz {
-        0.0..=MOST => Ok((hertz * PER_HERTZ as f32) as u32),
+    let hertz = units::number(word)?;
+    match hertz.whole() {
+        Some(0..=16_777_215) => Ok(hertz.times(PER_HERTZ).whole().unwrap_or(0) as u32),
         _ => Err(ValueError::TooLarge),
     }
 }
 
 /// Rounded to a whole percent.
 fn percent(word: &str) -> Result<u8, ValueError> {
-    let number = word.strip_suffix('%').unwrap_or(word);
-    let percent: f64 = number.parse().map_err(|_| ValueError::Invalid)?;
-    match percent {
-        0.0..=100.0 => Ok((percent + 0.5) as u8),
+    let percent = units::number(word.strip_suffix('%').unwrap_or(word))?;
+    match percent.times(2).whole() {
+        Some(twice @ 0..=200) => Ok(twice.div_ceil(2) as u8),
         _ => Err(ValueError::TooLarge),
     }
 }

@@ -32,11 +32,7 @@ const KEYWORDS: Keywords = &[&[
 /// A probability, rounded to the nearest of 65536.
 fn chance(word: &str) -> Result<u16, ValueError> {
     // Times 2 * 65535, so that half a unit is a whole number.
-    let (number, "") = crate::tc::binary64::Binary64::parse(word).ok_or(ValueError::Invalid)?
-    else {
-        return Err(ValueError::Invalid);
-    };
-    match number.times(2 * u64::from(MAX_PROB)).whole() {
+    match units::number(word)?.times(2 * u64::from(MAX_PROB)).whole() {
         Some(twice) if twice <= 2 * u64::from(MAX_PROB) => Ok((twice.div_ceil(2)) as u16),
         _ => Err(ValueError::TooLarge),
     }
