@@ -7,6 +7,7 @@
 
 mod code;
 mod crates;
+mod rooms;
 mod rules;
 
 use std::path::{Path, PathBuf};
@@ -50,10 +51,16 @@ fn read_tree(root: &Path, directory: &Path, sources: &mut Vec<Source>) {
     }
 }
 
-#[test]
-fn the_repository_is_tidy() {
+/// Every text file of the repository.
+fn sources() -> Vec<Source> {
     let (root, mut sources) = (root(), Vec::new());
     read_tree(&root, &root, &mut sources);
+    sources
+}
+
+#[test]
+fn the_repository_is_tidy() {
+    let sources = sources();
     assert!(sources.iter().any(|source| source.path == "crates/core/src/lib.rs"));
     let mut complaints = Vec::new();
     for source in &sources {
@@ -63,6 +70,7 @@ fn the_repository_is_tidy() {
             }
         }
     }
+    complaints.extend(rules::module_forms(&sources));
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
@@ -78,6 +86,10 @@ fn modules_have_one_form() {
 
 #[test]
 fn each_rule_can_fail() {
+    let two = ["crates/core/src/a.rs", "crates/core/src/a/b.rs"];
+    let two = two.map(|path| Source { path: path.into(), text: String::new() });
+    assert_eq!(rules::module_forms(&two).len(), 1);
+    assert!(rules::module_forms(&two[..1]).is_empty());
     for rule in RULES {
         for (path, text) in rule.caught {
             let source = Source { path: (*path).into(), text: (*text).into() };

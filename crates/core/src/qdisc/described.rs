@@ -71,8 +71,8 @@ pub trait Described: Sized {
         None
     }
 
-    /// The same at another rate; None where no rate, or not that, can be set. `burst` is the default
-    /// of shapers with a bucket: one that is as deep gets the new default, any other stays.
+    /// The same at another rate; None where no rate, or not that, can be set. `burst` is the
+    /// default of shapers with a bucket: one that is as deep gets the new default.
     fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Self> {
         let _ = (rate, burst);
         None

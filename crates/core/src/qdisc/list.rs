@@ -110,8 +110,7 @@ macro_rules! disciplines {
             }
 
             /// The same at another rate; None where no rate, or not that, can be set. `burst` is
-            /// the default of shapers with a bucket: one that is as deep gets the new default, any
-            /// other stays.
+            /// the default of shapers with a bucket: one that is as deep gets the new default.
             pub fn with_rate(&self, rate: Rate, burst: fn(Rate) -> u32) -> Option<Config> {
                 match self {
                     $(
@@ -139,7 +138,9 @@ macro_rules! disciplines {
             }
 
             fn drops_all(&self, device: &Device) -> Option<String> {
-                match self { $($(#[$when])* Config::$variant(params) => params.drops_all(device),)* }
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.drops_all(device),)*
+                }
             }
 
             fn resolve(&mut self, device: &Device) {

@@ -6,8 +6,8 @@
 //!
 //! What holds for all of them, and is asserted by the property tests:
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
-//! allocates outside construction and [`Managed::configure`]; a call of `enqueue` or `dequeue` takes at most
-//! [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
+//! allocates outside construction and [`Managed::configure`]; a call of `enqueue` or `dequeue`
+//! takes at most [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
 
 use alloc::boxed::Box;
 use alloc::string::String;
