@@ -225,7 +225,12 @@ fn dualpi2_speaks_as_tc() {
          alpha 0.156250 beta 3.195312 step_thresh 1ms min_qlen_step 0p coupling_factor 2 \
          drop_on_overload drop_dequeue classic_protection 10% l4s_ect split_gso \n"
     );
-    let options = r#""options":{"limit":10000,"memory-limit":30280000,"target":15000,"tupdate":16000,"alpha":0.15625,"beta":3.19531,"step-thresh-us":1000,"min-qlen-step":0,"coupling":2,"drop-overload":"drop","drop-early":"drop-dequeue","c-protection":10,"ecn-mask":"l4s-ect","split-gso":null}"#;
+    let options = concat!(
+        r#""options":{"limit":10000,"memory-limit":30280000,"target":15000,"tupdate":16000,"#,
+        r#""alpha":0.15625,"beta":3.19531,"step-thresh-us":1000,"min-qlen-step":0,"coupling":2,"#,
+        r#""drop-overload":"drop","drop-early":"drop-dequeue","c-protection":10,"#,
+        r#""ecn-mask":"l4s-ect","split-gso":null}"#,
+    );
     assert!(json.contains(options), "{json}");
     for (words, expected) in [
         ("memlimit 20000000", "memlimit 20000000B"),

@@ -227,19 +227,6 @@ const NINE_HUNDRED_AND_ONE_LINES: &str = match std::str::from_utf8(&[b'\n'; LINE
     Err(_) => panic!("line feeds are UTF-8"),
 };
 
-/// Modules with parts are `foo/mod.rs`, never `foo.rs` beside `foo/`.
-pub fn module_forms(sources: &[Source]) -> Vec<String> {
-    let beside = |source: &&Source| {
-        let folder = source.path.strip_suffix(".rs").map(|path| format!("{path}/"));
-        let part = |folder: String| {
-            sources.iter().any(|other| is_rust(other) && other.path.starts_with(&folder))
-        };
-        folder.is_some_and(part)
-    };
-    let wrong = sources.iter().filter(beside);
-    wrong.map(|source| format!("{}: move it into its folder as mod.rs", source.path)).collect()
-}
-
 fn in_state(source: &Source, words: &[&str], why: &str) -> Complaints {
     if !is_rust(source) || !DETERMINISTIC.iter().any(|home| source.path.starts_with(home)) {
         return Vec::new();

@@ -64,7 +64,8 @@ pub struct Trace {
 /// Bytes read ahead of text.
 const BUFFER: usize = 1 << 17;
 
-/// Opens the trace at `path`, or on standard input if that is `-`; its packets are described with `classifier`'s hashes.
+/// Opens the trace at `path`, or on standard input if that is `-`; its packets are described with
+/// `classifier`'s hashes.
 pub fn open(path: &Path, classifier: Classifier) -> Result<Trace, TraceError> {
     let fail = |error: io::Error| TraceError::io(path, Place::File, &error);
     let (size, bytes): (u64, Box<dyn Read>) = if path == Path::new("-") {
