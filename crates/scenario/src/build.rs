@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
-use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::{Step, Trace};
+use simnel_sim::setup::{dash, web};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper, MAX_FLOWS};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
 use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};

@@ -17,7 +17,7 @@ use crate::line::{Line, Medium};
 use crate::network::{Network, Opening, Watch};
 use crate::pool::Fates;
 use crate::record::LineRecord;
-use crate::results::Results;
+use crate::results::{Conservation, FlowResult, LineResult, Results};
 use crate::setup::{Direction, Kind, LineSetup, Setup, SetupError, Shaper, Traffic};
 
 /// Random streams of applications start here; lines have the numbers before.
@@ -161,7 +161,7 @@ impl Run {
         if let Some(capture) = &mut self.network.capture {
             capture.release(self.now);
         }
-        Results::new(self)
+        self.into()
     }
 
     /// News for applications, and deliveries without delay that come of them, until there are none.
@@ -282,4 +282,80 @@ fn line(
     };
     let record = LineRecord::new(groups, intervals);
     Ok(Line::new(direction as usize, qdisc, medium, *rate, *framing, steps.clone(), record))
+}
+
+impl From<Run> for Results {
+    fn from(run: Run) -> Results {
+        let (window, end) = run.setup.window();
+        let now = run.now;
+        let totals = run.network.tcp_totals();
+        let under_way = run.network.under_way() as u64;
+        let pool = &run.network.pool;
+        let dropped = |fates: &Fates| fates.dropped.iter().sum::<u64>();
+        let conservation = Conservation {
+            sent: pool.sent,
+            delivered: pool.delivered,
+            lost: pool.lost,
+            dropped: pool.accounts.iter().flatten().map(dropped).sum(),
+            under_way,
+            in_pool: pool.in_use() as u64,
+        };
+        let (bottleneck_packets, hash) = (pool.passed, pool.hash());
+        let accounts = pool.accounts.clone();
+        let baseline = run.baseline;
+        let mut flows = Vec::with_capacity(run.network.flows.len());
+        for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {
+            let (mut delivered, mut fates, mut tcp) = (record.delivered, accounts[n], totals[n]);
+            if let Some(baseline) = &baseline {
+                for direction in 0..2 {
+                    delivered[direction] -= baseline.delivered[n][direction];
+                    let before = &baseline.accounts[n][direction];
+                    fates[direction] = fates[direction].since(before);
+                }
+                tcp = tcp.since(&baseline.tcp[n]);
+            }
+            flows.push(FlowResult {
+                group: record.group,
+                index: record.index,
+                direction: record.direction,
+                started: record.started,
+                finished: record.finished,
+                delivered,
+                series: record.series,
+                windows: record.windows,
+                fates,
+                tcp,
+                outcome: app.outcome(now),
+            });
+        }
+        let [up, down] = run.network.lines;
+        let lines = [(Direction::Up, up), (Direction::Down, down)].map(|(direction, mut line)| {
+            line.record.rate_changed(line.rate(), now);
+            LineResult {
+                direction,
+                packets: line.record.packets,
+                bytes: line.record.bytes,
+                capacity_bytes: line.record.capacity_bytes(),
+                longest_queue: line.record.longest,
+                sojourn: line.record.sojourn,
+                series: line.record.series,
+                at_start: line.record.at_start,
+                at_end: line.qdisc.snapshot(),
+            }
+        });
+        Results {
+            seed: run.seed,
+            simulated: now.since(Time::ZERO),
+            complete: now >= end,
+            window: (window.min(now), now),
+            interval: run.setup.recording.interval,
+            lines,
+            groups: run.setup.traffic.iter().map(|traffic| traffic.name.clone()).collect(),
+            flows,
+            bottleneck_packets,
+            events: run.events,
+            hash,
+            conservation,
+        }
+    }
 }

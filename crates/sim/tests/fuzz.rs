@@ -8,8 +8,8 @@
 use simnel_core::qdisc::{self, Device};
 use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};
-use simnel_sim::apps::{dash, web};
 use simnel_sim::schedule::Step;
+use simnel_sim::setup::{dash, web};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
 use simnel_sim::{Direction, Kind, Run, Setup, Traffic};
 use simnel_tcp::{CongestionControl, EcnMode, Pacing, SlowStartExit};

@@ -8,8 +8,6 @@
 //! (RFC 9293, sections 3.5 and 3.6), negotiates options, lets data carry acknowledgements, and
 //! decides on a bare ACK only when nothing else leaves, as Linux does.
 
-use core::mem::offset_of;
-
 use simnel_core::packet::Ecn;
 use simnel_core::time::{Span, Time};
 
@@ -74,11 +72,6 @@ const DEFAULT_MSS: u16 = 536;
 const TIMESTAMPS_LEN: u32 = 12;
 
 impl Endpoint {
-    /// Bytes from the beginning that matter to an endpoint that only receives.
-    pub const RECEIVING: usize = offset_of!(Endpoint, sender) + Sender::GLANCED;
-    /// Bytes from the beginning that matter to one that sends.
-    pub const SENDING: usize = offset_of!(Endpoint, sender) + Sender::NEEDED;
-
     /// A closed endpoint.
     pub fn new(config: &Config) -> Endpoint {
         let scale = if config.window_scaling { window_scale(config.rcvbuf_max) + 1 } else { 0 };

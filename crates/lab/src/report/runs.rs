@@ -94,15 +94,13 @@ fn remark(contender: &Contender<'_>, group: usize) -> String {
             format!("{} done in {time:.2} s", count(finished))
         }
         Application::Ping { .. } => {
-            // What is under way at the end is not lost.
-            let lost = contender.mean_of_group(group, |group| match &group.application {
-                Some(Application::Ping { sent, received, .. }) => {
-                    let dropped: u64 = group.drops.iter().map(|(_, count)| count).sum();
-                    Some(sent.saturating_sub(*received).min(dropped + group.lost) as f64)
+            let lost = mean(&|a| match a {
+                Application::Ping { sent, received, .. } => {
+                    Some(sent.saturating_sub(*received) as f64)
                 }
                 _ => None,
             });
-            match lost.unwrap_or(0.0) {
+            match lost {
                 0.0 => "all answered".into(),
                 lost => format!("{} unanswered", count(lost)),
             }

@@ -20,8 +20,6 @@ mod source;
 mod timers;
 mod transmit;
 
-use core::mem::offset_of;
-
 use simnel_core::time::Time;
 
 use crate::clock::{Now, Ticks};
@@ -173,11 +171,6 @@ pub(crate) fn initial_window(config: &Config) -> Window {
 }
 
 impl Sender {
-    /// Bytes from the beginning that matter even if nothing is sent: up to [`Window::srtt8_us`].
-    pub(crate) const GLANCED: usize = offset_of!(Sender, window) + offset_of!(Window, min_rtt_us);
-    /// Bytes from the beginning that matter if something is.
-    pub(crate) const NEEDED: usize = offset_of!(Sender, counters) + 16;
-
     pub(crate) fn new(config: &Config) -> Sender {
         let ticks = Ticks::new(config.tick);
         let control = Controller::new(config);

@@ -10,6 +10,9 @@ use simnel_core::{Rate, Span, Time};
 
 use crate::schedule::{Step, Trace};
 
+pub mod dash;
+pub mod web;
+
 /// A direction across the bottleneck; also the index of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -149,9 +152,9 @@ pub enum Kind {
         icmp: bool,
     },
     /// HTTP connections that open at random, with requests, objects and thinking servers.
-    Web(crate::apps::web::Params),
+    Web(web::Params),
     /// Video in chunks, whose quality follows the throughput.
-    Dash(crate::apps::dash::Params),
+    Dash(dash::Params),
     /// Small messages over one TCP connection.
     Messages {
         /// Bytes of a message.
