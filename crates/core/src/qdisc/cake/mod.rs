@@ -38,7 +38,7 @@ mod tins;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{Stats, TinStats, MAX_TINS};
 pub use tiers::DiffservMode;
-pub(crate) mod words;
+mod words;
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;

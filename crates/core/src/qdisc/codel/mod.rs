@@ -4,7 +4,7 @@
 //! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
 
 mod stats;
-pub(crate) mod words;
+pub(in crate::qdisc) mod words;
 
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict as Decision;

@@ -13,7 +13,7 @@ use crate::tc::units::{packet_count, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
-pub(crate) const LIMIT: &str = "a number of packets, 1 to 4294967295";
+pub(in crate::qdisc) const LIMIT: &str = "a number of packets, 1 to 4294967295";
 const TIME: &str = "a TIME such as 5ms";
 const TIME_RANGE: &str = "a TIME below 4295 seconds";
 const SELECTOR: &str = "VALUE/MASK, both 0 to 0xff, such as 0x1/0x1";
@@ -29,17 +29,17 @@ const KEYWORDS: Keywords = &[&[
 ]];
 
 /// Keywords of CoDel itself.
-pub(crate) const TARGET: Keyword =
+pub(in crate::qdisc) const TARGET: Keyword =
     Keyword::new("target", "TIME", "standing delay that is accepted, default 5ms");
-pub(crate) const INTERVAL: Keyword =
+pub(in crate::qdisc) const INTERVAL: Keyword =
     Keyword::new("interval", "TIME", "a worst-case round-trip time, default 100ms");
-pub(crate) const CE_THRESHOLD: Keyword =
+pub(in crate::qdisc) const CE_THRESHOLD: Keyword =
     Keyword::new("ce_threshold", "TIME", "mark all ECN-capable packets that waited longer");
-pub(crate) const CE_SELECTOR: Keyword =
+pub(in crate::qdisc) const CE_SELECTOR: Keyword =
     Keyword::new("ce_threshold_selector", "VALUE/MASK", "only those with this traffic class");
 
 /// Takes `word` and its value into `params`; false if it is none of CoDel's.
-pub(crate) fn take_aqm(
+pub(in crate::qdisc) fn take_aqm(
     params: &mut AqmParams,
     word: &str,
     words: &mut Words<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn take_aqm(
 }
 
 /// Reads `0x1/0x3`.
-pub(crate) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
+pub(in crate::qdisc) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
     words.value("ce_threshold_selector", SELECTOR, SELECTOR, |word| {
         let (value, mask) = word.split_once('/').ok_or(ValueError::Invalid)?;
         let (value, mask) = (octet(value)?, octet(mask)?);
@@ -129,7 +129,11 @@ fn shown(span: Span, digits: Digits) -> Span {
 }
 
 /// Writes CoDel's times as words, each with a space after it.
-pub(crate) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(in crate::qdisc) fn write_times(
+    params: &AqmParams,
+    digits: Digits,
+    out: &mut dyn Write,
+) -> fmt::Result {
     out.write_str("target ")?;
     write_time(shown(params.target, digits), digits, out)?;
     if let Some(threshold) = params.ce_threshold {
@@ -148,7 +152,7 @@ pub(crate) fn write_times(params: &AqmParams, digits: Digits, out: &mut dyn Writ
 }
 
 /// Writes CoDel's times as members of a JSON object.
-pub(crate) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(in crate::qdisc) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
     let micros = |span| shown(span, Digits::AsTc).as_micros();
     json.key("target")?.number(micros(params.target))?;
     if let Some(threshold) = params.ce_threshold {

@@ -9,7 +9,7 @@
 //! settings holds for packets that come after it. `next_event` is the head's release time.
 //! Invariants: both FIFOs have the same length; release times never decrease.
 
-pub(crate) mod words;
+pub(in crate::qdisc) mod words;
 
 use alloc::collections::VecDeque;
 

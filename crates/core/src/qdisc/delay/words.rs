@@ -70,7 +70,10 @@ impl Described for Params {
 }
 
 /// Reads `TIME [JITTER]` after the keyword `delay`.
-pub(crate) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(), ParseError> {
+pub(in crate::qdisc) fn take_delay(
+    params: &mut Params,
+    words: &mut Words<'_>,
+) -> Result<(), ParseError> {
     params.delay = words.value("delay", TIME, TIME_RANGE, units::time)?;
     if let Some(Ok(jitter)) = words.peek().map(units::time) {
         words.next();
@@ -80,12 +83,16 @@ pub(crate) fn take_delay(params: &mut Params, words: &mut Words<'_>) -> Result<(
 }
 
 /// Reads the time after the keyword `jitter`.
-pub(crate) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
+pub(in crate::qdisc) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
     words.value("jitter", TIME, TIME_RANGE, units::time)
 }
 
 /// Writes delay and jitter as words, each with a space after it.
-pub(crate) fn write_times(params: &Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+pub(in crate::qdisc) fn write_times(
+    params: &Params,
+    digits: Digits,
+    out: &mut dyn Write,
+) -> fmt::Result {
     out.write_str("delay ")?;
     write_time(params.delay, digits, out)?;
     out.write_char(' ')?;

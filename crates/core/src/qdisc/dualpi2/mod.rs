@@ -17,7 +17,7 @@
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 
 mod stats;
-pub(crate) mod words;
+mod words;
 
 use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
 use crate::aqm::Verdict;

@@ -8,7 +8,7 @@
 //! flows of a packet each CoDel stays awake.
 
 mod stats;
-pub(crate) mod words;
+pub(in crate::qdisc) mod words;
 
 use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict;

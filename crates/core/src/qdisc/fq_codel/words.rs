@@ -45,13 +45,13 @@ const KEYWORDS: Keywords = &[
 ];
 
 /// Keywords of all fair queues.
-pub(crate) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
-pub(crate) const MEMORY_LIMIT: Keyword =
+pub(in crate::qdisc) const FLOWS: Keyword = Keyword::new("flows", "N", "queues, default 1024");
+pub(in crate::qdisc) const MEMORY_LIMIT: Keyword =
     Keyword::new("memory_limit", "SIZE", "memory that may be used, default 32mb");
 
 /// Takes `word` and its value into `queues`; false if it is none that fair queues share. `default`
 /// is what a zero stands for.
-pub(crate) fn take_queues(
+pub(in crate::qdisc) fn take_queues(
     queues: &mut Settings,
     default: &Settings,
     max_flows: u32,

@@ -7,7 +7,7 @@
 //! a probability of `ecn_prob` percent.
 
 mod stats;
-pub(crate) mod words;
+mod words;
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;

@@ -13,7 +13,7 @@
 
 mod stats;
 mod tree;
-pub(crate) mod words;
+mod words;
 
 use alloc::vec::Vec;
 

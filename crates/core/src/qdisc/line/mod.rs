@@ -15,7 +15,7 @@
 //! Invariants: order is kept; the rate is never exceeded between starts; packets in = delivered +
 //! dropped (by either stage) + waiting + under way.
 
-pub(crate) mod words;
+mod words;
 
 use crate::framing::Framing;
 use crate::packet::Packet;

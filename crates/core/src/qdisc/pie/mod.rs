@@ -5,7 +5,7 @@
 //! at each call: nothing that the computation looks at changes in between.
 
 mod stats;
-pub(crate) mod words;
+pub(in crate::qdisc) mod words;
 
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, Verdict as Decision, FIRST_UPDATE};
 use crate::packet::Packet;

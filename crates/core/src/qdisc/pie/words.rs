@@ -25,7 +25,7 @@ const KEYWORDS: Keywords =
     &[&[Keyword::new("limit", "N", "packets that may be queued, default 1000")], LINUX, OURS];
 
 /// Keywords of PIE itself, in Linux.
-pub(crate) const LINUX: &[Keyword] = &[
+pub(in crate::qdisc) const LINUX: &[Keyword] = &[
     Keyword::new("target", "TIME", "delay to steer for, default 15ms"),
     Keyword::new("tupdate", "TIME", "time between computations, default 15ms"),
     Keyword::new("alpha", "N", "weight of the distance from target, default 2 (sixteenths)"),
@@ -39,7 +39,7 @@ pub(crate) const LINUX: &[Keyword] = &[
 ];
 
 /// Keywords of PIE itself that FreeBSD needs.
-pub(crate) const OURS: &[Keyword] = &[
+pub(in crate::qdisc) const OURS: &[Keyword] = &[
     Keyword::new("freebsd", "", "FreeBSD's PIE, with dq_rate_estimator unless told (ours)"),
     Keyword::new("onoff", "", "sleep until the queue is a third full (ours)"),
     Keyword::new("noonoff", "", "never sleep (default) (ours)"),
@@ -51,14 +51,18 @@ pub(crate) const OURS: &[Keyword] = &[
 
 /// Words of PIE itself, which fq_pie has as well.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AqmWords {
+pub(in crate::qdisc) struct AqmWords {
     params: AqmParams,
     dq_rate_estimator: Option<bool>,
 }
 
 impl AqmWords {
     /// Takes `word` and its value; false if it is none of PIE's.
-    pub(crate) fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
+    pub(in crate::qdisc) fn take(
+        &mut self,
+        word: &str,
+        words: &mut Words<'_>,
+    ) -> Result<bool, ParseError> {
         let (params, default) = (&mut self.params, AqmParams::default());
         let time = |words: &mut Words<'_>, keyword, default| {
             let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
@@ -92,7 +96,7 @@ impl AqmWords {
     }
 
     /// What was said.
-    pub(crate) fn params(&self) -> AqmParams {
+    pub(in crate::qdisc) fn params(&self) -> AqmParams {
         let estimates = self.params.flavour == Flavour::Freebsd;
         let dq_rate_estimator = self.dq_rate_estimator.unwrap_or(estimates);
         AqmParams { dq_rate_estimator, ..self.params }
@@ -158,7 +162,7 @@ fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
 }
 
 /// Writes what PIE steers by as words, each with a space after it.
-pub(crate) fn write_steering(
+pub(in crate::qdisc) fn write_steering(
     params: &AqmParams,
     digits: Digits,
     out: &mut dyn Write,
@@ -171,13 +175,16 @@ pub(crate) fn write_steering(
 }
 
 /// Writes PIE's switches as words, each with a space after it.
-pub(crate) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
+pub(in crate::qdisc) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
     let on = switches(params).into_iter().filter(|(on, _)| *on);
     on.into_iter().try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
 /// Writes what PIE steers by as members of a JSON object.
-pub(crate) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(in crate::qdisc) fn write_steering_json(
+    params: &AqmParams,
+    json: &mut Json<'_>,
+) -> fmt::Result {
     json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
     json.key("tupdate")?.number(params.tupdate.as_micros())?;
     json.key("alpha")?.number(params.alpha.into())?;
@@ -185,7 +192,10 @@ pub(crate) fn write_steering_json(params: &AqmParams, json: &mut Json<'_>) -> fm
 }
 
 /// Writes PIE's switches as members of a JSON object.
-pub(crate) fn write_switches_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(in crate::qdisc) fn write_switches_json(
+    params: &AqmParams,
+    json: &mut Json<'_>,
+) -> fmt::Result {
     for (_, word) in switches(params).into_iter().filter(|(on, _)| *on) {
         json.key(word)?.boolean(true)?;
     }

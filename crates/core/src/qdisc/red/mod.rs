@@ -5,7 +5,7 @@
 //! simulators' in packets.
 
 mod stats;
-pub(crate) mod words;
+pub(in crate::qdisc) mod words;
 
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
 use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};

@@ -57,7 +57,7 @@ const KEYWORDS: Keywords = &[
 
 /// What was said.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(in crate::qdisc) struct Said {
     ns: bool,
     pub limit: u32,
     pub min: u32,
@@ -235,7 +235,7 @@ impl Said {
 }
 
 /// Flags in the order in which `tc` prints them.
-pub(crate) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
+pub(in crate::qdisc) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str); 4] {
     [
         (signals.ecn, "ecn"),
         (signals.harddrop, "harddrop"),
@@ -244,7 +244,10 @@ pub(crate) fn flags(signals: &Signals, adaptive: bool) -> [(bool, &'static str);
     ]
 }
 
-pub(crate) fn write_flags(flags: &[(bool, &'static str)], out: &mut dyn Write) -> fmt::Result {
+pub(in crate::qdisc) fn write_flags(
+    flags: &[(bool, &'static str)],
+    out: &mut dyn Write,
+) -> fmt::Result {
     flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
 }
 

@@ -18,7 +18,7 @@
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
 mod stats;
-pub(crate) mod words;
+mod words;
 
 use alloc::collections::VecDeque;
 

@@ -16,7 +16,7 @@
 
 mod depths;
 mod stats;
-pub(crate) mod words;
+mod words;
 
 use alloc::boxed::Box;
 use alloc::vec;
