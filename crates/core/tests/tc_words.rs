@@ -269,6 +269,67 @@ fn dualpi2_speaks_as_tc() {
 }
 
 #[test]
+fn numbers_are_what_they_look_like() {
+    for (words, same) in [
+        ("codel limit 0x100", "codel limit 256"),
+        ("fq_pie flows 0X40", "fq_pie flows 64"),
+        ("sfq perturb 0x0a", "sfq perturb 10"),
+        ("htb rate 1mbit burst 15k quantum 1514", "htb rate 1mbit burst 15k quantum 0x5ea"),
+        ("pie alpha 0", "pie"),
+    ] {
+        assert_eq!(qdisc::parse(words), qdisc::parse(same), "{words}");
+        assert!(qdisc::parse(words).is_ok(), "{words}");
+    }
+    for words in ["codel limit 0100", "pie alpha 07"] {
+        let error = qdisc::parse(words).unwrap_err().to_string();
+        assert!(error.contains("octal"), "{words}: {error}");
+    }
+    for words in [
+        "codel limit 0x",
+        "codel limit 1e3",
+        "codel limit -5",
+        "fq_pie flows 65536",
+        "htb rate 1mbit burst 15k quantum 1514b",
+        "pie alpha 1_0",
+    ] {
+        assert!(qdisc::parse(words).is_err(), "{words}");
+    }
+    assert!(qdisc::parse("fq_codel flows 65536").is_ok());
+}
+
+#[test]
+fn what_only_linux_has_is_refused_with_a_reason() {
+    for (words, reason) in [
+        ("tbf rate 50% burst 10kb limit 20kb", "interface's own speed"),
+        ("cake bandwidth 50%", "interface's own speed"),
+        ("cake_mq", "hardware queue"),
+        ("netem loss 1%", "`delay`"),
+        ("delay 20ms loss 1%", "netem"),
+        ("prio bands 3", "diffserv4"),
+    ] {
+        let error = qdisc::parse(words).unwrap_err();
+        let Problem::Foreign { .. } = error.problem else { panic!("{words}: {error}") };
+        assert!(error.to_string().contains(reason), "{words}: {error}");
+    }
+}
+
+#[test]
+fn later_words_amend_earlier_ones() {
+    let tbf = "tbf rate 2mbit burst 15k limit 30k";
+    for (words, same) in [
+        ("burst 20k", "tbf rate 2mbit burst 20k limit 30k"),
+        ("limit 9k", "tbf rate 2mbit burst 15k limit 9k"),
+        ("latency 40ms", "tbf rate 2mbit burst 15k latency 40ms"),
+        ("", tbf),
+    ] {
+        assert_eq!(qdisc::amend(tbf, words), qdisc::parse(same), "{words}");
+    }
+    // Said at once, they contradict each other.
+    assert!(qdisc::parse(&format!("{tbf} burst 20k")).is_err());
+    assert!(qdisc::parse(&format!("{tbf} latency 40ms")).is_err());
+}
+
+#[test]
 fn tbf_that_holds_less_than_its_burst_shows_its_limit() {
     let (text, json) = shown("tbf rate 1mbit burst 2000 limit 1000");
     assert!(text.contains("burst 2000b limit 1000b "), "{text}");

@@ -159,7 +159,7 @@ fn understood(
     words: &str,
     said: usize,
 ) -> Result<Config, (String, bool)> {
-    qdisc::parse(&format!("{before} {words}")).map_err(|mut error| {
+    qdisc::amend(before, words).map_err(|mut error| {
         let own = before.split_whitespace().count();
         error.index = (error.index + said).saturating_sub(own);
         (format!("{direction}: {error}"), error.nearest().is_some())
@@ -258,7 +258,7 @@ fn burst(rate: Rate) -> u32 {
 
 /// The discipline that a shaper of one rate is there for.
 fn below(config: &Config) -> Option<&Config> {
-    let [child] = config.children()[..] else { return None };
+    let [(_, child)] = config.children()[..] else { return None };
     config.with_rate(config.rate()?, burst).map(|_| child)
 }
 
@@ -382,6 +382,19 @@ mod tests {
             (below_htb, "10mbit", "codel", "htb rate 10mbit burst 6600 cburst 6600 codel"),
             ("htb rate 2mbit burst 15k sfq limit 50", "unlimited", "", "sfq limit 50"),
             ("tbf rate 2mbit burst 15k sfq", "3mbit", "", "tbf rate 3mbit burst 15k sfq"),
+            (
+                "tbf rate 2mbit burst 15k limit 30k",
+                "3mbit",
+                "burst 20k latency 40ms",
+                "tbf rate 3mbit burst 20k latency 40ms",
+            ),
+            (
+                "tbf rate 2mbit burst 15k latency 40ms",
+                "2mbit",
+                "limit 9k",
+                "tbf rate 2mbit burst 15k limit 9k",
+            ),
+            ("htb rate 2mbit burst 15k", "20mbit", "", "htb rate 20mbit burst 15k"),
             ("cake bandwidth 9mbit nat", "", "diffserv8", "cake bandwidth 9mbit nat diffserv8"),
             ("cake bandwidth 9mbit nat", "", "bandwidth 8mbit", "cake bandwidth 8mbit nat"),
             (below_htb, "", "target 9ms", &below_htb.replace("500", "500 target 9ms")),

@@ -113,9 +113,11 @@ impl Shown {
     fn add(&mut self, dev: &str, parent: Parent, node: Below) -> miette::Result<()> {
         let config = qdisc::parse(&node.config)
             .map_err(|error| miette!("the daemon's own words cannot be read: {error}"))?;
+        let said: Vec<u32> = config.children().iter().map(|(class, _)| *class).collect();
         let handle = FIRST_HANDLE + NEXT_HANDLE * self.0.len() as u32;
         self.0.push(Line { handle, dev: dev.to_owned(), parent, config, stats: node.stats });
-        for child in node.below {
+        // As `tc`, nothing is said of a FIFO that nobody asked for.
+        for child in node.below.into_iter().filter(|child| said.contains(&child.class)) {
             self.add(dev, Parent::Class(handle | child.class & (NEXT_HANDLE - 1)), child)?;
         }
         Ok(())

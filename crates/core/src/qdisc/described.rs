@@ -61,8 +61,8 @@ pub trait Described: Sized {
         Self::NAMES[0].0
     }
 
-    /// Disciplines that stand below.
-    fn children(&self) -> Vec<&Config> {
+    /// Disciplines that the settings say to stand below, with the classes that they hang at.
+    fn children(&self) -> Vec<(u32, &Config)> {
         Vec::new()
     }
 
@@ -119,18 +119,19 @@ pub trait Listed: Described + Into<Config> {
 impl Config {
     /// Bits of an IPv6 address that make a host, where hosts are told apart.
     pub fn host_prefix(&self) -> Option<u8> {
-        let below = || self.children().into_iter().find_map(Config::host_prefix);
+        let below = || self.children().into_iter().find_map(|(_, child)| child.host_prefix());
         self.own_host_prefix().or_else(below)
     }
 
     /// True if acknowledgements are looked at.
     pub fn wants_acks(&self) -> bool {
-        self.filters_acks() || self.children().into_iter().any(Config::wants_acks)
+        self.filters_acks() || self.children().into_iter().any(|(_, child)| child.wants_acks())
     }
 
     /// Why packets will be dropped whatever comes, if so.
     pub fn passes_nothing(&self, device: &Device) -> Option<String> {
-        let below = || self.children().into_iter().find_map(|child| child.passes_nothing(device));
+        let below =
+            || self.children().into_iter().find_map(|(_, child)| child.passes_nothing(device));
         self.drops_all(device).or_else(below)
     }
 }

@@ -100,7 +100,7 @@ macro_rules! disciplines {
             }
 
             /// Disciplines that stand below.
-            pub fn children(&self) -> Vec<&Config> {
+            pub fn children(&self) -> Vec<(u32, &Config)> {
                 match self { $($(#[$when])* Config::$variant(params) => params.children(),)* }
             }
 

@@ -39,7 +39,7 @@ use described::too_small;
 pub use described::{Described, Listed, Names};
 use parse::parse_child;
 pub use parse::{
-    discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
+    amend, discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
 };
 pub use show::{show, show_json, Parent, QdiscView, Statistics};
 pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};

@@ -4,9 +4,11 @@
 //! other the last one counts, as in `tc`. Each discipline brings its own parser and its own table
 //! of keywords ([`Described`](super::Described)). No input panics.
 
+use alloc::format;
+
 use super::described::{Listed, Names};
 use super::{Config, DISCIPLINES};
-use crate::tc::{Keyword, Keywords, ParseError, Words};
+use crate::tc::{Keyword, Keywords, ParseError, Problem, Words};
 
 /// Most disciplines below each other: nobody needs more than a shaper in a class.
 const MAX_DEPTH: u32 = 5;
@@ -73,6 +75,14 @@ pub fn parse(text: &str) -> Result<Config, ParseError> {
     parse_or(Words::split(text), None)
 }
 
+/// As [`parse`], of `before` and then `words`, which may say again what stands there: the later
+/// value counts, also where `tc` allows only one.
+pub fn amend(before: &str, words: &str) -> Result<Config, ParseError> {
+    let text = format!("{before} {words}");
+    let first = before.split_whitespace().count();
+    parse_or(Words::split(&text).amended_from(first), None)
+}
+
 /// Reads a configuration from separate words, as a shell passes them.
 pub fn parse_words(words: &[&str]) -> Result<Config, ParseError> {
     parse_or(Words::listed(words), None)
@@ -90,9 +100,31 @@ fn parse_or(mut words: Words<'_>, default: Option<&str>) -> Result<Config, Parse
     }
     match named.or_else(|| discipline(default?)) {
         Some(known) => known.read(&mut words),
-        None => Err(words.unknown_discipline(DISCIPLINES.iter().map(|known| known.name))),
+        None => match FOREIGN.iter().find(|(name, _)| words.peek() == Some(name)) {
+            Some((_, reason)) => {
+                words.next();
+                Err(words.error_here(Problem::Foreign { reason }))
+            }
+            None => Err(words.unknown_discipline(DISCIPLINES.iter().map(|known| known.name))),
+        },
     }
 }
+
+/// Disciplines of Linux that are not here, and what to use instead.
+const FOREIGN: &[(&str, &str)] = &[
+    ("cake_mq", "one cake for each hardware queue needs the kernel; `cake` shapes all of them"),
+    ("mq", "it hands packets to hardware queues, which are beyond our reach"),
+    ("multiq", "it hands packets to hardware queues, which are beyond our reach"),
+    ("netem", "of what netem does, `delay` has the delay, and `line` a rate and a queue"),
+    ("prio", "bands without rates are not here; `cake diffserv4` has priorities with shares"),
+    ("pfifo_fast", "bands without rates are not here; `pfifo`, or `cake diffserv4`"),
+    ("fq", "it paces the router's own sockets; forwarded packets are what `fq_codel` is for"),
+    ("hfsc", "service curves are not here; `htb` divides a rate among classes"),
+    ("qfq", "it is not here; `drr` shares by weight among classes"),
+    ("ingress", "it holds no packets; `download RATE` shapes what comes in"),
+    ("clsact", "it holds no packets; `download RATE` shapes what comes in"),
+    ("noqueue", "without a queue there is nothing to manage"),
+];
 
 /// Reads the discipline that `word`, the last one read, names, with all words up to the end of the
 /// present one. None if it names none.

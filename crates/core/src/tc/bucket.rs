@@ -65,15 +65,15 @@ pub(crate) fn take_size(
     Ok(())
 }
 
-/// The error that `keyword` has been said before.
+/// The error that `keyword` has been said before, unless it amends that.
 pub(crate) fn once<T>(
     said: &Option<T>,
     keyword: &'static str,
     words: &Words<'_>,
 ) -> Result<(), ParseError> {
     match said {
-        Some(_) => Err(words.error_here(Problem::Twice { keyword })),
-        None => Ok(()),
+        Some(_) if !words.amends() => Err(words.error_here(Problem::Twice { keyword })),
+        _ => Ok(()),
     }
 }
 

@@ -59,6 +59,11 @@ pub enum Problem {
         /// The keyword.
         keyword: &'static str,
     },
+    /// `tc` knows it, but we do not.
+    Foreign {
+        /// Why.
+        reason: &'static str,
+    },
     /// A keyword's value is too small or too large.
     OutOfRange {
         /// The keyword.
@@ -87,6 +92,7 @@ impl ParseError {
             Problem::Misplaced { .. } => "a keyword that goes with the others",
             Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
             Problem::OutOfRange { range, .. } => range,
+            Problem::Foreign { reason } => reason,
             Problem::Twice { .. } => "something that was not said before",
         }
     }
@@ -119,6 +125,9 @@ impl fmt::Display for ParseError {
             }
             Problem::Invalid { keyword, expected } => {
                 write!(f, "`{word}` (word {place}) cannot be used: `{keyword}` takes {expected}")?;
+            }
+            Problem::Foreign { reason } => {
+                write!(f, "`{word}` (word {place}) cannot be used: {reason}")?;
             }
             Problem::Twice { keyword } => {
                 write!(f, "`{word}` (word {place}) comes too late: `{keyword}` has been said")?;

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
-use super::units::ValueError;
+use super::units::{self, ValueError};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Words<'a> {
     next: usize,
     /// Words from here on are not for the present discipline.
     end: usize,
+    /// Words from here on may say again what was said before them.
+    amended: usize,
     /// Disciplines that are being read, the present one below the others.
     depth: u32,
     /// Where the name of `discipline` stands, if it was said.
@@ -91,7 +93,18 @@ impl<'a> Words<'a> {
 
     fn new(words: Vec<Word<'a>>) -> Words<'a> {
         let end = words.len();
-        Words { words, next: 0, end, depth: 0, named: 0, discipline: "", keywords: &[] }
+        let amended = end;
+        Words { words, next: 0, end, amended, depth: 0, named: 0, discipline: "", keywords: &[] }
+    }
+
+    /// The same, of which those from number `first` on may say again what was said before them.
+    pub(crate) fn amended_from(self, first: usize) -> Words<'a> {
+        Words { amended: first, ..self }
+    }
+
+    /// True if the last word read may say again what was said before.
+    pub(crate) fn amends(&self) -> bool {
+        self.next > self.amended
     }
 
     /// The name of the present discipline.
@@ -173,21 +186,41 @@ impl<'a> Words<'a> {
             self.error_here(match error {
                 ValueError::Invalid => Problem::Invalid { keyword, expected },
                 ValueError::TooLarge => Problem::OutOfRange { keyword, range },
+                ValueError::Foreign(reason) => Problem::Foreign { reason },
             })
         })
     }
 
-    /// A whole decimal number within `low..=high` after `keyword`.
+    /// A whole number within `low..=high` after `keyword`.
     pub fn number(
+        &mut self,
+        keyword: &'static str,
+        bounds: (i64, i64),
+        range: &'static str,
+    ) -> Result<i64, ParseError> {
+        self.bounded(keyword, bounds, range, units::whole)
+    }
+
+    /// As [`Words::number`], where `tc` reads decimal numbers only.
+    pub fn decimal(
+        &mut self,
+        keyword: &'static str,
+        bounds: (i64, i64),
+        range: &'static str,
+    ) -> Result<i64, ParseError> {
+        self.bounded(keyword, bounds, range, |word| word.parse().map_err(|_| ValueError::Invalid))
+    }
+
+    fn bounded(
         &mut self,
         keyword: &'static str,
         (low, high): (i64, i64),
         range: &'static str,
+        read: fn(&str) -> Result<i64, ValueError>,
     ) -> Result<i64, ParseError> {
-        self.value(keyword, range, range, |word| match word.parse::<i64>() {
-            Ok(n) if (low..=high).contains(&n) => Ok(n),
-            Ok(_) => Err(ValueError::TooLarge),
-            Err(_) => Err(ValueError::Invalid),
+        self.value(keyword, range, range, |word| match read(word)? {
+            n if (low..=high).contains(&n) => Ok(n),
+            _ => Err(ValueError::TooLarge),
         })
     }
 

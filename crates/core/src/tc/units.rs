@@ -28,7 +28,15 @@ pub enum ValueError {
     Invalid,
     /// It is a number, but too large.
     TooLarge,
+    /// `tc` knows it, but we do not, for this reason.
+    Foreign(&'static str),
 }
+
+/// Why a number with a leading zero is not read.
+const OCTAL: &str = "C and `tc` read a number with a leading zero as octal: say it without";
+/// Why a rate in percent is not read.
+const SHARE: &str =
+    "a share of the interface's own speed is no line's rate: say that, such as 10mbit";
 
 /// Units of rates: what one is in bits per second.
 const RATES: &[(&str, u64)] = &[
@@ -103,8 +111,31 @@ pub(crate) fn number(word: &str) -> Result<Number, ValueError> {
     }
 }
 
+/// A whole number as C reads it: decimal, or hexadecimal after `0x`. Octal ones are refused: few
+/// who write 0100 mean 64.
+pub fn whole(word: &str) -> Result<i64, ValueError> {
+    let (sign, digits) = match word.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, word),
+    };
+    let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (digits, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(ValueError::Invalid);
+    }
+    if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
+        return Err(ValueError::Foreign(OCTAL));
+    }
+    i64::from_str_radix(digits, radix).map(|n| sign * n).map_err(|_| ValueError::TooLarge)
+}
+
 /// A rate: `20mbit`, `64kbps` (bytes), `1.5mibit` (1024-based), `9600` (bits per second).
 pub fn rate(word: &str) -> Result<Rate, ValueError> {
+    if word.ends_with('%') {
+        return Err(ValueError::Foreign(SHARE));
+    }
     let (number, scale) = quantity(word, RATES)?;
     number.times(scale).over(8).whole().map(Rate).ok_or(ValueError::TooLarge)
 }
@@ -199,20 +230,19 @@ pub fn write_size(bytes: u64, digits: Digits, out: &mut dyn Write) -> fmt::Resul
 
 /// Reads a number of packets; `tc` prints it with a p, and takes it without.
 pub fn packet_count(word: &str) -> Result<u32, ValueError> {
-    let bare = || match word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
-        true => word.parse().map_err(|_| ValueError::TooLarge),
-        false => Err(ValueError::Invalid),
-    };
-    packets(word).unwrap_or_else(bare)
+    packets(word).unwrap_or_else(|| count(word))
 }
 
 /// Reads `1000p`; None if the word does not end in p.
 pub fn packets(word: &str) -> Option<Result<u32, ValueError>> {
-    let digits = word.strip_suffix(['p', 'P'])?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(Err(ValueError::Invalid));
+    Some(count(word.strip_suffix(['p', 'P'])?))
+}
+
+fn count(word: &str) -> Result<u32, ValueError> {
+    match word.starts_with('-') {
+        true => Err(ValueError::Invalid),
+        false => u32::try_from(whole(word)?).map_err(|_| ValueError::TooLarge),
     }
-    Some(digits.parse().map_err(|_| ValueError::TooLarge))
 }
 
 /// A probability above zero, Q0.32: `0.02`. One and more are the largest value.

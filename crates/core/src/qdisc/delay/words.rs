@@ -20,6 +20,12 @@ const DEFAULT_LIMIT: u32 = 1000;
 const LIMIT: (i64, i64) = (1, u32::MAX as i64);
 const LIMIT_RANGE: &str = "a number of packets, 1 to 4294967295";
 
+/// What else netem does.
+const NETEM: [&str; 9] =
+    ["loss", "duplicate", "corrupt", "reorder", "gap", "rate", "slot", "distribution", "ecn"];
+const NETEM_REASON: &str =
+    "of netem's words `delay` knows the delay, its jitter and the limit; a rate is `line`'s";
+
 /// The keywords.
 const KEYWORDS: Keywords = &[&[
     Keyword::new("delay", "TIME [JITTER]", "how long every packet waits, and how much it varies"),
@@ -46,6 +52,9 @@ impl Described for Params {
                 "delay" => take_delay(&mut params, words)?,
                 "jitter" => params.jitter = take_jitter(words)?,
                 "limit" => params.limit = words.number("limit", LIMIT, LIMIT_RANGE)? as u32,
+                _ if NETEM.contains(&word) => {
+                    return Err(words.error_here(Problem::Foreign { reason: NETEM_REASON }));
+                }
                 _ => return Err(words.unknown()),
             }
         }

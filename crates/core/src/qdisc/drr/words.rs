@@ -146,8 +146,9 @@ impl Described for Params {
         savings::write_json(self.savings, json)
     }
 
-    fn children(&self) -> Vec<&Config> {
-        self.classes.iter().filter_map(|class| class.child.as_deref()).collect()
+    fn children(&self) -> Vec<(u32, &Config)> {
+        let classes = self.classes.iter();
+        classes.filter_map(|class| Some((class.id.into(), class.child.as_deref()?))).collect()
     }
 
     fn drops_all(&self, _: &Device) -> Option<String> {

@@ -54,7 +54,7 @@ pub(in crate::qdisc) const MEMORY_LIMIT: Keyword =
 pub(in crate::qdisc) fn take_queues(
     queues: &mut Settings,
     default: &Settings,
-    max_flows: u32,
+    (max_flows, range): (u32, &'static str),
     word: &str,
     words: &mut Words<'_>,
 ) -> Result<bool, ParseError> {
@@ -64,7 +64,7 @@ pub(in crate::qdisc) fn take_queues(
             queues.limit = or_default(limit, default.limit);
         }
         "flows" => {
-            let flows = words.number("flows", (0, max_flows.into()), FLOWS_RANGE)? as u32;
+            let flows = words.number("flows", (0, max_flows.into()), range)? as u32;
             queues.flows = or_default(flows, default.flows);
         }
         "memory_limit" => {
@@ -96,7 +96,13 @@ impl Described for Params {
                 }
                 "ce_threshold_selector" => params.aqm.ce_selector = take_selector(words)?,
                 _ if take_aqm(&mut params.aqm, word, words)? => {}
-                _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+                _ if take_queues(
+                    &mut params.queues,
+                    &default.queues,
+                    (MAX_FLOWS, FLOWS_RANGE),
+                    word,
+                    words,
+                )? => {}
                 _ => return Err(words.unknown()),
             }
         }

@@ -18,6 +18,8 @@ const MAX_FLOWS: u32 = 65_535;
 const QUANTUM: &str = "a SIZE such as 1514";
 const QUANTUM_RANGE: &str = "a SIZE of at most 1mb";
 const MAX_QUANTUM: u32 = 1 << 20;
+/// Linux has one flow fewer here than fq_codel.
+const MOST_FLOWS: (u32, &str) = (MAX_FLOWS - 1, "a number of queues, 1 to 65535");
 const PERCENT: (i64, i64) = (0, 100);
 const PERCENT_RANGE: &str = "a whole number of percent, 0 to 100";
 
@@ -57,7 +59,8 @@ impl Described for Params {
                 "ecn_prob" => {
                     params.ecn_prob = words.number("ecn_prob", PERCENT, PERCENT_RANGE)? as u32;
                 }
-                _ if take_queues(&mut params.queues, &default.queues, MAX_FLOWS, word, words)? => {}
+                _ if take_queues(&mut params.queues, &default.queues, MOST_FLOWS, word, words)? => {
+                }
                 _ if aqm.take(word, words)? => {}
                 _ => return Err(words.unknown()),
             }

@@ -22,6 +22,8 @@ const MINOR: &str = "a hexadecimal number, 0 to ffff";
 const CLASS: &str = "a class such as 1:10";
 const COUNT: &str = "a number of packets, 0 to 4294967295";
 const DIVISOR: (i64, i64) = (0, u32::MAX as i64);
+const QUANTUM: (i64, i64) = (0, u32::MAX as i64);
+const QUANTUM_RANGE: &str = "a number of bytes without a unit";
 const DIVISOR_RANGE: &str = "a whole number";
 const PRIO: (i64, i64) = (0, u32::MAX as i64);
 const PRIO_RANGE: &str = "a whole number; from 8 on it counts as 7";
@@ -50,7 +52,7 @@ const KEYWORDS: Keywords = &[
         Keyword::new("cbuffer", "SIZE", "the same"),
         Keyword::new("cmaxburst", "SIZE", "the same"),
         Keyword::new("prio", "N", "0 is served first, 7 last"),
-        Keyword::new("quantum", "SIZE", "bytes a turn"),
+        Keyword::new("quantum", "N", "bytes a turn"),
         Keyword::new("mtu", "SIZE", "largest packet, for the defaults of the bursts"),
     ],
     bucket::FRAMING,
@@ -200,8 +202,9 @@ impl Described for Params {
         self.direct_qlen.get_or_insert(device.tx_queue_len);
     }
 
-    fn children(&self) -> Vec<&Config> {
-        self.classes.iter().filter_map(|class| class.child.as_ref()).collect()
+    fn children(&self) -> Vec<(u32, &Config)> {
+        let classes = self.classes.iter();
+        classes.filter_map(|class| Some((class.id.into(), class.child.as_ref()?))).collect()
     }
 
     /// What belongs to no class is not shaped.
@@ -253,7 +256,10 @@ impl Said {
             }
             "mtu" => bucket::take_size(&mut self.mtu, "mtu", words)?,
             "prio" => self.prio = words.number("prio", PRIO, PRIO_RANGE)?.min(7) as u8,
-            "quantum" => bucket::take_size(&mut self.quantum, "quantum", words)?,
+            "quantum" => {
+                bucket::once(&self.quantum, "quantum", words)?;
+                self.quantum = Some(words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32);
+            }
             _ if bucket::take_framing(&mut self.framing, word, words)? => {}
             _ => {
                 // What is below the only class may have classes itself.

@@ -232,18 +232,16 @@ fn limit(word: &str) -> Result<u32, ValueError> {
 /// Reads a number, or what `tc` prints: `10sec`.
 fn seconds(word: &str) -> Result<u32, ValueError> {
     let digits = word.strip_suffix("sec").unwrap_or(word);
-    match digits.parse::<u32>() {
-        Ok(seconds) if seconds <= MOST_SECONDS => Ok(seconds),
-        Ok(_) => Err(ValueError::TooLarge),
-        Err(_) => Err(ValueError::Invalid),
+    match packet_count(digits)? {
+        seconds if seconds <= MOST_SECONDS => Ok(seconds),
+        _ => Err(ValueError::TooLarge),
     }
 }
 
 fn divisor(word: &str) -> Result<u32, ValueError> {
-    let divisor: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
-    match divisor {
+    match packet_count(word)? {
         0 => Ok(0),
-        _ if divisor <= MAX_DIVISOR && divisor.is_power_of_two() => Ok(divisor),
+        divisor if divisor <= MAX_DIVISOR && divisor.is_power_of_two() => Ok(divisor),
         _ => Err(ValueError::TooLarge),
     }
 }

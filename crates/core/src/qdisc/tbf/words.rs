@@ -66,10 +66,14 @@ impl Described for Params {
                 }
                 "peakrate" => bucket::take_rate(&mut said.peak, "peakrate", words)?,
                 "mtu" | "minburst" => bucket::take_size(&mut said.mtu, "mtu", words)?,
-                "limit" => bucket::take_size(&mut said.limit, "limit", words)?,
+                "limit" => {
+                    bucket::take_size(&mut said.limit, "limit", words)?;
+                    said.latency = said.latency.filter(|_| !words.amends());
+                }
                 "latency" | "lat" => {
                     bucket::once(&said.latency, "latency", words)?;
                     said.latency = Some(words.value("latency", TIME, TIME, units::micros)?);
+                    said.limit = said.limit.filter(|_| !words.amends());
                 }
                 _ if bucket::take_framing(&mut framing, word, words)? => {}
                 _ => match parse_child(words, word)? {
@@ -156,8 +160,8 @@ impl Described for Params {
         bucket::write_framing_json(&self.framing, json)
     }
 
-    fn children(&self) -> Vec<&Config> {
-        self.child.as_deref().into_iter().collect()
+    fn children(&self) -> Vec<(u32, &Config)> {
+        self.child.as_deref().map(|child| (1, child)).into_iter().collect()
     }
 
     fn rate(&self) -> Option<Rate> {
