@@ -5,7 +5,7 @@ use maud::{html, Markup};
 use super::page::{figures, frame, partial};
 use crate::experiments::paper::arms::{Difference, Kind, Ledger, Reading};
 use crate::experiments::paper::claim::Verdict;
-use crate::experiments::paper::{Outcome, Paper};
+use crate::experiments::paper::{Measure, Outcome, Paper};
 use crate::figures::Figure;
 use crate::flent::slug;
 use crate::statistics::{number, Estimate};
@@ -221,7 +221,7 @@ fn reasons(outcome: &Outcome) -> Markup {
 /// All simulated values, for those who point at the cell.
 fn detail(verdict: &Verdict) -> String {
     const MOST: usize = 12;
-    let one = |(name, estimate): &(String, Estimate)| format!("{name}: {}", number(estimate.mean));
+    let one = |(name, estimate): &(Measure, Estimate)| format!("{name}: {}", number(estimate.mean));
     let mut lines: Vec<String> = verdict.simulated.iter().take(MOST).map(one).collect();
     if verdict.simulated.len() > MOST {
         lines.push(format!("and {} more", verdict.simulated.len() - MOST));

@@ -7,7 +7,7 @@
 use simnel_sim::Direction;
 
 use super::direct;
-use super::measure::{greatest, mean, within, Measures, Sample, View};
+use super::measure::{greatest, mean, of, within, Measure, Measures, Sample, View};
 use super::plots::{bars, cdf, curves};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure, Plot};
@@ -114,11 +114,11 @@ fn a1_arms() -> Vec<Arm> {
 }
 
 fn a1_figures(measures: &Measures) -> Vec<Figure> {
-    let names: Vec<(String, String)> = ["plain", "8-way"]
+    let names: Vec<(Measure, String)> = ["plain", "8-way"]
         .iter()
         .flat_map(|arm| {
             [("measured", ""), ("formula", ", formula")]
-                .map(|(curve, what)| (format!("{arm}/{curve}"), format!("{arm}{what}")))
+                .map(|(curve, what)| (of(arm, curve), format!("{arm}{what}")))
         })
         .collect();
     let axes = (Axis::linear("active flows"), Axis::linear("probability of a collision"));
@@ -223,8 +223,10 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (label, file) in [("10/10", "10-10"), ("1/10", "1-10")] {
         let arms = contenders::names(&["cake", "cake_diff3", "cake_diff4", "fq_codel"]);
-        let names: Vec<(String, String)> =
-            arms.iter().map(|arm| (format!("{arm} {label}/ping ICMP"), arm.to_string())).collect();
+        let names: Vec<(Measure, String)> = arms
+            .iter()
+            .map(|arm| (of(format!("{arm} {label}"), "ping ICMP"), arm.to_string()))
+            .collect();
         let title = format!("Added latency of the ICMP ping, {label} Mbit/s (up/down)");
         let x = Axis::log("added latency (ms)");
         figures.push(cdf((&format!("A2-latency-{file}"), &title), x, measures, &names));
@@ -236,7 +238,7 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
             measures,
             &arms,
             &["up sum", "down sum"],
-            &|arm, way| format!("{arm} {label}/{way}"),
+            &|arm, way| of(format!("{arm} {label}"), way),
         ));
     }
     figures
@@ -299,7 +301,7 @@ fn a3_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &arms,
         &["1", "2", "3", "4", "5", "6"],
-        &|arm, flow| format!("{arm}/goodput {flow}"),
+        &|arm, flow| of(arm, format!("goodput {flow}")),
     )]
 }
 
@@ -323,7 +325,7 @@ fn a4_figures(measures: &Measures) -> Vec<Figure> {
                 measures,
                 &["besteffort", "diffserv4"],
                 &classes,
-                &|arm, class| format!("{arm}/{way} {class}"),
+                &|arm, class| of(arm, format!("{way} {class}")),
             )
         })
         .into()
@@ -381,10 +383,10 @@ fn a5_figures(measures: &Measures) -> Vec<Figure> {
         ("diffserv", "cake diffserv4"),
     ];
     let newcomers = contenders::names(&[]).into_iter().map(|name| (name, name));
-    let names: Vec<(String, String)> = paper
+    let names: Vec<(Measure, String)> = paper
         .into_iter()
         .chain(newcomers)
-        .map(|(arm, name)| (format!("{arm}/delay"), name.to_string()))
+        .map(|(arm, name)| (of(arm, "delay"), name.to_string()))
         .collect();
     let axes = (Axis::linear("time (s)"), Axis::linear("added latency (ms)"));
     vec![curves(("A5", "Latency of the 2 Mbit/s stream"), axes, measures, &names)]
@@ -431,7 +433,7 @@ fn a6_figures(measures: &Measures) -> Vec<Figure> {
             measures,
             &arms,
             &[measure],
-            &|arm, name| format!("{arm}/{name}"),
+            &|arm, name| of(arm, name),
         )
     };
     vec![

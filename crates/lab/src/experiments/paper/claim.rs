@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::measure::Measures;
+use super::measure::{Measure, Measures};
 use crate::statistics::{number, Estimate};
 
 /// How far a simulated value may be from a stated one: the larger of the two.
@@ -37,27 +37,27 @@ impl Tolerance {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judge {
     /// The measure is the value.
-    Near(String, f64, Tolerance),
+    Near(Measure, f64, Tolerance),
     /// The measure is in the range, both ends included.
-    Between(String, f64, f64),
+    Between(Measure, f64, f64),
     /// The measure is not above the limit.
-    AtMost(String, f64),
+    AtMost(Measure, f64),
     /// The measure is not below the limit.
-    AtLeast(String, f64),
+    AtLeast(Measure, f64),
     /// The measures rise strictly in this order.
-    Rising(Vec<String>),
+    Rising(Vec<Measure>),
     /// The first measure is not above the second one.
-    NotAbove(String, String),
+    NotAbove(Measure, Measure),
     /// The first measure divided by the second one is in the range.
-    Ratio(String, String, f64, f64),
+    Ratio(Measure, Measure, f64, f64),
     /// The measures differ by at most this.
-    Differ(String, String, f64),
+    Differ(Measure, Measure, f64),
     /// The first measure is at most this above the second one.
-    MoreByAtMost(String, String, f64),
+    MoreByAtMost(Measure, Measure, f64),
     /// The measures of the first pair differ by more than those of the second one.
-    DifferMore((String, String), (String, String)),
+    DifferMore((Measure, Measure), (Measure, Measure)),
     /// The sum of the variances between runs of the first measures is below that of the second.
-    SteadierTogether(Vec<String>, Vec<String>),
+    SteadierTogether(Vec<Measure>, Vec<Measure>),
     /// All of these.
     All(Vec<Judge>),
 }
@@ -81,26 +81,26 @@ pub struct Verdict {
     /// The claim.
     pub claim: Claim,
     /// What was measured: each measure's name and estimate.
-    pub simulated: Vec<(String, Estimate)>,
+    pub simulated: Vec<(Measure, Estimate)>,
     /// Whether it holds; None if something was not measured.
     pub holds: Option<bool>,
 }
 
 impl Judge {
     /// The measures that it looks at, each once, in order.
-    pub fn measures(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = match self {
+    pub fn measures(&self) -> Vec<&Measure> {
+        let mut names: Vec<&Measure> = match self {
             Judge::Near(name, ..)
             | Judge::Between(name, ..)
             | Judge::AtMost(name, _)
             | Judge::AtLeast(name, _) => vec![name],
-            Judge::Rising(names) => names.iter().map(String::as_str).collect(),
+            Judge::Rising(names) => names.iter().collect(),
             Judge::NotAbove(a, b)
             | Judge::Ratio(a, b, ..)
             | Judge::Differ(a, b, _)
             | Judge::MoreByAtMost(a, b, _) => vec![a, b],
             Judge::DifferMore((a, b), (c, d)) => vec![a, b, c, d],
-            Judge::SteadierTogether(a, b) => a.iter().chain(b).map(String::as_str).collect(),
+            Judge::SteadierTogether(a, b) => a.iter().chain(b).collect(),
             Judge::All(judges) => judges.iter().flat_map(Judge::measures).collect(),
         };
         let mut seen = std::collections::BTreeSet::new();
@@ -110,8 +110,8 @@ impl Judge {
 
     /// Whether it holds of `measures`; None if one of them is missing.
     pub fn holds(&self, measures: &Measures) -> Option<bool> {
-        let estimate = |name: &str| measures.estimate(name);
-        let mean = |name: &str| estimate(name).map(|estimate| estimate.mean);
+        let estimate = |name: &Measure| measures.estimate(name);
+        let mean = |name: &Measure| estimate(name).map(|estimate| estimate.mean);
         Some(match self {
             Judge::Near(name, value, within) => (mean(name)? - value).abs() <= within.of(*value),
             Judge::Between(name, low, high) => (*low..=*high).contains(&mean(name)?),
@@ -127,7 +127,7 @@ impl Judge {
             Judge::MoreByAtMost(a, b, most) => mean(a)? - mean(b)? <= *most,
             Judge::DifferMore((a, b), (c, d)) => mean(a)? - mean(b)? > mean(c)? - mean(d)?,
             Judge::SteadierTogether(a, b) => {
-                let variance = |names: &[String]| -> Option<f64> {
+                let variance = |names: &[Measure]| -> Option<f64> {
                     names.iter().map(|name| Some(estimate(name)?.deviation.powi(2))).sum()
                 };
                 variance(a)? < variance(b)?
@@ -144,8 +144,7 @@ impl Claim {
     /// Judges it.
     pub fn judge(self, measures: &Measures) -> Verdict {
         let simulated = self.judge.measures().into_iter();
-        let simulated =
-            simulated.filter_map(|name| Some((name.to_string(), measures.estimate(name)?)));
+        let simulated = simulated.filter_map(|name| Some((name.clone(), measures.estimate(name)?)));
         let simulated = simulated.collect();
         let holds = self.judge.holds(measures);
         Verdict { claim: self, simulated, holds }
@@ -173,7 +172,7 @@ impl Verdict {
             [(_, one)] => value(one).into(),
             several => several
                 .iter()
-                .map(|(name, one)| (name.clone(), serde_json::Value::from(value(one))))
+                .map(|(name, one)| (name.to_string(), serde_json::Value::from(value(one))))
                 .collect::<serde_json::Map<_, _>>()
                 .into(),
         };

@@ -10,7 +10,7 @@ use simnel_core::qdisc::{Detail, DropReason};
 use simnel_core::{Span, Time};
 use simnel_sim::{Direction, Kind, Run};
 
-use super::measure::{greatest, within, Measures, Sample, View};
+use super::measure::{greatest, of, within, Measure, Measures, Sample, View};
 use super::plots::{bars, curves};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Boxes, Figure, Plot};
@@ -254,7 +254,7 @@ fn boxes(
     measures: &Measures,
     categories: &[String],
     series: &[&str],
-    name: &dyn Fn(&str, &str) -> Vec<String>,
+    name: &dyn Fn(&str, &str) -> Vec<Measure>,
 ) -> Plot {
     let series = series.iter().map(|one| Boxes {
         name: one.to_string(),
@@ -279,7 +279,7 @@ fn grid_figures(id: &str, rates: &[u32], measures: &Measures) -> Vec<Figure> {
                 let mut names = Vec::new();
                 for mtu in ["1500", "500"] {
                     for kind in ["transfers", "mixed"] {
-                        names.push(format!("{aqm} {rate} {mtu} {kind}/{what}"));
+                        names.push(of(format!("{aqm} {rate} {mtu} {kind}"), what));
                     }
                 }
                 names
@@ -406,8 +406,8 @@ fn dynamic_measure(view: &View<'_>) -> Sample {
 fn dynamic_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
     for buffer in BUFFERS {
-        let names = |what: &str| -> Vec<(String, String)> {
-            let name = |aqm| (format!("{aqm} {buffer}/{what}"), String::from(aqm));
+        let names = |what: &str| -> Vec<(Measure, String)> {
+            let name = |aqm| (of(format!("{aqm} {buffer}"), what), String::from(aqm));
             contenders::names(&AQMS).into_iter().map(name).collect()
         };
         for (what, title, y) in [
@@ -447,7 +447,7 @@ fn rtt_categories() -> Vec<String> {
 fn rtt_figures(measures: &Measures) -> Vec<Figure> {
     [("delay", "Median queueing delay", true), ("utilisation", "Utilisation", false)]
         .map(|(what, title, log)| {
-            let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/{what}")];
+            let names = |rtt: &str, aqm: &str| vec![of(format!("{aqm} {rtt}"), what)];
             let plot = boxes(measures, &rtt_categories(), &contenders::names(&AQMS), &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };
             Figure::new((&format!("C4-{what}"), title), (Axis::linear("RTT"), y), plot)
@@ -456,7 +456,7 @@ fn rtt_figures(measures: &Measures) -> Vec<Figure> {
 }
 
 fn jain_figures(measures: &Measures) -> Vec<Figure> {
-    let names = |rtt: &str, aqm: &str| vec![format!("{aqm} {rtt}/jain")];
+    let names = |rtt: &str, aqm: &str| vec![of(format!("{aqm} {rtt}"), "jain")];
     let aqms = contenders::names(&["codel", "red"]);
     let plot = boxes(measures, &rtt_categories(), &aqms, &names);
     let axes = (Axis::linear("RTT"), Axis::linear("Jain's index of drop shares"));
@@ -535,7 +535,7 @@ fn edge_figures(measures: &Measures) -> Vec<Figure> {
                 measures,
                 &["down", "up"],
                 &contenders::names(&["codel", "tail"]),
-                &|way, aqm| format!("{aqm} {rate}/{way} delay"),
+                &|way, aqm| of(format!("{aqm} {rate}"), format!("{way} delay")),
             )
         })
         .into()
@@ -585,7 +585,7 @@ fn sweep_figures(measures: &Measures) -> Vec<Figure> {
         .map(|(what, title, log)| {
             let names = |rate: &str, cc: &str| {
                 let sizes = ["", " many", " transfers"];
-                sizes.map(|size| format!("{cc} {rate}{size}/{what}")).into()
+                sizes.map(|size| of(format!("{cc} {rate}{size}"), what)).into()
             };
             let plot = boxes(measures, &categories, &["reno", "cubic"], &names);
             let y = if log { Axis::log("ms") } else { Axis::linear("share of the rate") };

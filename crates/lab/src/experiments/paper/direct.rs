@@ -7,7 +7,7 @@ use simnel_core::qdisc::{self, Detail, Device, Discard, Managed, Qdisc};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 
-use super::measure::{Measures, Sample};
+use super::measure::{of, Measures, Sample};
 use super::plots::{bars, sweep};
 use super::Arm;
 use crate::figures::{Axis, Figure};
@@ -276,7 +276,7 @@ pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
     let rates = RATES.map(|(rate, _)| rate);
     let name = |what: &str, rate: f64| {
         let words = RATES.iter().find(|(known, _)| *known == rate).map_or("", |(_, words)| words);
-        format!("{words}/{what}")
+        of(words, what)
     };
     let plot = sweep(measures, &rates, &SHARES, &name);
     let axes = (Axis::log("rate (bit/s)"), Axis::linear("share of the rate, over any second"));
@@ -287,7 +287,7 @@ pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &["cake", "htb"],
         &[BURST],
-        &|arm, name| format!("{arm}/{name}"),
+        &|arm, name| of(arm, name),
     );
     vec![Figure::new(("A7", title), axes, plot), bursts]
 }

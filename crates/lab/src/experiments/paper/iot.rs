@@ -9,7 +9,7 @@
 use simnel_core::Time;
 use simnel_sim::{Direction, Distribution, Outcome};
 
-use super::measure::{greatest, mean, Measures, Sample, View};
+use super::measure::{greatest, mean, of, Measures, Sample, View};
 use super::plots::bars;
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Boxes, Figure, Plot};
@@ -269,7 +269,10 @@ fn box_figures(id: &str, line: &str, disciplines: &[&str], measures: &Measures) 
                     .iter()
                     .flat_map(|rtt| {
                         let name = |part: &str| {
-                            format!("{line} {discipline} {rtt}/{application} {what}{part}")
+                            of(
+                                format!("{line} {discipline} {rtt}"),
+                                format!("{application} {what}{part}"),
+                            )
                         };
                         ["", " low", " high"].map(|part| measures.values(&name(part)).to_vec())
                     })
@@ -306,7 +309,7 @@ fn dash_figures(measures: &Measures) -> Vec<Figure> {
                 &contenders::names(&ALL),
                 &|category, discipline| {
                     let (line, rtt) = category.split_once(' ').unwrap_or((category, ""));
-                    format!("{line} {discipline} {rtt}/dash {what}")
+                    of(format!("{line} {discipline} {rtt}"), format!("dash {what}"))
                 },
             )
         })

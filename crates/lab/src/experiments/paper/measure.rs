@@ -1,10 +1,11 @@
 //! What runs showed, as named numbers, curves and distributions.
 //!
 //! A [`View`] is one run with the questions that experiments ask; a [`Sample`] is the answers of
-//! one run; [`Measures`] are those of all runs, each name with its arm before it: `cake/goodput`.
+//! one run; [`Measures`] are those of all runs, each a [`Measure`] of its arm.
 //! Numbers are in Mbit/s and milliseconds. Curves are those of the first repetition.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use simnel_core::qdisc::DropReason;
 use simnel_sim::{Direction, Distribution, FlowResult, Kind, Moment, Outcome, Results};
@@ -15,6 +16,27 @@ use simnel_scenario::Finished;
 
 /// Points of a curve.
 pub type Curve = Vec<[f64; 2]>;
+
+/// A quantity of an arm: what claims and figures are about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Measure {
+    /// The arm.
+    pub arm: String,
+    /// The name under which the experiment measures it.
+    pub quantity: String,
+}
+
+/// The measure `quantity` of `arm`.
+pub fn of(arm: impl fmt::Display, quantity: impl fmt::Display) -> Measure {
+    Measure { arm: arm.to_string(), quantity: quantity.to_string() }
+}
+
+/// As reports and JSON name it: `cake/goodput`.
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.arm, self.quantity)
+    }
+}
 
 /// What one run showed.
 #[derive(Clone, Debug, Default)]
@@ -47,9 +69,9 @@ impl Sample {
 /// What all runs of an experiment showed.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
-    values: BTreeMap<String, Vec<f64>>,
-    curves: BTreeMap<String, Curve>,
-    distributions: BTreeMap<String, Distribution>,
+    values: BTreeMap<Measure, Vec<f64>>,
+    curves: BTreeMap<Measure, Curve>,
+    distributions: BTreeMap<Measure, Distribution>,
     /// Arms in order.
     pub arms: Vec<String>,
 }
@@ -60,7 +82,7 @@ impl Measures {
         if !self.arms.iter().any(|known| known == arm) {
             self.arms.push(arm.to_string());
         }
-        let name = |name: String| format!("{arm}/{name}");
+        let name = |quantity: String| of(arm, quantity);
         for (key, value) in sample.values {
             self.values.entry(name(key)).or_default().extend(value);
         }
@@ -73,33 +95,33 @@ impl Measures {
     }
 
     /// Mean and interval of a number.
-    pub fn estimate(&self, name: &str) -> Option<Estimate> {
+    pub fn estimate(&self, name: &Measure) -> Option<Estimate> {
         Estimate::of(self.values.get(name)?)
     }
 
     /// All values of a number; none if it was not measured.
-    pub fn values(&self, name: &str) -> &[f64] {
+    pub fn values(&self, name: &Measure) -> &[f64] {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// A curve of the first repetition; empty if there is none.
-    pub fn curve(&self, name: &str) -> &[[f64; 2]] {
+    pub fn curve(&self, name: &Measure) -> &[[f64; 2]] {
         self.curves.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// A distribution over all repetitions.
-    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
+    pub fn distribution(&self, name: &Measure) -> Option<&Distribution> {
         self.distributions.get(name)
     }
 
     /// True if runs name this number, whether or not they show it.
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn knows(&self, name: &Measure) -> bool {
         self.values.contains_key(name)
     }
 
     /// Adds a number that follows from those of all arms.
-    pub fn derive(&mut self, name: &str, values: Vec<f64>) {
-        self.values.insert(name.to_string(), values);
+    pub fn derive(&mut self, name: Measure, values: Vec<f64>) {
+        self.values.insert(name, values);
     }
 }
 

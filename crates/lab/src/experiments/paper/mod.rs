@@ -28,7 +28,7 @@ pub mod contenders;
 pub mod findings;
 
 pub use claim::{Claim, Verdict};
-pub use measure::{Measures, Sample, View};
+pub use measure::{of, Measure, Measures, Sample, View};
 pub use run::{count, run, ArmOutcome, Options, Outcome, Watch};
 
 /// The five papers.

@@ -7,7 +7,7 @@
 use simnel_sim::{Direction, Distribution, Outcome};
 
 use super::cake::{rrul, rrul_measure, CLASSES};
-use super::measure::{greatest, mean, within, Measures, Sample, View};
+use super::measure::{greatest, mean, of, within, Measure, Measures, Sample, View};
 use super::plots::{bars, cdf, curves};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure};
@@ -247,8 +247,8 @@ fn names() -> Vec<&'static str> {
     contenders::all(&CONTENDERS).into_iter().map(|(name, _)| name).collect()
 }
 
-fn all(measure: &str) -> Vec<(String, String)> {
-    names().iter().map(|name| (format!("{name}/{measure}"), name.to_string())).collect()
+fn all(measure: &str) -> Vec<(Measure, String)> {
+    names().iter().map(|name| (of(name, measure), name.to_string())).collect()
 }
 
 fn single_figures(id: &str, measures: &Measures) -> Vec<Figure> {
@@ -293,7 +293,7 @@ fn b4_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &names(),
         &["peak", "peak UDP_BE", "peak UDP_EF", "peak UDP_BK"],
-        &|arm, name| format!("{arm}/{name}"),
+        &|arm, name| of(arm, name),
     );
     let x = Axis::log("induced latency (ms)");
     let latency = cdf(("B4-icmp", "ICMP latency"), x, measures, &all("ping ICMP"));
@@ -303,7 +303,7 @@ fn b4_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &names(),
         &["down sum", "up sum"],
-        &|arm, name| format!("{arm}/{name}"),
+        &|arm, name| of(arm, name),
     );
     vec![peaks, latency, goodput]
 }
@@ -352,7 +352,7 @@ fn b6_figures(measures: &Measures) -> Vec<Figure> {
             measures,
             &names(),
             &["down", "up", "both"],
-            &|arm, test| format!("{arm} {test}/{what}"),
+            &|arm, test| of(format!("{arm} {test}"), what),
         )
     };
     vec![
@@ -369,7 +369,7 @@ fn b8_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &["down", "up"],
         &classes,
-        &|way, class| format!("cake/{way} {class}"),
+        &|way, class| of("cake", format!("{way} {class}")),
     );
     vec![bars]
 }

@@ -2,7 +2,7 @@
 
 use simnel_scenario::summary::millis;
 
-use super::measure::Measures;
+use super::measure::{Measure, Measures};
 use crate::figures::{Axis, Bars, Figure, Line, Plot};
 
 /// Curves: `names` are measures and what the legend calls them. Those without points are left
@@ -11,9 +11,9 @@ pub fn curves(
     (id, title): (&str, &str),
     axes: (Axis, Axis),
     measures: &Measures,
-    names: &[(String, String)],
+    names: &[(Measure, String)],
 ) -> Figure {
-    let line = |(measure, name): &(String, String)| {
+    let line = |(measure, name): &(Measure, String)| {
         let points = measures.curve(measure).to_vec();
         (!points.is_empty()).then(|| Line { name: name.clone(), points })
     };
@@ -26,9 +26,9 @@ pub fn cdf(
     (id, title): (&str, &str),
     x: Axis,
     measures: &Measures,
-    names: &[(String, String)],
+    names: &[(Measure, String)],
 ) -> Figure {
-    let line = |(measure, name): &(String, String)| {
+    let line = |(measure, name): &(Measure, String)| {
         let distribution = measures.distribution(measure)?;
         let all = distribution.count() as f64;
         let point = |(value, below): &(_, u64)| [millis(*value), *below as f64 / all];
@@ -48,7 +48,7 @@ pub fn bars(
     measures: &Measures,
     categories: &[&str],
     series: &[&str],
-    measure: &dyn Fn(&str, &str) -> String,
+    measure: &dyn Fn(&str, &str) -> Measure,
 ) -> Figure {
     let value = |category: &&str, name: &&str| {
         let estimate = measures.estimate(&measure(category, name))?;
@@ -68,7 +68,7 @@ pub fn sweep(
     measures: &Measures,
     xs: &[f64],
     series: &[&str],
-    measure: &dyn Fn(&str, f64) -> String,
+    measure: &dyn Fn(&str, f64) -> Measure,
 ) -> Plot {
     let lines = series.iter().map(|name| Line {
         name: name.to_string(),

@@ -9,7 +9,7 @@
 
 use simnel_sim::Direction;
 
-use super::measure::{Measures, Sample, View};
+use super::measure::{of, Measures, Sample, View};
 use super::plots::{bars, sweep};
 use super::{Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure, Plot};
@@ -211,7 +211,7 @@ fn users_figures(
     measures: &Measures,
 ) -> Vec<Figure> {
     let xs: Vec<f64> = settings.iter().map(|setting| f64::from(*setting)).collect();
-    let measure = |what: &str, x: f64| format!("{arm} {x}/{what}");
+    let measure = |what: &str, x: f64| of(format!("{arm} {x}"), what);
     let rates = sweep(measures, &xs, &["heavy", "light"], &measure);
     let delays = sweep(measures, &xs, &["heavy delay", "light delay"], &measure);
     let figure = |what: &str, title: &str, unit: &str, plot: Plot| {
@@ -267,8 +267,9 @@ fn d5_figures(measures: &Measures) -> Vec<Figure> {
     let xs = D5_SAVINGS.map(f64::from);
     ["enqueue", "dequeue"]
         .map(|strategy| {
-            let measure =
-                |load: &str, savings: f64| format!("{strategy} {load} savings {savings}/time");
+            let measure = |load: &str, savings: f64| {
+                of(format!("{strategy} {load} savings {savings}"), "time")
+            };
             let plot = sweep(measures, &xs, &["5 flows", "10 flows", "20 flows"], &measure);
             let axes = (Axis::linear("D_max (packets)"), Axis::linear("time (s)"));
             let title = format!("Time of 100 kB, drop-on-{strategy}");
@@ -313,6 +314,6 @@ fn d6_figures(measures: &Measures) -> Vec<Figure> {
         measures,
         &users,
         &["heavy", "light"],
-        &|arm, name| format!("{arm}/{name}"),
+        &|arm, name| of(arm, name),
     )]
 }

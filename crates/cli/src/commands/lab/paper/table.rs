@@ -35,8 +35,9 @@ pub fn json(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io:
         }
         if !readings.is_empty() {
             let measures = verdict.claim.judge.measures();
-            let differ = differences.iter().map(|one| one.measure.as_str());
-            line["differ"] = differ.filter(|name| measures.contains(name)).collect();
+            let differ = differences.iter().map(|one| &one.measure);
+            let differ = differ.filter(|name| measures.contains(name));
+            line["differ"] = differ.map(ToString::to_string).collect();
         }
         serde_json::to_writer(&mut *out, &line)?;
         writeln!(out)?;

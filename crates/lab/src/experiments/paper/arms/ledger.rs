@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::Reading;
-use crate::experiments::paper::{Measures, Verdict};
+use crate::experiments::paper::{Measure, Measures, Verdict};
 use crate::pattern::fits;
 
 /// The file.
@@ -55,7 +55,7 @@ pub struct Known {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Contender and measure.
-    pub measure: String,
+    pub measure: Measure,
     /// Each column's name and value.
     pub values: Vec<(&'static str, f64)>,
     /// How far they might have been apart.
@@ -81,7 +81,7 @@ impl Ledger {
         simulated: &Measures,
         readings: &[&Reading],
     ) -> Vec<Difference> {
-        let names: BTreeSet<&str> =
+        let names: BTreeSet<&Measure> =
             verdicts.iter().flat_map(|verdict| verdict.claim.judge.measures()).collect();
         let mut differences = Vec::new();
         for name in names {
@@ -98,17 +98,16 @@ impl Ledger {
             let full = format!("{id} {name}");
             let known = self.known.iter().find(|known| fits(&known.measure, &full));
             let reason = known.map(|known| known.reason.clone());
-            differences.push(Difference { measure: name.into(), values, allowed, reason });
+            differences.push(Difference { measure: name.clone(), values, allowed, reason });
         }
         differences
     }
 
-    fn allowed(&self, name: &str, values: &[(&str, f64)]) -> f64 {
-        let short = name.rsplit('/').next().unwrap_or(name);
+    fn allowed(&self, name: &Measure, values: &[(&str, f64)]) -> f64 {
         let tolerance = self
             .tolerances
             .iter()
-            .find(|entry| entry.measures.iter().any(|pattern| fits(pattern, short)));
+            .find(|entry| entry.measures.iter().any(|pattern| fits(pattern, &name.quantity)));
         // A measure of an unknown kind has to be equal: the report then shows that an entry lacks.
         let Some(tolerance) = tolerance else { return 0.0 };
         let mean = values.iter().map(|(_, value)| value.abs()).sum::<f64>() / values.len() as f64;
@@ -167,7 +166,7 @@ mod tests {
         assert_eq!(ledger.differences("A6", &verdicts, &simulated, &[&near]), []);
         let far = reading(measures("none", &[("down", 15.0), ("latency", 4.2)]));
         let differences = ledger.differences("A6", &verdicts, &simulated, &[&near, &far]);
-        let names: Vec<&str> = differences.iter().map(|one| one.measure.as_str()).collect();
+        let names: Vec<String> = differences.iter().map(|one| one.measure.to_string()).collect();
         assert_eq!(names, ["none/down"]);
         assert_eq!(differences[0].values.len(), 3);
     }

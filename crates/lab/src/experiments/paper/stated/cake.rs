@@ -1,7 +1,7 @@
 //! What Piece of CAKE states, in its text and in its published data (doi:10.5281/zenodo.1226887,
 //! CC BY-SA 4.0; medians over repetitions, rounded).
 
-use super::{at_least, at_most, between, near, not_above, ratio, rising, List};
+use super::{at_least, at_most, between, near, not_above, of, ratio, rising, List};
 use crate::experiments::paper::claim::{Judge, Tolerance};
 use crate::experiments::paper::direct::{plain_formula, set_associative_formula, STEP};
 
@@ -30,13 +30,14 @@ fn collisions(list: &mut List<'_>) {
     ];
     for (arm, stated, formula) in tables {
         let points = (1..=1024 / STEP).map(|n| n * STEP);
-        let judges = points.map(|n| near(&format!("{arm}/{n} flows"), formula(n), point)).collect();
+        let judges =
+            points.map(|n| near(of(arm, format!("{n} flows")), formula(n), point)).collect();
         let text = format!("collision probability of a new flow, {arm} hash, n up to 1024");
         list.named(arm, &text, stated, Judge::All(judges));
     }
     let lower = (1..=16).map(|n| {
         let flows = n * STEP;
-        not_above(&format!("8-way/{flows} flows"), &format!("plain/{flows} flows"))
+        not_above(of("8-way", format!("{flows} flows")), of("plain", format!("{flows} flows")))
     });
     list.named(
         "lower",
@@ -96,18 +97,18 @@ fn baseline(list: &mut List<'_>) {
         "totals",
         "cake and fq_codel carry the same total",
         "totals within 1 %",
-        ratio("cake 10/10/total", "fq_codel 10/10/total", 0.99, 1.01),
+        ratio(of("cake 10/10", "total"), of("fq_codel 10/10", "total"), 0.99, 1.01),
     );
     // Within a millisecond, as a difference: neither is more than that above the other.
     list.named(
         "latency",
         "mean added latency of cake and fq_codel within 1 ms of each other",
         "difference of at most 1 ms",
-        Judge::Differ("cake 10/10/ping".into(), "fq_codel 10/10/ping".into(), 1.0),
+        Judge::Differ(of("cake 10/10", "ping"), of("fq_codel 10/10", "ping"), 1.0),
     );
     for row in &DATA {
         let Row { line, arm, .. } = row;
-        let measure = |what: &str| format!("{arm} {line}/{what}");
+        let measure = |what: &str| of(format!("{arm} {line}"), what);
         for (probe, ping) in ["ICMP", "UDP_BE", "UDP_BK", "UDP_EF"].iter().zip(row.ping) {
             let Some(ping) = ping else { continue };
             let added = ping - BASE_MS;
@@ -115,7 +116,7 @@ fn baseline(list: &mut List<'_>) {
                 &format!("{line}.{arm}.ping.{probe}"),
                 &format!("{arm}, {line} Mbit/s (up/down): mean added latency of {probe}"),
                 &format!("{added:.2} ms ± 25 % or 1 ms"),
-                near(&measure(&format!("ping {probe}")), added, Tolerance::LATENCY),
+                near(measure(&format!("ping {probe}")), added, Tolerance::LATENCY),
             );
         }
         for (way, stated) in [("up", row.up), ("down", row.down)] {
@@ -124,7 +125,7 @@ fn baseline(list: &mut List<'_>) {
                     &format!("{line}.{arm}.{way}.{class}"),
                     &format!("{arm}, {line} Mbit/s (up/down): goodput {way} of {class}"),
                     &format!("{mbps} Mbit/s ± 10 %"),
-                    near(&measure(&format!("{way} {class}")), mbps, Tolerance::share(0.10)),
+                    near(measure(&format!("{way} {class}")), mbps, Tolerance::share(0.10)),
                 );
             }
         }
@@ -152,7 +153,7 @@ fn isolation(list: &mut List<'_>) {
                 &format!("{}.{n}", arm.replace(' ', "-")),
                 &format!("{arm}: {words}; flow {n}"),
                 &format!("{share:.4} of the total ± 5 %"),
-                near(&format!("{arm}/share {n}"), share, Tolerance::share(0.05)),
+                near(of(arm, format!("share {n}")), share, Tolerance::share(0.05)),
             );
         }
     }
@@ -165,7 +166,7 @@ fn isolation(list: &mut List<'_>) {
     for (arm, rates) in linux {
         let judges = (1..)
             .zip(rates)
-            .map(|(n, mbps)| near(&format!("{arm}/goodput {n}"), mbps, Tolerance::share(0.05)));
+            .map(|(n, mbps)| near(of(arm, format!("goodput {n}")), mbps, Tolerance::share(0.05)));
         list.named(
             &arm.replace(", ", "-").replace(' ', "-"),
             &format!("{arm}: what Linux 6.1 gives the six flows, where only bulk flows count"),
@@ -174,10 +175,10 @@ fn isolation(list: &mut List<'_>) {
         );
     }
     let flows = (1..=6).map(|n| {
-        let of = |arm: &str| format!("{arm}/goodput {n}");
+        let of = |arm: &str| of(arm, format!("goodput {n}"));
         (of("flows"), of("fq_codel"))
     });
-    let (cake, fq_codel): (Vec<String>, Vec<String>) = flows.unzip();
+    let (cake, fq_codel): (Vec<_>, Vec<_>) = flows.unzip();
     list.named(
         "variance",
         "cake's flows vary less from run to run than fq_codel's",
@@ -189,12 +190,12 @@ fn isolation(list: &mut List<'_>) {
 /// Section IV-B and figure 4.
 fn diffserv(list: &mut List<'_>) {
     for way in ["down", "up"] {
-        let of = |arm: &str, class: &str| format!("{arm}/{way} {class}");
+        let of = |arm: &str, class: &str| of(arm, format!("{way} {class}"));
         let classes = ["BE", "BK", "CS5", "EF"];
         let mut equal = Vec::new();
         for a in classes {
             for b in classes.iter().filter(|b| **b != a) {
-                equal.push(ratio(&of("besteffort", a), &of("besteffort", b), 0.97, 1.03));
+                equal.push(ratio(of("besteffort", a), of("besteffort", b), 0.97, 1.03));
             }
         }
         list.named(
@@ -209,8 +210,8 @@ fn diffserv(list: &mut List<'_>) {
             &format!("diffserv4, {way}: best effort gets most"),
             "CS5 < BE, EF < BE",
             Judge::All(vec![
-                rising(&[&tiers("CS5"), &tiers("BE")]),
-                rising(&[&tiers("EF"), &tiers("BE")]),
+                rising([tiers("CS5"), tiers("BE")]),
+                rising([tiers("EF"), tiers("BE")]),
             ]),
         );
         list.named(
@@ -218,8 +219,8 @@ fn diffserv(list: &mut List<'_>) {
             &format!("diffserv4, {way}: background gets least"),
             "BK < CS5, BK < EF",
             Judge::All(vec![
-                rising(&[&tiers("BK"), &tiers("CS5")]),
-                rising(&[&tiers("BK"), &tiers("EF")]),
+                rising([tiers("BK"), tiers("CS5")]),
+                rising([tiers("BK"), tiers("EF")]),
             ]),
         );
         for class in ["CS5", "EF"] {
@@ -227,7 +228,7 @@ fn diffserv(list: &mut List<'_>) {
                 &format!("{way}.{class}"),
                 &format!("diffserv4, {way}: {class} below a quarter of the link"),
                 "< 2.5 Mbit/s",
-                at_most(&tiers(class), 2.5),
+                at_most(tiers(class), 2.5),
             );
         }
     }
@@ -241,32 +242,32 @@ fn call(list: &mut List<'_>) {
             &format!("{arm}.spike"),
             &format!("{arm}: spike as the bulk flows start"),
             "several hundred ms",
-            between(&format!("{arm}/spike"), 200.0, 1000.0),
+            between(of(arm, "spike"), 200.0, 1000.0),
         );
     }
     list.named(
         "besteffort.steady",
         "cake besteffort: steady state",
         "about 200 ms (± 25 %)",
-        near("besteffort/steady mean", 200.0, Tolerance::LATENCY),
+        near(of("besteffort", "steady mean"), 200.0, Tolerance::LATENCY),
     );
     list.named(
         "fq_codel.low",
         "fq_codel oscillates: lower end",
         "50 ms ± 25 %",
-        near("fq_codel/steady low", 50.0, Tolerance::LATENCY),
+        near(of("fq_codel", "steady low"), 50.0, Tolerance::LATENCY),
     );
     list.named(
         "fq_codel.high",
         "fq_codel oscillates: upper end",
         "500 ms ± 25 %",
-        near("fq_codel/steady high", 500.0, Tolerance::LATENCY),
+        near(of("fq_codel", "steady high"), 500.0, Tolerance::LATENCY),
     );
     list.named(
         "diffserv.none",
         "cake with DiffServ: no added latency over the whole test",
         "p99 < 5 ms",
-        at_most("diffserv/p99", 5.0),
+        at_most(of("diffserv", "p99"), 5.0),
     );
 }
 
@@ -278,40 +279,40 @@ fn filter(list: &mut List<'_>) {
             &format!("{arm}.download"),
             &format!("{arm}: download goodput against no filter"),
             "+15 % (± 5 points)",
-            ratio(&format!("{arm}/down"), "none/down", 1.10, 1.20),
+            ratio(of(arm, "down"), of("none", "down"), 1.10, 1.20),
         );
     }
     list.named(
         "conservative.upload",
         "conservative: upload goodput against no filter",
         "+10 % (± 5 points)",
-        ratio("conservative/up", "none/up", 1.05, 1.15),
+        ratio(of("conservative", "up"), of("none", "up"), 1.05, 1.15),
     );
     list.named(
         "aggressive.upload",
         "aggressive: upload goodput against no filter",
         "+40 % (± 10 points)",
-        ratio("aggressive/up", "none/up", 1.30, 1.50),
+        ratio(of("aggressive", "up"), of("none", "up"), 1.30, 1.50),
     );
     for arm in ["none", "conservative", "aggressive"] {
-        let of = |what: &str| format!("{arm}/{what}");
+        let of = |what: &str| of(arm, what);
         list.named(
             &format!("{arm}.range.download"),
             &format!("{arm}: download"),
             "24.5 to 27.5 Mbit/s",
-            between(&of("down"), 24.5, 27.5),
+            between(of("down"), 24.5, 27.5),
         );
         list.named(
             &format!("{arm}.range.upload"),
             &format!("{arm}: upload"),
             "0.45 to 0.7 Mbit/s",
-            between(&of("up"), 0.45, 0.7),
+            between(of("up"), 0.45, 0.7),
         );
         list.named(
             &format!("{arm}.range.latency"),
             &format!("{arm}: added latency of the probe"),
             "2.6 to 7.5 ms",
-            between(&of("latency"), 2.6, 7.5),
+            between(of("latency"), 2.6, 7.5),
         );
     }
     for arm in ["conservative", "aggressive"] {
@@ -319,7 +320,7 @@ fn filter(list: &mut List<'_>) {
             &format!("{arm}.increase"),
             &format!("{arm}: latency that filtering adds"),
             "at most 5 ms",
-            Judge::MoreByAtMost(format!("{arm}/latency"), "none/latency".into(), 5.0),
+            Judge::MoreByAtMost(of(arm, "latency"), of("none", "latency"), 5.0),
         );
     }
 }
@@ -331,25 +332,25 @@ fn shaper(list: &mut List<'_>) {
             &format!("{rate}.most"),
             &format!("{rate}, every framing: bytes on the wire over any second"),
             "never above the rate",
-            at_most(&format!("{rate}/greatest share"), 1.0 + 1e-9),
+            at_most(of(rate, "greatest share"), 1.0 + 1e-9),
         );
         list.named(
             &format!("{rate}.least"),
             &format!("{rate}, every framing: bytes on the wire over any second"),
             "at least 99.9 % of the rate",
-            at_least(&format!("{rate}/least share"), 0.999),
+            at_least(of(rate, "least share"), 0.999),
         );
     }
     list.named(
         "burst",
         "cake: no initial burst after an idle time",
         "at most one packet at once",
-        at_most("cake/burst packets", 1.0),
+        at_most(of("cake", "burst packets"), 1.0),
     );
     list.named(
         "bucket",
         "a token bucket sends a burst where cake does not",
         "cake < htb with burst 15k",
-        rising(&["cake/burst packets", "htb/burst packets"]),
+        rising([of("cake", "burst packets"), of("htb", "burst packets")]),
     );
 }

@@ -1,6 +1,6 @@
 //! What Controlling Queue Delay states. Grids are judged by the mean over their runs.
 
-use super::{at_least, at_most, between, near, not_above, rising, List};
+use super::{at_least, at_most, between, near, not_above, of, rising, List};
 use crate::experiments::paper::claim::{Judge, Tolerance};
 use crate::experiments::paper::codel::{rate_name, FALLS, FAST, LONG_RTTS, SLOW};
 
@@ -20,12 +20,12 @@ pub(super) fn state(list: &mut List<'_>) {
 fn fast(list: &mut List<'_>) {
     for kbit in FAST {
         let rate = rate_name(kbit);
-        let of = |aqm: &str, kind: &str, what: &str| format!("{aqm} {rate} 1500 {kind}/{what}");
+        let of = |aqm: &str, kind: &str, what: &str| of(format!("{aqm} {rate} 1500 {kind}"), what);
         list.named(
             &format!("{rate}.delay"),
             &format!("{rate}bit/s, transfers only: CoDel's median delay is near its target"),
             "near 5 ms, never tens of ms (mean of medians ≤ 10 ms)",
-            at_most(&of("codel", "transfers", "delay"), 10.0),
+            at_most(of("codel", "transfers", "delay"), 10.0),
         );
         list.named(
             &format!("{rate}.utilisation"),
@@ -48,9 +48,9 @@ fn fast(list: &mut List<'_>) {
                 Judge::All(
                     ["transfers", "mixed"]
                         .map(|kind| {
-                            rising(&[
-                                &of("red", kind, "utilisation"),
-                                &of("codel", kind, "utilisation"),
+                            rising([
+                                of("red", kind, "utilisation"),
+                                of("codel", kind, "utilisation"),
                             ])
                         })
                         .into(),
@@ -63,27 +63,28 @@ fn fast(list: &mut List<'_>) {
 fn slow(list: &mut List<'_>) {
     for kbit in SLOW {
         let rate = rate_name(kbit);
-        let of = |aqm: &str, mtu: u32, what: &str| format!("{aqm} {rate} {mtu} transfers/{what}");
+        let of =
+            |aqm: &str, mtu: u32, what: &str| of(format!("{aqm} {rate} {mtu} transfers"), what);
         list.named(
             &format!("{rate}.mtu"),
             &format!("{rate}bit/s: CoDel's delay is larger with the larger MTU"),
             "500 < 1500 bytes",
-            rising(&[&of("codel", 500, "delay"), &of("codel", 1500, "delay")]),
+            rising([of("codel", 500, "delay"), of("codel", 1500, "delay")]),
         );
         list.named(
             &format!("{rate}.utilisation"),
             &format!("{rate}bit/s: utilisation under CoDel is good"),
             "≥ 90 %",
-            at_least(&of("codel", 1500, "utilisation"), 0.9),
+            at_least(of("codel", 1500, "utilisation"), 0.9),
         );
         list.named(
             &format!("{rate}.red"),
             &format!("{rate}bit/s: RED's median delays"),
             "100 to 200 ms",
-            between(&of("red", 1500, "delay"), 100.0, 200.0),
+            between(of("red", 1500, "delay"), 100.0, 200.0),
         );
     }
-    let of = |rate: &str, mtu: u32| format!("codel {rate} {mtu} transfers/delay");
+    let of = |rate: &str, mtu: u32| of(format!("codel {rate} {mtu} transfers"), "delay");
     list.named(
         "lower",
         "the larger MTU costs more at the lower rate: 128 kbit/s against 1.5 Mbit/s",
@@ -97,7 +98,7 @@ fn dynamic(list: &mut List<'_>) {
         "tail.delay",
         "tail drop, 830 packets: longest delay",
         "up to 10 s (± 10 %)",
-        near("tail 830/max", 10_000.0, Tolerance::share(0.10)),
+        near(of("tail 830", "max"), 10_000.0, Tolerance::share(0.10)),
     );
     // A drop takes a departure: one packet at the slowest rate, 12 ms, and the millisecond of the
     // observer come on top.
@@ -107,57 +108,65 @@ fn dynamic(list: &mut List<'_>) {
             &format!("spike.{at}"),
             &format!("CoDel: the delay spikes where the rate falls, at {at} s"),
             "peak in the 5 s after above that in the 5 s before",
-            rising(&[&format!("codel 830/before {at}"), &format!("codel 830/after {at}")]),
+            rising([
+                of("codel 830", format!("before {at}")),
+                of("codel 830", format!("after {at}")),
+            ]),
         );
         list.named(
             &format!("control.{at}"),
             &format!("CoDel: a new control point after the fall at {at} s"),
             "within 100 ms of passing the target (and one packet)",
-            at_most(&format!("control/time {at}"), CONTROL_MS),
+            at_most(of("control", format!("time {at}")), CONTROL_MS),
         );
     }
     list.named(
         "bytes",
         "CoDel moves nearly the same kilobytes as tail drop",
         "at least 90 %",
-        Judge::Ratio("codel 830/megabytes".into(), "tail 830/megabytes".into(), 0.9, 1.1),
+        Judge::Ratio(of("codel 830", "megabytes"), of("tail 830", "megabytes"), 0.9, 1.1),
     );
     for aqm in ["codel", "red", "tail"] {
         list.named(
             &format!("small.{aqm}"),
             &format!("{aqm}: throughput with 10 packets against 830"),
             "about 75 % less (20 to 30 % left)",
-            Judge::Ratio(format!("{aqm} 10/megabytes"), format!("{aqm} 830/megabytes"), 0.2, 0.3),
+            Judge::Ratio(
+                of(format!("{aqm} 10"), "megabytes"),
+                of(format!("{aqm} 830"), "megabytes"),
+                0.2,
+                0.3,
+            ),
         );
     }
     list.named(
         "small.same",
         "with 10 packets tail drop and CoDel are identical",
         "kilobytes within 5 %",
-        Judge::Ratio("codel 10/megabytes".into(), "tail 10/megabytes".into(), 0.95, 1.05),
+        Judge::Ratio(of("codel 10", "megabytes"), of("tail 10", "megabytes"), 0.95, 1.05),
     );
     list.named(
         "median",
         "CoDel, 830 packets: delay at half of the time",
         "2.7 ms (± 25 % or 1 ms)",
-        near("codel 830/median", 2.7, Tolerance::LATENCY),
+        near(of("codel 830", "median"), 2.7, Tolerance::LATENCY),
     );
     list.named(
         "p75",
         "CoDel, 830 packets: 75th percentile of the delay over time",
         "5 ms (± 25 % or 1 ms)",
-        near("codel 830/p75", 5.0, Tolerance::LATENCY),
+        near(of("codel 830", "p75"), 5.0, Tolerance::LATENCY),
     );
     list.named(
         "p95",
         "CoDel, 830 packets: 95th percentile of the delay over time",
         "< 90 ms",
-        at_most("codel 830/p95", 90.0),
+        at_most(of("codel 830", "p95"), 90.0),
     );
 }
 
 fn by_rtt(list: &mut List<'_>) {
-    let of = |aqm: &str, rtt: u32, what: &str| format!("{aqm} {rtt} ms/{what}");
+    let of = |aqm: &str, rtt: u32, what: &str| of(format!("{aqm} {rtt} ms"), what);
     for (what, words) in [("delay", "median delay"), ("utilisation", "utilisation")] {
         let pairs = [50, 100, 200].map(|rtt| {
             let within = if what == "delay" { (0.5, 1.5) } else { (0.9, 1.1) };
@@ -188,7 +197,7 @@ fn by_rtt(list: &mut List<'_>) {
         "tail.500",
         "500 ms: CoDel's utilisation is below tail drop's",
         "codel < tail drop",
-        rising(&[&of("codel", 500, "utilisation"), &of("tail", 500, "utilisation")]),
+        rising([of("codel", 500, "utilisation"), of("tail", 500, "utilisation")]),
     );
 }
 
@@ -198,7 +207,7 @@ fn fairness(list: &mut List<'_>) {
             &rtt.to_string(),
             &format!("{rtt} ms: Jain's index of drop shares"),
             "red < codel",
-            rising(&[&format!("red {rtt} ms/jain"), &format!("codel {rtt} ms/jain")]),
+            rising([of(format!("red {rtt} ms"), "jain"), of(format!("codel {rtt} ms"), "jain")]),
         );
     }
 }
@@ -214,12 +223,12 @@ fn edge(list: &mut List<'_>) {
         ("1.5M", "up", [(1.4, 2.5), (0.0, 0.0), (22.0, 21.0), (0.6, 0.71)]),
     ];
     for (rate, way, cells) in table {
-        let of = |aqm: &str, what: &str| format!("{aqm} {rate}/{way} {what}");
+        let of = |aqm: &str, what: &str| of(format!("{aqm} {rate}"), format!("{way} {what}"));
         list.named(
             &format!("{rate}.{way}.rule.drops"),
             &format!("{rate}bit/s {way}: CoDel does not drop at a higher rate than tail drop"),
             "codel ≤ tail drop",
-            not_above(&of("codel", "drops"), &of("tail", "drops")),
+            not_above(of("codel", "drops"), of("tail", "drops")),
         );
         if (rate, way) != ("1.5M", "up") {
             list.named(
@@ -244,7 +253,7 @@ fn edge(list: &mut List<'_>) {
                     &format!("{rate}bit/s {way}, {aqm}: {kind} (table 1)"),
                     format!("{value} {unit} (± 25 %)").replace("  ", " ").as_str(),
                     near(
-                        &of(aqm, kind),
+                        of(aqm, kind),
                         value,
                         Tolerance {
                             relative: 0.25,
@@ -264,7 +273,7 @@ fn everywhere(list: &mut List<'_>) {
                 &format!("{rate}.{cc}.delay"),
                 &format!("{rate}bit/s, {cc}, transfers only, up to 200 ms: median delay"),
                 "near the target: ≤ 10 ms (mean of medians)",
-                at_most(&format!("{cc} {rate} transfers/delay"), 10.0),
+                at_most(of(format!("{cc} {rate} transfers"), "delay"), 10.0),
             );
         }
     }
@@ -274,8 +283,8 @@ fn everywhere(list: &mut List<'_>) {
             &format!("{rate}bit/s: New Reno's utilisation is similar to CUBIC's, slightly lower"),
             "90 to 100 % of it",
             Judge::Ratio(
-                format!("reno {rate} many/utilisation"),
-                format!("cubic {rate} many/utilisation"),
+                of(format!("reno {rate} many"), "utilisation"),
+                of(format!("cubic {rate} many"), "utilisation"),
                 0.9,
                 1.0,
             ),

@@ -2,7 +2,7 @@
 //!
 //! IoT high writes 100 kbit/s; it reaches its rate if 98 % of that arrive. "About": 25 %.
 
-use super::{at_least, at_most, between, near, not_above, rising, List};
+use super::{at_least, at_most, between, near, not_above, of, rising, List};
 use crate::experiments::paper::claim::{Judge, Tolerance};
 use crate::experiments::paper::iot::{APPLICATIONS, RTTS};
 
@@ -33,7 +33,7 @@ fn each_rtt(judge: impl Fn(u32) -> Judge) -> Judge {
 }
 
 fn reaches(arm: &str) -> Judge {
-    at_least(&format!("{arm}/iot-high rate"), IOT_HIGH * REACHED)
+    at_least(of(arm, "iot-high rate"), IOT_HIGH * REACHED)
 }
 
 fn fifo(list: &mut List<'_>) {
@@ -43,20 +43,20 @@ fn fifo(list: &mut List<'_>) {
             &format!("rtt.{}", application.replace(' ', "-")),
             &format!("induced round-trip time of {application}, median, at every RTT"),
             "≈ 2700 ms (± 25 %)",
-            each_rtt(|rtt| near(&format!("{}/{application} rtt", arm(rtt)), 2700.0, ABOUT)),
+            each_rtt(|rtt| near(of(arm(rtt), format!("{application} rtt")), 2700.0, ABOUT)),
         );
     }
     list.named(
         "iot-high",
         "IoT high misses its 150 kbit/s (100 of payload)",
         "< 98 % of its rate",
-        each_rtt(|rtt| at_most(&format!("{}/iot-high rate", arm(rtt)), IOT_HIGH * REACHED)),
+        each_rtt(|rtt| at_most(of(arm(rtt), "iot-high rate"), IOT_HIGH * REACHED)),
     );
     list.named(
         "bulk",
         "bulk download",
         "< 2 Mbit/s",
-        each_rtt(|rtt| at_most(&format!("{}/bulk down rate", arm(rtt)), 2.0)),
+        each_rtt(|rtt| at_most(of(arm(rtt), "bulk down rate"), 2.0)),
     );
 }
 
@@ -66,7 +66,7 @@ fn any_aqm(list: &mut List<'_>) {
             &format!("bulk.{aqm}"),
             &format!("{aqm}: bulk download, at every RTT"),
             "4 to 8 Mbit/s",
-            each_rtt(|rtt| between(&format!("12/1 {aqm} {rtt}/bulk down rate"), 4.0, 8.0)),
+            each_rtt(|rtt| between(of(format!("12/1 {aqm} {rtt}"), "bulk down rate"), 4.0, 8.0)),
         );
         list.named(
             &format!("iot-high.{aqm}"),
@@ -83,27 +83,27 @@ fn slow(list: &mut List<'_>) {
         "fifo.rtt",
         "fifo: median induced round-trip time of the application that suffers most",
         "up to 5000 ms (± 25 %)",
-        each_rtt(|rtt| near(&format!("{}/greatest rtt", arm("fifo", rtt)), 5000.0, ABOUT)),
+        each_rtt(|rtt| near(of(arm("fifo", rtt), "greatest rtt"), 5000.0, ABOUT)),
     );
     list.named(
         "fifo.dash",
         "fifo: DASH achieves less than its lowest rate",
         "< 46 kbit/s",
-        each_rtt(|rtt| at_most(&format!("{}/dash achieved", arm("fifo", rtt)), BOTTOM)),
+        each_rtt(|rtt| at_most(of(arm("fifo", rtt), "dash achieved"), BOTTOM)),
     );
     list.named(
         "fifo.stalls",
         "fifo: the video stalls",
         "some time stalled",
-        each_rtt(|rtt| at_least(&format!("{}/dash stalled", arm("fifo", rtt)), 0.5)),
+        each_rtt(|rtt| at_least(of(arm("fifo", rtt), "dash stalled"), 0.5)),
     );
     list.named(
         "pie.iot-high",
         "pie: IoT high just misses its rate",
         "85 to 98 % of its rate",
         each_rtt(|rtt| {
-            let measure = format!("{}/iot-high rate", arm("pie", rtt));
-            between(&measure, IOT_HIGH * 0.85, IOT_HIGH * REACHED)
+            let measure = of(arm("pie", rtt), "iot-high rate");
+            between(measure, IOT_HIGH * 0.85, IOT_HIGH * REACHED)
         }),
     );
     for aqm in ["fq_codel", "fq_pie"] {
@@ -120,7 +120,7 @@ fn fast(list: &mut List<'_>) {
     for aqm in ["pie", "fq_codel", "fq_pie"] {
         let full = each_rtt(|rtt| {
             let at = |what: &str, rate: f64| {
-                at_least(&format!("25/5 {aqm} {rtt}/{what}"), rate * REACHED)
+                at_least(of(format!("25/5 {aqm} {rtt}"), what), rate * REACHED)
             };
             Judge::All(vec![
                 at("iot-low rate", 0.002),
@@ -140,7 +140,10 @@ fn fast(list: &mut List<'_>) {
             &format!("fifo's induced round-trip time is larger than {aqm}'s"),
             &format!("{aqm} < fifo, at every RTT"),
             each_rtt(|rtt| {
-                rising(&[&format!("25/5 {aqm} {rtt}/rtt"), &format!("25/5 fifo {rtt}/rtt")])
+                rising([
+                    of(format!("25/5 {aqm} {rtt}"), "rtt"),
+                    of(format!("25/5 fifo {rtt}"), "rtt"),
+                ])
             }),
         );
     }
@@ -151,8 +154,8 @@ fn fast(list: &mut List<'_>) {
                 &format!("pie's {words} of the induced round-trip time is above {fq}'s"),
                 &format!("{fq} < pie, at every RTT"),
                 each_rtt(|rtt| {
-                    let of = |discipline: &str| format!("25/5 {discipline} {rtt}/{what}");
-                    rising(&[&of(fq), &of("pie")])
+                    let of = |discipline: &str| of(format!("25/5 {discipline} {rtt}"), what);
+                    rising([of(fq), of("pie")])
                 }),
             );
         }
@@ -166,8 +169,8 @@ fn bursts(list: &mut List<'_>) {
             &format!("{line}: fq_pie's induced delay is not below fq_codel's"),
             "fq_codel ≤ fq_pie, at every RTT",
             each_rtt(|rtt| {
-                let of = |discipline: &str| format!("{line} {discipline} {rtt}/rtt");
-                not_above(&of("fq_codel"), &of("fq_pie"))
+                let of = |discipline: &str| of(format!("{line} {discipline} {rtt}"), "rtt");
+                not_above(of("fq_codel"), of("fq_pie"))
             }),
         );
     }
@@ -175,7 +178,7 @@ fn bursts(list: &mut List<'_>) {
 
 fn video(list: &mut List<'_>) {
     let of = |line: &str, discipline: &str, rtt: u32, what: &str| {
-        format!("{line} {discipline} {rtt}/dash {what}")
+        of(format!("{line} {discipline} {rtt}"), format!("dash {what}"))
     };
     for line in ["25/5", "12/1", "4/1", "1.5/0.5"] {
         for other in ["pie", "fq_codel", "fq_pie"] {
@@ -184,7 +187,7 @@ fn video(list: &mut List<'_>) {
                 &format!("{line}: fifo is worst: its achieved rate is not above {other}'s"),
                 &format!("fifo ≤ {other}, at every RTT"),
                 each_rtt(|rtt| {
-                    not_above(&of(line, "fifo", rtt, "achieved"), &of(line, other, rtt, "achieved"))
+                    not_above(of(line, "fifo", rtt, "achieved"), of(line, other, rtt, "achieved"))
                 }),
             );
         }
@@ -194,51 +197,51 @@ fn video(list: &mut List<'_>) {
             &format!("12/1.{fq}.achieved"),
             &format!("12/1, {fq}: achieved rate, at every RTT"),
             "> 4 Mbit/s",
-            each_rtt(|rtt| at_least(&of("12/1", fq, rtt, "achieved"), 4.0)),
+            each_rtt(|rtt| at_least(of("12/1", fq, rtt, "achieved"), 4.0)),
         );
         list.named(
             &format!("12/1.{fq}.chosen"),
             &format!("12/1, {fq}: chosen rate, at every RTT"),
             "the highest, 4.2 Mbit/s",
-            each_rtt(|rtt| at_least(&of("12/1", fq, rtt, "chosen"), TOP * 0.999)),
+            each_rtt(|rtt| at_least(of("12/1", fq, rtt, "chosen"), TOP * 0.999)),
         );
         list.named(
             &format!("4/1.{fq}.achieved"),
             &format!("4/1, {fq}: achieved rate, at every RTT"),
             "~1.5 Mbit/s (± 25 %)",
-            each_rtt(|rtt| near(&of("4/1", fq, rtt, "achieved"), 1.5, ABOUT)),
+            each_rtt(|rtt| near(of("4/1", fq, rtt, "achieved"), 1.5, ABOUT)),
         );
         list.named(
             &format!("4/1.{fq}.chosen"),
             &format!("4/1, {fq}: chosen rate, at every RTT"),
             "1.24 Mbit/s (the rung: ± 5 %)",
-            each_rtt(|rtt| near(&of("4/1", fq, rtt, "chosen"), 1.24, Tolerance::share(0.05))),
+            each_rtt(|rtt| near(of("4/1", fq, rtt, "chosen"), 1.24, Tolerance::share(0.05))),
         );
         list.named(
             &format!("1.5/0.5.{fq}.chosen"),
             &format!("1.5/0.5, {fq}: chosen rate, at every RTT"),
             "~400 kbit/s (± 25 %)",
-            each_rtt(|rtt| near(&of("1.5/0.5", fq, rtt, "chosen"), 0.4, ABOUT)),
+            each_rtt(|rtt| near(of("1.5/0.5", fq, rtt, "chosen"), 0.4, ABOUT)),
         );
     }
     list.named(
         "12/1.pie",
         "12/1, pie: achieved rate most of the time, at every RTT",
         "median < 1 Mbit/s",
-        each_rtt(|rtt| at_most(&of("12/1", "pie", rtt, "achieved"), 1.0)),
+        each_rtt(|rtt| at_most(of("12/1", "pie", rtt, "achieved"), 1.0)),
     );
     list.named(
         "4/1.pie",
         "4/1, pie: achieved rate, at every RTT",
         "0.5 Mbit/s (± 25 %)",
-        each_rtt(|rtt| near(&of("4/1", "pie", rtt, "achieved"), 0.5, ABOUT)),
+        each_rtt(|rtt| near(of("4/1", "pie", rtt, "achieved"), 0.5, ABOUT)),
     );
     for aqm in ["pie", "fq_codel", "fq_pie"] {
         list.named(
             &format!("25/5.{aqm}"),
             &format!("25/5, {aqm}: chosen rate, at every RTT"),
             "the highest, 4.2 Mbit/s",
-            each_rtt(|rtt| at_least(&of("25/5", aqm, rtt, "chosen"), TOP * 0.999)),
+            each_rtt(|rtt| at_least(of("25/5", aqm, rtt, "chosen"), TOP * 0.999)),
         );
     }
     list.named(
@@ -247,8 +250,8 @@ fn video(list: &mut List<'_>) {
         "fq_codel ≤ fq_pie, at every RTT",
         each_rtt(|rtt| {
             not_above(
-                &of("25/5", "fq_codel", rtt, "achieved"),
-                &of("25/5", "fq_pie", rtt, "achieved"),
+                of("25/5", "fq_codel", rtt, "achieved"),
+                of("25/5", "fq_pie", rtt, "achieved"),
             )
         }),
     );
@@ -267,8 +270,9 @@ fn everywhere(list: &mut List<'_>) {
                         .iter()
                         .map(|app| {
                             each_rtt(|rtt| {
-                                let of = |d: &str| format!("{line} {d} {rtt}/{app} rtt");
-                                rising(&[&of(aqm), &of("fifo")])
+                                let of =
+                                    |d: &str| of(format!("{line} {d} {rtt}"), format!("{app} rtt"));
+                                rising([of(aqm), of("fifo")])
                             })
                         })
                         .collect(),

@@ -10,6 +10,7 @@ mod performance;
 mod savings;
 
 use super::claim::{Claim, Judge, Tolerance};
+use super::measure::{of, Measure};
 
 /// The claims about an experiment.
 pub(super) fn claims(id: &str) -> Vec<Claim> {
@@ -39,30 +40,30 @@ impl List<'_> {
     }
 }
 
-fn near(measure: &str, value: f64, within: Tolerance) -> Judge {
-    Judge::Near(measure.into(), value, within)
+fn near(measure: Measure, value: f64, within: Tolerance) -> Judge {
+    Judge::Near(measure, value, within)
 }
 
-fn between(measure: &str, low: f64, high: f64) -> Judge {
-    Judge::Between(measure.into(), low, high)
+fn between(measure: Measure, low: f64, high: f64) -> Judge {
+    Judge::Between(measure, low, high)
 }
 
-fn at_most(measure: &str, limit: f64) -> Judge {
-    Judge::AtMost(measure.into(), limit)
+fn at_most(measure: Measure, limit: f64) -> Judge {
+    Judge::AtMost(measure, limit)
 }
 
-fn at_least(measure: &str, limit: f64) -> Judge {
-    Judge::AtLeast(measure.into(), limit)
+fn at_least(measure: Measure, limit: f64) -> Judge {
+    Judge::AtLeast(measure, limit)
 }
 
-fn rising(measures: &[&str]) -> Judge {
-    Judge::Rising(measures.iter().map(|name| name.to_string()).collect())
+fn rising(measures: [Measure; 2]) -> Judge {
+    Judge::Rising(measures.into())
 }
 
-fn not_above(a: &str, b: &str) -> Judge {
-    Judge::NotAbove(a.into(), b.into())
+fn not_above(a: Measure, b: Measure) -> Judge {
+    Judge::NotAbove(a, b)
 }
 
-fn ratio(a: &str, b: &str, low: f64, high: f64) -> Judge {
-    Judge::Ratio(a.into(), b.into(), low, high)
+fn ratio(a: Measure, b: Measure, low: f64, high: f64) -> Judge {
+    Judge::Ratio(a, b, low, high)
 }

@@ -1,6 +1,6 @@
 //! What CAKE's performance evaluation states. "About" and "~" are judged within 25 % or 1 ms.
 
-use super::{at_least, at_most, near, not_above, rising, List};
+use super::{at_least, at_most, near, not_above, of, rising, List, Measure};
 use crate::experiments::paper::claim::{Judge, Tolerance};
 
 pub(super) fn state(list: &mut List<'_>) {
@@ -57,7 +57,7 @@ enum Peak {
 }
 
 impl Peak {
-    fn judge(self, measure: &str) -> Judge {
+    fn judge(self, measure: Measure) -> Judge {
         match self {
             About(value) => near(measure, value, Tolerance::LATENCY),
             Below(limit) => at_most(measure, limit),
@@ -66,7 +66,7 @@ impl Peak {
     }
 }
 
-fn peak(list: &mut List<'_>, name: &str, measure: &str, stated: &str, peak: Peak) {
+fn peak(list: &mut List<'_>, name: &str, measure: Measure, stated: &str, peak: Peak) {
     list.named(
         name,
         &format!("{name}: peak induced latency"),
@@ -78,13 +78,13 @@ fn peak(list: &mut List<'_>, name: &str, measure: &str, stated: &str, peak: Peak
 /// Sections on single flows: peaks, and cake-lite as cake.
 fn peaks(list: &mut List<'_>, peaks: &[(&str, &str, Peak)]) {
     for (arm, stated, value) in peaks {
-        peak(list, arm, &format!("{arm}/peak"), stated, *value);
+        peak(list, arm, of(arm, "peak"), stated, *value);
     }
     list.named(
         "cake-lite",
         "cake-lite as cake: peak induced latency",
         "equal (within 1 ms)",
-        Judge::Differ("cake-lite/peak".into(), "cake/peak".into(), 1.0),
+        Judge::Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
     );
     if list.id == "B1" {
         list.named(
@@ -93,7 +93,7 @@ fn peaks(list: &mut List<'_>, peaks: &[(&str, &str, Peak)]) {
             "sfb < pie, codel, fq_codel, cake, sfq",
             Judge::All(
                 ["pie", "codel", "fq_codel", "cake", "sfq"]
-                    .map(|other| rising(&["sfb/down", &format!("{other}/down")]))
+                    .map(|other| rising([of("sfb", "down"), of(other, "down")]))
                     .into(),
             ),
         );
@@ -109,48 +109,53 @@ fn rrul(list: &mut List<'_>) {
         ("fq_codel", "33", About(33.0)),
         ("cake-lite", "8", About(8.0)),
     ] {
-        peak(list, arm, &format!("{arm}/peak"), stated, value);
+        peak(list, arm, of(arm, "peak"), stated, value);
     }
     for (class, probe, stated, value) in [
         ("cake.CS0", "UDP_BE", "13", 13.0),
         ("cake.EF", "UDP_EF", "22", 22.0),
         ("cake.CS1", "UDP_BK", "70", 70.0),
     ] {
-        peak(list, class, &format!("cake/peak {probe}"), stated, About(value));
+        peak(list, class, of("cake", format!("peak {probe}")), stated, About(value));
     }
 }
 
 fn fifty(list: &mut List<'_>) {
-    peak(list, "sfq", "sfq/peak", "≤ 230", Below(230.0));
+    peak(list, "sfq", of("sfq", "peak"), "≤ 230", Below(230.0));
     let first = "in the first 5 s: 245";
     list.named(
         "pie.first",
         "pie: peak in the first 5 s",
         first,
-        About(245.0).judge("pie/peak first 5 s"),
+        About(245.0).judge(of("pie", "peak first 5 s")),
     );
-    list.named("pie.after", "pie: peak after 5 s", "< 60 ms", Below(60.0).judge("pie/peak after"));
-    peak(list, "sfb", "sfb/peak", "> 200", Above(200.0));
-    peak(list, "fq_codel", "fq_codel/peak", "~50", About(50.0));
-    peak(list, "cake", "cake/peak", "~5", About(5.0));
+    list.named(
+        "pie.after",
+        "pie: peak after 5 s",
+        "< 60 ms",
+        Below(60.0).judge(of("pie", "peak after")),
+    );
+    peak(list, "sfb", of("sfb", "peak"), "> 200", Above(200.0));
+    peak(list, "fq_codel", of("fq_codel", "peak"), "~50", About(50.0));
+    peak(list, "cake", of("cake", "peak"), "~5", About(5.0));
     list.named(
         "cake-lite",
         "cake-lite as cake: peak induced latency",
         "equal (within 1 ms)",
-        Judge::Differ("cake-lite/peak".into(), "cake/peak".into(), 1.0),
+        Judge::Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
     );
 }
 
 fn gaps(list: &mut List<'_>) {
     let others = ["pie", "codel", "sfb", "fq_codel", "cake", "cake-lite"];
     for test in ["down", "up", "both"] {
-        let of = |arm: &str, what: &str| format!("{arm} {test}/{what}");
+        let of = |arm: &str, what: &str| of(format!("{arm} {test}"), what);
         list.named(
             &format!("{test}.best"),
             &format!("{test}: sfq has the best average throughput of all"),
             "no contender above sfq",
             Judge::All(
-                others.map(|other| not_above(&of(other, "total"), &of("sfq", "total"))).into(),
+                others.map(|other| not_above(of(other, "total"), of("sfq", "total"))).into(),
             ),
         );
         list.named(
@@ -158,7 +163,7 @@ fn gaps(list: &mut List<'_>) {
             &format!("{test}: sfq has long gaps in throughput, longer than AQMs have"),
             "sfq's longest gap above that of fq_codel and cake",
             Judge::All(
-                ["fq_codel", "cake"].map(|o| rising(&[&of(o, "gap"), &of("sfq", "gap")])).into(),
+                ["fq_codel", "cake"].map(|o| rising([of(o, "gap"), of("sfq", "gap")])).into(),
             ),
         );
     }
@@ -170,14 +175,15 @@ fn single(list: &mut List<'_>) {
             test,
             &format!("{test}: cake's average single-flow throughput is not below fq_codel's"),
             "fq_codel ≤ cake",
-            not_above(&format!("fq_codel {test}/total"), &format!("cake {test}/total")),
+            not_above(of(format!("fq_codel {test}"), "total"), of(format!("cake {test}"), "total")),
         );
     }
 }
 
 fn shares(list: &mut List<'_>) {
     for way in ["down", "up"] {
-        let (of, sum) = (|class: &str| format!("cake/{way} {class}"), format!("cake/{way} sum"));
+        let (of, sum) =
+            (|class: &str| of("cake", format!("{way} {class}")), of("cake", format!("{way} sum")));
         let share = |class: &str, share: f64| {
             Judge::Ratio(of(class), sum.clone(), share * 0.85, share * 1.15)
         };
@@ -216,20 +222,20 @@ fn download(list: &mut List<'_>) {
             arm,
             &format!("{arm}: throughput of the download"),
             &format!("{stated} (± 25 %)"),
-            near(&format!("{arm}/{measure}"), value, Tolerance::share(0.25)),
+            near(of(arm, measure), value, Tolerance::share(0.25)),
         );
     }
     list.named(
         "steady",
         "cake's download is steadier than fq_codel's",
         "coefficient of variation: cake < fq_codel",
-        rising(&["cake/down variation", "fq_codel/down variation"]),
+        rising([of("cake", "down variation"), of("fq_codel", "down variation")]),
     );
     list.named(
         "unsteady",
         "sfb's download is unsteady",
         "coefficient of variation: cake < sfb",
-        rising(&["cake/down variation", "sfb/down variation"]),
+        rising([of("cake", "down variation"), of("sfb", "down variation")]),
     );
 }
 
@@ -242,7 +248,7 @@ fn evening(list: &mut List<'_>) {
             &format!("swarm.{way}"),
             &format!("{way}: cake keeps the CS1 swarm to a background share, in every phase"),
             "≤ 1/16 and half as much again",
-            at_most(&format!("cake/swarm share {way}"), BACKGROUND),
+            at_most(of("cake", format!("swarm share {way}")), BACKGROUND),
         );
         let others = ["sfq", "pie", "codel", "sfb", "fq_codel", "cake-lite"];
         list.named(
@@ -250,7 +256,7 @@ fn evening(list: &mut List<'_>) {
             &format!("{way}: cake is the only one that does"),
             "every other's greatest share above that",
             Judge::All(
-                others.map(|o| at_least(&format!("{o}/swarm share {way}"), BACKGROUND)).into(),
+                others.map(|o| at_least(of(o, format!("swarm share {way}")), BACKGROUND)).into(),
             ),
         );
     }
@@ -259,53 +265,53 @@ fn evening(list: &mut List<'_>) {
             &format!("fills.{way}"),
             &format!("{way}: without contention the swarm fills the link under cake"),
             "at least 95 % of the link's rate, with acknowledgements and the call",
-            at_least(&format!("cake/line alone {way}"), 0.95 * mbps),
+            at_least(of("cake", format!("line alone {way}")), 0.95 * mbps),
         );
     }
     for arm in ["fq_codel", "cake-lite", "cake"] {
-        let of = |what: &str| format!("{arm}/voice {what}");
+        let of = |what: &str| of(arm, format!("voice {what}"));
         list.named(
             &format!("voice.{arm}.loss"),
             &format!("{arm}: the call loses nothing"),
             "no loss",
-            at_most(&of("loss"), 0.0),
+            at_most(of("loss"), 0.0),
         );
         list.named(
             &format!("voice.{arm}.delay"),
             &format!("{arm}: negligible induced delay and jitter"),
             "mean of both < 5 ms",
-            Judge::All(vec![at_most(&of("mean"), NEGLIGIBLE), at_most(&of("jitter"), NEGLIGIBLE)]),
+            Judge::All(vec![at_most(of("mean"), NEGLIGIBLE), at_most(of("jitter"), NEGLIGIBLE)]),
         );
     }
     list.named(
         "voice.sfq.delay",
         "sfq: about 10 ms with the swarm",
         "~10 ms (up, the busier way)",
-        near("sfq/voice with swarm up", 10.0, Tolerance::LATENCY),
+        near(of("sfq", "voice with swarm up"), 10.0, Tolerance::LATENCY),
     );
-    list.named("voice.sfq.loss", "sfq: no loss", "no loss", at_most("sfq/voice loss", 0.0));
+    list.named("voice.sfq.loss", "sfq: no loss", "no loss", at_most(of("sfq", "voice loss"), 0.0));
     list.named(
         "voice.pie.swings",
         "pie: delay varies by more than 100 ms",
         "peak > 100 ms",
-        at_least("pie/voice peak", 100.0),
+        at_least(of("pie", "voice peak"), 100.0),
     );
     list.named(
         "voice.pie.loss",
         "pie: a steady rate of packet loss",
         "some loss",
-        at_least("pie/voice loss", 0.001),
+        at_least(of("pie", "voice loss"), 0.001),
     );
     list.named(
         "voice.sfb.spikes",
         "sfb: latency spikes reach about 150 ms",
         "~150 ms (± 25 %)",
-        near("sfb/voice peak", 150.0, Tolerance::LATENCY),
+        near(of("sfb", "voice peak"), 150.0, Tolerance::LATENCY),
     );
     list.named(
         "voice.sfb.loss",
         "sfb: some packet loss",
         "some loss",
-        at_least("sfb/voice loss", 1e-5),
+        at_least(of("sfb", "voice loss"), 1e-5),
     );
 }

@@ -1,6 +1,6 @@
 //! What the paper on limited deficit savings states. "Equal" is within 5 %; "about" within 25 %.
 
-use super::{at_least, at_most, between, near, rising, List};
+use super::{at_least, at_most, between, near, of, rising, List};
 use crate::experiments::paper::claim::{Judge, Tolerance};
 
 const ABOUT: Tolerance = Tolerance::share(0.25);
@@ -21,11 +21,11 @@ pub(super) fn state(list: &mut List<'_>) {
 }
 
 fn unequal(arm: &str) -> Judge {
-    at_least(&format!("{arm}/gap"), 1.05)
+    at_least(of(arm, "gap"), 1.05)
 }
 
 fn equal(arm: &str) -> Judge {
-    between(&format!("{arm}/gap"), 0.95, 1.05)
+    between(of(arm, "gap"), 0.95, 1.05)
 }
 
 fn all(arms: impl IntoIterator<Item = String>, judge: fn(&str) -> Judge) -> Judge {
@@ -53,7 +53,7 @@ fn plain_enqueue(list: &mut List<'_>) {
             &format!("S_B = {packets}: mean number of packets in the buffer"),
             "5/6 of S_B (± 10 %)",
             near(
-                &format!("enqueue {packets}/occupancy"),
+                of(format!("enqueue {packets}"), "occupancy"),
                 f64::from(packets) * 5.0 / 6.0,
                 Tolerance::share(0.10),
             ),
@@ -63,7 +63,7 @@ fn plain_enqueue(list: &mut List<'_>) {
         "linear",
         "delay rises about linearly with the buffer: S_B = 100 against 50",
         "twice (± 25 %)",
-        Judge::Ratio("enqueue 100/delay".into(), "enqueue 50/delay".into(), 1.5, 2.5),
+        Judge::Ratio(of("enqueue 100", "delay"), of("enqueue 50", "delay"), 1.5, 2.5),
     );
 }
 
@@ -73,7 +73,7 @@ fn plain_dequeue(list: &mut List<'_>) {
             &format!("larger.{ms}"),
             &format!("T_D = {ms} ms: the gap between users is larger than at S_B = {packets}"),
             "drop-on-enqueue < drop-on-dequeue",
-            rising(&[&format!("enqueue {packets}/gap"), &format!("dequeue {ms}/gap")]),
+            rising([of(format!("enqueue {packets}"), "gap"), of(format!("dequeue {ms}"), "gap")]),
         );
     }
     for ms in [90, 105, 120] {
@@ -88,22 +88,22 @@ fn plain_dequeue(list: &mut List<'_>) {
         "delay.90",
         "T_D = 90 ms: mean delay",
         "≈ 40 ms (± 25 %)",
-        near("dequeue 90/delay", 40.0, ABOUT),
+        near(of("dequeue 90", "delay"), 40.0, ABOUT),
     );
     for ms in [24, 48, 90, 120] {
         list.named(
             &format!("half.{ms}"),
             &format!("T_D = {ms} ms: mean delay is about half of it"),
             "T_D / 2 (± 25 %)",
-            near(&format!("dequeue {ms}/delay"), f64::from(ms) / 2.0, ABOUT),
+            near(of(format!("dequeue {ms}"), "delay"), f64::from(ms) / 2.0, ABOUT),
         );
         list.named(
             &format!("similar.{ms}"),
             &format!("T_D = {ms} ms: delay is similar for both kinds of user"),
             "ratio 1 ± 25 %",
             Judge::Ratio(
-                format!("dequeue {ms}/heavy delay"),
-                format!("dequeue {ms}/light delay"),
+                of(format!("dequeue {ms}"), "heavy delay"),
+                of(format!("dequeue {ms}"), "light delay"),
                 0.75,
                 1.25,
             ),
@@ -117,7 +117,7 @@ fn linear_dequeue(list: &mut List<'_>) {
         "linear",
         "delay rises about linearly with the threshold: T_D = 120 ms against 60",
         "twice (± 25 %)",
-        Judge::Ratio("dequeue 120/delay".into(), "dequeue 60/delay".into(), 1.5, 2.5),
+        Judge::Ratio(of("dequeue 120", "delay"), of("dequeue 60", "delay"), 1.5, 2.5),
     );
 }
 
@@ -140,13 +140,16 @@ fn savings_enqueue(list: &mut List<'_>) {
         "delay",
         "D_max = 10: mean delay",
         "≈ 20 ms (± 25 %)",
-        near("enqueue 20 savings 10/delay", 20.0, ABOUT),
+        near(of("enqueue 20 savings 10", "delay"), 20.0, ABOUT),
     );
     list.named(
         "heavy",
         "D_max = 10: heavy users wait slightly longer",
         "light < heavy",
-        rising(&["enqueue 20 savings 10/light delay", "enqueue 20 savings 10/heavy delay"]),
+        rising([
+            of("enqueue 20 savings 10", "light delay"),
+            of("enqueue 20 savings 10", "heavy delay"),
+        ]),
     );
 }
 
@@ -169,19 +172,24 @@ fn savings_dequeue(list: &mut List<'_>) {
         "delay",
         "D_max = 6: mean delay",
         "≈ 10 ms (± 25 %)",
-        near("dequeue 24 savings 6/delay", 10.0, ABOUT),
+        near(of("dequeue 24 savings 6", "delay"), 10.0, ABOUT),
     );
     list.named(
         "heavy",
         "D_max = 6: heavy users wait slightly longer",
         "light < heavy",
-        rising(&["dequeue 24 savings 6/light delay", "dequeue 24 savings 6/heavy delay"]),
+        rising([
+            of("dequeue 24 savings 6", "light delay"),
+            of("dequeue 24 savings 6", "heavy delay"),
+        ]),
     );
 }
 
 fn transfers(list: &mut List<'_>) {
-    let enqueue = |load: u32, savings: u32| format!("enqueue {load} flows savings {savings}/time");
-    let dequeue = |load: u32, savings: u32| format!("dequeue {load} flows savings {savings}/time");
+    let enqueue =
+        |load: u32, savings: u32| of(format!("enqueue {load} flows savings {savings}"), "time");
+    let dequeue =
+        |load: u32, savings: u32| of(format!("dequeue {load} flows savings {savings}"), "time");
     list.named(
         "enqueue.load",
         "S_B = 20, no savings: nearly independent of the load, 20 flows against 5",
@@ -192,14 +200,14 @@ fn transfers(list: &mut List<'_>) {
         "enqueue.below",
         "S_B = 20: larger D_max (100) brings the time below the fair 1.68 s, at every load",
         "< 1.68 s",
-        Judge::All([5, 10, 20].map(|load| at_most(&enqueue(load, 100), 1.68)).into()),
+        Judge::All([5, 10, 20].map(|load| at_most(enqueue(load, 100), 1.68)).into()),
     );
     for (load, seconds) in [(5, 4.8), (10, 5.5), (20, 5.9)] {
         list.named(
             &format!("dequeue.none.{load}"),
             &format!("T_D = 24 ms, no savings, {load} flows: time"),
             &format!("{seconds} s (± 25 %)"),
-            near(&dequeue(load, 0), seconds, ABOUT),
+            near(dequeue(load, 0), seconds, ABOUT),
         );
     }
     list.named(
@@ -212,7 +220,7 @@ fn transfers(list: &mut List<'_>) {
         "dequeue.below",
         "T_D = 24 ms: even larger D_max (100) brings the time below 0.4 s, at every load",
         "< 0.4 s",
-        Judge::All([5, 10, 20].map(|load| at_most(&dequeue(load, 100), 0.4)).into()),
+        Judge::All([5, 10, 20].map(|load| at_most(dequeue(load, 100), 0.4)).into()),
     );
 }
 
@@ -252,9 +260,9 @@ fn elsewhere(list: &mut List<'_>) {
         "far.transfer",
         "50 ms: savings speed the transfer up with drop-on-dequeue",
         "D_max 100 < no savings",
-        rising(&[
-            "transfer dequeue 10 savings 100 50 ms/time",
-            "transfer dequeue 10 savings 0 50 ms/time",
+        rising([
+            of("transfer dequeue 10 savings 100 50 ms", "time"),
+            of("transfer dequeue 10 savings 0 50 ms", "time"),
         ]),
     );
     let (enqueue, dequeue) = ("enqueue 20 savings 10 cubic", "dequeue 24 savings 6 cubic");
@@ -262,13 +270,13 @@ fn elsewhere(list: &mut List<'_>) {
         "cubic.enqueue.rate",
         "CUBIC: savings with drop-on-enqueue give light users more than heavy ones",
         "light > heavy (by 5 % or more)",
-        at_most(&format!("{enqueue}/gap"), 0.95),
+        at_most(of(enqueue, "gap"), 0.95),
     );
     list.named(
         "cubic.enqueue.delay",
         "CUBIC: and light users wait longer",
         "heavy < light",
-        rising(&[&format!("{enqueue}/heavy delay"), &format!("{enqueue}/light delay")]),
+        rising([of(enqueue, "heavy delay"), of(enqueue, "light delay")]),
     );
     list.named(
         "cubic.dequeue",
@@ -280,9 +288,9 @@ fn elsewhere(list: &mut List<'_>) {
         "cubic.transfer",
         "CUBIC: savings speed the transfer up with drop-on-dequeue",
         "D_max 100 < no savings",
-        rising(&[
-            "transfer dequeue 10 savings 100 cubic/time",
-            "transfer dequeue 10 savings 0 cubic/time",
+        rising([
+            of("transfer dequeue 10 savings 100 cubic", "time"),
+            of("transfer dequeue 10 savings 0 cubic", "time"),
         ]),
     );
 }
