@@ -170,7 +170,10 @@ fn mistakes_are_named() {
         ("up nosuch0 upload 10mbit cake difserv4", "`difserv4`"),
         ("up nosuch0 upload 10mbit cakes", "`cakes`"),
         ("up nosuch0 upload 10mbit pfifo limt 9", "`limt`"),
-        ("up nosuch0 upload 10mbit htb rate 9mbit sfq", "or `upload 10mbit`"),
+        (
+            "up nosuch0 upload 9mbit htb rate 8mbit sfq",
+            "two rates, `upload 9mbit` and `rate 8mbit`",
+        ),
         ("up nosuch0 download 50 upload 10", "did you mean `50mbit`? If not, say `50bit`"),
         ("up nosuch0 upload 10mbps", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
         ("up nosuch0 upload 9mbit upload 8mbit", "`upload` is said twice"),
