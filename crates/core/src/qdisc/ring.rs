@@ -1,7 +1,7 @@
 //! The queue of a discipline that has only one: a ring of packets with its limit and its books.
 //!
-//! Every packet comes in by [`Ring::insert`], or is refused; it is taken out by [`Ring::take`], and
-//! is then sent, unless [`Ring::discard`] follows. That is how packets in = packets out + dropped +
+//! Every packet comes in by `Ring::insert`, or is refused; it is taken out by `Ring::take`, and
+//! is then sent, unless `Ring::discard` follows. That is how packets in = packets out + dropped +
 //! queued. What one counter tells is not counted by another: a pair of enqueue and dequeue is bound
 //! by what it stores to memory.
 //!
@@ -128,7 +128,7 @@ impl Ring {
         packets < self.limit.packets && bytes + u64::from(packet.len) <= self.limit.bytes
     }
 
-    /// True if there is room for `packet`, in a slot that was used before: [`Ring::insert`] calls
+    /// True if there is room for `packet`, in a slot that was used before: `Ring::insert` calls
     /// nothing then, so a caller that calls nothing else either saves no registers.
     #[inline(always)]
     pub fn has_slot(&self, packet: &Packet) -> bool {
@@ -148,7 +148,7 @@ impl Ring {
         Some(queued)
     }
 
-    /// As [`Ring::insert`], where there may be room but no slot that was used before.
+    /// As `Ring::insert`, where there may be room but no slot that was used before.
     #[cold]
     pub fn insert_anew(&mut self, packet: &Packet, enqueued: Time) -> Option<&mut Packet> {
         let slot = self.slot_of(self.came);
