@@ -1,8 +1,11 @@
 //! What Piece of CAKE states, in its text and in its published data (doi:10.5281/zenodo.1226887,
 //! CC BY-SA 4.0; medians over repetitions, rounded).
 
-use super::{at_least, at_most, between, near, not_above, of, ratio, rising, List};
-use crate::experiments::paper::claim::{Judge, Tolerance};
+use super::{of, rising, List};
+use crate::experiments::paper::claim::Judge::{
+    All, AtLeast, AtMost, Between, Differ, MoreByAtMost, Near, NotAbove, Ratio, SteadierTogether,
+};
+use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::direct::{plain_formula, set_associative_formula, STEP};
 
 pub(super) fn state(list: &mut List<'_>) {
@@ -31,19 +34,19 @@ fn collisions(list: &mut List<'_>) {
     for (arm, stated, formula) in tables {
         let points = (1..=1024 / STEP).map(|n| n * STEP);
         let judges =
-            points.map(|n| near(of(arm, format!("{n} flows")), formula(n), point)).collect();
+            points.map(|n| Near(of(arm, format!("{n} flows")), formula(n), point)).collect();
         let text = format!("collision probability of a new flow, {arm} hash, n up to 1024");
-        list.named(arm, &text, stated, Judge::All(judges));
+        list.named(arm, &text, stated, All(judges));
     }
     let lower = (1..=16).map(|n| {
         let flows = n * STEP;
-        not_above(of("8-way", format!("{flows} flows")), of("plain", format!("{flows} flows")))
+        NotAbove(of("8-way", format!("{flows} flows")), of("plain", format!("{flows} flows")))
     });
     list.named(
         "lower",
         "8 ways collide less as long as flows are fewer than queues",
         "8-way < plain up to 512 flows",
-        Judge::All(lower.collect()),
+        All(lower.collect()),
     );
 }
 
@@ -97,14 +100,14 @@ fn baseline(list: &mut List<'_>) {
         "totals",
         "cake and fq_codel carry the same total",
         "totals within 1 %",
-        ratio(of("cake 10/10", "total"), of("fq_codel 10/10", "total"), 0.99, 1.01),
+        Ratio(of("cake 10/10", "total"), of("fq_codel 10/10", "total"), 0.99, 1.01),
     );
     // Within a millisecond, as a difference: neither is more than that above the other.
     list.named(
         "latency",
         "mean added latency of cake and fq_codel within 1 ms of each other",
         "difference of at most 1 ms",
-        Judge::Differ(of("cake 10/10", "ping"), of("fq_codel 10/10", "ping"), 1.0),
+        Differ(of("cake 10/10", "ping"), of("fq_codel 10/10", "ping"), 1.0),
     );
     for row in &DATA {
         let Row { line, arm, .. } = row;
@@ -116,7 +119,7 @@ fn baseline(list: &mut List<'_>) {
                 &format!("{line}.{arm}.ping.{probe}"),
                 &format!("{arm}, {line} Mbit/s (up/down): mean added latency of {probe}"),
                 &format!("{added:.2} ms ± 25 % or 1 ms"),
-                near(measure(&format!("ping {probe}")), added, Tolerance::LATENCY),
+                Near(measure(&format!("ping {probe}")), added, Tolerance::LATENCY),
             );
         }
         for (way, stated) in [("up", row.up), ("down", row.down)] {
@@ -125,7 +128,7 @@ fn baseline(list: &mut List<'_>) {
                     &format!("{line}.{arm}.{way}.{class}"),
                     &format!("{arm}, {line} Mbit/s (up/down): goodput {way} of {class}"),
                     &format!("{mbps} Mbit/s ± 10 %"),
-                    near(measure(&format!("{way} {class}")), mbps, Tolerance::share(0.10)),
+                    Near(measure(&format!("{way} {class}")), mbps, Tolerance::share(0.10)),
                 );
             }
         }
@@ -153,7 +156,7 @@ fn isolation(list: &mut List<'_>) {
                 &format!("{}.{n}", arm.replace(' ', "-")),
                 &format!("{arm}: {words}; flow {n}"),
                 &format!("{share:.4} of the total ± 5 %"),
-                near(of(arm, format!("share {n}")), share, Tolerance::share(0.05)),
+                Near(of(arm, format!("share {n}")), share, Tolerance::share(0.05)),
             );
         }
     }
@@ -166,12 +169,12 @@ fn isolation(list: &mut List<'_>) {
     for (arm, rates) in linux {
         let judges = (1..)
             .zip(rates)
-            .map(|(n, mbps)| near(of(arm, format!("goodput {n}")), mbps, Tolerance::share(0.05)));
+            .map(|(n, mbps)| Near(of(arm, format!("goodput {n}")), mbps, Tolerance::share(0.05)));
         list.named(
             &arm.replace(", ", "-").replace(' ', "-"),
             &format!("{arm}: what Linux 6.1 gives the six flows, where only bulk flows count"),
             &format!("{} Mbit/s, each ± 5 %", rates.map(|rate| rate.to_string()).join(" / ")),
-            Judge::All(judges.collect()),
+            All(judges.collect()),
         );
     }
     let flows = (1..=6).map(|n| {
@@ -183,7 +186,7 @@ fn isolation(list: &mut List<'_>) {
         "variance",
         "cake's flows vary less from run to run than fq_codel's",
         "variance of cake below that of fq_codel, over all six flows",
-        Judge::SteadierTogether(cake, fq_codel),
+        SteadierTogether(cake, fq_codel),
     );
 }
 
@@ -195,40 +198,34 @@ fn diffserv(list: &mut List<'_>) {
         let mut equal = Vec::new();
         for a in classes {
             for b in classes.iter().filter(|b| **b != a) {
-                equal.push(ratio(of("besteffort", a), of("besteffort", b), 0.97, 1.03));
+                equal.push(Ratio(of("besteffort", a), of("besteffort", b), 0.97, 1.03));
             }
         }
         list.named(
             &format!("{way}.equal"),
             &format!("besteffort, {way}: four equal flows"),
             "equal within 3 %",
-            Judge::All(equal),
+            All(equal),
         );
         let tiers = |class: &str| of("diffserv4", class);
         list.named(
             &format!("{way}.most"),
             &format!("diffserv4, {way}: best effort gets most"),
             "CS5 < BE, EF < BE",
-            Judge::All(vec![
-                rising([tiers("CS5"), tiers("BE")]),
-                rising([tiers("EF"), tiers("BE")]),
-            ]),
+            All(vec![rising(tiers("CS5"), tiers("BE")), rising(tiers("EF"), tiers("BE"))]),
         );
         list.named(
             &format!("{way}.least"),
             &format!("diffserv4, {way}: background gets least"),
             "BK < CS5, BK < EF",
-            Judge::All(vec![
-                rising([tiers("BK"), tiers("CS5")]),
-                rising([tiers("BK"), tiers("EF")]),
-            ]),
+            All(vec![rising(tiers("BK"), tiers("CS5")), rising(tiers("BK"), tiers("EF"))]),
         );
         for class in ["CS5", "EF"] {
             list.named(
                 &format!("{way}.{class}"),
                 &format!("diffserv4, {way}: {class} below a quarter of the link"),
                 "< 2.5 Mbit/s",
-                at_most(tiers(class), 2.5),
+                AtMost(tiers(class), 2.5),
             );
         }
     }
@@ -242,32 +239,32 @@ fn call(list: &mut List<'_>) {
             &format!("{arm}.spike"),
             &format!("{arm}: spike as the bulk flows start"),
             "several hundred ms",
-            between(of(arm, "spike"), 200.0, 1000.0),
+            Between(of(arm, "spike"), 200.0, 1000.0),
         );
     }
     list.named(
         "besteffort.steady",
         "cake besteffort: steady state",
         "about 200 ms (± 25 %)",
-        near(of("besteffort", "steady mean"), 200.0, Tolerance::LATENCY),
+        Near(of("besteffort", "steady mean"), 200.0, Tolerance::LATENCY),
     );
     list.named(
         "fq_codel.low",
         "fq_codel oscillates: lower end",
         "50 ms ± 25 %",
-        near(of("fq_codel", "steady low"), 50.0, Tolerance::LATENCY),
+        Near(of("fq_codel", "steady low"), 50.0, Tolerance::LATENCY),
     );
     list.named(
         "fq_codel.high",
         "fq_codel oscillates: upper end",
         "500 ms ± 25 %",
-        near(of("fq_codel", "steady high"), 500.0, Tolerance::LATENCY),
+        Near(of("fq_codel", "steady high"), 500.0, Tolerance::LATENCY),
     );
     list.named(
         "diffserv.none",
         "cake with DiffServ: no added latency over the whole test",
         "p99 < 5 ms",
-        at_most(of("diffserv", "p99"), 5.0),
+        AtMost(of("diffserv", "p99"), 5.0),
     );
 }
 
@@ -279,20 +276,20 @@ fn filter(list: &mut List<'_>) {
             &format!("{arm}.download"),
             &format!("{arm}: download goodput against no filter"),
             "+15 % (± 5 points)",
-            ratio(of(arm, "down"), of("none", "down"), 1.10, 1.20),
+            Ratio(of(arm, "down"), of("none", "down"), 1.10, 1.20),
         );
     }
     list.named(
         "conservative.upload",
         "conservative: upload goodput against no filter",
         "+10 % (± 5 points)",
-        ratio(of("conservative", "up"), of("none", "up"), 1.05, 1.15),
+        Ratio(of("conservative", "up"), of("none", "up"), 1.05, 1.15),
     );
     list.named(
         "aggressive.upload",
         "aggressive: upload goodput against no filter",
         "+40 % (± 10 points)",
-        ratio(of("aggressive", "up"), of("none", "up"), 1.30, 1.50),
+        Ratio(of("aggressive", "up"), of("none", "up"), 1.30, 1.50),
     );
     for arm in ["none", "conservative", "aggressive"] {
         let of = |what: &str| of(arm, what);
@@ -300,19 +297,19 @@ fn filter(list: &mut List<'_>) {
             &format!("{arm}.range.download"),
             &format!("{arm}: download"),
             "24.5 to 27.5 Mbit/s",
-            between(of("down"), 24.5, 27.5),
+            Between(of("down"), 24.5, 27.5),
         );
         list.named(
             &format!("{arm}.range.upload"),
             &format!("{arm}: upload"),
             "0.45 to 0.7 Mbit/s",
-            between(of("up"), 0.45, 0.7),
+            Between(of("up"), 0.45, 0.7),
         );
         list.named(
             &format!("{arm}.range.latency"),
             &format!("{arm}: added latency of the probe"),
             "2.6 to 7.5 ms",
-            between(of("latency"), 2.6, 7.5),
+            Between(of("latency"), 2.6, 7.5),
         );
     }
     for arm in ["conservative", "aggressive"] {
@@ -320,7 +317,7 @@ fn filter(list: &mut List<'_>) {
             &format!("{arm}.increase"),
             &format!("{arm}: latency that filtering adds"),
             "at most 5 ms",
-            Judge::MoreByAtMost(of(arm, "latency"), of("none", "latency"), 5.0),
+            MoreByAtMost(of(arm, "latency"), of("none", "latency"), 5.0),
         );
     }
 }
@@ -332,25 +329,25 @@ fn shaper(list: &mut List<'_>) {
             &format!("{rate}.most"),
             &format!("{rate}, every framing: bytes on the wire over any second"),
             "never above the rate",
-            at_most(of(rate, "greatest share"), 1.0 + 1e-9),
+            AtMost(of(rate, "greatest share"), 1.0 + 1e-9),
         );
         list.named(
             &format!("{rate}.least"),
             &format!("{rate}, every framing: bytes on the wire over any second"),
             "at least 99.9 % of the rate",
-            at_least(of(rate, "least share"), 0.999),
+            AtLeast(of(rate, "least share"), 0.999),
         );
     }
     list.named(
         "burst",
         "cake: no initial burst after an idle time",
         "at most one packet at once",
-        at_most(of("cake", "burst packets"), 1.0),
+        AtMost(of("cake", "burst packets"), 1.0),
     );
     list.named(
         "bucket",
         "a token bucket sends a burst where cake does not",
         "cake < htb with burst 15k",
-        rising([of("cake", "burst packets"), of("htb", "burst packets")]),
+        rising(of("cake", "burst packets"), of("htb", "burst packets")),
     );
 }

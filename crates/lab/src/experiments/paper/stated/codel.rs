@@ -1,7 +1,10 @@
 //! What Controlling Queue Delay states. Grids are judged by the mean over their runs.
 
-use super::{at_least, at_most, between, near, not_above, of, rising, List};
-use crate::experiments::paper::claim::{Judge, Tolerance};
+use super::{of, rising, List};
+use crate::experiments::paper::claim::Judge::{
+    All, AtLeast, AtMost, Between, DifferMore, Near, NotAbove, Ratio,
+};
+use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::codel::{rate_name, FALLS, FAST, LONG_RTTS, SLOW};
 
 pub(super) fn state(list: &mut List<'_>) {
@@ -25,36 +28,29 @@ fn fast(list: &mut List<'_>) {
             &format!("{rate}.delay"),
             &format!("{rate}bit/s, transfers only: CoDel's median delay is near its target"),
             "near 5 ms, never tens of ms (mean of medians ≤ 10 ms)",
-            at_most(of("codel", "transfers", "delay"), 10.0),
+            AtMost(of("codel", "transfers", "delay"), 10.0),
         );
         list.named(
             &format!("{rate}.utilisation"),
             &format!("{rate}bit/s: CoDel's utilisation is comparable to tail drop's"),
             "at least 90 % of it",
-            Judge::All(
-                ["transfers", "mixed"]
-                    .map(|kind| {
-                        let of = |aqm: &str| of(aqm, kind, "utilisation");
-                        Judge::Ratio(of("codel"), of("tail"), 0.9, 1.1)
-                    })
-                    .into(),
-            ),
+            All(["transfers", "mixed"]
+                .map(|kind| {
+                    let of = |aqm: &str| of(aqm, kind, "utilisation");
+                    Ratio(of("codel"), of("tail"), 0.9, 1.1)
+                })
+                .into()),
         );
         if kbit >= 10_000 {
             list.named(
                 &format!("{rate}.red"),
                 &format!("{rate}bit/s: RED's utilisation is lower than CoDel's"),
                 "red < codel",
-                Judge::All(
-                    ["transfers", "mixed"]
-                        .map(|kind| {
-                            rising([
-                                of("red", kind, "utilisation"),
-                                of("codel", kind, "utilisation"),
-                            ])
-                        })
-                        .into(),
-                ),
+                All(["transfers", "mixed"]
+                    .map(|kind| {
+                        rising(of("red", kind, "utilisation"), of("codel", kind, "utilisation"))
+                    })
+                    .into()),
             );
         }
     }
@@ -69,19 +65,19 @@ fn slow(list: &mut List<'_>) {
             &format!("{rate}.mtu"),
             &format!("{rate}bit/s: CoDel's delay is larger with the larger MTU"),
             "500 < 1500 bytes",
-            rising([of("codel", 500, "delay"), of("codel", 1500, "delay")]),
+            rising(of("codel", 500, "delay"), of("codel", 1500, "delay")),
         );
         list.named(
             &format!("{rate}.utilisation"),
             &format!("{rate}bit/s: utilisation under CoDel is good"),
             "≥ 90 %",
-            at_least(of("codel", 1500, "utilisation"), 0.9),
+            AtLeast(of("codel", 1500, "utilisation"), 0.9),
         );
         list.named(
             &format!("{rate}.red"),
             &format!("{rate}bit/s: RED's median delays"),
             "100 to 200 ms",
-            between(of("red", 1500, "delay"), 100.0, 200.0),
+            Between(of("red", 1500, "delay"), 100.0, 200.0),
         );
     }
     let of = |rate: &str, mtu: u32| of(format!("codel {rate} {mtu} transfers"), "delay");
@@ -89,7 +85,7 @@ fn slow(list: &mut List<'_>) {
         "lower",
         "the larger MTU costs more at the lower rate: 128 kbit/s against 1.5 Mbit/s",
         "the difference is larger",
-        Judge::DifferMore((of("128k", 1500), of("128k", 500)), (of("1.5M", 1500), of("1.5M", 500))),
+        DifferMore((of("128k", 1500), of("128k", 500)), (of("1.5M", 1500), of("1.5M", 500))),
     );
 }
 
@@ -98,7 +94,7 @@ fn dynamic(list: &mut List<'_>) {
         "tail.delay",
         "tail drop, 830 packets: longest delay",
         "up to 10 s (± 10 %)",
-        near(of("tail 830", "max"), 10_000.0, Tolerance::share(0.10)),
+        Near(of("tail 830", "max"), 10_000.0, Tolerance::share(0.10)),
     );
     // A drop takes a departure: one packet at the slowest rate, 12 ms, and the millisecond of the
     // observer come on top.
@@ -108,30 +104,27 @@ fn dynamic(list: &mut List<'_>) {
             &format!("spike.{at}"),
             &format!("CoDel: the delay spikes where the rate falls, at {at} s"),
             "peak in the 5 s after above that in the 5 s before",
-            rising([
-                of("codel 830", format!("before {at}")),
-                of("codel 830", format!("after {at}")),
-            ]),
+            rising(of("codel 830", format!("before {at}")), of("codel 830", format!("after {at}"))),
         );
         list.named(
             &format!("control.{at}"),
             &format!("CoDel: a new control point after the fall at {at} s"),
             "within 100 ms of passing the target (and one packet)",
-            at_most(of("control", format!("time {at}")), CONTROL_MS),
+            AtMost(of("control", format!("time {at}")), CONTROL_MS),
         );
     }
     list.named(
         "bytes",
         "CoDel moves nearly the same kilobytes as tail drop",
         "at least 90 %",
-        Judge::Ratio(of("codel 830", "megabytes"), of("tail 830", "megabytes"), 0.9, 1.1),
+        Ratio(of("codel 830", "megabytes"), of("tail 830", "megabytes"), 0.9, 1.1),
     );
     for aqm in ["codel", "red", "tail"] {
         list.named(
             &format!("small.{aqm}"),
             &format!("{aqm}: throughput with 10 packets against 830"),
             "about 75 % less (20 to 30 % left)",
-            Judge::Ratio(
+            Ratio(
                 of(format!("{aqm} 10"), "megabytes"),
                 of(format!("{aqm} 830"), "megabytes"),
                 0.2,
@@ -143,25 +136,25 @@ fn dynamic(list: &mut List<'_>) {
         "small.same",
         "with 10 packets tail drop and CoDel are identical",
         "kilobytes within 5 %",
-        Judge::Ratio(of("codel 10", "megabytes"), of("tail 10", "megabytes"), 0.95, 1.05),
+        Ratio(of("codel 10", "megabytes"), of("tail 10", "megabytes"), 0.95, 1.05),
     );
     list.named(
         "median",
         "CoDel, 830 packets: delay at half of the time",
         "2.7 ms (± 25 % or 1 ms)",
-        near(of("codel 830", "median"), 2.7, Tolerance::LATENCY),
+        Near(of("codel 830", "median"), 2.7, Tolerance::LATENCY),
     );
     list.named(
         "p75",
         "CoDel, 830 packets: 75th percentile of the delay over time",
         "5 ms (± 25 % or 1 ms)",
-        near(of("codel 830", "p75"), 5.0, Tolerance::LATENCY),
+        Near(of("codel 830", "p75"), 5.0, Tolerance::LATENCY),
     );
     list.named(
         "p95",
         "CoDel, 830 packets: 95th percentile of the delay over time",
         "< 90 ms",
-        at_most(of("codel 830", "p95"), 90.0),
+        AtMost(of("codel 830", "p95"), 90.0),
     );
 }
 
@@ -170,14 +163,14 @@ fn by_rtt(list: &mut List<'_>) {
     for (what, words) in [("delay", "median delay"), ("utilisation", "utilisation")] {
         let pairs = [50, 100, 200].map(|rtt| {
             let within = if what == "delay" { (0.5, 1.5) } else { (0.9, 1.1) };
-            Judge::Ratio(of("codel", rtt, what), of("codel", 30, what), within.0, within.1)
+            Ratio(of("codel", rtt, what), of("codel", 30, what), within.0, within.1)
         });
         let stated = if what == "delay" { "within 50 % of 30 ms" } else { "within 10 % of 30 ms" };
         list.named(
             &format!("same.{what}"),
             &format!("CoDel's {words} is about the same from 30 to 200 ms"),
             stated,
-            Judge::All(pairs.into()),
+            All(pairs.into()),
         );
     }
     for rtt in LONG_RTTS.into_iter().filter(|rtt| *rtt < 500) {
@@ -185,19 +178,14 @@ fn by_rtt(list: &mut List<'_>) {
             &format!("tail.{rtt}"),
             &format!("{rtt} ms: CoDel's utilisation is close to tail drop's"),
             "at least 95 % of it",
-            Judge::Ratio(
-                of("codel", rtt, "utilisation"),
-                of("tail", rtt, "utilisation"),
-                0.95,
-                1.05,
-            ),
+            Ratio(of("codel", rtt, "utilisation"), of("tail", rtt, "utilisation"), 0.95, 1.05),
         );
     }
     list.named(
         "tail.500",
         "500 ms: CoDel's utilisation is below tail drop's",
         "codel < tail drop",
-        rising([of("codel", 500, "utilisation"), of("tail", 500, "utilisation")]),
+        rising(of("codel", 500, "utilisation"), of("tail", 500, "utilisation")),
     );
 }
 
@@ -207,7 +195,7 @@ fn fairness(list: &mut List<'_>) {
             &rtt.to_string(),
             &format!("{rtt} ms: Jain's index of drop shares"),
             "red < codel",
-            rising([of(format!("red {rtt} ms"), "jain"), of(format!("codel {rtt} ms"), "jain")]),
+            rising(of(format!("red {rtt} ms"), "jain"), of(format!("codel {rtt} ms"), "jain")),
         );
     }
 }
@@ -228,21 +216,21 @@ fn edge(list: &mut List<'_>) {
             &format!("{rate}.{way}.rule.drops"),
             &format!("{rate}bit/s {way}: CoDel does not drop at a higher rate than tail drop"),
             "codel ≤ tail drop",
-            not_above(of("codel", "drops"), of("tail", "drops")),
+            NotAbove(of("codel", "drops"), of("tail", "drops")),
         );
         if (rate, way) != ("1.5M", "up") {
             list.named(
                 &format!("{rate}.{way}.rule.delay"),
                 &format!("{rate}bit/s {way}: CoDel's median delay against tail drop's"),
                 "at most 35 %",
-                Judge::Ratio(of("codel", "delay"), of("tail", "delay"), 0.0, 0.35),
+                Ratio(of("codel", "delay"), of("tail", "delay"), 0.0, 0.35),
             );
         }
         list.named(
             &format!("{rate}.{way}.rule.data"),
             &format!("{rate}bit/s {way}: data that CoDel moves against tail drop"),
             "at least 90 %",
-            Judge::Ratio(of("codel", "megabytes"), of("tail", "megabytes"), 0.9, f64::MAX),
+            Ratio(of("codel", "megabytes"), of("tail", "megabytes"), 0.9, f64::MAX),
         );
         let kinds = ["drops", "delay", "megabytes", "fairness"];
         let units = ["%", "ms", "MB", ""];
@@ -252,7 +240,7 @@ fn edge(list: &mut List<'_>) {
                     &format!("{rate}.{way}.{aqm}.{kind}"),
                     &format!("{rate}bit/s {way}, {aqm}: {kind} (table 1)"),
                     format!("{value} {unit} (± 25 %)").replace("  ", " ").as_str(),
-                    near(
+                    Near(
                         of(aqm, kind),
                         value,
                         Tolerance {
@@ -273,7 +261,7 @@ fn everywhere(list: &mut List<'_>) {
                 &format!("{rate}.{cc}.delay"),
                 &format!("{rate}bit/s, {cc}, transfers only, up to 200 ms: median delay"),
                 "near the target: ≤ 10 ms (mean of medians)",
-                at_most(of(format!("{cc} {rate} transfers"), "delay"), 10.0),
+                AtMost(of(format!("{cc} {rate} transfers"), "delay"), 10.0),
             );
         }
     }
@@ -282,7 +270,7 @@ fn everywhere(list: &mut List<'_>) {
             &format!("{rate}.reno"),
             &format!("{rate}bit/s: New Reno's utilisation is similar to CUBIC's, slightly lower"),
             "90 to 100 % of it",
-            Judge::Ratio(
+            Ratio(
                 of(format!("reno {rate} many"), "utilisation"),
                 of(format!("cubic {rate} many"), "utilisation"),
                 0.9,

@@ -2,8 +2,11 @@
 //!
 //! IoT high writes 100 kbit/s; it reaches its rate if 98 % of that arrive. "About": 25 %.
 
-use super::{at_least, at_most, between, near, not_above, of, rising, List};
-use crate::experiments::paper::claim::{Judge, Tolerance};
+use super::{of, rising, List};
+use crate::experiments::paper::claim::Judge::{
+    self, All, AtLeast, AtMost, Between, Near, NotAbove,
+};
+use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::iot::{APPLICATIONS, RTTS};
 
 const ABOUT: Tolerance = Tolerance::share(0.25);
@@ -29,11 +32,11 @@ pub(super) fn state(list: &mut List<'_>) {
 
 /// One judgement over all round-trip times.
 fn each_rtt(judge: impl Fn(u32) -> Judge) -> Judge {
-    Judge::All(RTTS.into_iter().map(judge).collect())
+    All(RTTS.into_iter().map(judge).collect())
 }
 
 fn reaches(arm: &str) -> Judge {
-    at_least(of(arm, "iot-high rate"), IOT_HIGH * REACHED)
+    AtLeast(of(arm, "iot-high rate"), IOT_HIGH * REACHED)
 }
 
 fn fifo(list: &mut List<'_>) {
@@ -43,20 +46,20 @@ fn fifo(list: &mut List<'_>) {
             &format!("rtt.{}", application.replace(' ', "-")),
             &format!("induced round-trip time of {application}, median, at every RTT"),
             "≈ 2700 ms (± 25 %)",
-            each_rtt(|rtt| near(of(arm(rtt), format!("{application} rtt")), 2700.0, ABOUT)),
+            each_rtt(|rtt| Near(of(arm(rtt), format!("{application} rtt")), 2700.0, ABOUT)),
         );
     }
     list.named(
         "iot-high",
         "IoT high misses its 150 kbit/s (100 of payload)",
         "< 98 % of its rate",
-        each_rtt(|rtt| at_most(of(arm(rtt), "iot-high rate"), IOT_HIGH * REACHED)),
+        each_rtt(|rtt| AtMost(of(arm(rtt), "iot-high rate"), IOT_HIGH * REACHED)),
     );
     list.named(
         "bulk",
         "bulk download",
         "< 2 Mbit/s",
-        each_rtt(|rtt| at_most(of(arm(rtt), "bulk down rate"), 2.0)),
+        each_rtt(|rtt| AtMost(of(arm(rtt), "bulk down rate"), 2.0)),
     );
 }
 
@@ -66,7 +69,7 @@ fn any_aqm(list: &mut List<'_>) {
             &format!("bulk.{aqm}"),
             &format!("{aqm}: bulk download, at every RTT"),
             "4 to 8 Mbit/s",
-            each_rtt(|rtt| between(of(format!("12/1 {aqm} {rtt}"), "bulk down rate"), 4.0, 8.0)),
+            each_rtt(|rtt| Between(of(format!("12/1 {aqm} {rtt}"), "bulk down rate"), 4.0, 8.0)),
         );
         list.named(
             &format!("iot-high.{aqm}"),
@@ -83,19 +86,19 @@ fn slow(list: &mut List<'_>) {
         "fifo.rtt",
         "fifo: median induced round-trip time of the application that suffers most",
         "up to 5000 ms (± 25 %)",
-        each_rtt(|rtt| near(of(arm("fifo", rtt), "greatest rtt"), 5000.0, ABOUT)),
+        each_rtt(|rtt| Near(of(arm("fifo", rtt), "greatest rtt"), 5000.0, ABOUT)),
     );
     list.named(
         "fifo.dash",
         "fifo: DASH achieves less than its lowest rate",
         "< 46 kbit/s",
-        each_rtt(|rtt| at_most(of(arm("fifo", rtt), "dash achieved"), BOTTOM)),
+        each_rtt(|rtt| AtMost(of(arm("fifo", rtt), "dash achieved"), BOTTOM)),
     );
     list.named(
         "fifo.stalls",
         "fifo: the video stalls",
         "some time stalled",
-        each_rtt(|rtt| at_least(of(arm("fifo", rtt), "dash stalled"), 0.5)),
+        each_rtt(|rtt| AtLeast(of(arm("fifo", rtt), "dash stalled"), 0.5)),
     );
     list.named(
         "pie.iot-high",
@@ -103,7 +106,7 @@ fn slow(list: &mut List<'_>) {
         "85 to 98 % of its rate",
         each_rtt(|rtt| {
             let measure = of(arm("pie", rtt), "iot-high rate");
-            between(measure, IOT_HIGH * 0.85, IOT_HIGH * REACHED)
+            Between(measure, IOT_HIGH * 0.85, IOT_HIGH * REACHED)
         }),
     );
     for aqm in ["fq_codel", "fq_pie"] {
@@ -120,9 +123,9 @@ fn fast(list: &mut List<'_>) {
     for aqm in ["pie", "fq_codel", "fq_pie"] {
         let full = each_rtt(|rtt| {
             let at = |what: &str, rate: f64| {
-                at_least(of(format!("25/5 {aqm} {rtt}"), what), rate * REACHED)
+                AtLeast(of(format!("25/5 {aqm} {rtt}"), what), rate * REACHED)
             };
-            Judge::All(vec![
+            All(vec![
                 at("iot-low rate", 0.002),
                 at("iot-high rate", IOT_HIGH),
                 at("video rate", 0.28),
@@ -140,10 +143,10 @@ fn fast(list: &mut List<'_>) {
             &format!("fifo's induced round-trip time is larger than {aqm}'s"),
             &format!("{aqm} < fifo, at every RTT"),
             each_rtt(|rtt| {
-                rising([
+                rising(
                     of(format!("25/5 {aqm} {rtt}"), "rtt"),
                     of(format!("25/5 fifo {rtt}"), "rtt"),
-                ])
+                )
             }),
         );
     }
@@ -155,7 +158,7 @@ fn fast(list: &mut List<'_>) {
                 &format!("{fq} < pie, at every RTT"),
                 each_rtt(|rtt| {
                     let of = |discipline: &str| of(format!("25/5 {discipline} {rtt}"), what);
-                    rising([of(fq), of("pie")])
+                    rising(of(fq), of("pie"))
                 }),
             );
         }
@@ -170,7 +173,7 @@ fn bursts(list: &mut List<'_>) {
             "fq_codel ≤ fq_pie, at every RTT",
             each_rtt(|rtt| {
                 let of = |discipline: &str| of(format!("{line} {discipline} {rtt}"), "rtt");
-                not_above(of("fq_codel"), of("fq_pie"))
+                NotAbove(of("fq_codel"), of("fq_pie"))
             }),
         );
     }
@@ -187,7 +190,7 @@ fn video(list: &mut List<'_>) {
                 &format!("{line}: fifo is worst: its achieved rate is not above {other}'s"),
                 &format!("fifo ≤ {other}, at every RTT"),
                 each_rtt(|rtt| {
-                    not_above(of(line, "fifo", rtt, "achieved"), of(line, other, rtt, "achieved"))
+                    NotAbove(of(line, "fifo", rtt, "achieved"), of(line, other, rtt, "achieved"))
                 }),
             );
         }
@@ -197,51 +200,51 @@ fn video(list: &mut List<'_>) {
             &format!("12/1.{fq}.achieved"),
             &format!("12/1, {fq}: achieved rate, at every RTT"),
             "> 4 Mbit/s",
-            each_rtt(|rtt| at_least(of("12/1", fq, rtt, "achieved"), 4.0)),
+            each_rtt(|rtt| AtLeast(of("12/1", fq, rtt, "achieved"), 4.0)),
         );
         list.named(
             &format!("12/1.{fq}.chosen"),
             &format!("12/1, {fq}: chosen rate, at every RTT"),
             "the highest, 4.2 Mbit/s",
-            each_rtt(|rtt| at_least(of("12/1", fq, rtt, "chosen"), TOP * 0.999)),
+            each_rtt(|rtt| AtLeast(of("12/1", fq, rtt, "chosen"), TOP * 0.999)),
         );
         list.named(
             &format!("4/1.{fq}.achieved"),
             &format!("4/1, {fq}: achieved rate, at every RTT"),
             "~1.5 Mbit/s (± 25 %)",
-            each_rtt(|rtt| near(of("4/1", fq, rtt, "achieved"), 1.5, ABOUT)),
+            each_rtt(|rtt| Near(of("4/1", fq, rtt, "achieved"), 1.5, ABOUT)),
         );
         list.named(
             &format!("4/1.{fq}.chosen"),
             &format!("4/1, {fq}: chosen rate, at every RTT"),
             "1.24 Mbit/s (the rung: ± 5 %)",
-            each_rtt(|rtt| near(of("4/1", fq, rtt, "chosen"), 1.24, Tolerance::share(0.05))),
+            each_rtt(|rtt| Near(of("4/1", fq, rtt, "chosen"), 1.24, Tolerance::share(0.05))),
         );
         list.named(
             &format!("1.5/0.5.{fq}.chosen"),
             &format!("1.5/0.5, {fq}: chosen rate, at every RTT"),
             "~400 kbit/s (± 25 %)",
-            each_rtt(|rtt| near(of("1.5/0.5", fq, rtt, "chosen"), 0.4, ABOUT)),
+            each_rtt(|rtt| Near(of("1.5/0.5", fq, rtt, "chosen"), 0.4, ABOUT)),
         );
     }
     list.named(
         "12/1.pie",
         "12/1, pie: achieved rate most of the time, at every RTT",
         "median < 1 Mbit/s",
-        each_rtt(|rtt| at_most(of("12/1", "pie", rtt, "achieved"), 1.0)),
+        each_rtt(|rtt| AtMost(of("12/1", "pie", rtt, "achieved"), 1.0)),
     );
     list.named(
         "4/1.pie",
         "4/1, pie: achieved rate, at every RTT",
         "0.5 Mbit/s (± 25 %)",
-        each_rtt(|rtt| near(of("4/1", "pie", rtt, "achieved"), 0.5, ABOUT)),
+        each_rtt(|rtt| Near(of("4/1", "pie", rtt, "achieved"), 0.5, ABOUT)),
     );
     for aqm in ["pie", "fq_codel", "fq_pie"] {
         list.named(
             &format!("25/5.{aqm}"),
             &format!("25/5, {aqm}: chosen rate, at every RTT"),
             "the highest, 4.2 Mbit/s",
-            each_rtt(|rtt| at_least(of("25/5", aqm, rtt, "chosen"), TOP * 0.999)),
+            each_rtt(|rtt| AtLeast(of("25/5", aqm, rtt, "chosen"), TOP * 0.999)),
         );
     }
     list.named(
@@ -249,10 +252,7 @@ fn video(list: &mut List<'_>) {
         "25/5: fq_pie's achieved rate is not below fq_codel's",
         "fq_codel ≤ fq_pie, at every RTT",
         each_rtt(|rtt| {
-            not_above(
-                of("25/5", "fq_codel", rtt, "achieved"),
-                of("25/5", "fq_pie", rtt, "achieved"),
-            )
+            NotAbove(of("25/5", "fq_codel", rtt, "achieved"), of("25/5", "fq_pie", rtt, "achieved"))
         }),
     );
 }
@@ -265,18 +265,16 @@ fn everywhere(list: &mut List<'_>) {
                 &format!("{line}.{aqm}"),
                 &format!("{line}: {aqm} reduces the induced round-trip time of every application"),
                 &format!("{aqm} < fifo, at every RTT"),
-                Judge::All(
-                    APPLICATIONS
-                        .iter()
-                        .map(|app| {
-                            each_rtt(|rtt| {
-                                let of =
-                                    |d: &str| of(format!("{line} {d} {rtt}"), format!("{app} rtt"));
-                                rising([of(aqm), of("fifo")])
-                            })
+                All(APPLICATIONS
+                    .iter()
+                    .map(|app| {
+                        each_rtt(|rtt| {
+                            let of =
+                                |d: &str| of(format!("{line} {d} {rtt}"), format!("{app} rtt"));
+                            rising(of(aqm), of("fifo"))
                         })
-                        .collect(),
-                ),
+                    })
+                    .collect()),
             );
         }
     }

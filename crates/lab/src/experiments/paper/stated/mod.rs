@@ -9,7 +9,7 @@ mod iot;
 mod performance;
 mod savings;
 
-use super::claim::{Claim, Judge, Tolerance};
+use super::claim::{Claim, Judge};
 use super::measure::{of, Measure};
 
 /// The claims about an experiment.
@@ -40,30 +40,7 @@ impl List<'_> {
     }
 }
 
-fn near(measure: Measure, value: f64, within: Tolerance) -> Judge {
-    Judge::Near(measure, value, within)
-}
-
-fn between(measure: Measure, low: f64, high: f64) -> Judge {
-    Judge::Between(measure, low, high)
-}
-
-fn at_most(measure: Measure, limit: f64) -> Judge {
-    Judge::AtMost(measure, limit)
-}
-
-fn at_least(measure: Measure, limit: f64) -> Judge {
-    Judge::AtLeast(measure, limit)
-}
-
-fn rising(measures: [Measure; 2]) -> Judge {
-    Judge::Rising(measures.into())
-}
-
-fn not_above(a: Measure, b: Measure) -> Judge {
-    Judge::NotAbove(a, b)
-}
-
-fn ratio(a: Measure, b: Measure, low: f64, high: f64) -> Judge {
-    Judge::Ratio(a, b, low, high)
+/// The first measure below the second one.
+fn rising(below: Measure, above: Measure) -> Judge {
+    Judge::Rising(vec![below, above])
 }

@@ -1,7 +1,10 @@
 //! What CAKE's performance evaluation states. "About" and "~" are judged within 25 % or 1 ms.
 
-use super::{at_least, at_most, near, not_above, of, rising, List, Measure};
-use crate::experiments::paper::claim::{Judge, Tolerance};
+use super::{of, rising, List, Measure};
+use crate::experiments::paper::claim::Judge::{
+    self, All, AtLeast, AtMost, Differ, Near, NotAbove, Ratio,
+};
+use crate::experiments::paper::claim::Tolerance;
 
 pub(super) fn state(list: &mut List<'_>) {
     match list.id {
@@ -59,9 +62,9 @@ enum Peak {
 impl Peak {
     fn judge(self, measure: Measure) -> Judge {
         match self {
-            About(value) => near(measure, value, Tolerance::LATENCY),
-            Below(limit) => at_most(measure, limit),
-            Above(limit) => at_least(measure, limit),
+            About(value) => Near(measure, value, Tolerance::LATENCY),
+            Below(limit) => AtMost(measure, limit),
+            Above(limit) => AtLeast(measure, limit),
         }
     }
 }
@@ -84,18 +87,16 @@ fn peaks(list: &mut List<'_>, peaks: &[(&str, &str, Peak)]) {
         "cake-lite",
         "cake-lite as cake: peak induced latency",
         "equal (within 1 ms)",
-        Judge::Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
+        Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
     );
     if list.id == "B1" {
         list.named(
             "sfb",
             "sfb has poor throughput: the poorest of all",
             "sfb < pie, codel, fq_codel, cake, sfq",
-            Judge::All(
-                ["pie", "codel", "fq_codel", "cake", "sfq"]
-                    .map(|other| rising([of("sfb", "down"), of(other, "down")]))
-                    .into(),
-            ),
+            All(["pie", "codel", "fq_codel", "cake", "sfq"]
+                .map(|other| rising(of("sfb", "down"), of(other, "down")))
+                .into()),
         );
     }
 }
@@ -142,7 +143,7 @@ fn fifty(list: &mut List<'_>) {
         "cake-lite",
         "cake-lite as cake: peak induced latency",
         "equal (within 1 ms)",
-        Judge::Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
+        Differ(of("cake-lite", "peak"), of("cake", "peak"), 1.0),
     );
 }
 
@@ -154,17 +155,13 @@ fn gaps(list: &mut List<'_>) {
             &format!("{test}.best"),
             &format!("{test}: sfq has the best average throughput of all"),
             "no contender above sfq",
-            Judge::All(
-                others.map(|other| not_above(of(other, "total"), of("sfq", "total"))).into(),
-            ),
+            All(others.map(|other| NotAbove(of(other, "total"), of("sfq", "total"))).into()),
         );
         list.named(
             &format!("{test}.gaps"),
             &format!("{test}: sfq has long gaps in throughput, longer than AQMs have"),
             "sfq's longest gap above that of fq_codel and cake",
-            Judge::All(
-                ["fq_codel", "cake"].map(|o| rising([of(o, "gap"), of("sfq", "gap")])).into(),
-            ),
+            All(["fq_codel", "cake"].map(|o| rising(of(o, "gap"), of("sfq", "gap"))).into()),
         );
     }
 }
@@ -175,7 +172,7 @@ fn single(list: &mut List<'_>) {
             test,
             &format!("{test}: cake's average single-flow throughput is not below fq_codel's"),
             "fq_codel ≤ cake",
-            not_above(of(format!("fq_codel {test}"), "total"), of(format!("cake {test}"), "total")),
+            NotAbove(of(format!("fq_codel {test}"), "total"), of(format!("cake {test}"), "total")),
         );
     }
 }
@@ -184,9 +181,8 @@ fn shares(list: &mut List<'_>) {
     for way in ["down", "up"] {
         let (of, sum) =
             (|class: &str| of("cake", format!("{way} {class}")), of("cake", format!("{way} sum")));
-        let share = |class: &str, share: f64| {
-            Judge::Ratio(of(class), sum.clone(), share * 0.85, share * 1.15)
-        };
+        let share =
+            |class: &str, share: f64| Ratio(of(class), sum.clone(), share * 0.85, share * 1.15);
         list.named(
             &format!("{way}.CS1"),
             &format!("{way}: CS1 gets a sixteenth of the link"),
@@ -197,7 +193,7 @@ fn shares(list: &mut List<'_>) {
             &format!("{way}.EF"),
             &format!("{way}: EF gets at most a quarter"),
             "≤ 1/4 (+ 15 %)",
-            Judge::Ratio(of("EF"), sum.clone(), 0.0, 0.25 * 1.15),
+            Ratio(of("EF"), sum.clone(), 0.0, 0.25 * 1.15),
         );
         for class in ["BE", "CS5"] {
             list.named(
@@ -222,20 +218,20 @@ fn download(list: &mut List<'_>) {
             arm,
             &format!("{arm}: throughput of the download"),
             &format!("{stated} (± 25 %)"),
-            near(of(arm, measure), value, Tolerance::share(0.25)),
+            Near(of(arm, measure), value, Tolerance::share(0.25)),
         );
     }
     list.named(
         "steady",
         "cake's download is steadier than fq_codel's",
         "coefficient of variation: cake < fq_codel",
-        rising([of("cake", "down variation"), of("fq_codel", "down variation")]),
+        rising(of("cake", "down variation"), of("fq_codel", "down variation")),
     );
     list.named(
         "unsteady",
         "sfb's download is unsteady",
         "coefficient of variation: cake < sfb",
-        rising([of("cake", "down variation"), of("sfb", "down variation")]),
+        rising(of("cake", "down variation"), of("sfb", "down variation")),
     );
 }
 
@@ -248,16 +244,14 @@ fn evening(list: &mut List<'_>) {
             &format!("swarm.{way}"),
             &format!("{way}: cake keeps the CS1 swarm to a background share, in every phase"),
             "≤ 1/16 and half as much again",
-            at_most(of("cake", format!("swarm share {way}")), BACKGROUND),
+            AtMost(of("cake", format!("swarm share {way}")), BACKGROUND),
         );
         let others = ["sfq", "pie", "codel", "sfb", "fq_codel", "cake-lite"];
         list.named(
             &format!("only.{way}"),
             &format!("{way}: cake is the only one that does"),
             "every other's greatest share above that",
-            Judge::All(
-                others.map(|o| at_least(of(o, format!("swarm share {way}")), BACKGROUND)).into(),
-            ),
+            All(others.map(|o| AtLeast(of(o, format!("swarm share {way}")), BACKGROUND)).into()),
         );
     }
     for (way, mbps) in [("down", 20.0), ("up", 3.0)] {
@@ -265,7 +259,7 @@ fn evening(list: &mut List<'_>) {
             &format!("fills.{way}"),
             &format!("{way}: without contention the swarm fills the link under cake"),
             "at least 95 % of the link's rate, with acknowledgements and the call",
-            at_least(of("cake", format!("line alone {way}")), 0.95 * mbps),
+            AtLeast(of("cake", format!("line alone {way}")), 0.95 * mbps),
         );
     }
     for arm in ["fq_codel", "cake-lite", "cake"] {
@@ -274,44 +268,44 @@ fn evening(list: &mut List<'_>) {
             &format!("voice.{arm}.loss"),
             &format!("{arm}: the call loses nothing"),
             "no loss",
-            at_most(of("loss"), 0.0),
+            AtMost(of("loss"), 0.0),
         );
         list.named(
             &format!("voice.{arm}.delay"),
             &format!("{arm}: negligible induced delay and jitter"),
             "mean of both < 5 ms",
-            Judge::All(vec![at_most(of("mean"), NEGLIGIBLE), at_most(of("jitter"), NEGLIGIBLE)]),
+            All(vec![AtMost(of("mean"), NEGLIGIBLE), AtMost(of("jitter"), NEGLIGIBLE)]),
         );
     }
     list.named(
         "voice.sfq.delay",
         "sfq: about 10 ms with the swarm",
         "~10 ms (up, the busier way)",
-        near(of("sfq", "voice with swarm up"), 10.0, Tolerance::LATENCY),
+        Near(of("sfq", "voice with swarm up"), 10.0, Tolerance::LATENCY),
     );
-    list.named("voice.sfq.loss", "sfq: no loss", "no loss", at_most(of("sfq", "voice loss"), 0.0));
+    list.named("voice.sfq.loss", "sfq: no loss", "no loss", AtMost(of("sfq", "voice loss"), 0.0));
     list.named(
         "voice.pie.swings",
         "pie: delay varies by more than 100 ms",
         "peak > 100 ms",
-        at_least(of("pie", "voice peak"), 100.0),
+        AtLeast(of("pie", "voice peak"), 100.0),
     );
     list.named(
         "voice.pie.loss",
         "pie: a steady rate of packet loss",
         "some loss",
-        at_least(of("pie", "voice loss"), 0.001),
+        AtLeast(of("pie", "voice loss"), 0.001),
     );
     list.named(
         "voice.sfb.spikes",
         "sfb: latency spikes reach about 150 ms",
         "~150 ms (± 25 %)",
-        near(of("sfb", "voice peak"), 150.0, Tolerance::LATENCY),
+        Near(of("sfb", "voice peak"), 150.0, Tolerance::LATENCY),
     );
     list.named(
         "voice.sfb.loss",
         "sfb: some packet loss",
         "some loss",
-        at_least(of("sfb", "voice loss"), 1e-5),
+        AtLeast(of("sfb", "voice loss"), 1e-5),
     );
 }

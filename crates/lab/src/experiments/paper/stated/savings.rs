@@ -1,7 +1,8 @@
 //! What the paper on limited deficit savings states. "Equal" is within 5 %; "about" within 25 %.
 
-use super::{at_least, at_most, between, near, of, rising, List};
-use crate::experiments::paper::claim::{Judge, Tolerance};
+use super::{of, rising, List};
+use crate::experiments::paper::claim::Judge::{self, All, AtLeast, AtMost, Between, Near, Ratio};
+use crate::experiments::paper::claim::Tolerance;
 
 const ABOUT: Tolerance = Tolerance::share(0.25);
 
@@ -21,15 +22,15 @@ pub(super) fn state(list: &mut List<'_>) {
 }
 
 fn unequal(arm: &str) -> Judge {
-    at_least(of(arm, "gap"), 1.05)
+    AtLeast(of(arm, "gap"), 1.05)
 }
 
 fn equal(arm: &str) -> Judge {
-    between(of(arm, "gap"), 0.95, 1.05)
+    Between(of(arm, "gap"), 0.95, 1.05)
 }
 
 fn all(arms: impl IntoIterator<Item = String>, judge: fn(&str) -> Judge) -> Judge {
-    Judge::All(arms.into_iter().map(|arm| judge(&arm)).collect())
+    All(arms.into_iter().map(|arm| judge(&arm)).collect())
 }
 
 fn plain_enqueue(list: &mut List<'_>) {
@@ -52,7 +53,7 @@ fn plain_enqueue(list: &mut List<'_>) {
             &format!("occupancy.{packets}"),
             &format!("S_B = {packets}: mean number of packets in the buffer"),
             "5/6 of S_B (± 10 %)",
-            near(
+            Near(
                 of(format!("enqueue {packets}"), "occupancy"),
                 f64::from(packets) * 5.0 / 6.0,
                 Tolerance::share(0.10),
@@ -63,7 +64,7 @@ fn plain_enqueue(list: &mut List<'_>) {
         "linear",
         "delay rises about linearly with the buffer: S_B = 100 against 50",
         "twice (± 25 %)",
-        Judge::Ratio(of("enqueue 100", "delay"), of("enqueue 50", "delay"), 1.5, 2.5),
+        Ratio(of("enqueue 100", "delay"), of("enqueue 50", "delay"), 1.5, 2.5),
     );
 }
 
@@ -73,7 +74,7 @@ fn plain_dequeue(list: &mut List<'_>) {
             &format!("larger.{ms}"),
             &format!("T_D = {ms} ms: the gap between users is larger than at S_B = {packets}"),
             "drop-on-enqueue < drop-on-dequeue",
-            rising([of(format!("enqueue {packets}"), "gap"), of(format!("dequeue {ms}"), "gap")]),
+            rising(of(format!("enqueue {packets}"), "gap"), of(format!("dequeue {ms}"), "gap")),
         );
     }
     for ms in [90, 105, 120] {
@@ -88,20 +89,20 @@ fn plain_dequeue(list: &mut List<'_>) {
         "delay.90",
         "T_D = 90 ms: mean delay",
         "≈ 40 ms (± 25 %)",
-        near(of("dequeue 90", "delay"), 40.0, ABOUT),
+        Near(of("dequeue 90", "delay"), 40.0, ABOUT),
     );
     for ms in [24, 48, 90, 120] {
         list.named(
             &format!("half.{ms}"),
             &format!("T_D = {ms} ms: mean delay is about half of it"),
             "T_D / 2 (± 25 %)",
-            near(of(format!("dequeue {ms}"), "delay"), f64::from(ms) / 2.0, ABOUT),
+            Near(of(format!("dequeue {ms}"), "delay"), f64::from(ms) / 2.0, ABOUT),
         );
         list.named(
             &format!("similar.{ms}"),
             &format!("T_D = {ms} ms: delay is similar for both kinds of user"),
             "ratio 1 ± 25 %",
-            Judge::Ratio(
+            Ratio(
                 of(format!("dequeue {ms}"), "heavy delay"),
                 of(format!("dequeue {ms}"), "light delay"),
                 0.75,
@@ -117,7 +118,7 @@ fn linear_dequeue(list: &mut List<'_>) {
         "linear",
         "delay rises about linearly with the threshold: T_D = 120 ms against 60",
         "twice (± 25 %)",
-        Judge::Ratio(of("dequeue 120", "delay"), of("dequeue 60", "delay"), 1.5, 2.5),
+        Ratio(of("dequeue 120", "delay"), of("dequeue 60", "delay"), 1.5, 2.5),
     );
 }
 
@@ -140,16 +141,16 @@ fn savings_enqueue(list: &mut List<'_>) {
         "delay",
         "D_max = 10: mean delay",
         "≈ 20 ms (± 25 %)",
-        near(of("enqueue 20 savings 10", "delay"), 20.0, ABOUT),
+        Near(of("enqueue 20 savings 10", "delay"), 20.0, ABOUT),
     );
     list.named(
         "heavy",
         "D_max = 10: heavy users wait slightly longer",
         "light < heavy",
-        rising([
+        rising(
             of("enqueue 20 savings 10", "light delay"),
             of("enqueue 20 savings 10", "heavy delay"),
-        ]),
+        ),
     );
 }
 
@@ -172,16 +173,16 @@ fn savings_dequeue(list: &mut List<'_>) {
         "delay",
         "D_max = 6: mean delay",
         "≈ 10 ms (± 25 %)",
-        near(of("dequeue 24 savings 6", "delay"), 10.0, ABOUT),
+        Near(of("dequeue 24 savings 6", "delay"), 10.0, ABOUT),
     );
     list.named(
         "heavy",
         "D_max = 6: heavy users wait slightly longer",
         "light < heavy",
-        rising([
+        rising(
             of("dequeue 24 savings 6", "light delay"),
             of("dequeue 24 savings 6", "heavy delay"),
-        ]),
+        ),
     );
 }
 
@@ -194,33 +195,33 @@ fn transfers(list: &mut List<'_>) {
         "enqueue.load",
         "S_B = 20, no savings: nearly independent of the load, 20 flows against 5",
         "ratio 1 ± 25 %",
-        Judge::Ratio(enqueue(20, 0), enqueue(5, 0), 0.75, 1.25),
+        Ratio(enqueue(20, 0), enqueue(5, 0), 0.75, 1.25),
     );
     list.named(
         "enqueue.below",
         "S_B = 20: larger D_max (100) brings the time below the fair 1.68 s, at every load",
         "< 1.68 s",
-        Judge::All([5, 10, 20].map(|load| at_most(enqueue(load, 100), 1.68)).into()),
+        All([5, 10, 20].map(|load| AtMost(enqueue(load, 100), 1.68)).into()),
     );
     for (load, seconds) in [(5, 4.8), (10, 5.5), (20, 5.9)] {
         list.named(
             &format!("dequeue.none.{load}"),
             &format!("T_D = 24 ms, no savings, {load} flows: time"),
             &format!("{seconds} s (± 25 %)"),
-            near(dequeue(load, 0), seconds, ABOUT),
+            Near(dequeue(load, 0), seconds, ABOUT),
         );
     }
     list.named(
         "dequeue.load",
         "T_D = 24 ms: the difference between loads vanishes with little D_max (2)",
         "ratio of 20 to 5 flows 1 ± 25 %",
-        Judge::Ratio(dequeue(20, 2), dequeue(5, 2), 0.75, 1.25),
+        Ratio(dequeue(20, 2), dequeue(5, 2), 0.75, 1.25),
     );
     list.named(
         "dequeue.below",
         "T_D = 24 ms: even larger D_max (100) brings the time below 0.4 s, at every load",
         "< 0.4 s",
-        Judge::All([5, 10, 20].map(|load| at_most(dequeue(load, 100), 0.4)).into()),
+        All([5, 10, 20].map(|load| AtMost(dequeue(load, 100), 0.4)).into()),
     );
 }
 
@@ -260,23 +261,23 @@ fn elsewhere(list: &mut List<'_>) {
         "far.transfer",
         "50 ms: savings speed the transfer up with drop-on-dequeue",
         "D_max 100 < no savings",
-        rising([
+        rising(
             of("transfer dequeue 10 savings 100 50 ms", "time"),
             of("transfer dequeue 10 savings 0 50 ms", "time"),
-        ]),
+        ),
     );
     let (enqueue, dequeue) = ("enqueue 20 savings 10 cubic", "dequeue 24 savings 6 cubic");
     list.named(
         "cubic.enqueue.rate",
         "CUBIC: savings with drop-on-enqueue give light users more than heavy ones",
         "light > heavy (by 5 % or more)",
-        at_most(of(enqueue, "gap"), 0.95),
+        AtMost(of(enqueue, "gap"), 0.95),
     );
     list.named(
         "cubic.enqueue.delay",
         "CUBIC: and light users wait longer",
         "heavy < light",
-        rising([of(enqueue, "heavy delay"), of(enqueue, "light delay")]),
+        rising(of(enqueue, "heavy delay"), of(enqueue, "light delay")),
     );
     list.named(
         "cubic.dequeue",
@@ -288,9 +289,9 @@ fn elsewhere(list: &mut List<'_>) {
         "cubic.transfer",
         "CUBIC: savings speed the transfer up with drop-on-dequeue",
         "D_max 100 < no savings",
-        rising([
+        rising(
             of("transfer dequeue 10 savings 100 cubic", "time"),
             of("transfer dequeue 10 savings 0 cubic", "time"),
-        ]),
+        ),
     );
 }
