@@ -1,4 +1,4 @@
-//! What a packet occupies on the line: link overhead, minimum size, ATM cells, PTM code words.
+//! A packet's size on the line: link overhead, minimum size, ATM cells, PTM code words.
 //!
 //! Piece of CAKE, Algorithm 1, lines 1-8, as deployed (facts A.1): take off what precedes the
 //! network header (only if an overhead is configured), add the overhead, raise to the minimum, then

@@ -48,7 +48,7 @@ impl Link {
     }
 }
 
-/// What is known of the headers, one bit each; see the constants.
+/// Facts from the headers, one bit each; see the constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
@@ -106,7 +106,7 @@ pub enum Ecn {
 
 /// One packet, as a discipline sees it: 64 bytes.
 ///
-/// What a discipline writes while it queues the packet lies together in one 16-byte quarter: a copy
+/// Fields that a discipline writes while it queues the packet lie in one 16-byte quarter: a copy
 /// made soon after then waits for that quarter only, not for all of the line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -145,7 +145,7 @@ pub struct Packet {
     pub network_offset: u8,
     /// The IPv4 TOS or IPv6 traffic class octet: DSCP in the upper six bits, ECN in the lower two.
     pub tos: u8,
-    /// What is known of the headers.
+    /// Facts from the headers.
     pub flags: Flags,
 }
 

@@ -23,7 +23,7 @@ pub const MOST: u64 = 3 * PER_LOOP as u64;
 /// Most classes of a discipline: each may have to be looked at in one call.
 pub const MOST_CLASSES: usize = PER_LOOP as usize;
 
-/// What a call may still do: shared by all of its loops.
+/// Work left to a call, shared by all of its loops.
 #[derive(Debug)]
 pub struct Budget(Cell<u32>);
 
@@ -36,7 +36,7 @@ impl Default for Budget {
 
 impl Budget {
     const STEPS: u32 = 2 * PER_LOOP;
-    /// What it costs to ask a discipline below, whose own steps are not known: four in a call.
+    /// Price of asking a discipline below, whose own steps are not known: four in a call.
     pub const CHILD: u32 = Budget::STEPS / 4;
 
     /// One step; false if there is none left.

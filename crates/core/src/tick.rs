@@ -57,7 +57,7 @@ impl Tick {
 }
 
 impl Tick {
-    /// What a count of ticks makes of `now`: the last tick.
+    /// `now` as a count of ticks has it: the last tick.
     #[inline]
     pub fn last(self, now: Time) -> Time {
         let Tick::Jiffies { hz, .. } = self else { return now };
@@ -65,7 +65,7 @@ impl Tick {
         Time(((u128::from(now.0) * hz / NANOS) * NANOS).div_ceil(hz) as u64)
     }
 
-    /// What a number of ticks makes of `span`: enough ticks for it.
+    /// `span` as a number of ticks has it: enough ticks for it.
     pub fn enough(self, span: Span) -> Span {
         let Tick::Jiffies { hz, .. } = self else { return span };
         let hz = u128::from(hz.max(1));

@@ -61,7 +61,7 @@ pub struct Cobalt {
     dropping: bool,
 }
 
-/// What to do with a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it as it is.
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// What came of finding the queue empty.
+/// Result of finding the queue empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emptied {
     /// [`Cobalt::is_at_rest`] now.

@@ -41,7 +41,7 @@ pub struct Params {
 /// Packets by their traffic class octet: those with `octet & mask == value`. The default is all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CeSelector {
-    /// What the octet must be.
+    /// Value of the octet after the mask.
     pub value: u8,
     /// Which of its bits count.
     pub mask: u8,
@@ -74,7 +74,7 @@ pub struct Law {
     arithmetic: Arithmetic,
 }
 
-/// What all queues under one law count together.
+/// Counters of all queues under one law together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets marked by the control law.
@@ -132,7 +132,7 @@ enum Spell {
 const RESUME_INTERVALS: u64 = 16;
 /// Linux counts time for CoDel in 2^10 ns.
 const LINUX_SHIFT: u32 = 10;
-/// What Linux has of 1/sqrt(1): 16 bits.
+/// 1/sqrt(1) as Linux keeps it: 16 bits.
 const ONE: u32 = 0xffff_0000;
 
 impl Law {

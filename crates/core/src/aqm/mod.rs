@@ -9,7 +9,7 @@ pub mod pi2;
 pub mod pie;
 pub mod red;
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.

@@ -127,8 +127,8 @@ impl Child {
         Ok(Child { qdisc: Below::new(config, device)?, held: Packet::new(0, 0), holds: false })
     }
 
-    /// The FIFO that it is, if it is one. None of its packets is ever held. For the common case of
-    /// the disciplines above, where nothing needs to be called.
+    /// The child itself, if it is a FIFO: the common case, which disciplines above handle without a
+    /// call. Packets of a FIFO are never held.
     #[inline(always)]
     pub fn fifo(&mut self) -> Option<&mut Fifo> {
         match &mut self.qdisc {
@@ -181,7 +181,7 @@ impl Child {
         self.next_event().is_some_and(|event| event <= now)
     }
 
-    /// What `look` finds in the next packet, which is left here.
+    /// Result of `look` at the next packet, which is left here.
     #[inline]
     pub fn front<T>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a discipline's settings must be able to do: be read, be written, and be built.
+//! The settings of a discipline: read from words, written as words, and built.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,14 +24,14 @@ pub trait Described: Sized {
     const NAMES: Names;
     /// Its keywords.
     const KEYWORDS: Keywords;
-    /// What takes part in every figure of the lab in which disciplines compete, beside those of
+    /// Contenders in every figure of the lab in which disciplines compete, beside those of
     /// the papers: the series' name, and words. `{rate}` in them stands for the line's rate; what
     /// does not shape itself gets each experiment's shaper.
     const CONTENDERS: Names = &[];
 
     /// The keyword of the rate that it shapes to, if it can shape.
     const RATE: Option<&'static str> = None;
-    /// What the discipline counts beyond what all do; `()` for nothing.
+    /// Its statistics beyond those that all have; `()` for nothing.
     type Stats: OwnStats;
 
     /// Reads the words behind the name.
@@ -115,7 +115,7 @@ pub trait Listed: Described + Into<Config> {
     fn of(config: &Config) -> Option<&Self>;
 }
 
-/// What can be asked of settings together with all that stands below.
+/// Questions to settings together with all that stands below.
 impl Config {
     /// Bits of an IPv6 address that make a host, where hosts are told apart.
     pub fn host_prefix(&self) -> Option<u8> {

@@ -1,4 +1,4 @@
-//! What follows from the list of disciplines: their modules, [`Config`](super::Config) and
+//! Everything that follows from the list of disciplines: modules, [`Config`](super::Config) and
 //! [`Detail`](super::Detail), the way from either to what its discipline can do with it, and the
 //! table of names.
 
@@ -20,7 +20,7 @@ macro_rules! disciplines {
             )*
         }
 
-        /// What a discipline counts beyond [`Totals`].
+        /// Counters of a discipline beyond [`Totals`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(
             feature = "serde",
@@ -37,13 +37,13 @@ macro_rules! disciplines {
         }
 
         impl Detail {
-            /// What it shows of itself.
+            /// The writers of its own statistics.
             fn own(&self) -> &dyn OwnStats {
                 match self { $($(#[$when])* Detail::$variant(stats) => stats,)* }
             }
         }
 
-        /// What [`Described`] has for settings, whichever they are.
+        /// [`Described`] for settings of any discipline.
         impl Config {
             /// The name of the discipline.
             pub fn name(&self) -> &'static str {

@@ -1,11 +1,10 @@
-//! Many queues, each under an AQM of its own: what `fq_codel` and `fq_pie` have in common.
+//! Many queues, each under an AQM of its own: the common part of `fq_codel` and `fq_pie`.
 //!
-//! A packet's queue is found by its keyed hash; queues are served by DRR++ (RFC 8290, section 4.2)
-//! or, with `savings`, by DRR with limited deficit savings (`sched/savings.rs`), under which a
-//! queue that runs empty now and then gets its full share; since a flow that was idle is served in
-//! the next turn there, too, and turns are single packets, sparse flows lose nothing by it. All
-//! queues share one limit of packets and one of memory. The scheduler, the queues and the books are
-//! here, once; a discipline of this kind is its settings and an implementation of [`FlowAqm`].
+//! A packet's queue is found by its keyed hash. The scheduler is DRR++ (RFC 8290, section 4.2) or,
+//! with `savings`, DRR with limited deficit savings (`sched/savings.rs`). Under savings a queue that
+//! runs empty now and then still gets its full share, and a sparse flow is served in the next turn,
+//! which is one packet long. All queues share one limit of packets and one of memory. A discipline
+//! of this kind is its settings and an implementation of [`FlowAqm`].
 //!
 //! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
 //! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
@@ -44,14 +43,14 @@ pub struct Settings {
     pub quantum: Option<u32>,
     /// Bytes of memory that may be used.
     pub memory_limit: u32,
-    /// What an empty queue may save up, in bytes: DRR-LDS. None for DRR++.
+    /// Most savings of an empty queue, in bytes: DRR-LDS. None for DRR++.
     pub savings: Option<u32>,
 }
 
 /// Descriptors that stay in the nearest cache by themselves: with more, the next ones are fetched.
 const CACHED_PACKETS: u32 = 2048;
 
-/// What a packet leaves behind.
+/// Bytes that a packet leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Bytes in its queue.
@@ -60,7 +59,7 @@ pub struct Left {
     pub all: u64,
 }
 
-/// What was dropped for want of room.
+/// Loss for want of room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// Packets.
@@ -76,7 +75,7 @@ pub struct Loss {
 pub trait FlowAqm: Sized {
     /// Settings of the discipline.
     type Params: Copy + Listed;
-    /// What it knows of one queue.
+    /// Its state of one queue.
     type State: Copy + fmt::Debug;
     /// True if an arrival beyond the limit of packets is refused, and memory is not limited; else
     /// the longest queue loses packets for it.
@@ -92,7 +91,7 @@ pub trait FlowAqm: Sized {
         let _ = params;
         1
     }
-    /// What it knows of a queue that was always empty.
+    /// Its state of a queue that was always empty.
     fn state(&self) -> Self::State;
     /// Other settings from now on; what was learnt stays. [`FlowAqm::settle`] goes before, for
     /// each queue.
@@ -161,7 +160,7 @@ pub struct Lists {
 pub struct Flow<S> {
     queue: Queue,
     account: Account,
-    /// What the AQM knows of it.
+    /// The AQM's state.
     pub state: S,
 }
 
@@ -515,8 +514,8 @@ fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Box<[Flow<A::State>]> {
     vec![flow; flows as usize].into_boxed_slice()
 }
 
-/// What finds the longest of `flows` empty queues. Who refuses asks only after a change of
-/// settings.
+/// The finder of the longest of `flows` empty queues. Where arrivals are refused it is rarely asked:
+/// after a change of settings.
 fn longest<A: FlowAqm>(flows: u32) -> Longest {
     match A::REFUSES {
         true => Longest::searched(flows),

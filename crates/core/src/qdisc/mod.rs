@@ -4,7 +4,7 @@
 //! [`Qdisc::enqueue`] for each arrival and [`Qdisc::dequeue`] whenever its device can send or
 //! [`Qdisc::next_event`] has come. Times passed to one discipline never decrease.
 //!
-//! What holds for all of them, and is asserted by the property tests:
+//! Invariants of all of them, asserted by the property tests:
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
 //! allocates outside construction and [`Managed::configure`]; a call of `enqueue` or `dequeue`
 //! takes at most [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
@@ -138,8 +138,8 @@ pub trait PacketOwner {
         None
     }
 
-    /// `next` and then `after` will probably be dequeued soon, and may have left the cache: `next`
-    /// not if the owner has fetched it as `after` the last time. A hint: nothing depends on it.
+    /// Hint that `next` and then `after` will probably be dequeued soon, and may have left the cache.
+    /// An owner that fetches `after` each time need not fetch `next`. Nothing depends on it.
     fn expect(&mut self, next: &Packet, after: &Packet) {
         let _ = after;
         core::hint::black_box(next.len);
@@ -163,7 +163,7 @@ pub enum ConfigError {
     OutOfRange {
         /// The option's keyword.
         option: &'static str,
-        /// What would be right.
+        /// A correct form.
         expected: &'static str,
     },
 }
@@ -225,7 +225,7 @@ pub trait Qdisc {
         None
     }
 
-    /// What is queued.
+    /// Packets and bytes queued.
     fn backlog(&self) -> Backlog;
 
     /// Gives every queued packet to `owner` and forgets all learnt state; counters stay.
@@ -262,7 +262,7 @@ pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>
     config.build(device)
 }
 
-/// What a discipline must know of its surroundings, beyond its configuration.
+/// Surroundings of a discipline, beyond its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Largest frame in bytes, link header included (`psched_mtu`): 1514 on Ethernet.
@@ -275,7 +275,7 @@ pub struct Device {
     pub handle: u32,
     /// How transmission times are rounded.
     pub arithmetic: crate::rate::Arithmetic,
-    /// What time it is: timers of the discipline count from here.
+    /// Present time: timers of the discipline count from here.
     pub now: Time,
     /// When its timers fire.
     pub tick: Tick,

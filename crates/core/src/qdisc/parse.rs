@@ -18,13 +18,13 @@ const MAX_DEPTH: u32 = 5;
 pub struct Discipline {
     /// Its name, the first word.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A line about it.
     pub about: &'static str,
     /// Its keywords.
     pub keywords: Keywords,
     /// The keyword of the rate that it shapes to, if it can shape.
     pub rate: Option<&'static str>,
-    /// What of it takes part in the lab's figures: see
+    /// Its part in the lab's figures: see
     /// [`Described::CONTENDERS`](super::Described::CONTENDERS).
     pub contenders: Names,
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,

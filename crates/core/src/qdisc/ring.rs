@@ -95,7 +95,7 @@ impl Ring {
         Backlog { packets, bytes: self.bytes_in - self.bytes_out }
     }
 
-    /// What came, was sent and was dropped so far.
+    /// Packets and bytes that came, were sent and were dropped so far.
     pub fn totals(&self) -> Totals {
         let totals = Totals {
             enqueued_packets: self.came + self.refused,

@@ -16,7 +16,7 @@ pub enum Statistics {
     /// None (`tc qdisc show`).
     #[default]
     Off,
-    /// What `tc -s` shows.
+    /// As `tc -s`.
     Tc,
     /// That and our own counters.
     All,

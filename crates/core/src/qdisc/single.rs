@@ -1,4 +1,4 @@
-//! One queue under one AQM: what `pie`, `red`, `blue`, `cobalt` and `sfb` have in common.
+//! One queue under one AQM: the common part of `codel`, `pie`, `red`, `blue`, `cobalt` and `sfb`.
 //!
 //! The queue, its limit and its books are here, once. An [`Aqm`] is asked about every arrival and
 //! every departure, and told of the arrivals that found no room and of the times that the queue was
@@ -18,7 +18,7 @@ use crate::time::Time;
 
 pub use crate::qdisc::ring::Limit;
 
-/// What an AQM makes of a packet.
+/// An AQM's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.

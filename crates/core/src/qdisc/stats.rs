@@ -1,4 +1,4 @@
-//! What disciplines count: what all of them do, and how each shows its own.
+//! Statistics: counters that all disciplines keep, and the way each shows its own.
 //!
 //! All statistics are plain copies, without a heap: the data path hands them out whole.
 
@@ -46,11 +46,11 @@ impl Totals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Snapshot {
-    /// What every discipline counts.
+    /// Counters that every discipline keeps.
     pub totals: Totals,
-    /// What is queued now.
+    /// Present backlog.
     pub backlog: Backlog,
-    /// What only this discipline counts.
+    /// Counters of this discipline alone.
     pub detail: Detail,
 }
 

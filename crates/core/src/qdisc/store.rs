@@ -1,4 +1,4 @@
-//! What disciplines with many queues in one pool keep: the pool, and the books over it. Those with
+//! The pool of packets, and its books, of disciplines with many queues. Those with
 //! one queue have it in [`super::ring`].
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
@@ -111,7 +111,7 @@ impl<M: Memory> Store<M> {
         self.totals.settled(self.len())
     }
 
-    /// What is queued besides the packet that was detached into `slot`.
+    /// Backlog without the packet that was detached into `slot`.
     #[inline]
     pub fn left(&self, slot: u32) -> Backlog {
         let Backlog { packets, bytes } = self.backlog();

@@ -54,7 +54,7 @@ pub enum Standing {
     Collecting,
 }
 
-/// What a scheduler keeps of a flow.
+/// A scheduler's record of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     links: Links,

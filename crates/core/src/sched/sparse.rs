@@ -33,10 +33,10 @@ pub struct Sparse<L = ActiveList> {
 
 /// The quanta of flows.
 pub trait Quanta<F> {
-    /// What `flow` gets for one round. `ages`: it has just passed from the new ones to the old.
+    /// Bytes for `flow` in one round. `ages`: it has just passed from the new flows to the old.
     fn next(&mut self, flow: &mut F, ages: bool) -> u32;
 
-    /// What `flow` gets a round on average, as a number of 16 binary places, above zero.
+    /// Mean bytes for `flow` in a round, with 16 binary places, above zero.
     fn mean(&self, flow: &F) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a list of words: which word, where, what would be right, what was near it.
+//! Errors in a list of words: the word, its place, the expected form, and the nearest known word.
 
 use alloc::string::String;
 use core::fmt;
@@ -14,11 +14,11 @@ pub struct ParseError {
     pub start: usize,
     /// Byte after its last.
     pub end: usize,
-    /// What is wrong with it.
+    /// Kind of error.
     pub problem: Problem,
 }
 
-/// What is wrong with a word.
+/// Kinds of errors in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// No discipline has this name.
@@ -37,21 +37,21 @@ pub enum Problem {
     Misplaced {
         /// The discipline.
         discipline: &'static str,
-        /// What the keyword does, and with which others.
+        /// Meaning of the keyword, and the others that it goes with.
         meaning: &'static str,
     },
     /// A keyword stands without its value.
     Missing {
         /// The keyword.
         keyword: &'static str,
-        /// What must follow it.
+        /// The argument that must follow.
         expected: &'static str,
     },
     /// A keyword's value cannot be read.
     Invalid {
         /// The keyword.
         keyword: &'static str,
-        /// What would be right.
+        /// A correct form.
         expected: &'static str,
     },
     /// A keyword that can be said once is said again, or what it says was said by another.
@@ -68,7 +68,7 @@ pub enum Problem {
     OutOfRange {
         /// The keyword.
         keyword: &'static str,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
 }
@@ -84,7 +84,7 @@ impl ParseError {
         }
     }
 
-    /// What would have been right in this place.
+    /// The form that would have been right in this place.
     pub fn expected(&self) -> &'static str {
         match self.problem {
             Problem::UnknownDiscipline { .. } => "the name of a discipline",

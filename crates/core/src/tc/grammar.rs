@@ -11,9 +11,9 @@ use super::units::{self, ValueError};
 pub struct Keyword {
     /// The word itself.
     pub word: &'static str,
-    /// What follows it (`RATE`, `TIME [JITTER]`), or nothing.
+    /// Its argument (`RATE`, `TIME [JITTER]`), or nothing.
     pub argument: &'static str,
-    /// What it does, in one line.
+    /// Its meaning, in one line.
     pub meaning: &'static str,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Words<'a> {
         self.depth
     }
 
-    /// What `read` makes of the words of `discipline`, whose name was the last word read.
+    /// Settings that `read` finds in the words of `discipline`, whose name was the last word read.
     pub(crate) fn within<T>(
         &mut self,
         discipline: &'static str,

@@ -57,11 +57,11 @@ pub(super) struct Header<'a> {
     pub(super) length: usize,
     /// Bytes behind the header as the header states them; zero may also mean "more than fits".
     pub(super) stated_body: usize,
-    /// What was captured of them.
+    /// Their captured part.
     pub(super) body: &'a [u8],
 }
 
-/// What a packet's headers say in the end.
+/// Facts from a packet's innermost headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     /// Addresses, protocol and ports as far in as was understood.
@@ -79,7 +79,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// What the packet's flow is told by.
+    /// Header fields that tell the packet's flow.
     pub(super) fn keys(&self) -> FlowKeys {
         let Walk { addresses, protocol, ports, .. } = *self;
         FlowKeys { addresses, protocol: Some(protocol), ports }

@@ -6,7 +6,7 @@
 //!
 //! Invariant: `offset` never exceeds the length of the bytes that were looked at.
 
-/// What the first byte given to this module belongs to.
+/// Layer to which the first byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
     /// A whole Ethernet frame, without frame check sequence.

@@ -154,7 +154,7 @@ impl Classifier {
     }
 }
 
-/// What a packet's flow is told by.
+/// Header fields that tell a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
     /// The innermost IP addresses; of a frame without IP, its link addresses in the first six
@@ -200,7 +200,7 @@ fn keys_of_link(link: LinkLayer, bytes: &[u8], [high, low]: [u8; 2]) -> FlowKeys
     FlowKeys { addresses: Addresses::V6(src, dst), protocol: None, ports: [high, low, 0, 0] }
 }
 
-/// What the headers say.
+/// Facts from all headers together.
 struct Summary {
     hash: FlowHash,
     /// Bytes of headers from the network header on.

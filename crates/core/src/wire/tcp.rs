@@ -1,4 +1,4 @@
-//! What an ACK filter must know of a TCP header.
+//! The view of a TCP header that an ACK filter needs.
 //!
 //! Linux's cake drops an acknowledgement only if nothing is lost with it (facts A.10; the filter
 //! itself is cake's). This file answers what can be answered by one packet alone: flags, payload,

@@ -30,7 +30,7 @@ pub const MAX_PROB: u64 = u64::MAX >> 8;
 /// From the making of a queue to its first update.
 pub const FIRST_UPDATE: Span = Span::from_millis(500);
 
-/// Whose PIE.
+/// Implementation whose details are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flavour {
     /// Linux's sch_pie.
@@ -63,7 +63,7 @@ pub struct Params {
     pub cap_drop: bool,
     /// Do nothing until the queue is a third full. FreeBSD's `onoff`.
     pub on_off: bool,
-    /// Whose details.
+    /// Implementation whose details are followed.
     pub flavour: Flavour,
 }
 
@@ -233,7 +233,7 @@ impl Pie {
         }
     }
 
-    /// What becomes of `packet` if the dice decide.
+    /// Fate of `packet` by the dice.
     #[inline(never)]
     fn dice(&mut self, law: &Law, packet: &Packet, random: &mut Random) -> Verdict {
         if !self.hits(law, packet.len, random) {

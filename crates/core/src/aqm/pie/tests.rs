@@ -12,7 +12,7 @@ fn queue(prob: u64) -> Pie {
     Pie { prob, burst_time: 0, ..Pie::NEW }
 }
 
-/// What one update adds with a delay that stands 10 ms above target.
+/// Increase by one update, with a delay that stands 10 ms above target.
 fn step(prob: u64) -> u64 {
     let law = law(&Params::default());
     let delay = law.target + units(Span::from_millis(10));

@@ -44,7 +44,7 @@ pub struct Params {
     pub probability: u32,
     /// Adapt `probability`.
     pub adaptive: bool,
-    /// What to do with packets.
+    /// Treatment of packets.
     pub signals: Signals,
 }
 
@@ -105,7 +105,7 @@ pub struct Red {
     timer: Periodic,
 }
 
-/// What RED makes of an arrival.
+/// RED's decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.

@@ -120,7 +120,7 @@ fn is_covered(candidate: &AckView, trigger: &AckView) -> bool {
     }
 }
 
-/// What the receiver's picture does when `b` replaces `a`.
+/// Change of the sender's knowledge when `b` replaces `a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sack {
     /// Something that `a` SACKs is not in `b`.

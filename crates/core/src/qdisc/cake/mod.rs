@@ -228,7 +228,7 @@ impl Cake {
         owner.dropped(packet, reason);
     }
 
-    /// What some configurations do with a packet that was just queued.
+    /// Work of some configurations on a packet that was just queued.
     #[inline(never)]
     fn apply_extras(
         &mut self,

@@ -39,7 +39,7 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// What it costs to keep the heap up after a packet has gone: its levels, or nearly so.
+    /// Price of keeping the heap up after a packet has gone: its levels, or nearly so.
     pub(super) const STEPS: u32 = 10;
 
     /// A heap over `queues` queues of each of eight tiers.

@@ -25,7 +25,7 @@ pub struct Params {
     pub autorate_ingress: bool,
     /// How code points map to priority tiers.
     pub diffserv: DiffservMode,
-    /// What shares the line equally.
+    /// Units that share the line equally.
     pub flow_mode: FlowMode,
     /// Look through network address translation.
     pub nat: bool,
@@ -55,11 +55,11 @@ pub struct Params {
     pub savings: Option<u32>,
     /// Which flows count as a host's load. Ours; Linux counts bulk flows.
     pub host_load: HostLoad,
-    /// Whether a host's many flows can take the others' share. Ours; Linux has no such guard.
+    /// Protection of hosts from one host's many flows. Ours; Linux has no such guard.
     pub host_guard: HostGuard,
 }
 
-/// What a queue holds, and between whom it is fair.
+/// Contents of a queue, and the parties between whom it is fair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowMode {
     /// One queue for all.
@@ -81,7 +81,7 @@ pub enum FlowMode {
     TripleIsolate,
 }
 
-/// Whether redundant acknowledgements are dropped.
+/// Dropping of redundant acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckFilter {
     /// Never.

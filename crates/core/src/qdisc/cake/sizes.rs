@@ -7,7 +7,7 @@ use super::tin::ewma;
 use crate::framing::Framing;
 use crate::packet::Packet;
 
-/// What is known of packet sizes.
+/// Packet sizes seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// Length, network header's offset and cost of the last packet; the length is zero, as no

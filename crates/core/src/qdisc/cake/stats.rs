@@ -1,4 +1,4 @@
-//! What `cake` counts, as `tc` shows it (facts A.13).
+//! Statistics of `cake`, as `tc` shows them (facts A.13).
 
 use core::fmt::{self, Write};
 

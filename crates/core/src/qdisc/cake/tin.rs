@@ -51,7 +51,7 @@ pub(super) struct Tin {
 
 const _: () = assert!(core::mem::size_of::<Tin>() == 256);
 
-/// What a tier counts for `tc -s`.
+/// A tier's counters for `tc -s`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) packets: u64,

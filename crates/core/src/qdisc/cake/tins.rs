@@ -51,7 +51,7 @@ pub(super) struct Tins {
     pub(super) active: u32,
     /// Tiers whose deficit may have to be refilled, one bit each.
     owing: u32,
-    /// What an empty queue may save up in bytes, if it may.
+    /// Most savings of an empty queue in bytes, if it may save.
     pub(super) savings: Option<u32>,
     pub(super) guard: Option<Box<Guard>>,
     /// Neither savings nor a guard: DRR++ with quanta by the load of hosts.

@@ -1,4 +1,4 @@
-//! What `codel` counts, as `tc` shows it.
+//! Statistics of `codel`, as `tc` shows them.
 
 use core::fmt::{self, Write};
 

@@ -1,6 +1,6 @@
 //! A delay stage: every packet waits a set time, more or less, and none overtakes another.
 //!
-//! What netem's `delay TIME JITTER` does (man tc-netem), with two differences: the deviation is
+//! netem's `delay TIME JITTER` (man tc-netem), with two differences: the deviation is
 //! uniform in ±jitter, and packets never change places: a packet whose draw is shorter than its
 //! predecessor's leaves together with it. (That shifts the mean up by part of the jitter when
 //! packets come closer together than the jitter is wide.)

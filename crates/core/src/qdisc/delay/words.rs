@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: u32 = 1000;
 const LIMIT: (i64, i64) = (1, u32::MAX as i64);
 const LIMIT_RANGE: &str = "a number of packets, 1 to 4294967295";
 
-/// What else netem does.
+/// netem's other words.
 const NETEM: [&str; 9] =
     ["loss", "duplicate", "corrupt", "reorder", "gap", "rate", "slot", "distribution", "ecn"];
 const NETEM_REASON: &str =

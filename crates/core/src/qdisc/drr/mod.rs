@@ -32,7 +32,7 @@ use crate::time::{Span, Time};
 /// Settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Whose the queues are, without classes.
+    /// Owners of the queues, without classes.
     pub user: User,
     /// Queues, without classes: a power of two, 8 to 65536.
     pub queues: u32,
@@ -42,13 +42,13 @@ pub struct Params {
     pub buffer: u32,
     /// How long a packet may wait, without classes.
     pub max_age: Option<Span>,
-    /// What an empty queue may save up, in bytes.
+    /// Most savings of an empty queue, in bytes.
     pub savings: Option<u32>,
     /// Classes; none for queues by user.
     pub classes: Vec<Class>,
 }
 
-/// Whose a queue is.
+/// Owner of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum User {
     /// Each flow's.
@@ -149,8 +149,7 @@ impl Drr {
         })
     }
 
-    // The forms do not share a frame, nor does what is common in one of them with what is not: none
-    // saves registers for another.
+    // A function for each form, kept apart, so that neither saves registers for the other's sake.
 
     #[inline(never)]
     fn enqueue_by_user(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {

@@ -211,7 +211,7 @@ impl Dualpi2 {
         self.timer = timer;
     }
 
-    /// What becomes of a classic packet.
+    /// Decision about a classic packet.
     fn classic(&mut self, packet: &Packet) -> Verdict {
         let probability = self.pi.squared();
         if !self.lanes[C].signals.hits(probability) {
@@ -224,7 +224,7 @@ impl Dualpi2 {
         Verdict::Drop
     }
 
-    /// What becomes of a packet of the L queue that has waited for `delay`.
+    /// Decision about a packet of the L queue that has waited for `delay`.
     fn low_latency(&mut self, packet: &Packet, delay: Span) -> Verdict {
         let coupled = self.pi.coupled(self.params.coupling);
         let overloaded = coupled >= ONE;
@@ -244,7 +244,7 @@ impl Dualpi2 {
         Verdict::Pass
     }
 
-    /// Whose turn it is; None also if the budget is spent.
+    /// The lane whose turn it is; None also if the budget is spent.
     #[inline]
     fn turn(&mut self, budget: &Budget) -> Option<usize> {
         match self.params.classic_protection {

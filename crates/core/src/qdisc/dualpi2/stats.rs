@@ -1,4 +1,4 @@
-//! What `dualpi2` counts, as `tc` shows it (iproute2 7.1), and what it does not show.
+//! Statistics of `dualpi2`, as `tc` shows them (iproute2 7.1), and some that it does not show.
 
 use core::fmt::{self, Write};
 
@@ -49,7 +49,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// What `tc` does not know.
+    /// Counters that `tc` does not show.
     fn ours(&self) -> [(&'static str, u32); 5] {
         [
             ("drops_c", self.drops_c),

@@ -26,7 +26,7 @@ pub use crate::qdisc::ring::{BYTES_PER_SLOT, MAX_PACKETS};
 /// Which FIFO, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// What the limit counts and which end loses.
+    /// Unit of the limit, and the end that loses.
     pub kind: Kind,
     /// Limit in packets or bytes; None takes the device's queue length (times its MTU for bytes).
     pub limit: Option<u32>,
@@ -63,7 +63,7 @@ impl Params {
         slots.clamp(1, MAX_PACKETS)
     }
 
-    /// What the queue may hold on `device`.
+    /// Limit of the queue on `device`.
     fn bounds(&self, device: &Device) -> Limit {
         let limit = self.effective_limit(device);
         match self.kind {

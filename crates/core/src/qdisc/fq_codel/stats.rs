@@ -1,4 +1,4 @@
-//! What `fq_codel` counts, as `tc` shows it.
+//! Statistics of `fq_codel`, as `tc` shows them.
 
 use crate::qdisc::UnlessZero;
 

@@ -1,4 +1,4 @@
-//! What `fq_codel` adds to its parts: hashing, overflow, settings, savings.
+//! `fq_codel` beyond its parts: hashing, overflow, settings, savings.
 
 use super::*;
 use crate::qdisc::{Config, Discard, DropReason, Managed, PacketOwner, Qdisc};

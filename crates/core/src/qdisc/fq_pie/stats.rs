@@ -1,4 +1,4 @@
-//! What `fq_pie` counts, as `tc` shows it.
+//! Statistics of `fq_pie`, as `tc` shows them.
 
 figures! {
     /// FQ-PIE's own counters and state.

@@ -1,4 +1,4 @@
-//! What `fq_pie` adds to its parts: a clock for all queues, limits, and that flows keep apart.
+//! `fq_pie` beyond its parts: a clock for all queues, limits, and flows that keep apart.
 
 use super::*;
 use crate::packet::Flags;

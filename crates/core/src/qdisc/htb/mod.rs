@@ -39,7 +39,7 @@ pub use words::write_class;
 pub struct Params {
     /// Minor number of the class for packets that name none.
     pub default: u16,
-    /// What a rate in bytes a second is divided by to give a quantum.
+    /// Divisor of a rate in bytes a second that gives a quantum.
     pub r2q: u32,
     /// Packets that may be queued directly; None takes the device's queue length.
     pub direct_qlen: Option<u32>,
@@ -66,9 +66,9 @@ pub struct Class {
     pub prio: u8,
     /// Bytes a turn; None divides the rate by `r2q`.
     pub quantum: Option<u32>,
-    /// What a packet occupies on the line.
+    /// Framing: a packet's size on the line.
     pub framing: Framing,
-    /// What is below; a `pfifo` if None.
+    /// Discipline below; a `pfifo` if None.
     pub child: Option<Config>,
 }
 

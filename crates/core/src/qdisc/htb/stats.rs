@@ -1,4 +1,4 @@
-//! What `htb` counts; `tc` shows it among the settings.
+//! Statistics of `htb`; `tc` shows them among the settings.
 
 use crate::qdisc::OwnStats;
 

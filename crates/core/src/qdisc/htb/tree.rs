@@ -31,7 +31,7 @@ const MEMORY: Span = Span::from_secs(60);
 /// once where a turn has gone past the last.
 const MAX_STEPS: u32 = PER_LOOP;
 
-/// What a class may do.
+/// Permission of a class to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Its ceil is reached.
@@ -73,9 +73,9 @@ pub(super) struct Class {
 #[derive(Clone, Debug, Default)]
 struct Feed {
     members: Vec<u16>,
-    /// Whose turn it is.
+    /// Class whose turn it is.
     turn: Option<u16>,
-    /// Whose turn it was when it was taken out.
+    /// Class that had the turn when it was taken out.
     lost: Option<u16>,
 }
 
@@ -135,7 +135,7 @@ impl Feed {
         self.members.get(self.members.partition_point(|member| *member < class)).copied()
     }
 
-    /// Whose turn it is, if nothing was lost; the first one's after the last.
+    /// Class whose turn it is, if nothing was lost; the first one after the last.
     #[inline(always)]
     fn plain_turn(&mut self) -> Option<u16> {
         if self.lost.is_some() {
@@ -205,7 +205,7 @@ impl Class {
         now.since(self.filled).min(MEMORY)
     }
 
-    /// What it may do after `elapsed` more time, and how long until it may do more.
+    /// Permission after `elapsed` more time, and the time until there is more of it.
     #[inline]
     fn mode_after(&self, elapsed: Span) -> (Mode, Span) {
         let ceil = self.ceil.level(elapsed);

@@ -58,7 +58,7 @@ const KEYWORDS: Keywords = &[
     bucket::FRAMING,
 ];
 
-/// What was said of a class.
+/// Values of a class's words read so far.
 #[derive(Default)]
 struct Said {
     id: u16,
@@ -207,7 +207,7 @@ impl Described for Params {
         classes.filter_map(|class| Some((class.id.into(), class.child.as_ref()?))).collect()
     }
 
-    /// What belongs to no class is not shaped.
+    /// Packets of no class are not shaped.
     fn rate(&self) -> Option<Rate> {
         let is_leaf = |class: &Class| !self.classes.iter().any(|of| of.parent == Some(class.id));
         self.classes.iter().find(|class| class.id == self.default && is_leaf(class))?;

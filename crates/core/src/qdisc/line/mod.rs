@@ -36,7 +36,7 @@ pub struct Params {
     pub fifo: fifo::Params,
     /// The line's rate; zero for no limit.
     pub rate: Rate,
-    /// What a packet occupies on the line.
+    /// Framing: a packet's size on the line.
     pub framing: Framing,
     /// Propagation.
     pub delay: delay::Params,
@@ -88,7 +88,7 @@ impl Line {
         }
     }
 
-    /// What waits for the transmitter: the standing queue, without packets under way.
+    /// Packets that wait for the transmitter: the standing queue, without those under way.
     pub fn queued(&self) -> Backlog {
         self.queue.backlog()
     }

@@ -1,4 +1,4 @@
-//! What `pie` counts, as `tc` shows it.
+//! Statistics of `pie`, as `tc` shows them.
 
 use core::fmt::{self, Write};
 

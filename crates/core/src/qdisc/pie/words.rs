@@ -95,7 +95,7 @@ impl AqmWords {
         Ok(true)
     }
 
-    /// What was said.
+    /// Settings from the words read.
     pub(in crate::qdisc) fn params(&self) -> AqmParams {
         let estimates = self.params.flavour == Flavour::Freebsd;
         let dq_rate_estimator = self.dq_rate_estimator.unwrap_or(estimates);

@@ -23,11 +23,11 @@ pub use stats::Stats;
 pub struct Params {
     /// Bytes that may be queued; packets for [`Kind::Ns`].
     pub limit: u32,
-    /// Whose RED.
+    /// Linux's RED or ns-2's.
     pub kind: Kind,
 }
 
-/// Whose RED, with its settings.
+/// Linux's RED or ns-2's, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Linux's.

@@ -1,4 +1,4 @@
-//! What `red` counts, as `tc` shows it.
+//! Statistics of `red`, as `tc` shows them.
 
 use core::fmt::{self, Write};
 

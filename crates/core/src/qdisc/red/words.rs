@@ -55,7 +55,7 @@ const KEYWORDS: Keywords = &[
     ],
 ];
 
-/// What was said.
+/// Values of the words read so far.
 #[derive(Clone, Default)]
 pub(in crate::qdisc) struct Said {
     ns: bool,

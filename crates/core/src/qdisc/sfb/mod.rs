@@ -113,7 +113,7 @@ struct Set {
 /// One, in the bits of each level.
 const NEXT_BINS: u32 = 0x1111_1111;
 
-/// What a packet's bins say together.
+/// Combined state of a packet's bins.
 struct Answer {
     least_prob: u16,
     least_len: u16,

@@ -1,4 +1,4 @@
-//! What `sfb` counts, as `tc` shows it.
+//! Statistics of `sfb`, as `tc` shows them.
 
 use super::MAX_PROB;
 use crate::qdisc::Chance;

@@ -84,7 +84,7 @@ pub struct RedParams {
     pub red: red::Params,
 }
 
-/// What the settings come to.
+/// Settings in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// Packets that may be queued.
@@ -98,7 +98,7 @@ pub struct Effective {
 }
 
 impl Params {
-    /// What the settings come to, each bounded by the others as in Linux.
+    /// Settings in force, each bounded by the others as in Linux.
     pub fn effective(&self) -> Effective {
         let depth = self.depth.unwrap_or(MAX_DEPTH).clamp(1, MAX_DEPTH);
         let divisor = self.divisor.unwrap_or(DEFAULT_DIVISOR);
@@ -301,7 +301,7 @@ impl Sfq {
         debug_assert!(queued.is_some(), "in the place of the first one");
     }
 
-    /// What RED makes of `packet`, which comes to `slot`. It may have marked another in its place.
+    /// RED's decision about `packet`, which comes to `slot`. It may mark another in its place.
     fn consult(&mut self, slot: u32, packet: &Packet, now: Time) -> Verdict {
         let Some(early) = &mut self.early else { return Verdict::Pass };
         let queue = &self.slots[slot as usize].queue;

@@ -1,4 +1,4 @@
-//! What `sfq` with RED counts. `tc` shows it before what all disciplines have, in JSON among the
+//! Statistics of `sfq` with RED. `tc` shows them before the common lines, in JSON among the
 //! settings.
 
 use core::fmt::{self, Write};

@@ -1,4 +1,4 @@
-//! What `sfq` adds to its parts: slots, whom overflow costs a packet, perturbation, RED's signals.
+//! `sfq` beyond its parts: slots, victims of overflow, perturbation, RED's signals.
 
 use super::*;
 use crate::packet::{Ecn, Flags};

@@ -34,9 +34,9 @@ pub struct Params {
     pub peak: Option<(Rate, u32)>,
     /// Bytes that may be queued, where nothing else is below.
     pub limit: u32,
-    /// What a packet occupies on the line.
+    /// Framing: a packet's size on the line.
     pub framing: Framing,
-    /// What is below; a `bfifo` of `limit` if None.
+    /// Discipline below; a `bfifo` of `limit` if None.
     pub child: Option<Box<Config>>,
 }
 

@@ -38,7 +38,7 @@ const KEYWORDS: Keywords = &[
     bucket::FRAMING,
 ];
 
-/// What was said.
+/// Values of the words read so far.
 #[derive(Default)]
 struct Said {
     rate: Option<Rate>,
