@@ -1,10 +1,10 @@
 //! Many queues, each under an AQM of its own: the common part of `fq_codel` and `fq_pie`.
 //!
 //! A packet's queue is found by its keyed hash. The scheduler is DRR++ (RFC 8290, section 4.2) or,
-//! with `savings`, DRR with limited deficit savings (`sched/savings.rs`). Under savings a queue that
-//! runs empty now and then still gets its full share, and a sparse flow is served in the next turn,
-//! which is one packet long. All queues share one limit of packets and one of memory. A discipline
-//! of this kind is its settings and an implementation of [`FlowAqm`].
+//! with `savings`, DRR with limited deficit savings (`sched/savings.rs`). Under savings a queue
+//! that runs empty now and then still gets its full share, and a sparse flow is served in the next
+//! turn, which is one packet long. All queues share one limit of packets and one of memory. A
+//! discipline of this kind is its settings and an implementation of [`FlowAqm`].
 //!
 //! Invariants: a queue with packets is on one of the scheduler's lists; `enqueued` is the sum of
 //! sent, dropped and queued; a queue and all that decides about it are one cache line or two.
@@ -514,8 +514,8 @@ fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Box<[Flow<A::State>]> {
     vec![flow; flows as usize].into_boxed_slice()
 }
 
-/// The finder of the longest of `flows` empty queues. Where arrivals are refused it is rarely asked:
-/// after a change of settings.
+/// The finder of the longest of `flows` empty queues. Where arrivals are refused it is rarely
+/// asked: after a change of settings.
 fn longest<A: FlowAqm>(flows: u32) -> Longest {
     match A::REFUSES {
         true => Longest::searched(flows),

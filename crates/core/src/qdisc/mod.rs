@@ -138,8 +138,8 @@ pub trait PacketOwner {
         None
     }
 
-    /// Hint that `next` and then `after` will probably be dequeued soon, and may have left the cache.
-    /// An owner that fetches `after` each time need not fetch `next`. Nothing depends on it.
+    /// Hint that `next` and then `after` will probably be dequeued soon, and may have left the
+    /// cache. An owner that fetches `after` each time need not fetch `next`. Nothing depends on it.
     fn expect(&mut self, next: &Packet, after: &Packet) {
         let _ = after;
         core::hint::black_box(next.len);
