@@ -1,4 +1,4 @@
-//! The settings of a discipline: read from words, written as words, and built.
+//! The settings of a discipline: read from words, written as words, asked, and built.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,7 +28,6 @@ pub trait Described: Sized {
     /// the papers: the series' name, and words. `{rate}` in them stands for the line's rate; what
     /// does not shape itself gets each experiment's shaper.
     const CONTENDERS: Names = &[];
-
     /// The keyword of the rate that it shapes to, if it can shape.
     const RATE: Option<&'static str> = None;
     /// Its statistics beyond those that all have; `()` for nothing.
