@@ -36,8 +36,8 @@ mod work {
 
 /// One end of a connection.
 ///
-/// In the order of the declaration, so that what a segment touches lies together: data the
-/// beginning, up to [`Endpoint::RECEIVING`], an acknowledgement all up to [`Endpoint::SENDING`].
+/// In the order of the declaration, so that what a segment touches lies together: data touches the
+/// beginning, an acknowledgement nearly all.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint {

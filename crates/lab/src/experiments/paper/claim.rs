@@ -118,7 +118,7 @@ impl Judge {
             Judge::AtMost(name, limit) => mean(name)? <= *limit,
             Judge::AtLeast(name, limit) => mean(name)? >= *limit,
             Judge::Rising(names) => {
-                let means: Option<Vec<f64>> = names.iter().map(|name| mean(name)).collect();
+                let means: Option<Vec<f64>> = names.iter().map(mean).collect();
                 means?.windows(2).all(|pair| pair[0] < pair[1])
             }
             Judge::NotAbove(a, b) => mean(a)? <= mean(b)?,
