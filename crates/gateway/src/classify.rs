@@ -7,7 +7,7 @@
 use simnel_core::flow::HashKey;
 use simnel_core::wire::LinkLayer;
 
-/// What precedes each packet on the wire and is not in NFQUEUE's copy.
+/// Bytes that precede each packet on the wire and are not in NFQUEUE's copy.
 pub(crate) const LINK: LinkLayer = LinkLayer::Ip { link_header: 14 };
 
 /// A fresh random key for flow hashes, or the reason why the kernel gives none.

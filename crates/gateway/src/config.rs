@@ -64,7 +64,7 @@ struct Interface {
     lock_memory: Option<bool>,
 }
 
-/// What a number may be, and why.
+/// Bounds of a number, and the reason.
 struct Bounds {
     key: &'static str,
     range: std::ops::RangeInclusive<u32>,
@@ -118,7 +118,7 @@ pub fn read(path: &Path) -> Result<Vec<Settings>, Error> {
 /// Understands the text of a file.
 ///
 /// # Errors
-/// What is wrong, and in which line or for which interface.
+/// The fault, with its line or interface.
 pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
 
-/// What can be asked.
+/// Requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Request {
@@ -46,7 +46,7 @@ pub enum Request {
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Whether it was done.
+    /// Success of the request.
     pub ok: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub struct Below {
     pub config: String,
     /// Its counters.
     pub stats: Snapshot,
-    /// What stands below its own classes.
+    /// Disciplines below its own classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Below>,
 }
@@ -107,7 +107,7 @@ pub struct Entry {
     pub config: String,
     /// The discipline's counters.
     pub stats: Snapshot,
-    /// What stands below its classes.
+    /// Disciplines below its classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Below>,
     /// The data path's counters.

@@ -1,4 +1,4 @@
-//! What can go wrong, by name and with the fix.
+//! Errors, by name and with the fix.
 //!
 //! One enum for the crate: its verbs (`up`, `change`, `show`, `down`) share most causes. Each
 //! message names the thing and says what to do; the CLI prints it as it is.
@@ -61,7 +61,7 @@ pub enum Error {
     UnsafePlace {
         /// The directory or file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// The nftables table is there, but no live process of ours owns it.
@@ -78,7 +78,7 @@ pub enum Error {
     KernelLacks {
         /// The part.
         what: &'static str,
-        /// What to do.
+        /// The fix.
         fix: &'static str,
     },
     /// All queue numbers that we tried are taken.
@@ -150,7 +150,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What it was for.
+        /// Its purpose.
         doing: String,
         /// The system's word.
         source: io::Error,

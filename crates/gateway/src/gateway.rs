@@ -36,7 +36,7 @@ const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
-/// What `up` needs to know.
+/// Settings of `up`.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The interface, usually the one that leads to the Internet.
@@ -90,7 +90,7 @@ pub struct Report {
     pub kernel: KernelCounters,
 }
 
-/// What `down` let go.
+/// Things that `down` let go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Packets that were queued.
@@ -147,7 +147,7 @@ impl Gateway {
     /// Takes the interface over.
     ///
     /// # Errors
-    /// What is missing or in the way; nothing has changed then.
+    /// The missing or hindering thing; nothing has changed then.
     pub(crate) fn up(settings: Settings, watch: Watch) -> Result<Gateway, Error> {
         let device = check(&settings)?;
         let lock = Lock::take(&settings.control_dir, &settings.interface)?;
@@ -235,12 +235,12 @@ impl Gateway {
         &self.settings.interface
     }
 
-    /// What the operator should know about the bits of the mark that are ours.
+    /// Warning about the bits of the mark that are ours.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.marks.warnings
     }
 
-    /// What `up` was given.
+    /// Settings that `up` was given.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

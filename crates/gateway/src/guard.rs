@@ -116,7 +116,7 @@ impl AsFd for Guarded {
     }
 }
 
-/// What the guard has of an interface.
+/// The guard's ties to an interface.
 struct Watched {
     table: OwnedFd,
     stop: [u8; MESSAGE],

@@ -1,6 +1,6 @@
 //! Which two bits of the packet mark are ours: such as no rule on this machine uses.
 //!
-//! What others use is read as the daemon starts: rules of nftables (also those that iptables has
+//! Bits of others are read as the daemon starts: rules of nftables (also those that iptables has
 //! made there) and of policy routing. Rules of a load balancer's or firewall's own that come later
 //! are not seen, nor are those of the old iptables, of which the kernel tells the names of tables
 //! only. Our bits are set between a verdict and the next chain, and cleared where packets of the
@@ -84,7 +84,7 @@ fn rules() -> io::Result<Vec<Use>> {
     Ok(uses)
 }
 
-/// What a rule of nftables uses.
+/// Mark bits of a rule of nftables.
 fn rule(message: &Message<'_>) -> Option<Use> {
     let (mut table, mut chain, mut bits) = (String::new(), String::new(), 0);
     for (kind, data) in message.attributes() {
@@ -106,7 +106,7 @@ fn rule(message: &Message<'_>) -> Option<Use> {
     (bits != 0).then(|| Use { bits, by: format!("a rule in chain `{chain}` of table `{table}`") })
 }
 
-/// What a register of nftables' machine holds, as far as it matters.
+/// Contents of a register of nftables' machine, as far as they matter.
 #[derive(Clone, Copy)]
 enum Held {
     /// The mark, or part of it, with the bits that were changed on the way.
@@ -204,7 +204,7 @@ fn policies() -> io::Result<Vec<Use>> {
     Ok(uses)
 }
 
-/// What a rule of policy routing uses.
+/// Mark bits of a rule of policy routing.
 fn policy(message: &Message<'_>) -> Option<Use> {
     const HEADER: usize = 12;
     let (mut mark, mut mask, mut priority) = (0, None, 0);

@@ -93,7 +93,7 @@ impl Writer {
 pub(crate) struct Message<'a> {
     pub(crate) kind: i32,
     pub(crate) seq: u32,
-    /// What follows the 16-byte header.
+    /// Payload after the 16-byte header.
     pub(crate) body: &'a [u8],
 }
 
@@ -162,7 +162,7 @@ fn system_error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number.saturating_neg())
 }
 
-/// What the kernel has answered to messages that ask for an acknowledgement.
+/// The kernel's answers to messages that ask for an acknowledgement.
 pub(crate) struct Answers {
     sequence: RangeInclusive<u32>,
     /// Messages without an answer.

@@ -7,7 +7,7 @@
 //!
 //! Verdicts are separate messages, many in one send: a discipline's order is not the order of
 //! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
-//! What the kernel does not take, for lack of memory, is kept and sent again.
+//! Verdicts that the kernel does not take, for lack of memory, are kept and sent again.
 //!
 //! The receiver and the sender share the socket; neither allocates after construction.
 
@@ -58,7 +58,7 @@ pub(crate) struct Queued<'a> {
     pub(crate) priority: u32,
 }
 
-/// What one message was.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
     /// A packet awaits its verdict.
@@ -357,7 +357,7 @@ pub(crate) fn unbind(socket: BorrowedFd<'_>, queue: u16) -> io::Result<()> {
     sys::send(socket, writer.bytes())
 }
 
-/// What the kernel counts for a queue.
+/// The kernel's counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KernelCounters {
     /// Packets that await a verdict.

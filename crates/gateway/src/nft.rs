@@ -203,7 +203,7 @@ impl Table {
     }
 }
 
-/// What the kernel was built with; found out by trying.
+/// Abilities of the kernel; found out by trying.
 #[derive(Clone, Copy)]
 struct Kernel {
     /// CONFIG_NFT_QUEUE. Without it, iptables' NFQUEUE target does the same through nft_compat.

@@ -1,4 +1,4 @@
-//! What happens to interfaces, for whoever started the daemon.
+//! Notices about interfaces, for whoever started the daemon.
 
 use crate::direction::Direction;
 

@@ -1,4 +1,4 @@
-//! What lets packets pass us by: offload of forwarded flows.
+//! Offload of forwarded flows, by which packets pass us by.
 //!
 //! A flow in an nftables flowtable, in software or in the NIC, skips the hooks where our rules are,
 //! after its first packets. No discipline can shape it then, so the operator must know.
@@ -39,7 +39,7 @@ fn flowtables(interface: &str) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// What a message says of a flowtable, if `interface` is among its devices.
+/// Facts about a flowtable in a message, if `interface` is among its devices.
 fn flowtable(message: &Message<'_>, interface: &str) -> Option<String> {
     let (mut table, mut name, mut ours) = (String::new(), String::new(), false);
     for (kind, data) in message.attributes() {
@@ -63,7 +63,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Whether a feature of the NIC is on (linux/ethtool.h).
+/// State of a feature of the NIC (linux/ethtool.h).
 fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
     const GET_SET_INFO: u32 = 0x37;
     const GET_STRINGS: u32 = 0x1b;

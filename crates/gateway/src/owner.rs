@@ -13,7 +13,7 @@ use simnel_core::Packet;
 use crate::nfqueue::Verdicts;
 use crate::nft::MarkBits;
 
-/// What becomes of a packet that leaves the discipline sideways.
+/// Fate of a packet that leaves the discipline sideways.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
     /// It is dropped.

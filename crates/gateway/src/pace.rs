@@ -71,7 +71,7 @@ impl Pace {
         self.adjust(now);
     }
 
-    /// What the discipline is told at `now`.
+    /// The time that the discipline is told at `now`.
     #[inline]
     pub(crate) fn at(&self, now: Time) -> Time {
         let passed = now.since(self.real).0;
@@ -92,7 +92,7 @@ impl Pace {
         self.packet.is_some()
     }
 
-    /// What was due has left, so much too late.
+    /// A due packet has left, so much too late.
     #[inline]
     pub(crate) fn lagged(&mut self, lag: Span, now: Time) {
         if !self.keeps_a_rate() {

@@ -53,7 +53,7 @@ const MOST_EVENTS: usize = 4 * SLOTS;
 /// How long a guard may take to end after its daemon.
 const GUARD_END: Duration = Duration::from_secs(1);
 
-/// What a daemon tells its supervisor: one JSON object a line.
+/// Messages of a daemon to its supervisor: one JSON object a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// It serves.
@@ -70,12 +70,12 @@ pub(crate) enum Event {
     Reloaded,
 }
 
-/// What the daemon has of its supervisor and guard.
+/// The daemon's ties to its supervisor and guard.
 pub(crate) struct Tether {
     pub(crate) board: &'static Board,
     pub(crate) guard: Guarded,
     supervisor: UnixStream,
-    /// What earlier daemons were told.
+    /// Changes that earlier daemons were told.
     remembered: Vec<Event>,
 }
 
@@ -111,7 +111,7 @@ impl Tether {
         Some(settings)
     }
 
-    /// What was told before no longer matters.
+    /// Earlier changes no longer matter.
     pub(crate) fn reloaded(&mut self) {
         self.remembered.clear();
         self.tell(&Event::Reloaded);

@@ -184,7 +184,7 @@ pub(crate) fn shared_memory<T: ZeroIsValid>() -> io::Result<&'static T> {
 /// Both must be true: atomic integers and arrays and structs of them.
 pub(crate) unsafe trait ZeroIsValid: Sync {}
 
-/// What [`fork`] made of the calling process.
+/// Role of the calling process after [`fork`].
 pub(crate) enum Fork {
     /// The old process; the other's number.
     Parent(rustix::process::Pid),
@@ -330,7 +330,7 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// What ioctl(2) can ask about an interface by name.
+/// Questions of ioctl(2) about an interface by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Query {
     /// SIOCGIFINDEX.

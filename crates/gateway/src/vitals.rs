@@ -16,7 +16,7 @@ pub(crate) const LANES: usize = 2 * SLOTS;
 /// A thread of the data path takes a turn at least so often, idle or not.
 pub(crate) const BEAT: simnel_core::Span = simnel_core::Span::from_millis(100);
 
-/// What one thread of the data path tells; a cache line of its own.
+/// Signs of life of one data-path thread; a cache line of its own.
 #[repr(align(64))]
 pub(crate) struct Lane {
     turns: AtomicU32,

@@ -8,8 +8,8 @@
 //! * the kernel's accounts say how much of the processor others had, that is, neither this process
 //!   nor any that it started, nor the kernel's threads.
 //!
-//! What the gateway itself wastes is no excuse: hosts that it holds up count only where others had
-//! their part in it.
+//! Time that the gateway itself wastes is no excuse: hosts that it holds up count only where others
+//! had their part in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ const PRIORITY: u8 = 3;
 const EVERY: Span = Span::from_millis(2);
 /// A wake-up later than this is late: a shaper's rate pays for it.
 const LATE: Span = Span::from_millis(1);
-/// What a host's thread may be late before it is held up: senders have data for longer.
+/// Lateness of a host's thread before it counts as held up: senders have data for longer.
 const HOST_LATE: Span = Span::from_millis(5);
 /// Share of the time beyond which hosts were held up for too long.
 const HELD_UP: f64 = 0.005;
@@ -45,7 +45,7 @@ pub struct Witness {
     start: Time,
 }
 
-/// What a witness saw.
+/// Findings of a witness.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Testimony {
     /// Seconds that were watched.
@@ -193,8 +193,8 @@ impl Accounts {
         }
     }
 
-    /// What ours used. A process that was not there before counts from its own start, and the time
-    /// of one that has ended has become its parent's.
+    /// Processor time of ours. A process that was not there before counts from its own start, and
+    /// the time of one that has ended has become its parent's.
     fn ours_since(&self, before: &Accounts) -> u64 {
         let sum = |accounts: &Accounts| accounts.ours.values().sum::<u64>();
         sum(self).saturating_sub(sum(before))

@@ -44,7 +44,7 @@ impl InOrder {
     }
 }
 
-/// What does not change in the headers of a socket's packets.
+/// Constant part of the headers of a socket's packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Headers {
     pub source: [u8; 4],

@@ -1,4 +1,4 @@
-//! What is recorded of one flow: its payload over time, its window, what TCP counted.
+//! Records of one flow: its payload over time, its window, TCP's counters.
 
 use simnel_core::{Span, Time};
 use simnel_tcp::Stats;
@@ -51,7 +51,7 @@ impl TcpTotals {
         self.ce_received += stats.ce_received;
     }
 
-    /// What was counted since `earlier`.
+    /// Counts since `earlier`.
     pub fn since(&self, earlier: &TcpTotals) -> TcpTotals {
         TcpTotals {
             data_segments: self.data_segments - earlier.data_segments,
@@ -76,7 +76,7 @@ pub(crate) struct FlowRecord {
     pub index: u32,
     /// The way of its payload.
     pub direction: Direction,
-    /// Whether windows are sampled.
+    /// True if windows are sampled.
     pub windows_wanted: bool,
     /// Payload delivered, by direction.
     pub delivered: [u64; 2],

@@ -25,7 +25,7 @@ use crate::schedule::{Step, Trace, OPPORTUNITY_BYTES};
 /// No event is planned.
 const NEVER: Time = Time::MAX;
 
-/// What a line is made of.
+/// Parts of a line.
 #[derive(Clone, Debug)]
 pub(crate) enum Medium {
     /// No limit but the discipline's own.
@@ -38,7 +38,7 @@ pub(crate) enum Medium {
     Trace(Trace),
 }
 
-/// What came of asking a line.
+/// A line's answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Served {
     /// The packet with this handle is through; ask again.
@@ -58,7 +58,7 @@ pub(crate) enum Served {
 pub(crate) struct Line {
     /// The discipline.
     pub qdisc: Box<dyn Managed + Send>,
-    /// What passed.
+    /// Traffic that passed.
     pub record: LineRecord,
     direction: usize,
     medium: Medium,

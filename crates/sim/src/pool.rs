@@ -21,7 +21,7 @@ pub(crate) const NO_PIPE: u32 = u32::MAX;
 /// The ECN field within the TOS octet.
 const ECN_MASK: u8 = 3;
 
-/// What a packet carries.
+/// Contents of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {
     /// A TCP segment.
@@ -30,7 +30,7 @@ pub(crate) enum Payload {
     Datagram(Datagram),
 }
 
-/// What an application wrote into a datagram.
+/// Contents of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
     /// Number within its stream.
@@ -43,7 +43,7 @@ pub(crate) struct Datagram {
     pub size: u32,
 }
 
-/// What lines and pipes need to know of a packet: one cache line.
+/// The part of a packet for lines and pipes: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Tag {
@@ -99,7 +99,7 @@ struct InFlight {
 
 const _: () = assert!(size_of::<InFlight>() == 128);
 
-/// What happened to one flow's packets in one direction.
+/// Counters of one flow's packets in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
     /// Packets dropped by the discipline, by reason.
@@ -113,7 +113,7 @@ pub struct Fates {
 }
 
 impl Fates {
-    /// What happened since `earlier`.
+    /// Change since `earlier`.
     pub fn since(&self, earlier: &Fates) -> Fates {
         let mut fates = Fates {
             dropped: self.dropped,
@@ -138,7 +138,7 @@ impl Fates {
 pub(crate) struct Pool {
     slots: Vec<InFlight>,
     free: Vec<u32>,
-    /// What happened to each flow's packets, by direction.
+    /// Counters of each flow's packets, by direction.
     pub accounts: Vec<[Fates; 2]>,
     hash: u64,
     /// Packets that disciplines have let through.
@@ -167,7 +167,7 @@ impl Pool {
     }
 
     /// Puts a packet of `len` bytes into the network, with the tag of its socket and an ECN field.
-    /// What it carries is in its slot, or is filled in by the caller.
+    /// Its contents are in its slot, or are filled in by the caller.
     #[inline]
     pub fn insert(&mut self, tag: &Tag, len: u32, ecn: u8) -> (u32, &mut Payload) {
         self.sent += 1;
@@ -199,19 +199,19 @@ impl Pool {
         handle
     }
 
-    /// What lines and pipes need of a packet.
+    /// The part of a packet for lines and pipes.
     #[inline]
     pub fn tag(&self, handle: u32) -> &Tag {
         &self.slots[handle as usize].tag
     }
 
-    /// What a packet carries.
+    /// Contents of a packet.
     #[inline]
     pub fn payload(&self, handle: u32) -> &Payload {
         &self.slots[handle as usize].payload
     }
 
-    /// Whether it is more than an acknowledgement.
+    /// True if it is more than an acknowledgement.
     #[inline]
     pub fn has_data(&self, handle: u32) -> bool {
         !matches!(self.payload(handle), Payload::Tcp(segment) if segment.len == 0)
@@ -224,7 +224,7 @@ impl Pool {
         prefetch_index(slice::from_ref(&self.slots[handle as usize].payload), 0);
     }
 
-    /// What a packet carries, as it arrives: with the mark that it was given on its way.
+    /// Contents of a packet as it arrives: with the mark that it was given on its way.
     #[inline]
     pub fn arrive(&mut self, handle: u32) -> &Payload {
         let InFlight { tag, payload } = &mut self.slots[handle as usize];

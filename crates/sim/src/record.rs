@@ -1,4 +1,4 @@
-//! What a line records while packets pass: few counters and one histogram a kind of traffic.
+//! A line's records while packets pass: few counters and one histogram a kind of traffic.
 
 use simnel_core::qdisc::Snapshot;
 use simnel_core::{Packet, Rate, Time};
@@ -18,7 +18,7 @@ pub(crate) struct LineRecord {
     /// Packets that came and left, from the beginning.
     arrivals: u64,
     departures: u64,
-    /// What the line could have carried, in byte-nanoseconds, up to `counted_to`.
+    /// Capacity of the line, in byte-nanoseconds, up to `counted_to`.
     capacity: u128,
     counted_to: Time,
     /// Bytes given to the line, interval by interval.

@@ -1,4 +1,4 @@
-//! What a run has shown: plain data, whole numbers, nothing that depends on the machine.
+//! Results of a run: plain data, whole numbers, nothing that depends on the machine.
 
 use simnel_core::qdisc::Snapshot;
 use simnel_core::{Span, Time};
@@ -63,7 +63,7 @@ impl Conservation {
     }
 }
 
-/// What a line has carried.
+/// Traffic of a line.
 #[derive(Clone, Debug)]
 pub struct LineResult {
     /// Which one.
@@ -95,7 +95,7 @@ impl LineResult {
     }
 }
 
-/// What one flow has got.
+/// Results of one flow.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
     /// Its traffic, index of [`Results::groups`].
@@ -114,11 +114,11 @@ pub struct FlowResult {
     pub series: Vec<u64>,
     /// The sender's window by interval; empty unless asked for.
     pub windows: Vec<WindowSample>,
-    /// What happened to its packets in the window, up and down.
+    /// Counters of its packets in the window, up and down.
     pub fates: [Fates; 2],
-    /// What TCP counted in the window.
+    /// TCP's counters in the window.
     pub tcp: TcpTotals,
-    /// What its application saw.
+    /// Its application's view.
     pub outcome: Outcome,
 }
 

@@ -137,7 +137,7 @@ impl Run {
         false
     }
 
-    /// What comes seldom, kept out of the loop: that has to stay in the instruction cache.
+    /// Rare events, kept out of the loop, which has to stay in the instruction cache.
     #[inline(never)]
     fn on_rare(&mut self, target: Target, now: Time) {
         match target {
@@ -155,7 +155,7 @@ impl Run {
         self.results()
     }
 
-    /// What has been recorded until now. Complete if the run is over.
+    /// Records until now. Complete if the run is over.
     pub fn results(mut self) -> Results {
         self.network.account_all();
         if let Some(capture) = &mut self.network.capture {

@@ -30,7 +30,7 @@ pub struct Trace {
     period: u32,
 }
 
-/// What is wrong with a trace.
+/// Errors in a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line holds no number of milliseconds.

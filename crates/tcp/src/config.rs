@@ -1,4 +1,4 @@
-//! What a user may choose about an endpoint; the defaults are Linux's (6.1, HZ=1000).
+//! Settings of an endpoint; the defaults are Linux's (6.1, HZ=1000).
 
 use simnel_core::time::Span;
 

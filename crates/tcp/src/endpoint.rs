@@ -20,7 +20,7 @@ use crate::segment::{Segment, TcpFlags};
 use crate::sender::{Outgoing, Sender};
 use crate::state::{Events, State, Stats};
 
-/// What may have to leave, one bit each; zero makes polling free.
+/// Kinds of segments that may have to leave, one bit each; zero makes polling free.
 mod work {
     /// The sending half may have something.
     pub(super) const SEND: u8 = 1;
@@ -523,7 +523,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether data is consumed as it arrives (the default), or only by [`Endpoint::read`].
+    /// Consumption of data as it arrives (the default), or only by [`Endpoint::read`].
     pub fn set_auto_read(&mut self, automatic: bool) {
         self.receiver.window.set_auto_read(automatic);
     }
@@ -544,7 +544,7 @@ impl Endpoint {
         taken
     }
 
-    /// What has happened since the last call.
+    /// Events since the last call.
     #[inline]
     pub fn take_events(&mut self) -> Events {
         core::mem::take(&mut self.events)
@@ -573,9 +573,9 @@ impl Endpoint {
         self.state
     }
 
-    /// What the next acknowledgement meets beside the endpoint: the records of the segment that is
-    /// out longest, and of the one that leaves next; while there are losses, also what was SACKed
-    /// and what was sent again. For whoever fetches them beforehand.
+    /// Memory that the next acknowledgement meets beside the endpoint: the records of the segment
+    /// that is out longest, and of the one that leaves next; while there are losses, also what was
+    /// SACKed and what was sent again. For whoever fetches them beforehand.
     #[inline]
     pub fn records(&self) -> ([&impl Sized; 2], Option<&impl Sized>, Option<&impl Sized>) {
         let board = &self.sender.board;
@@ -583,7 +583,7 @@ impl Endpoint {
         (records, board.sacked.first_ref(), board.resent.front())
     }
 
-    /// What the next data meets beside the endpoint: what has come out of order, and what to SACK.
+    /// Memory that the next data meets beside the endpoint: data out of order, and SACK blocks.
     /// For whoever fetches it beforehand.
     #[inline]
     pub fn held(&self) -> (Option<&impl Sized>, Option<&impl Sized>) {

@@ -43,7 +43,7 @@ impl Gro {
         self.0.as_ref().map_or(Time::MAX, |merger| merger.due)
     }
 
-    /// What waits.
+    /// Data that wait.
     pub(crate) fn flush(&mut self) -> Option<Merged> {
         self.0.as_mut()?.flush()
     }

@@ -4,7 +4,7 @@
 //! passes and of what the application writes, and is asked for segments to send and for the time
 //! of its next timer. Segments are numbers ([`Segment`]): headers in full, payload as a length.
 //!
-//! What is modelled is what shapes queues: SACK recovery with PRR and RACK-TLP, the rules of
+//! The model covers what shapes queues: SACK recovery with PRR and RACK-TLP, the rules of
 //! delayed acknowledgements, window growth and validation, receive-window autotuning, ECN, and
 //! congestion controls behind one trait (`congestion`).
 //!

@@ -166,7 +166,7 @@ impl Segment {
         peer_isn.wrapping_add(self.ack as u32)
     }
 
-    /// What an ACK filter would read from the header on the wire (initial sequence numbers zero).
+    /// An ACK filter's view of the header on the wire (initial sequence numbers zero).
     pub fn ack_view(&self) -> AckView {
         let mut view = AckView {
             flags: u16::from(self.flags.0),

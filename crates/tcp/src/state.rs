@@ -1,4 +1,4 @@
-//! What an application or a report may know of an endpoint: where the connection stands, what has
+//! State of an endpoint for an application or a report: where the connection stands, what has
 //! happened to it, and its counters.
 
 use simnel_core::time::Span;
@@ -26,7 +26,7 @@ pub enum State {
     Finished,
 }
 
-/// What has happened since the last [`crate::Endpoint::take_events`].
+/// Events since the last [`crate::Endpoint::take_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// The handshake has completed.

@@ -162,7 +162,7 @@ pub struct Node {
     pub config: Config,
     /// Its counters.
     pub snapshot: Snapshot,
-    /// What stands below its classes.
+    /// Disciplines below its classes.
     pub below: Vec<Node>,
 }
 
@@ -187,7 +187,7 @@ pub struct Status {
     pub counters: Counters,
 }
 
-/// What the control thread may ask for.
+/// Requests of the control thread.
 enum Command {
     Report(SyncSender<Status>),
     Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),

@@ -123,7 +123,7 @@ pub(super) struct Direction<'a> {
     rested: Span,
 }
 
-/// Whether the sending side stands still.
+/// True if the sending side stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
     No,

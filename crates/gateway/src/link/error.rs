@@ -22,9 +22,9 @@ pub enum LinkError {
     System {
         /// Interface concerned.
         interface: String,
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The discipline has no place in a link.
@@ -35,7 +35,7 @@ pub enum LinkError {
     /// No address space for the packets that the limits allow.
     #[error("cannot reserve {megabytes} MB for packets: lower the limits of fifo and delay")]
     Memory {
-        /// What was asked for.
+        /// The request.
         megabytes: usize,
     },
 }

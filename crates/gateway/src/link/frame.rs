@@ -20,7 +20,7 @@ const GSO_ECN: u8 = 0x80;
 const UDP_HEADER: usize = 8;
 const MAC_ADDRESSES: usize = 12;
 
-/// What a chain of chunks holds: packed into a packet's handle.
+/// Description of a chain of chunks: packed into a packet's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     /// First chunk of the chain.

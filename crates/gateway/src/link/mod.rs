@@ -55,16 +55,16 @@ use direction::{Counters, Direction};
 use pool::{Pool, CHUNKS_PER_FRAME, CHUNK_BYTES};
 use socket::PacketSocket;
 
-/// What a link connects, and how.
+/// Ends and directions of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSettings {
     /// Name of one interface.
     pub a: String,
     /// Name of the other.
     pub b: String,
-    /// What frames from `a` to `b` go through: a `line`, `delay` or FIFO.
+    /// Discipline from `a` to `b`: a `line`, `delay` or FIFO.
     pub a_to_b: Config,
-    /// What frames from `b` to `a` go through.
+    /// Discipline from `b` to `a`.
     pub b_to_a: Config,
 }
 

@@ -34,7 +34,7 @@ const NIL: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Pool {
     memory: NonNull<u8>,
-    /// What follows each chunk in its chain, or in the free list.
+    /// Successor of each chunk in its chain, or in the free list.
     next: Box<[u32]>,
     free: u32,
     /// Chunks from here on were never used.

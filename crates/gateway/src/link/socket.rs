@@ -270,7 +270,7 @@ impl Inbox {
         }
     }
 
-    /// What arrived in `slot` at the last `receive`.
+    /// Frame that arrived in `slot` at the last `receive`.
     pub(super) fn arrival(&self, slot: usize) -> Arrival {
         let message = &self.messages[slot];
         let (tag, stamp) = notes(&message.msg_hdr);
@@ -318,7 +318,7 @@ fn notes(header: &libc::msghdr) -> (Option<(u16, u16)>, Option<Duration>) {
     (tag, stamp)
 }
 
-/// What a control message carries, if it is as long as a `T`, which must be valid as any bytes.
+/// Payload of a control message, if it is as long as a `T`, which must be valid as any bytes.
 fn read<T: Copy>(control: &libc::cmsghdr) -> Option<T> {
     // SAFETY: CMSG_LEN only computes.
     let needed = unsafe { libc::CMSG_LEN(size_of::<T>() as _) };

@@ -1,4 +1,4 @@
-//! What the processes may do once they know what they want.
+//! Privileges of the processes once they are set up.
 //!
 //! ```text
 //! at start, all processes    only NET_ADMIN, SYS_NICE and IPC_LOCK; nothing regains more by exec

@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-/// What any thread of ours does, those of the data path included.
+/// System calls of every thread, those of the data path included.
 pub(super) const THREAD: &[i64] = &[
     // Packets, verdicts, wake-ups.
     SYS_recvmmsg,
@@ -66,7 +66,7 @@ pub(super) const THREAD: &[i64] = &[
     SYS_fcntl,
 ];
 
-/// What serving clients and reading settings again adds: sockets, files, threads.
+/// System calls for serving clients and reading settings again: sockets, files, threads.
 pub(super) const CONTROL: &[i64] = &[
     // Clients and netfilter. `socket` and `ioctl` have rules of their own.
     SYS_bind,

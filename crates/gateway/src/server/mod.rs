@@ -44,7 +44,7 @@ pub(crate) struct Server {
     /// Readable when one of them has something for us: epoll(7).
     events: OwnedFd,
     listeners: Vec<Listener>,
-    /// Who has waited longest for a turn comes first.
+    /// The client that has waited longest for a turn comes first.
     connections: Vec<Connection>,
     last_key: u64,
 }
@@ -61,7 +61,7 @@ struct Connection {
     stream: UnixStream,
     interface: String,
     received: Vec<u8>,
-    /// What the client has not taken of its answer.
+    /// Rest of the answer that the client has not taken.
     answer: Vec<u8>,
     /// The last time at which it connected, completed a request or had its whole answer.
     active: Time,
@@ -276,7 +276,7 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Whether the other end belongs to somebody whose requests are carried out.
+/// True if the other end belongs to somebody whose requests are carried out.
 fn may_ask(stream: &UnixStream) -> Result<(), Reply> {
     let peer = match sockopt::socket_peercred(stream) {
         Ok(peer) => peer,

@@ -24,7 +24,7 @@ pub(crate) mod over_time;
 mod ping;
 pub mod web;
 
-/// What every application is given.
+/// Surroundings of every application.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// How its connections are made.
@@ -41,7 +41,7 @@ pub(crate) struct Context {
     pub random: Random,
 }
 
-/// What came of a flow's application, as far as it is not bytes and packets.
+/// Outcome of a flow's application, beside bytes and packets.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Nothing beyond the flow's own record.
@@ -170,7 +170,7 @@ impl App {
         }
     }
 
-    /// What came of it, at the end of the run.
+    /// Its outcome, at the end of the run.
     pub fn outcome(self, now: Time) -> Outcome {
         match self {
             App::Bulk(_) => Outcome::Transfer,

@@ -34,7 +34,7 @@ struct Visit {
     answered: bool,
 }
 
-/// What happens to a connection at a time.
+/// Event of a connection at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// The server answers.

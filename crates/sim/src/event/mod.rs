@@ -13,7 +13,7 @@ mod wheel;
 
 use wheel::Wheel;
 
-/// Who an event is for.
+/// Receiver of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// The head of a pipe has arrived at its end.
@@ -169,7 +169,7 @@ impl Events {
         Some((time, Target::from_code(first as u64)))
     }
 
-    /// Whose timer comes after `n` others, as far as that is known.
+    /// Owner of the timer that comes after `n` others, as far as that is known.
     #[inline]
     pub fn upcoming_timer(&self, n: usize) -> Option<Target> {
         self.many_timers.upcoming(n).map(|entry| Target::from_code(entry as u64))
@@ -181,7 +181,7 @@ const LINES: usize = 2;
 /// Later than every event: of one who has none, and the top of an empty heap.
 const NOTHING: u128 = u128::MAX;
 
-/// Who of a fixed number of competitors is first: a binary tree in which every node knows the
+/// First of a fixed number of competitors: a binary tree in which every node knows the
 /// earlier of its two children. A change costs a step for each level, whatever the values are, so
 /// that there is nothing in it for a processor to guess.
 #[derive(Clone, Debug)]
@@ -189,8 +189,8 @@ struct Tournament {
     /// The root at 1, the children of n at 2n and 2n + 1, the competitors from `leaves` on.
     nodes: Vec<u128>,
     leaves: usize,
-    /// Whose event was taken and not replaced yet; nobody's if there are not so many. Nearly every
-    /// event plans exactly one successor, which then is the only change.
+    /// Competitor whose event was taken and not replaced yet; none if there are not so many. Nearly
+    /// every event plans exactly one successor, which then is the only change.
     taken: usize,
 }
 

@@ -6,7 +6,7 @@
 //! next, the list is sorted, which mostly it is already, and read from its beginning. Who comes
 //! soon is then known, and can be fetched meanwhile.
 //!
-//! What lies beyond the wheel, or in a millisecond that was opened already, has no place here.
+//! Events beyond the wheel, or in a millisecond that was opened already, have no place here.
 
 use simnel_core::Time;
 

@@ -98,7 +98,7 @@ impl Network {
         connection
     }
 
-    /// What a classifier would find in a socket's packets.
+    /// Facts that a classifier would find in a socket's packets.
     fn identify(&self, headers: &Headers) -> (FlowHash, Flags) {
         let mut ports = [0; 4];
         if headers.protocol != protocol::ICMP {

@@ -78,7 +78,7 @@ pub(crate) enum Notice {
     Datagram(Connection, Side, Datagram),
 }
 
-/// What an application wants to know of its connections.
+/// Events of its connections that an application asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
     Nothing,
@@ -105,11 +105,11 @@ pub(crate) struct Opening {
     pub dscp: u8,
     /// Settings of both ends.
     pub tcp: simnel_tcp::Config,
-    /// What the application wants to know.
+    /// Events that the application asks for.
     pub watched: Watch,
 }
 
-/// What both sockets of a connection share.
+/// Common part of a connection's two sockets.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     app: u32,
@@ -146,7 +146,7 @@ pub(crate) struct Network {
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     seats: Vec<Seat>,
-    /// What all packets of a socket have in common.
+    /// Common part of a socket's packets.
     tags: Vec<Tag>,
     headers: Vec<Headers>,
     shared: Vec<Shared>,

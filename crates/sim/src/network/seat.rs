@@ -26,7 +26,7 @@ const SENDING_LINES: usize = size_of::<Seat>() / LINE;
 /// How many of the latter are fetched at once.
 const FIRST_LINES: usize = SENDING_LINES / 2;
 
-/// What a socket keeps between segments. Begins a cache line, with `armed`.
+/// State of a socket between segments. Begins a cache line, with `armed`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Seat {
@@ -36,7 +36,7 @@ pub(super) struct Seat {
     pub wanted: Time,
     /// The pipe to the bottleneck.
     pub to_bottleneck: u32,
-    /// What the application wants to know.
+    /// Events that the application asks for.
     pub watch: Watch,
     /// None for datagrams, and while nobody uses the socket.
     pub endpoint: Option<Endpoint>,
@@ -69,7 +69,7 @@ impl Seat {
         self.prefetch_lines(0..if has_data { RECEIVING_LINES } else { FIRST_LINES });
     }
 
-    /// What [`Seat::prefetch_first`] leaves.
+    /// The rest after [`Seat::prefetch_first`].
     #[inline]
     pub fn prefetch_rest(&self, has_data: bool) {
         if !has_data {

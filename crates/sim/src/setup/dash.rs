@@ -41,7 +41,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// What is expected instead, if something is out of range.
+    /// The expected range, if something is outside it.
     pub(crate) fn check(&self) -> Option<&'static str> {
         let ascending = self.ladder.windows(2).all(|pair| pair[0] < pair[1]);
         let sane = |rate: &u64| (1_000..=1_000_000_000).contains(rate);

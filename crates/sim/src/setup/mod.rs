@@ -1,4 +1,4 @@
-//! What is to be simulated: lines, hosts, traffic. Plain data, checked once.
+//! Set-up of a simulation: lines, hosts, traffic. Plain data, checked once.
 //!
 //! The home topology: hosts at home and on the Internet, one bottleneck with a discipline for each
 //! direction between them, a way with its own delay and rate from every host to the bottleneck and
@@ -75,7 +75,7 @@ pub struct LineSetup {
     pub rate: Option<Rate>,
     /// How packets pass.
     pub shaper: Shaper,
-    /// What a packet occupies on the line.
+    /// Framing: a packet's size on the line.
     pub framing: Framing,
     /// Changes of the rate, in order of time.
     pub steps: Vec<Step>,
@@ -125,7 +125,7 @@ pub struct Host {
     pub ingress: Access,
 }
 
-/// What a flow does.
+/// Traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One TCP transfer.
@@ -176,7 +176,7 @@ pub enum Kind {
 pub struct Traffic {
     /// How reports call it.
     pub name: String,
-    /// What each flow does.
+    /// Traffic of each flow.
     pub kind: Kind,
     /// The way of its payload (of a ping's requests).
     pub direction: Direction,
@@ -196,12 +196,12 @@ pub struct Traffic {
     pub tcp: simnel_tcp::Config,
 }
 
-/// What is recorded beyond counters.
+/// Records beyond counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// Length of the intervals of time series.
     pub interval: Span,
-    /// Whether cwnd and SRTT are sampled for every flow.
+    /// Samples of cwnd and SRTT for every flow.
     pub windows: bool,
 }
 
@@ -242,9 +242,9 @@ pub enum SetupError {
     /// Something is beyond what a run can hold or has no meaning.
     #[error("{what}: expected {expected}")]
     Invalid {
-        /// What is wrong.
+        /// The wrong item.
         what: String,
-        /// What would be right.
+        /// A correct form.
         expected: &'static str,
     },
 }

@@ -43,7 +43,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// What is expected instead, if something is out of range.
+    /// The expected range, if something is outside it.
     pub(crate) fn check(&self) -> Option<&'static str> {
         let ordered = |(low, high): (u64, u64), most| low >= 1 && low <= high && high <= most;
         if self.interval < Span::from_micros(10) || self.interval > Span::from_secs(86_400) {

@@ -144,7 +144,7 @@ impl Window {
     }
 }
 
-/// What an acknowledgement tells about RTTs.
+/// RTT samples of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSample {
     /// RTT of the newest segment acknowledged that was sent once, in µs.
@@ -153,7 +153,7 @@ pub(crate) struct AckSample {
     pub one_way_ms: Option<u32>,
 }
 
-/// What becomes of a connection.
+/// Transitions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Sends after having had nothing in flight.

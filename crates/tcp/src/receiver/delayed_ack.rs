@@ -27,7 +27,7 @@ const COMPRESSION_SLACK: Span = Span::from_micros(100);
 /// Segments below this length say nothing of the peer's MSS (Linux: 536 and the TCP header).
 const TELLING_LEN: u32 = 536;
 
-/// What the sending half knows that matters here.
+/// State of the sending half that matters here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {
     /// Smoothed RTT in µs, zero if unknown.

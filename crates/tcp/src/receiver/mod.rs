@@ -27,7 +27,7 @@ const QUICK_AFTER_MARK: u8 = 2;
 #[repr(C)]
 pub(crate) struct Receiver {
     pub reassembly: Reassembly,
-    /// What an ACK must say of the state before the last change of marks (DCTCP), not yet sent.
+    /// ACK of the state before the last change of marks (DCTCP), not yet sent.
     pub owed: Option<Owed>,
     /// FIN's number; the last of all while it has not come.
     fin_seq: u64,

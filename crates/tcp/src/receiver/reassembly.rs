@@ -1,4 +1,4 @@
-//! What has arrived out of order, and what to SACK of it (RFC 2018, RFC 2883).
+//! Data out of order, and the SACK blocks for them (RFC 2018, RFC 2883).
 //!
 //! The ranges themselves are kept whole; beside them the last four that changed, newest first, as
 //! Linux reports them: an ACK names the newest first, and a duplicate before all.
@@ -22,7 +22,7 @@ pub(crate) struct Reassembly {
     reports: Option<Box<Reports>>,
 }
 
-/// What to SACK.
+/// SACK blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     /// The newest first, `recent_count` of them.

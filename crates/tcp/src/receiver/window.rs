@@ -39,7 +39,7 @@ pub(crate) struct ReceiveWindow {
     buffer: u32,
     buffer_max: u32,
     clamp: u32,
-    /// What is offered at most for now.
+    /// Most that is offered for now.
     threshold: u32,
     scaling: bool,
     /// Up to here the application has read; automatic reading keeps it at the front.
@@ -47,7 +47,7 @@ pub(crate) struct ReceiveWindow {
     auto_read: bool,
     /// Memory of what came out of order; no more than counts.
     held_memory: u32,
-    /// What may be offered has changed although nothing has come in order.
+    /// The window may have changed although nothing has come in order.
     changed: bool,
 
     /// Sequence number and time at the start of the present measurement, and what the last gave.
@@ -226,7 +226,7 @@ impl ReceiveWindow {
         u64::from(self.buffer).saturating_sub(used) / 2
     }
 
-    /// What could be offered now.
+    /// Window that could be offered now.
     fn room(&self, nxt: u64) -> u32 {
         let full = self.clamp.min(self.buffer / 2);
         let mut free = self.free(self.unread(nxt)) as u32;

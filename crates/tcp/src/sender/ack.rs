@@ -45,7 +45,7 @@ pub(super) mod fact {
     pub(in super::super) const ALERT: u16 = SACKED | ECHO | DUPLICATE;
 }
 
-/// What is learnt of one acknowledgement.
+/// Findings from one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack {
     pub facts: u16,
@@ -485,7 +485,7 @@ impl Sender {
         self.recovery.reordering_seen = true;
     }
 
-    /// What the application or the clock changed may have made something sendable.
+    /// A change by the application or the clock may have made something sendable.
     pub(super) fn allow_resends(&mut self) {
         self.resend = Resend::Lost;
         self.dirty = true;

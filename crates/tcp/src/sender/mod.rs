@@ -51,7 +51,7 @@ pub(crate) struct Counters {
     pub reductions: u64,
 }
 
-/// What may be sent, as the last acknowledgement or timer left it.
+/// Permission to send, as the last acknowledgement or timer left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Resend {
     /// Nothing is to be sent again for now.

@@ -18,7 +18,7 @@ pub(crate) struct RateSample {
     pub delivered: Option<u32>,
     /// Length of the interval in µs.
     pub interval_us: u32,
-    /// What had been delivered when the newest segment left.
+    /// Bytes delivered when the newest segment left.
     pub prior_delivered: u32,
     /// Segments in flight before the acknowledgement.
     pub prior_in_flight: u32,
@@ -67,7 +67,7 @@ impl Sampler {
         self.0.is_some()
     }
 
-    /// What to remember of a segment that leaves now. `idle`: nothing else is in flight.
+    /// Record of a segment that leaves now. `idle`: nothing else is in flight.
     #[inline]
     pub(super) fn depart(&mut self, idle: bool, delivered: u32, now: &Now) -> Departure {
         let Some(sampling) = &mut self.0 else { return Departure::default() };

@@ -1,4 +1,4 @@
-//! What an acknowledgement means: phases, proportional rate reduction, and taking it all back.
+//! Recovery on acknowledgements: phases, proportional rate reduction, and taking it all back.
 //!
 //! The phases are Linux's: Open; Disorder (something was overtaken); CWR (reducing because of a
 //! mark); Recovery (RFC 6675 with RACK's losses); Loss (after a timeout, RFC 5681 3.1, with F-RTO,

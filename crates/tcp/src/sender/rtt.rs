@@ -20,7 +20,7 @@ pub(crate) struct RoundTrip {
     deviation4_us: u32,
     /// Largest deviation of the present round trip.
     largest_us: u32,
-    /// What is added to the smoothed RTT.
+    /// Variance term added to the smoothed RTT.
     variation_us: u32,
     /// The present round trip ends when this is acknowledged.
     round_end: u64,

@@ -1,4 +1,4 @@
-//! What the sender knows of each segment in flight: a ring of 16-byte records.
+//! Scoreboard of the segments in flight: a ring of 16-byte records.
 //!
 //! Records lie in sequence order and are named by a running number, so that places in the ring
 //! stay valid while it moves on. An acknowledgement in order takes records from the front; a SACK
@@ -62,7 +62,7 @@ impl Record {
     }
 }
 
-/// What was known when a segment left, for delivery-rate samples
+/// State when a segment left, for delivery-rate samples
 /// (draft-cheng-iccrg-delivery-rate-estimation, section 3.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departure {

@@ -11,7 +11,7 @@ use super::{Sender, MAX_RTO_US};
 use crate::clock::Now;
 use crate::congestion::Phase;
 
-/// What the timer is set for.
+/// Purpose of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It is not set.

@@ -1,4 +1,4 @@
-//! What leaves next: forced segments, lost ones again, new data; and window validation.
+//! Choice of the next segment: forced ones, lost ones again, new data; and window validation.
 //!
 //! The endpoint polls until there is nothing more. New data needs room in the congestion window and
 //! in the peer's, and passes Nagle's rule (with Minshall's refinement), TSO's wish for larger
