@@ -33,6 +33,7 @@ extern crate std;
 
 pub mod aqm;
 pub mod arena;
+pub mod chain;
 pub mod dscp;
 pub mod flow;
 pub mod framing;

@@ -21,6 +21,7 @@ use crate::tick::Tick;
 use crate::time::{Span, Time};
 use crate::wire::tcp::AckView;
 
+pub(crate) mod booked;
 pub(crate) mod child;
 mod described;
 #[macro_use]
@@ -28,7 +29,6 @@ mod list;
 pub(crate) mod longest;
 pub mod many;
 mod parse;
-pub mod ring;
 mod show;
 pub mod single;
 #[macro_use]

@@ -5,10 +5,10 @@
 //! found empty. A discipline of this kind is its settings and an implementation of [`Aqm`].
 //!
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
-//! [`super::ring::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
+//! [`super::fifo::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
 
 use crate::packet::Packet;
-use crate::qdisc::ring::Ring;
+use crate::qdisc::booked::BookedQueue;
 use crate::qdisc::{
     Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed, PacketOwner, Qdisc,
     Snapshot, Totals,
@@ -16,7 +16,7 @@ use crate::qdisc::{
 use crate::steps::Budget;
 use crate::time::Time;
 
-pub use crate::qdisc::ring::Limit;
+pub use crate::qdisc::booked::Limit;
 
 /// An AQM's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub trait Aqm: Sized {
 /// One queue under `A`.
 #[derive(Clone, Debug)]
 pub struct Single<A: Aqm> {
-    queue: Ring,
+    queue: BookedQueue,
     aqm: A,
     params: A::Params,
     device: Device,
@@ -108,7 +108,7 @@ impl<A: Aqm> Single<A> {
     pub fn new(params: &A::Params, device: &Device) -> Result<Single<A>, ConfigError> {
         let limit = A::limit(params, device);
         Ok(Single {
-            queue: Ring::new(limit),
+            queue: BookedQueue::new(limit, limit.packets),
             aqm: A::new(params, device)?,
             params: *params,
             device: *device,
@@ -137,7 +137,7 @@ impl<A: Aqm> Single<A> {
             self.aqm.refused(now);
             return self.queue.refuse(refused, DropReason::Overlimit, owner);
         }
-        let queued = self.queue.insert_anew(packet, now);
+        let queued = self.queue.insert(packet, now);
         if let Some(queued) = queued.filter(|_| verdict == Verdict::Marked) {
             queued.mark_ce();
         }
@@ -187,7 +187,7 @@ impl<A: Aqm> Qdisc for Single<A> {
         if !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
             return self.enqueue_if_advised(packet, now, owner);
         }
-        self.queue.insert(packet, now);
+        self.queue.insert_in_slot(packet, now);
         self.aqm.queued(backlog.packets + 1);
     }
 
@@ -245,7 +245,12 @@ impl<A: Aqm> Managed for Single<A> {
         self.aqm.change(&params, &self.device)?;
         self.params = params;
         let limit = A::limit(&params, &self.device);
-        self.queue.set_limit(limit, owner, || self.aqm.discarded());
+        self.queue.set_limit(limit);
+        while self.queue.is_over_limit() {
+            self.queue.drop_first(DropReason::Overlimit, owner);
+            self.aqm.discarded();
+        }
+        self.queue.resize(limit.packets);
         Ok(())
     }
 }

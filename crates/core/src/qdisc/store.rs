@@ -1,5 +1,5 @@
 //! The pool of packets, and its books, of disciplines with many queues. Those with
-//! one queue have it in [`super::ring`].
+//! one queue have it in [`super::booked`].
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
 //! its bytes. Every packet comes in by [`Store::insert`], is taken out by [`Store::detach`] or
@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
-pub(crate) use super::ring::MAX_PACKETS;
+pub(crate) use super::booked::MAX_PACKETS;
 
 /// One queue of a store.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,6 @@
 //! First in, first out: `pfifo`, `bfifo` and `pfifo_head_drop` (man tc-bfifo, tc-pfifo; facts D.8).
 //!
-//! One `Ring`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
+//! One `BookedQueue`. `pfifo` and `bfifo` give up the newcomer when the limit of packets or
 //! bytes is reached; `pfifo_head_drop` gives up the oldest, so that what is sent is fresh. Without
 //! a `limit` the device's queue length counts, times its MTU for bytes.
 //!
@@ -14,14 +14,14 @@
 mod words;
 
 use crate::packet::Packet;
-use crate::qdisc::ring::{Limit, Ring};
+use crate::qdisc::booked::{BookedQueue, Limit};
 use crate::qdisc::{
     Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
     Snapshot, Totals,
 };
 use crate::time::Time;
 
-pub use crate::qdisc::ring::{BYTES_PER_SLOT, MAX_PACKETS};
+pub use crate::qdisc::booked::{BYTES_PER_SLOT, MAX_PACKETS};
 
 /// Which FIFO, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +78,13 @@ impl Params {
 pub struct Fifo {
     params: Params,
     device: Device,
-    queue: Ring,
+    queue: BookedQueue,
 }
 
 impl Fifo {
     /// An empty FIFO for `device`.
     pub fn new(params: &Params, device: &Device) -> Fifo {
-        let queue = Ring::new(params.bounds(device));
+        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device));
         Fifo { params: *params, device: *device, queue }
     }
 
@@ -116,7 +116,11 @@ impl Fifo {
     /// happened.
     #[inline(always)]
     pub(crate) fn admits(&mut self, packet: &Packet, enqueued: Time) -> bool {
-        self.queue.has_slot(packet) && self.queue.insert(packet, enqueued).is_some()
+        let has_slot = self.queue.has_slot(packet);
+        if has_slot {
+            self.queue.insert_in_slot(packet, enqueued);
+        }
+        has_slot
     }
 
     /// Takes the oldest packet.
@@ -135,7 +139,11 @@ impl Fifo {
     /// values is out of range.
     pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {
         self.params = *params;
-        self.queue.set_limit(params.bounds(&self.device), owner, || {});
+        self.queue.set_limit(params.bounds(&self.device));
+        while self.queue.is_over_limit() {
+            self.queue.drop_first(DropReason::Overlimit, owner);
+        }
+        self.queue.resize(params.max_packets(&self.device));
     }
 
     /// Packets and bytes in, out and lost so far.
@@ -143,7 +151,7 @@ impl Fifo {
         self.queue.totals()
     }
 
-    /// The queue is full, or longer than ever.
+    /// The queue is full, or should be looked at closely.
     #[cold]
     fn admit_slowly(
         &mut self,
@@ -151,14 +159,14 @@ impl Fifo {
         enqueued: Time,
         owner: &mut dyn PacketOwner,
     ) -> bool {
-        let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
-        if self.queue.has_room(packet)
-            || (gives_up_oldest && self.queue.drop_first(DropReason::Overlimit, owner))
-        {
-            return self.queue.insert_anew(packet, enqueued).is_some();
+        if !self.queue.has_room(packet) {
+            let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
+            if !gives_up_oldest || !self.queue.drop_first(DropReason::Overlimit, owner) {
+                self.queue.refuse(*packet, DropReason::Overlimit, owner);
+                return false;
+            }
         }
-        self.queue.refuse(*packet, DropReason::Overlimit, owner);
-        false
+        self.queue.insert(packet, enqueued).is_some()
     }
 }
 
