@@ -148,7 +148,7 @@ impl Described for Params {
 
     fn children(&self) -> Vec<(u32, &Config)> {
         let classes = self.classes.iter();
-        classes.filter_map(|class| Some((class.id.into(), class.child.as_deref()?))).collect()
+        classes.filter_map(|class| Some((class.id, class.child.as_deref()?))).collect()
     }
 
     fn drops_all(&self, _: &Device) -> Option<String> {
