@@ -1,4 +1,4 @@
-//! What the terminal is given: nothing of what others wrote is obeyed by it.
+//! Output to the terminal, which obeys nothing of what others wrote.
 //!
 //! Standard output goes through [`Tame`], errors and notices through [`say`] and [`print_error`].
 //! Only what this program draws itself, progress and grades, goes past them.
@@ -124,7 +124,7 @@ struct Shown<'a> {
     help: Option<String>,
 }
 
-/// What caused an error.
+/// Causes of an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct Cause {

@@ -35,7 +35,7 @@ pub struct Chain {
     /// Packets that ever came, and those of them that went: the numbers of the next to do so.
     came: u64,
     went: u64,
-    /// What to add, modulo its range, to the number of a packet to get its slot: for the chunk of
+    /// Difference, modulo its range, of a packet's slot and its number: for the chunk of
     /// the first packet and for that of the last. Meaningless while there is no packet.
     front: usize,
     back: usize,

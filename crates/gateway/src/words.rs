@@ -62,9 +62,9 @@ pub fn settings_of<'a>(
     })
 }
 
-/// What runs as `present`, at another rate if there is one, and with what `said` says. What it does
-/// not name stays as it is; another discipline's name begins from its defaults. Words without a
-/// name are those of the discipline below the shaper.
+/// The discipline that runs as `present`, at another rate if there is one, and with the words of
+/// `said`. Settings that these do not name stay; another discipline's name begins from its
+/// defaults. Words without a name are those of the discipline below the shaper.
 ///
 /// # Errors
 /// As [`settings_of`].

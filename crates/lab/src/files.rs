@@ -34,7 +34,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(not_text)
 }
 
-/// What `reader` gives, unpacked if it is compressed with gzip; `most` bytes at most.
+/// Contents of `reader`, unpacked if compressed with gzip; `most` bytes at most.
 pub fn whole(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let fix = "the most that is read of such a file: cut it into parts";
     let mut bytes = Vec::new();

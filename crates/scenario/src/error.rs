@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file: where, what, and what would be right.
+//! Errors in a scenario file: the place, the fault, and a correct form.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct ScenarioError {
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What was expected in its place.
+    /// The expected form.
     pub expected: String,
     /// Bytes of the text that it is about; None if it is about none in particular.
     pub span: Option<Range<usize>>,

@@ -62,7 +62,7 @@ pub fn no_files(_: &str) -> Result<String, String> {
 /// A scenario that has been read.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What reports call it: its `name`, or the file's.
+    /// Its name in reports: its `name`, or the file's.
     pub name: String,
     /// The question that it answers; empty if it does not say.
     pub question: String,

@@ -123,7 +123,7 @@ pub struct GroupSummary {
     pub retransmits: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// What the applications saw.
+    /// The applications' view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
 }
@@ -162,7 +162,7 @@ pub struct Windows {
     pub srtt_ms: Vec<f64>,
 }
 
-/// What applications saw.
+/// Applications' view.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Application {

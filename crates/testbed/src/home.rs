@@ -30,7 +30,7 @@ pub struct Home {
     pub testbed: Testbed,
 }
 
-/// What can be chosen about a [`Home`].
+/// Settings of a [`Home`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HomeOptions {
     /// The gateway hides the LAN behind its own address.

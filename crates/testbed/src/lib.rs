@@ -54,7 +54,7 @@ pub enum TestbedError {
     NoProgram {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// A command failed.
@@ -62,7 +62,7 @@ pub enum TestbedError {
     Command {
         /// The command line.
         command: String,
-        /// What it wrote to its standard error.
+        /// Its standard error.
         message: String,
     },
     /// A namespace could not be entered.
@@ -70,15 +70,15 @@ pub enum TestbedError {
     Enter {
         /// Its name.
         namespace: String,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// Traffic could not be started.
     #[error("{what}: {source}")]
     Traffic {
-        /// What was attempted, and where.
+        /// The attempt, and its place.
         what: String,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
 }
@@ -255,7 +255,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), TestbedError> {
     })
 }
 
-/// What a killed process would leave behind.
+/// Leftovers of a killed process.
 #[derive(Default)]
 struct Remains {
     namespaces: BTreeSet<String>,

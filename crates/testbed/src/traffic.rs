@@ -23,7 +23,7 @@ pub enum Direction {
     Download,
 }
 
-/// What to send.
+/// Traffic to send.
 #[derive(Clone, Copy, Debug)]
 pub struct BulkOptions<'a> {
     /// Which way.

@@ -44,7 +44,7 @@ pub struct Args {
     control: Control,
 }
 
-/// What the words ask for.
+/// Settings that the words ask for.
 #[derive(Debug, PartialEq)]
 struct Request<'a> {
     other: Option<&'a str>,

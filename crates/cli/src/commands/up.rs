@@ -50,7 +50,7 @@ fn help() -> String {
     help
 }
 
-/// What the words ask for.
+/// Settings that the words ask for.
 struct Request {
     interface: String,
     download: Option<String>,
@@ -143,7 +143,7 @@ fn leads_out(interface: &str) -> miette::Result<()> {
     ))
 }
 
-/// What `up` has done, how to look at it and how to end it.
+/// Account of what `up` has done, how to look at it and how to end it.
 fn account(settings: &Settings) -> String {
     let mut lines = String::new();
     for direction in [Direction::Download, Direction::Upload] {

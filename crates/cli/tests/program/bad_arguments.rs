@@ -86,7 +86,7 @@ fn spoiled(random: &mut Random, template: &str) -> (Vec<String>, String) {
         match word {
             "IFACE" => line.push(NOWHERE.into()),
             "RATE" => {
-                line.push(pick(random, &["1mbit", "2.5Gibit", "64kbit", "9mbps"]).to_string())
+                line.push(pick(random, &["1mbit", "2.5Gibit", "64kbit", "9Mibit"]).to_string())
             }
             "WORDS" => {
                 let discipline = if line[0] == "link" { "line" } else { "cake" };

@@ -87,7 +87,7 @@ impl BookedQueue {
         Backlog { packets: self.chain.len(), bytes: self.bytes_in - self.bytes_out }
     }
 
-    /// What came, was sent and was dropped so far.
+    /// Packets and bytes that came, were sent and were dropped so far.
     pub fn totals(&self) -> Totals {
         let totals = Totals {
             enqueued_packets: self.chain.counts().0 + self.refused,

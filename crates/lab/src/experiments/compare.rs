@@ -14,7 +14,7 @@ use crate::statistics::Estimate;
 use simnel_scenario::summary::{mos, Times};
 use simnel_scenario::{no_files, Finished, Scenario, ScenarioError};
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Disciplines in `tc`'s words; `{rate}` stands for the line's rate.
@@ -39,7 +39,7 @@ struct Workload {
 pub struct Row {
     /// The workload.
     pub workload: &'static str,
-    /// What was measured, with its unit.
+    /// The measure, with its unit.
     pub measure: String,
     /// True if less is better.
     pub less: bool,

@@ -10,7 +10,7 @@ pub mod table;
 /// Points of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// Coordinates.
     pub points: Vec<[f64; 2]>,
@@ -19,7 +19,7 @@ pub struct Line {
 /// Bars of one name, one for each category.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What the legend calls them.
+    /// Their name in the legend.
     pub name: String,
     /// Height, and half the confidence interval; None where nothing was measured.
     pub values: Vec<Option<(f64, f64)>>,
@@ -28,13 +28,13 @@ pub struct Bars {
 /// Boxes of one name, one for each category: least, quartiles, greatest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boxes {
-    /// What the legend calls them.
+    /// Their name in the legend.
     pub name: String,
     /// The five numbers; None where nothing was measured.
     pub values: Vec<Option<[f64; 5]>>,
 }
 
-/// What is drawn.
+/// Contents of the drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
     /// Time series, sweeps, cumulative distributions.
@@ -52,7 +52,7 @@ pub struct Axis {
     pub label: String,
     /// Logarithmic.
     pub log: bool,
-    /// What it shows at least and at most, whatever lies beyond; None: everything.
+    /// Range that it shows, whatever lies beyond; None: everything.
     pub limits: Option<(f64, f64)>,
 }
 
@@ -78,13 +78,13 @@ impl Axis {
 pub struct Figure {
     /// Name for files: letters, digits, hyphens.
     pub id: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
     /// Across; without meaning for bars and boxes, whose categories stand there.
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
-    /// What is drawn.
+    /// Contents of the drawing.
     pub plot: Plot,
 }
 

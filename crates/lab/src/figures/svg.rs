@@ -264,7 +264,7 @@ fn style(n: usize, filled: bool, alone: bool) -> String {
     format!("{fill}stroke:{colour};{dash}")
 }
 
-/// What a drawing brings along where there is no page around it.
+/// Style of a drawing without a page around it.
 const ALONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
     .box{fill-opacity:.35}.whisker{stroke:#333}desc{display:none}";
 

@@ -154,7 +154,7 @@ fn class(dscp: u8) -> String {
     }
 }
 
-/// What was measured at each point in time, if anything was.
+/// Value at each point in time, if there is one.
 type Series = Vec<Option<f64>>;
 
 /// The run's series, by the names of the test that it is. flent's tests are made of transfers

@@ -1,4 +1,4 @@
-//! What is written is what flent reads; what cannot be read is refused with a reason.
+//! Files as flent reads them; others are refused with a reason.
 
 use std::io::Write;
 

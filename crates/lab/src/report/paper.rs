@@ -15,7 +15,7 @@ const OPEN: usize = 30;
 /// Scenarios that the page shows; all are in files.
 const SHOWN: usize = 12;
 
-/// What another arm showed of an experiment, and its figures.
+/// Results of another arm for an experiment, and its figures.
 pub type Other<'a> = (&'a Reading, Vec<Figure>);
 
 /// The report of `outcomes`; `all` are the figures of each, `others` what other arms showed.

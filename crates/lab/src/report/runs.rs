@@ -72,7 +72,7 @@ fn count(value: f64) -> String {
     }
 }
 
-/// What a group's application has to say, in one line.
+/// Findings of a group's application, in one line.
 fn remark(contender: &Contender<'_>, group: usize) -> String {
     let first = contender.runs.first().and_then(|run| run.groups.get(group));
     let Some(application) = first.and_then(|group| group.application.as_ref()) else {
@@ -182,7 +182,7 @@ struct Row {
     name: String,
     /// Goodput in Mbit/s, the delay in ms (p50, p95, p99), Jain's index, drops, marks.
     cells: [String; 7],
-    /// What else there is to say.
+    /// Further remarks.
     remark: String,
 }
 

@@ -31,7 +31,7 @@ mod synthetic;
 
 pub use report::{DemoReport, Grade, Kind, LineReport, Phase, Style};
 
-/// What to demonstrate.
+/// Settings of a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
     /// The `simnel` program, for its subcommands `up` and `link`; None runs the synthetic part
@@ -79,7 +79,7 @@ impl Default for Options {
 /// Makes the discipline under demonstration for a direction of the given rate (synthetic part).
 pub type Factory<'a> = &'a dyn Fn(Rate) -> Box<dyn Qdisc>;
 
-/// What the demonstration is doing.
+/// Step of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// In words.

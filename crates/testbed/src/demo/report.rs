@@ -1,4 +1,4 @@
-//! What a demonstration found, as JSON and as a table for people.
+//! Results of a demonstration, as JSON and as a table for people.
 //!
 //! Added delay is an echo's round-trip time above the idle line's median. The grade is of its 95th
 //! percentile: receivers of calls size their jitter buffers so that about 95 of 100 packets come in
@@ -52,7 +52,7 @@ pub struct LineReport {
     pub upload_mbit: f64,
     /// Idle round-trip time.
     pub rtt_ms: f64,
-    /// What else was set.
+    /// Other settings.
     #[serde(flatten)]
     pub options: Options,
 }
@@ -190,7 +190,7 @@ fn megabits(rate: Rate) -> f64 {
     rate.bits() as f64 / 1e6
 }
 
-/// What the reader's screen can show.
+/// Abilities of the reader's screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Lines drawn with box characters.

@@ -54,7 +54,7 @@ pub(super) fn run(options: &Options, factory: Option<Factory>) -> Phase {
     Phase::new(&idle, start, loaded, down.goodput, up.goodput)
 }
 
-/// What one direction's simulation yields.
+/// Results of one direction's simulation.
 struct Outcome {
     /// One-way delays of the probes; None if lost.
     probes: Vec<Option<Span>>,

@@ -83,7 +83,7 @@ fn words() -> Vec<CompletionCandidate> {
     candidates
 }
 
-/// What a line is described by.
+/// Description of a line.
 fn line() -> Vec<CompletionCandidate> {
     let keywords = qdisc::keywords("line").map(|keyword| with_help(keyword.word, keyword.meaning));
     keywords.chain([with_help("reverse", "what follows is the other direction's")]).collect()

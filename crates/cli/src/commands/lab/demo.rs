@@ -57,7 +57,7 @@ impl Args {
         })
     }
 
-    /// What runs at `rate`.
+    /// Discipline that runs at `rate`.
     fn discipline(&self, direction: Direction, rate: Rate) -> miette::Result<Box<dyn Qdisc>> {
         let rate = format!("{}bit", rate.bits());
         let config =

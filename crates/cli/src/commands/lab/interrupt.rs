@@ -6,7 +6,7 @@ use std::sync::Arc;
 use miette::IntoDiagnostic;
 use signal_hook::{consts::SIGINT, flag, low_level, SigId};
 
-/// What a shell reports for a command that SIGINT ended.
+/// Exit status that a shell reports for a command that SIGINT ended.
 pub const INTERRUPTED: u8 = 130;
 
 /// SIGINT sets a flag instead of ending the process, as long as this value lives.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// What is over sooner needs no bar.
+/// Work that is over sooner needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// From one drawing to the next.
 const TICK: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(250);
 pub struct Progress {
     bar: ProgressBar,
     over: Arc<AtomicBool>,
-    /// Who shows the bar; nobody without a terminal.
+    /// The bar's display; none without a terminal.
     shower: Option<Thread>,
 }
 

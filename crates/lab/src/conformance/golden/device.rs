@@ -8,7 +8,7 @@
 //! Everything up to and including the time of an arrival happens before it. At equal times a link
 //! becomes free before the watchdog fires, and the watchdog fires exactly when it is due.
 //!
-//! What leaves goes to a [`Journal`]: a recording's ([`replay`]), or that of a capture that streams
+//! Departures go to a [`Journal`]: a recording's ([`replay`]), or that of a capture that streams
 //! by ([`crate::conformance::replay`]).
 
 use simnel_core::packet::Flags;
@@ -59,7 +59,7 @@ pub trait Journal: PacketOwner {
 /// gives back comes after all else that it does.
 #[derive(Clone, Debug)]
 pub struct Losses {
-    /// What time it is.
+    /// Present time.
     pub now: Time,
     enqueueing: bool,
     given_back: Vec<u64>,
@@ -73,7 +73,7 @@ impl Losses {
         Losses { now, enqueueing: false, given_back: Vec::new(), count: 0 }
     }
 
-    /// What became of `handle`, if it is already time to say so.
+    /// Fate of `handle`, if it is already time to say so.
     fn fate(&mut self, handle: u64, reason: DropReason) -> Option<Fate> {
         self.count += 1;
         match (reason, self.enqueueing) {

@@ -28,7 +28,7 @@ pub struct FormatError {
     pub path: PathBuf,
     /// The line in it, from 1; None if the whole file is meant.
     pub line: Option<usize>,
-    /// What is wrong with it.
+    /// The fault in it.
     pub problem: String,
 }
 
@@ -44,14 +44,14 @@ impl FormatError {
 pub struct Recording {
     /// Name within its group.
     pub name: String,
-    /// What it exercises: the name of its directory.
+    /// Its subject: the name of its directory.
     pub group: String,
     /// The `tc` words, discipline first: as written, or made from the arguments where they are
     /// written loosely.
     pub words: Vec<String>,
     /// The oracle's resolved arguments, `rate=…`, `seed=…`, `key0=…`, in their order.
     pub args: Vec<(String, String)>,
-    /// What takes packets out.
+    /// The device that takes packets out.
     pub link: Link,
     /// When the discipline was made.
     pub start: Time,
@@ -61,7 +61,7 @@ pub struct Recording {
     pub end: Time,
     /// The five-tuples that occur, with their injected hashes.
     pub flows: Vec<FlowKeys>,
-    /// What happened to the packets.
+    /// Fate of the packets.
     pub expected: Vec<Event>,
     /// Return codes of `enqueue` other than 0.
     pub returns: Vec<ReturnCode>,
@@ -71,7 +71,7 @@ pub struct Recording {
     pub finals: Vec<(String, Values)>,
 }
 
-/// What takes packets out of the discipline.
+/// The device that takes packets out of the discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// All that the discipline gives, at once, and again whenever its watchdog fires.
@@ -155,14 +155,14 @@ impl FlowKeys {
     }
 }
 
-/// What happened to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub time: Time,
     /// The packet.
     pub id: u64,
-    /// What.
+    /// The event.
     pub fate: Fate,
 }
 
@@ -234,7 +234,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// What `enqueue` returned to the kernel.
+/// Return value of `enqueue` in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReturnCode {
     /// When.

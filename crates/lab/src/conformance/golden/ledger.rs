@@ -42,7 +42,7 @@ pub struct Deviation {
 pub struct LedgerError {
     /// The file.
     pub path: String,
-    /// What is wrong, with the line.
+    /// The fault, with the line.
     pub problem: String,
 }
 

@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// What came of one recording.
+/// Result of one recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// `group/name`.

@@ -35,7 +35,7 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
 }
 
 impl Arrival {
-    /// What the line says of the packet, hashes and handle apart.
+    /// Fields of the packet on the line, hashes and handle apart.
     pub fn describe(&self, ipv6: bool) -> Packet {
         let mut packet = Packet::new(0, self.len);
         // The recordings write 1:10 for a class of the discipline, whatever its handle.

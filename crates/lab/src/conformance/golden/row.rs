@@ -90,7 +90,7 @@ impl Tcp {
     }
 }
 
-/// What the recording says of a TCP header.
+/// Fields of a TCP header in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// Byte 13 of the header.

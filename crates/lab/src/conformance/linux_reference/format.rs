@@ -13,7 +13,7 @@ use crate::files;
 /// One situation and what Linux did in it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recording {
-    /// What it is, in words.
+    /// Its description.
     #[serde(default)]
     pub description: String,
     /// Round-trip time without queues.
@@ -32,7 +32,7 @@ pub struct Recording {
     /// Environment of the recording.
     #[serde(default)]
     pub env: BTreeMap<String, Value>,
-    /// What Linux did, seed by seed.
+    /// Linux's results, seed by seed.
     pub runs: Vec<Run>,
 }
 

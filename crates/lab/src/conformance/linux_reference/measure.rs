@@ -14,7 +14,7 @@ use super::situation::Situation;
 pub struct Line {
     /// The situation: the file's name.
     pub name: String,
-    /// What is compared.
+    /// Measure to compare.
     pub metric: String,
     /// Linux's figure, mean over its runs.
     pub linux: Option<f64>,

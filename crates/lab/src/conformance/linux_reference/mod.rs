@@ -28,7 +28,7 @@ pub use situation::Situation;
 pub struct ReferenceError {
     /// The file.
     pub path: String,
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
 }
 

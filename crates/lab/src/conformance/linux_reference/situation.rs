@@ -20,7 +20,7 @@ const PORTS: [&str; 2] = ["r1", "r0"];
 /// A set-up made from one of the recording's runs.
 #[derive(Clone, Debug)]
 pub struct Situation {
-    /// What to simulate; traffic number n is the recording's flow number n.
+    /// Set-up of the simulation; traffic number n is the recording's flow number n.
     pub setup: Setup,
 }
 
@@ -63,7 +63,7 @@ impl Situation {
     }
 }
 
-/// What stands at the hosts: half of the round-trip time before the router on either side.
+/// Delays at the hosts: half of the round-trip time before the router on either side.
 struct HostAccess {
     egress: Access,
     pacing: bool,

@@ -1,8 +1,8 @@
 //! `tc` commands of a port to a line: rate, shaper, loss, and the discipline that does the work.
 //!
-//! What the recordings use: a discipline at the root; htb with one class and a discipline under
-//! it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket, netem
-//! its loss, everything else is handed to the core's own `tc` parser as it stands.
+//! Forms that the recordings use: a discipline at the root; htb with one class and a discipline
+//! under it; tbf likewise; netem for loss and delay. htb and tbf become the line's token bucket,
+//! netem its loss, everything else is handed to the core's own `tc` parser as it stands.
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Arithmetic;
@@ -15,7 +15,7 @@ use simnel_sim::setup::{LineSetup, Loss, Shaper};
 const DEFAULT_BUCKET: u32 = 1600;
 /// Jiffies a second of the kernels that were recorded (linux-reference/README).
 const HZ: u32 = 1_000;
-/// What stands under a class that has been given nothing: a FIFO of the device's length.
+/// Child of a class that has been given nothing: a FIFO of the device's length.
 const DEFAULT_LEAF: &str = "pfifo limit 1000";
 
 /// A port as its commands describe it.

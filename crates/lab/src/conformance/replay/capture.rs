@@ -38,7 +38,7 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// What both kinds have in common.
+/// Common part of both kinds.
 struct Reader {
     path: PathBuf,
     window: Window,

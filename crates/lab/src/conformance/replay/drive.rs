@@ -14,7 +14,7 @@ use crate::conformance::golden::{Fate, Journal, Link, Losses, ReplayError, Virtu
 
 /// Whoever wants to know what becomes of the packets.
 pub trait Sink {
-    /// What it keeps with each packet that waits.
+    /// Its data with each packet that waits.
     type Note: Copy;
 
     /// `packet`, the present one of `source`, arrives.
@@ -38,7 +38,7 @@ pub struct Waiting<N> {
     pub arrived: Time,
     /// Bytes.
     pub len: u32,
-    /// What the sink keeps with it.
+    /// The sink's data with it.
     pub note: N,
 }
 

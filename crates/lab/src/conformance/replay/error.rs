@@ -1,4 +1,4 @@
-//! What is wrong with a trace, and where in it.
+//! Faults in a trace, with their place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub struct TraceError {
     pub path: PathBuf,
     /// Where in it.
     pub place: Place,
-    /// What is wrong.
+    /// The fault.
     pub problem: String,
-    /// What would be right, or what to do about it.
+    /// A correct form, or the fix.
     pub help: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ impl TraceError {
     }
 }
 
-/// What can go wrong with a replay.
+/// Errors of a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The trace cannot be read.

@@ -1,4 +1,4 @@
-//! What happened to each packet, in the format of the recordings' `.out`.
+//! Fate of each packet, in the format of the recordings' `.out`.
 
 use std::io::{self, Write};
 

@@ -32,7 +32,7 @@
 //! | 32 | 16+16 | source and destination of the flow; IPv4 in the first four bytes |
 //! | 64 | 4+4+4 | acknowledgement, timestamp value, timestamp echo |
 //!
-//! What is not named is zero. A packet with SACK blocks is followed by a record with 255 at 16 and
+//! Fields not named are zero. A packet with SACK blocks is followed by a record with 255 at 16 and
 //! the blocks' left and right edges from 32 on, four bytes each.
 
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! Who got how much, in bounded memory.
+//! Shares of flows, in bounded memory.
 //!
 //! A table holds [`CAPACITY`] flows (or hosts) exactly. When it is full, of those without a packet
 //! in the queue the half with the fewest bytes is summed up as *the rest*: their number, their
@@ -14,7 +14,7 @@ use simnel_scenario::summary::jain_of_sums;
 /// Flows, and hosts, that are told apart at a time.
 pub const CAPACITY: usize = 1 << 16;
 
-/// What became of a flow's packets.
+/// Fate of a flow's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that arrived.
@@ -50,9 +50,9 @@ impl Counts {
 pub struct Entry<L> {
     /// Its hash.
     pub key: u64,
-    /// What it is.
+    /// The flow.
     pub label: L,
-    /// What it got.
+    /// Its share.
     pub counts: Counts,
 }
 
@@ -69,7 +69,7 @@ pub struct Found {
 pub struct Rest {
     /// How many there were.
     pub entries: u64,
-    /// What they got together.
+    /// Their share together.
     pub counts: Counts,
     squares: f64,
 }

@@ -28,7 +28,7 @@ pub trait Source {
     /// The present packet; its handle is left at 0.
     fn describe(&self) -> Packet;
 
-    /// What the present packet's flow is told by.
+    /// Header fields that tell the present packet's flow.
     fn keys(&self) -> FlowKeys;
 
     /// The present packet's TCP header, if it has one.

@@ -176,7 +176,7 @@ fn host_shares(hosts: &mut [Table<IpAddr>; 2], flow: &Entry<Flow>) {
     }
 }
 
-/// What a discipline did to a trace.
+/// Effects of a discipline on a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The discipline's words.
@@ -224,7 +224,7 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-/// Who got how much of the bytes sent.
+/// Shares of the bytes sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shares {
     /// How many there are.

@@ -32,7 +32,7 @@ fn packets(path: &Path) -> Result<Vec<(Time, Packet)>, TraceError> {
     Ok(all)
 }
 
-/// What a comparison of descriptors looks at.
+/// Fields that a comparison of descriptors looks at.
 fn fields((time, packet): &(Time, Packet)) -> [u64; 10] {
     [
         time.0,

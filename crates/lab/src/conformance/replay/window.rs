@@ -37,7 +37,7 @@ impl Window {
         Ok(self.start..self.end.min(self.start + len))
     }
 
-    /// What [`take`](Self::take) gave.
+    /// Result of [`take`](Self::take).
     #[inline]
     pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]

@@ -67,7 +67,7 @@ pub enum Judge {
 pub struct Claim {
     /// The experiment's identifier and a name or number of its own: `A3.2`.
     pub id: String,
-    /// What is claimed, in words.
+    /// The claim, in words.
     pub text: String,
     /// The value or relation that the paper states.
     pub stated: String,
@@ -80,9 +80,9 @@ pub struct Claim {
 pub struct Verdict {
     /// The claim.
     pub claim: Claim,
-    /// What was measured: each measure's name and estimate.
+    /// Each measure's name and estimate.
     pub simulated: Vec<(Measure, Estimate)>,
-    /// Whether it holds; None if something was not measured.
+    /// True if it holds; None if something was not measured.
     pub holds: Option<bool>,
 }
 
@@ -108,7 +108,7 @@ impl Judge {
         names
     }
 
-    /// Whether it holds of `measures`; None if one of them is missing.
+    /// True if it holds of `measures`; None if one of them is missing.
     pub fn holds(&self, measures: &Measures) -> Option<bool> {
         let estimate = |name: &Measure| measures.estimate(name);
         let mean = |name: &Measure| estimate(name).map(|estimate| estimate.mean);

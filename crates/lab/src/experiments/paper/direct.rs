@@ -114,7 +114,7 @@ fn build(words: &str, seed: u64) -> Box<dyn Managed + Send> {
     qdisc::build(&config, &device).unwrap_or_else(|error| panic!("{words}: {error}"))
 }
 
-/// What frames are carried in.
+/// Carrier of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Plain,
@@ -256,7 +256,7 @@ fn saturate(
     (most, least)
 }
 
-/// What leaves in the instant in which forty packets arrive after an idle time.
+/// Packets that leave in the instant in which forty arrive after an idle time.
 fn burst_after_idle(words: &str, seed: u64) -> Sample {
     let mut sample = Sample::default();
     let mut qdisc = build(words, seed);

@@ -16,7 +16,7 @@ use crate::pattern::fits;
 pub struct Finding {
     /// Identifiers of claims; `*` stands for any characters.
     pub claims: Vec<String>,
-    /// What was found.
+    /// The finding.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What runs showed, as named numbers, curves and distributions.
+//! Measures of runs: named numbers, curves and distributions.
 //!
 //! A [`View`] is one run with the questions that experiments ask; a [`Sample`] is the answers of
 //! one run; [`Measures`] are those of all runs, each a [`Measure`] of its arm.
@@ -38,7 +38,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// What one run showed.
+/// Measures of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Numbers; None where a run has nothing to take one from.
@@ -66,7 +66,7 @@ impl Sample {
     }
 }
 
-/// What all runs of an experiment showed.
+/// Measures of all runs of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
     values: BTreeMap<Measure, Vec<f64>>,
@@ -134,7 +134,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What was recorded.
+    /// Values recorded.
     pub fn results(&self) -> &'a Results {
         &self.run.results
     }

@@ -79,7 +79,7 @@ impl Paper {
     }
 }
 
-/// What an arm does.
+/// Work of an arm.
 pub enum Work {
     /// Runs a scenario, whose text this is.
     Scenario(String),
@@ -90,9 +90,9 @@ pub enum Work {
 
 /// One thing to run: a discipline, or a setting, under the experiment's conditions.
 pub struct Arm {
-    /// What measures of it begin with.
+    /// First part of its measures' names.
     pub name: String,
-    /// What to do.
+    /// Its work.
     pub work: Work,
     /// End when every transfer of limited size is complete: nothing else is measured.
     pub until_done: bool,
@@ -128,9 +128,9 @@ pub struct Experiment {
     pub setup: &'static str,
     /// Repetitions: the paper's, or ten where it does not say.
     pub repetitions: u32,
-    /// What is run.
+    /// The runs.
     pub arms: fn() -> Vec<Arm>,
-    /// What is taken from a run of a scenario.
+    /// Measures taken from a run of a scenario.
     pub measure: fn(&View<'_>) -> Sample,
     /// The figures.
     pub figures: fn(&Measures) -> Vec<crate::figures::Figure>,
@@ -174,7 +174,7 @@ fn set_up(name: &str, text: &str) -> (Setup, [String; 2]) {
     made.unwrap_or_else(|error| panic!("{name}: {error}; expected {}\n{text}", error.expected))
 }
 
-/// What the paper states about an experiment.
+/// The paper's statements about an experiment.
 pub fn claims(id: &str) -> Vec<Claim> {
     stated::claims(id)
 }

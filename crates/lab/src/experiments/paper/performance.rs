@@ -29,7 +29,7 @@ const LINE: &str =
     "20/3 Mbit/s (down/up), 90 ms, ECN, CUBIC, paced senders; htb burst 15k for all \
                     but cake; one minute.";
 
-/// What most experiments of this paper share.
+/// Common set-up of most experiments of this paper.
 const fn experiment(
     id: &'static str,
     title: &'static str,
@@ -172,7 +172,7 @@ fn singles() -> Vec<Arm> {
     arms(&[(" down", &one("down")), (" up", &one("up")), (" both", &one("both"))])
 }
 
-/// What this paper's transfers under rrul have.
+/// Settings of this paper's transfers under rrul.
 const FROM_FIVE: &str = "start = \"5s\"\necn = true\npacing = true";
 
 const FIFTY: &str = r#"
@@ -273,7 +273,7 @@ fn single_figures(id: &str, measures: &Measures) -> Vec<Figure> {
     figures
 }
 
-/// What rrul shows, and the peak over all probes.
+/// Measures of rrul, and the peak over all probes.
 fn rrul_peaks(view: &View<'_>) -> Sample {
     let mut sample = rrul_measure(view);
     let peaks: Vec<f64> = sample

@@ -30,7 +30,7 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Who watches.
+/// The watcher.
 pub struct Watch<'a> {
     /// Set from outside: begin no further run.
     pub stop: &'a AtomicBool,
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub arms: Vec<ArmOutcome>,
     /// Repetitions that were asked for, its own unless told otherwise.
     pub repetitions: u32,
-    /// What was measured.
+    /// Measures.
     pub measures: Measures,
     /// The judged claims.
     pub verdicts: Vec<Verdict>,

@@ -24,7 +24,7 @@ pub const STEPS: u64 = 1000;
 /// Events after which a run looks whether it should stop: milliseconds.
 const EVENTS: u64 = 50_000;
 
-/// What to run.
+/// The runs to do.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Disciplines for both directions; none: the scenario's own.
@@ -35,7 +35,7 @@ pub struct Plan {
     pub capture: Option<PathBuf>,
 }
 
-/// Who watches the runs.
+/// The watcher of the runs.
 pub struct Watch<'a> {
     /// Set from outside: stop, and keep what there is.
     pub stop: &'a AtomicBool,

@@ -37,7 +37,7 @@ const UNITS: [(&str, &str, f64); 16] = [
 pub struct Axis {
     /// Path in the file.
     pub key: String,
-    /// What it is set to.
+    /// Its values.
     pub values: Vec<String>,
 }
 

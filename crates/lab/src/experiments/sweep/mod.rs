@@ -33,9 +33,9 @@ pub use figures::figures;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {fix}")]
 pub struct SweepError {
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would be right.
+    /// A correct form.
     pub fix: String,
 }
 
@@ -59,7 +59,7 @@ const JOURNAL: u64 = 1 << 30;
 /// How the first line of a journal begins.
 const BEGINNING: &[u8] = b"{\"sweep\":";
 
-/// What is swept.
+/// The sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// Name of the scenario.
@@ -83,7 +83,7 @@ pub struct Record {
     pub point: BTreeMap<String, String>,
     /// The seed.
     pub seed: u64,
-    /// What was measured, by the names of a summary's fields.
+    /// Measures, by the names of a summary's fields.
     pub values: BTreeMap<String, f64>,
 }
 

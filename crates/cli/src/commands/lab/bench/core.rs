@@ -18,7 +18,7 @@ use simnel_lab::conformance::golden::build;
 use super::super::{misuse_with_help, output_failed};
 use super::load::{Frames, Input, Load, Result as LoadResult, Workload, STANDING};
 
-/// What is timed unless `--qdisc` says otherwise.
+/// Disciplines that are timed unless `--qdisc` says otherwise.
 const DISCIPLINES: [&str; 21] = [
     "pfifo",
     "codel",
@@ -57,10 +57,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "1,100,1000",
         value_parser = clap::value_parser!(u16).range(1..))]
     flows: Vec<u16>,
-    /// What each packet starts from.
+    /// Form in which each packet comes
     #[arg(long, value_delimiter = ',', default_value = "descriptor,headers")]
     input: Vec<Input>,
-    /// What stands in the queue.
+    /// Standing queue
     #[arg(long, value_delimiter = ',', default_value = "empty,backlog")]
     load: Vec<Load>,
     /// Pairs of enqueue and dequeue in a run.

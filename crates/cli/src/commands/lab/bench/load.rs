@@ -24,7 +24,7 @@ const LEN: u32 = 1514;
 /// Bytes of a frame that a driver copies: all headers and a little more.
 const COPIED: usize = 128;
 
-/// What a packet starts from.
+/// Form in which a packet comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Input {
@@ -34,7 +34,7 @@ pub enum Input {
     Headers,
 }
 
-/// What stands in the queue.
+/// Standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
@@ -64,7 +64,7 @@ impl Load {
     }
 }
 
-/// What came out of a workload.
+/// Result of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Result {
     /// FNV-1a over flow and time of each packet, in order of departure.
@@ -237,7 +237,7 @@ impl<'a> Workload<'a> {
         (self.now, self.hash) = (now, hash);
     }
 
-    /// What came out so far.
+    /// Result so far.
     pub fn result(&self) -> Result {
         Result { hash: self.hash, drops: self.owner.drops }
     }

@@ -1,4 +1,4 @@
-//! What `simnel paper` prints: a table of claims for people, a line a claim for programs.
+//! Output of `simnel paper`: a table of claims for people, a line a claim for programs.
 
 use std::io::{self, Write};
 
@@ -92,7 +92,7 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
     writeln!(out)
 }
 
-/// What an arm shows of a claim.
+/// An arm's value for a claim.
 fn cell(verdict: &Verdict) -> String {
     let text = verdict.simulated_text();
     match verdict.holds {

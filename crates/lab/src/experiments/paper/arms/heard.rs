@@ -1,4 +1,4 @@
-//! What was heard on a real network, in the form of the simulator's results.
+//! Observations on a real network, in the form of the simulator's results.
 //!
 //! Experiments measure runs through one type, whoever made them. What only a simulator can see
 //! (sojourn times, what happened to each packet, a hash) is empty here.
@@ -110,7 +110,7 @@ fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
     }
 }
 
-/// What the times of one flow add up to.
+/// Sums over the times of one flow.
 #[derive(Default)]
 struct Times {
     sent: u64,

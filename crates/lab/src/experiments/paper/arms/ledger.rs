@@ -31,7 +31,7 @@ pub struct Ledger {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
-    /// What kind of measure.
+    /// Kind of measure.
     pub quantity: String,
     /// Names of measures without their contender; `*` stands for any characters.
     pub measures: Vec<String>,

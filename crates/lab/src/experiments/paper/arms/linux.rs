@@ -19,9 +19,9 @@ use simnel_testbed::Group;
 
 /// Debian's name of the kernel.
 pub const PROGRAM: &str = "linux.uml";
-/// What the kernel says goes here.
+/// File for the kernel's output.
 const CONSOLE: &str = "console";
-/// What the kernel starts.
+/// Program that the kernel starts.
 const INIT: &str = "init";
 /// Memory of the guest.
 const MEMORY: &str = "mem=512M";
@@ -153,7 +153,7 @@ fn read(path: &Path) -> Result<String, ArmError> {
         .map_err(|source| ArmError::File { path: path.to_owned(), source })
 }
 
-/// What happened, and the end of what the kernel said.
+/// The failure, and the end of the kernel's output.
 fn last_words(what: &str, directory: &Path) -> String {
     const LINES: usize = 2;
     let text = std::fs::read(directory.join(CONSOLE)).unwrap_or_default();

@@ -63,7 +63,7 @@ pub enum ArmError {
     File {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
     /// User-mode Linux is not installed.
@@ -92,7 +92,7 @@ pub struct Options {
     pub contenders: Vec<String>,
 }
 
-/// Who watches.
+/// The watcher.
 pub struct Watch<'a> {
     /// Set from outside: begin no further run, and leave the one under way.
     pub stop: &'a AtomicBool,
@@ -100,14 +100,14 @@ pub struct Watch<'a> {
     pub step: &'a mut dyn FnMut(&str, Duration, Duration),
 }
 
-/// What an arm has shown of an experiment.
+/// Results of an arm for an experiment.
 #[derive(Debug)]
 pub struct Reading {
     /// Which arm.
     pub kind: Kind,
     /// The experiment's identifier.
     pub id: &'static str,
-    /// What was measured, under the simulator's names.
+    /// Measures, under the simulator's names.
     pub measures: Measures,
     /// The same claims, judged by it.
     pub verdicts: Vec<Verdict>,
@@ -231,7 +231,7 @@ impl Drop for Priority {
     }
 }
 
-/// Whether an arm can run here at all; the error says what it lacks.
+/// Checks that an arm can run here at all; the error says what it lacks.
 pub fn check(kind: Kind) -> Result<(), ArmError> {
     match kind {
         Kind::Live if !rustix::process::geteuid().is_root() => Err(TestbedError::NotRoot.into()),

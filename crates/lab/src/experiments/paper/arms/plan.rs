@@ -58,11 +58,11 @@ pub struct Flow {
     pub start: Duration,
     /// When it stops; None: at the end.
     pub stop: Option<Duration>,
-    /// What it does.
+    /// Its traffic.
     pub work: Work,
 }
 
-/// What a flow does.
+/// Traffic of a flow.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub enum Work {
     /// A TCP transfer without end.

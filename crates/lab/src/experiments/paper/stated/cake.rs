@@ -1,4 +1,4 @@
-//! What Piece of CAKE states, in its text and in its published data (doi:10.5281/zenodo.1226887,
+//! Statements of Piece of CAKE, in its text and its published data (doi:10.5281/zenodo.1226887,
 //! CC BY-SA 4.0; medians over repetitions, rounded).
 
 use super::{of, rising, List};

@@ -1,4 +1,4 @@
-//! What Controlling Queue Delay states. Grids are judged by the mean over their runs.
+//! Statements of Controlling Queue Delay. Grids are judged by the mean over their runs.
 
 use super::{of, rising, List};
 use crate::experiments::paper::claim::Judge::{

@@ -1,4 +1,4 @@
-//! What the paper on IoT flows states, for each round-trip time of the competing flows.
+//! Statements on IoT flows, for each round-trip time of the competing flows.
 //!
 //! IoT high writes 100 kbit/s; it reaches its rate if 98 % of that arrive. "About": 25 %.
 
@@ -10,7 +10,7 @@ use crate::experiments::paper::claim::Tolerance;
 use crate::experiments::paper::iot::{APPLICATIONS, RTTS};
 
 const ABOUT: Tolerance = Tolerance::share(0.25);
-/// What IoT high writes, Mbit/s, and from where on that counts as reached.
+/// Rate of IoT high, Mbit/s, and the least that counts as reached.
 const IOT_HIGH: f64 = 0.1;
 const REACHED: f64 = 0.98;
 /// The video's highest and lowest rate, Mbit/s.

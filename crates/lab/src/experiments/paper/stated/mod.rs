@@ -1,4 +1,4 @@
-//! What the papers state: the only place with numbers of their results.
+//! Statements of the papers: the only place with numbers of their results.
 //!
 //! Read by the judge alone, after everything has been simulated. One file a paper; names of
 //! measures are those that its experiments give.

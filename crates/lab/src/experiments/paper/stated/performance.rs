@@ -1,4 +1,4 @@
-//! What CAKE's performance evaluation states. "About" and "~" are judged within 25 % or 1 ms.
+//! Statements of CAKE's performance evaluation. "About" and "~" are judged within 25 % or 1 ms.
 
 use super::{of, rising, List, Measure};
 use crate::experiments::paper::claim::Judge::{

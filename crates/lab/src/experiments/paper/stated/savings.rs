@@ -1,4 +1,4 @@
-//! What the paper on limited deficit savings states. "Equal" is within 5 %; "about" within 25 %.
+//! Statements on limited deficit savings. "Equal" is within 5 %; "about" within 25 %.
 
 use super::{of, rising, List};
 use crate::experiments::paper::claim::Judge::{self, All, AtLeast, AtMost, Between, Near, Ratio};

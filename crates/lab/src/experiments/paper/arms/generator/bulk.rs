@@ -17,7 +17,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long a connection may take to be made; lines with seconds of queue exist.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What both ends' sockets are given before there is a connection.
+/// Options of both ends' sockets before there is a connection.
 struct Manner {
     congestion: String,
     /// DSCP in its place in the TOS byte.
@@ -119,7 +119,7 @@ impl Side {
         }
     }
 
-    /// What a side has to report that never had a connection.
+    /// Report of a side that never had a connection.
     fn nothing(&self) -> Option<Vec<u64>> {
         (!self.sends).then(|| vec![0; self.course.intervals])
     }

@@ -37,7 +37,7 @@ pub struct Sides<'a> {
     pub pace: PaceSender,
 }
 
-/// What one flow has shown.
+/// Results of one flow.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Heard {
     /// Payload bytes that arrived, by interval.
@@ -51,7 +51,7 @@ pub struct Heard {
     pub failure: Option<String>,
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Recorded {
     /// Flow by flow, in the plan's order.
@@ -73,7 +73,7 @@ impl Recorded {
 pub const IDLE: Duration = Duration::from_secs(2);
 /// Listeners and threads are ready within this time.
 const READY: Duration = Duration::from_millis(500);
-/// What is queued at the end may still arrive.
+/// Packets queued at the end may still arrive.
 const AFTER: Duration = Duration::from_secs(1);
 /// How often blocked threads look whether they should end.
 const STOP_CHECK: Duration = Duration::from_millis(100);
@@ -212,7 +212,7 @@ fn lateness(course: &Course) -> Duration {
     greatest
 }
 
-/// What a started flow leaves: a function that waits for its threads and says what they heard.
+/// Handle of a started flow: a function that waits for its threads and gives what they heard.
 type Join = Box<dyn FnOnce() -> Heard>;
 
 fn end(course: &Course) {
