@@ -77,7 +77,7 @@ pub struct Cake {
     current_tin: usize,
     current_queue: u32,
     random: Random,
-    /// Packets need more than to be queued: wash, ACK filter, autorate, the books of hosts.
+    /// Packets need more than to be queued: wash, ACK filter, autorate.
     has_extras: bool,
     tins: Tins,
     arena: Arena,
@@ -135,11 +135,8 @@ impl Cake {
 
     /// Everything that follows from the settings alone.
     fn apply_params(&mut self) {
-        let Params { wash, autorate_ingress, ack_filter, host_guard, .. } = self.params;
-        self.has_extras = wash
-            || autorate_ingress
-            || ack_filter != AckFilter::Off
-            || host_guard != HostGuard::Off;
+        let Params { wash, autorate_ingress, ack_filter, .. } = self.params;
+        self.has_extras = wash || autorate_ingress || ack_filter != AckFilter::Off;
         self.sizes.forget();
         self.set_rate(self.params.bandwidth);
     }
@@ -243,7 +240,6 @@ impl Cake {
         if self.params.wash {
             queued.wash();
         }
-        self.tins.note_arrival(tin, queue, len);
         self.filter_acks(tin, queue, slot, now, owner);
         if self.params.autorate_ingress {
             if let Some(rate) = self.autorate.arrival(len, now) {
@@ -524,6 +520,9 @@ impl Qdisc for Cake {
         self.tins.tin_mut(tin).counters.packets += 1;
         let (slot, was_empty, queued) = self.append(packet, tin, queue);
         (queued.enqueued, queued.adj_len) = (now, adj_len);
+        if !self.tins.is_plain() {
+            self.tins.note_arrival(tin, queue, packet.len);
+        }
         if self.has_extras {
             self.apply_extras(slot, tin, queue, now, owner);
         }
