@@ -83,6 +83,11 @@ pub trait OwnStats {
 
 impl OwnStats for () {}
 
+/// Bytes as statistics show them: in 32 bits, as in Linux.
+pub(super) fn narrow(bytes: u64) -> u32 {
+    bytes.min(u32::MAX.into()) as u32
+}
+
 /// One figure of [`figures!`].
 pub(super) trait Figure: Copy {
     /// Writes a space, `name` and the figure.

@@ -53,6 +53,7 @@ use super::{
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
 use crate::packet::{Flags, Packet};
+use crate::qdisc::stats::narrow;
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
 use crate::shaper::deficit_clock::DeficitClock;
@@ -584,7 +585,6 @@ impl Qdisc for Cake {
 impl Managed for Cake {
     fn snapshot(&self) -> Snapshot {
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
-        let wide = |n: u64| n.min(u64::from(u32::MAX)) as u32;
         let mut tins = [TinStats::default(); MAX_TINS];
         for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
             let tin = usize::from(tin);
@@ -594,8 +594,8 @@ impl Managed for Cake {
             totals: self.totals.settled(self.arena.len()),
             backlog: self.backlog(),
             detail: Detail::Cake(Stats {
-                memory_used: wide(self.memory_used),
-                memory_limit: wide(self.memory_limit),
+                memory_used: narrow(self.memory_used),
+                memory_limit: narrow(self.memory_limit),
                 overruns: self.overruns,
                 capacity_estimate: self.autorate.capacity(),
                 min_network_size: short(self.sizes.network.0),

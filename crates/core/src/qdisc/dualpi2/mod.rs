@@ -22,6 +22,7 @@ mod words;
 use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
 use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
+use crate::qdisc::stats::narrow;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
     Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
@@ -142,11 +143,6 @@ fn quanta(params: &Params, device: &Device) -> [u32; 2] {
         0..=50 => [times(100 - classic, classic), device.mtu.max(1)],
         _ => [device.mtu.max(1), times(classic, 100 - classic)],
     }
-}
-
-/// As many bytes as statistics show.
-fn narrow(bytes: u64) -> u32 {
-    bytes.min(u32::MAX.into()) as u32
 }
 
 impl Dualpi2 {

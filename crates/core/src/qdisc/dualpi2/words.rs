@@ -12,7 +12,7 @@ use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Params as AqmParams;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
 const COUNT: &str = "a number of packets, 0 to 4294967295";
@@ -104,10 +104,7 @@ impl Described for Params {
                 }
                 "alpha" => params.aqm.alpha = words.value("alpha", HERTZ, HERTZ, hertz)?,
                 "beta" => params.aqm.beta = words.value("beta", HERTZ, HERTZ, hertz)?,
-                "limit" => match count(words, "limit")? {
-                    0 => params.limit = default.limit,
-                    limit => params.limit = limit,
-                },
+                "limit" => params.limit = or_default(count(words, "limit")?, default.limit),
                 "memlimit" => {
                     let limit = words.value("memlimit", SIZE, SIZE, bytes)?;
                     params.memlimit = Some(limit).filter(|limit| *limit > 0);

@@ -14,6 +14,7 @@ use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Settings};
+use crate::qdisc::stats::narrow;
 use crate::qdisc::{ConfigError, Detail, Device, Totals, UnlessZero};
 use crate::time::Time;
 
@@ -135,7 +136,7 @@ impl FlowAqm for Controlled {
             new_flow_count: lists.new_flow_count,
             new_flows_len: lists.new,
             old_flows_len: lists.old,
-            memory_used: UnlessZero(lists.memory.min(u64::from(u32::MAX)) as u32),
+            memory_used: UnlessZero(narrow(lists.memory)),
             drop_overmemory: UnlessZero(self.drop_overmemory),
         })
     }

@@ -13,6 +13,7 @@ use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Settings};
+use crate::qdisc::stats::narrow;
 use crate::qdisc::{ConfigError, Detail, Device, Totals};
 use crate::random::Random;
 use crate::steps::step;
@@ -165,7 +166,7 @@ impl FlowAqm for Controlled {
             new_flow_count: lists.new_flow_count,
             new_flows_len: lists.new,
             old_flows_len: lists.old,
-            memory_used: lists.memory.min(u64::from(u32::MAX)) as u32,
+            memory_used: narrow(lists.memory),
             ..self.stats
         })
     }
