@@ -1,0 +1,72 @@
+//! The functions of the C side that the core's owner calls.
+
+use core::ffi::c_void;
+
+use simnel_core::packet::Packet;
+use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::wire::{ack_view, AckView, LinkLayer, MAX_HEADERS};
+
+extern "C" {
+    /// Takes `packet` back, which left the discipline during `call` without being sent.
+    fn simnel_host_dropped(call: *mut c_void, packet: u64, len: u32, reason: u32);
+    /// The first bytes of `packet` from its network header on, copied to `buffer` unless they lie
+    /// in one piece; how many there are goes to `length`.
+    fn simnel_host_headers(packet: u64, buffer: *mut u8, size: u32, length: *mut u32) -> *const u8;
+}
+
+/// The C side during one call, which it knows by a pointer of its own.
+pub(crate) struct Call(pub(crate) *mut c_void);
+
+impl PacketOwner for Call {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        // SAFETY: C's own pointer goes back to it, with the handle that it gave for this packet.
+        unsafe { simnel_host_dropped(self.0, packet.handle, packet.len, reason as u32) }
+    }
+
+    fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
+        let mut buffer = [0; MAX_HEADERS];
+        let mut length = 0;
+        // SAFETY: the handle is of a packet that C still holds; the buffer is as long as stated.
+        let headers = unsafe {
+            let size = buffer.len() as u32;
+            let start = simnel_host_headers(packet.handle, buffer.as_mut_ptr(), size, &mut length);
+            bytes(start, length)?
+        };
+        let link_header = packet.network_offset;
+        ack_view(LinkLayer::Ip { link_header }, headers)
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, _next: &Packet, after: &Packet) {
+        prefetch(after.handle);
+    }
+}
+
+/// `length` bytes at `start`; None if `start` is null.
+///
+/// # Safety
+/// Unless `start` is null, the bytes must be readable and stay as they are for `'a`.
+pub(crate) unsafe fn bytes<'a>(start: *const u8, length: u32) -> Option<&'a [u8]> {
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    Some(unsafe { core::slice::from_raw_parts(start, length as usize) })
+}
+
+/// Fetches the line at `address` into the cache. Nothing depends on it, any address will do.
+#[inline(always)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn prefetch(address: u64) {
+    use core::arch::asm;
+    // SAFETY: a prefetch reads nothing that the program sees and never faults.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("prefetcht0 [{}]", in(reg) address, options(nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags));
+    }
+}

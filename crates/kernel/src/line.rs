@@ -1,0 +1,287 @@
+//! One discipline as the kernel holds it, and the functions that the C side calls.
+
+use alloc::boxed::Box;
+use core::ffi::c_void;
+use core::fmt::Write;
+use core::ptr::null_mut;
+
+use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{build, Config, Device, Managed, Snapshot};
+use simnel_core::rate::Arithmetic;
+use simnel_core::tick::Tick;
+use simnel_core::time::Time;
+use simnel_core::wire::Classifier;
+
+use crate::arrival::Arrival;
+use crate::host::{bytes, Call};
+use crate::settings::{read_words, wanted, Refusal, EINVAL, ENOMEM};
+use crate::text::Room;
+
+/// A discipline with what makes descriptors for it.
+pub struct Line {
+    qdisc: Box<dyn Managed + Send>,
+    classifier: Classifier,
+    key: [u64; 2],
+    device: Device,
+}
+
+/// What the kernel decides (`struct simnel_surroundings`).
+#[repr(C)]
+#[derive(Debug)]
+pub struct Surroundings {
+    /// Largest frame in bytes (`psched_mtu`).
+    pub mtu: u32,
+    /// The device's queue length in packets.
+    pub tx_queue_len: u32,
+    /// The discipline's handle.
+    pub handle: u32,
+    /// Ticks a second; 0: timers are exact.
+    pub hz: u32,
+    /// Present time.
+    pub now: u64,
+    /// Seed of random decisions.
+    pub seed: u64,
+    /// Key of the flow hash.
+    pub key: [u64; 2],
+}
+
+/// A packet to be sent (`struct simnel_departure`), in two registers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// Address of the `sk_buff`; 0 if none is to be sent now.
+    pub handle: u64,
+    /// Bits of [`Departure::MARK`] and [`Departure::WASH`].
+    pub changes: u64,
+}
+
+impl Departure {
+    /// CE is to be set.
+    pub const MARK: u64 = 1;
+    /// The DSCP is to be cleared.
+    pub const WASH: u64 = 2;
+
+    const NONE: Departure = Departure { handle: 0, changes: 0 };
+}
+
+/// Text for the system call's answer (`struct simnel_message`).
+#[repr(C)]
+pub struct Message {
+    text: [u8; Message::BYTES],
+    errno: i32,
+}
+
+impl Message {
+    const BYTES: usize = 160;
+    #[cfg(test)]
+    pub(crate) const EMPTY: Message = Message { text: [0; Message::BYTES], errno: 0 };
+
+    /// Takes over as much of a refusal as fits; the last byte stays zero, as C wants it.
+    fn tell(&mut self, refusal: &Refusal) {
+        self.errno = refusal.errno;
+        self.text = [0; Message::BYTES];
+        for (to, from) in self.text.iter_mut().take(Message::BYTES - 1).zip(refusal.text.bytes()) {
+            *to = from;
+        }
+    }
+}
+
+#[cfg(test)]
+impl core::fmt::Display for Message {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let text = core::ffi::CStr::from_bytes_until_nul(&self.text).unwrap_or(c"(no end)");
+        f.write_str(&text.to_string_lossy())
+    }
+}
+
+impl Line {
+    fn new(config: &Config, surroundings: &Surroundings) -> Result<Line, Refusal> {
+        let Surroundings { mtu, tx_queue_len, handle, hz, now, seed, key } = *surroundings;
+        let device = Device {
+            mtu,
+            tx_queue_len,
+            seed,
+            handle,
+            arithmetic: Arithmetic::Exact,
+            now: Time(now),
+            tick: if hz == 0 { Tick::Exact } else { Tick::Jiffies { hz, wheel: true } },
+        };
+        let qdisc = build(config, &device).map_err(|error| Refusal::new(ENOMEM, &error))?;
+        Ok(Line { qdisc, classifier: classifier(key, config), key, device })
+    }
+}
+
+fn classifier(key: [u64; 2], config: &Config) -> Classifier {
+    let host_prefix = config.host_prefix().unwrap_or(128);
+    Classifier::new(FlowHasher::new(HashKey::new(key[0], key[1]), host_prefix))
+}
+
+/// # Safety
+/// `words` must be null or `length` readable bytes.
+unsafe fn text<'a>(words: *const u8, length: u32) -> Result<&'a str, Refusal> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { bytes(words, length) }.unwrap_or(&[]);
+    core::str::from_utf8(bytes).map_err(|error| Refusal::new(EINVAL, &error))
+}
+
+/// A discipline from words; null with a message if it cannot be. May wait for memory: not under a
+/// lock.
+///
+/// # Safety
+/// `words` must be `length` readable bytes, the others valid pointers.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_create(
+    words: *const u8,
+    length: u32,
+    surroundings: &Surroundings,
+    message: &mut Message,
+) -> *mut Line {
+    // SAFETY: the caller's promise.
+    let made = unsafe { text(words, length) }
+        .and_then(|words| read_words(words, None))
+        .and_then(|config| Line::new(&config, surroundings));
+    match made {
+        Ok(line) => Box::into_raw(Box::new(line)),
+        Err(refusal) => {
+            message.tell(&refusal);
+            null_mut()
+        }
+    }
+}
+
+/// Frees a discipline, which must be empty. Not under a lock.
+///
+/// # Safety
+/// `line` must be null or come from [`simnel_create`], and not be used again.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_destroy(line: *mut Line) {
+    if !line.is_null() {
+        // SAFETY: it was made by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(line) });
+    }
+}
+
+/// Takes a packet in at `now`. Packets that leave otherwise than by dequeuing, this one too, go
+/// back through `simnel_host_dropped`.
+///
+/// # Safety
+/// `arrival` must describe a packet that C holds until it is given back.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_enqueue(
+    line: &mut Line,
+    arrival: &Arrival,
+    now: u64,
+    call: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    let packet = unsafe { arrival.describe(&line.classifier) };
+    line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
+}
+
+/// The next packet to send at `now`.
+#[no_mangle]
+pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64, call: *mut c_void) -> Departure {
+    let Some(packet) = line.qdisc.dequeue(Time(now), &mut Call(call)) else {
+        return Departure::NONE;
+    };
+    let changes = packet.flags.0 / Flags::MARKED.0;
+    Departure { handle: packet.handle, changes: changes.into() }
+}
+
+const _: () = assert!(Flags::WASHED.0 as u64 == Departure::WASH * Flags::MARKED.0 as u64);
+
+/// When [`simnel_dequeue`] may next give a packet; `u64::MAX` if none is queued.
+#[no_mangle]
+pub extern "C" fn simnel_next_event(line: &Line) -> u64 {
+    line.qdisc.next_event().map_or(u64::MAX, |time| time.0)
+}
+
+/// Gives all packets back through `simnel_host_dropped` and forgets what was learnt.
+#[no_mangle]
+pub extern "C" fn simnel_reset(line: &mut Line, call: *mut c_void) {
+    line.qdisc.reset(&mut Call(call));
+}
+
+/// Bits of what the settings want of the C side.
+#[no_mangle]
+pub extern "C" fn simnel_wants(line: &Line) -> u32 {
+    wanted(&line.qdisc.config())
+}
+
+/// Settings that are ready to be put in place.
+pub struct Change {
+    config: Config,
+}
+
+/// Prepares a change by words; null with a message if it cannot be. May wait for memory: not under
+/// a lock.
+///
+/// # Safety
+/// `words` must be `length` readable bytes, the others valid pointers.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_prepare(
+    line: &Line,
+    words: *const u8,
+    length: u32,
+    message: &mut Message,
+) -> *mut Change {
+    // SAFETY: the caller's promise.
+    let read = unsafe { text(words, length) };
+    match read.and_then(|words| read_words(words, Some(&line.qdisc.config()))) {
+        Ok(config) => Box::into_raw(Box::new(Change { config })),
+        Err(refusal) => {
+            message.tell(&refusal);
+            null_mut()
+        }
+    }
+}
+
+/// Puts a change in place, under the lock. Afterwards it holds what is no longer needed.
+#[no_mangle]
+pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, call: *mut c_void) {
+    let done = line.qdisc.configure(&change.config, Time(now), &mut Call(call));
+    if done.is_ok() {
+        line.classifier = classifier(line.key, &change.config);
+        line.device.now = Time(now);
+    }
+}
+
+/// Frees a change. Not under a lock.
+///
+/// # Safety
+/// `change` must be null or come from [`simnel_prepare`], and not be used again.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_forget(change: *mut Change) {
+    if !change.is_null() {
+        // SAFETY: it was made by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(change) });
+    }
+}
+
+/// The settings as words that make them again, without a zero at the end; the number of bytes.
+///
+/// # Safety
+/// `out` must have room for `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_words(line: &Line, out: *mut u8, size: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    let mut room = unsafe { Room::new(out, size) };
+    let _ = write!(room, "{}", line.qdisc.config());
+    room.written()
+}
+
+/// Counters at one moment.
+pub struct Counters(Snapshot);
+
+/// Room for counters. Not under a lock.
+#[no_mangle]
+pub extern "C" fn simnel_counters(line: &Line) -> *mut Counters {
+    Box::into_raw(Box::new(Counters(line.qdisc.snapshot())))
+}
+
+/// Reads the counters, under the lock.
+#[no_mangle]
+pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
+    counters.0 = line.qdisc.snapshot();
+}

@@ -1,0 +1,46 @@
+//! What Rust needs of the kernel: memory, and an end when all is lost.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use core::fmt::Write;
+use core::panic::PanicInfo;
+
+use crate::text::Room;
+
+extern "C" {
+    fn simnel_host_alloc(size: usize, align: usize) -> *mut c_void;
+    fn simnel_host_free(memory: *mut c_void);
+    fn simnel_host_panic(text: *const u8, length: usize) -> !;
+}
+
+/// `kvmalloc` and `kvfree`.
+struct Kernel;
+
+#[global_allocator]
+static KERNEL: Kernel = Kernel;
+
+// SAFETY: C's functions give memory of the size and alignment asked for, or null; it stays until
+// it is freed.
+unsafe impl GlobalAlloc for Kernel {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: any size and alignment may be asked for.
+        unsafe { simnel_host_alloc(layout.size(), layout.align()).cast() }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
+        // SAFETY: it came from `alloc`.
+        unsafe { simnel_host_free(memory.cast()) }
+    }
+}
+
+/// Nothing that a packet can reach panics; what settings can reach ends the calling process.
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    let mut text = [0; 200];
+    // SAFETY: the array outlives the room in it.
+    let mut room = unsafe { Room::new(text.as_mut_ptr(), text.len() as u32) };
+    let _ = write!(room, "{info}");
+    let length = text.len().min(room.written() as usize);
+    // SAFETY: the text is readable.
+    unsafe { simnel_host_panic(text.as_ptr(), length) }
+}

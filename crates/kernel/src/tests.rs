@@ -1,0 +1,171 @@
+//! The functions that C calls, called as C does, with a C side of the test's own.
+
+use core::ffi::c_void;
+use std::vec::Vec;
+
+use super::line::*;
+use super::Arrival;
+
+/// The C side: packets given back, by handle and reason.
+#[derive(Default)]
+struct Host {
+    dropped: Vec<(u64, u32)>,
+}
+
+#[no_mangle]
+extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, _len: u32, reason: u32) {
+    // SAFETY: the tests pass a `Host` with every call.
+    unsafe { &mut *call.cast::<Host>() }.dropped.push((packet, reason));
+}
+
+#[no_mangle]
+extern "C" fn simnel_host_headers(_: u64, _: *mut u8, _: u32, _: *mut u32) -> *const u8 {
+    core::ptr::null()
+}
+
+/// An IPv4 UDP packet of the flow `n`, from its network header on.
+fn packet(n: u8) -> Vec<u8> {
+    let mut bytes = std::vec![0; 28];
+    bytes[0] = 0x45;
+    bytes[3] = 28;
+    bytes[8] = 64;
+    bytes[9] = 17;
+    bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes[21] = n;
+    bytes[25] = 8;
+    bytes
+}
+
+struct Guest {
+    line: *mut Line,
+    host: Host,
+}
+
+impl Guest {
+    fn new(words: &str) -> Result<Guest, String> {
+        let surroundings = Surroundings {
+            mtu: 1514,
+            tx_queue_len: 1000,
+            handle: 0x8001_0000,
+            hz: 0,
+            now: 0,
+            seed: 1,
+            key: [1, 2],
+        };
+        let mut message = Message::EMPTY;
+        // SAFETY: all pointers are of values that live.
+        let line = unsafe {
+            simnel_create(words.as_ptr(), words.len() as u32, &surroundings, &mut message)
+        };
+        if line.is_null() {
+            return Err(message.to_string());
+        }
+        Ok(Guest { line, host: Host::default() })
+    }
+
+    fn call(&mut self) -> *mut c_void {
+        (&raw mut self.host).cast()
+    }
+
+    fn line(&mut self) -> &mut Line {
+        // SAFETY: it lives until this is dropped.
+        unsafe { &mut *self.line }
+    }
+
+    fn enqueue(&mut self, handle: u64, flow: u8, now: u64) {
+        let bytes = packet(flow);
+        let arrival = Arrival {
+            handle,
+            start: bytes.as_ptr(),
+            translation: core::ptr::null(),
+            captured: bytes.len() as u32,
+            remaining: 1500,
+            len: 1514,
+            truesize: 2304,
+            mark: 0,
+            priority: 0,
+            link_header: 14,
+            gso_size: 0,
+            gso_segs: 0,
+            flow: 0,
+            host: 0,
+        };
+        let call = self.call();
+        // SAFETY: the arrival's bytes live during the call.
+        unsafe { simnel_enqueue(self.line(), &arrival, now, call) }
+    }
+
+    fn dequeue(&mut self, now: u64) -> u64 {
+        let call = self.call();
+        simnel_dequeue(self.line(), now, call).handle
+    }
+
+    fn change(&mut self, words: &str) -> Result<(), String> {
+        let mut message = Message::EMPTY;
+        let call = self.call();
+        // SAFETY: all pointers are of values that live; the change is forgotten once.
+        unsafe {
+            let change =
+                simnel_prepare(self.line(), words.as_ptr(), words.len() as u32, &mut message);
+            let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
+            simnel_apply(self.line(), ready, 0, call);
+            simnel_forget(change);
+        }
+        Ok(())
+    }
+
+    fn words(&mut self) -> String {
+        let mut text = std::vec![0; 400];
+        // SAFETY: the text has as much room as stated.
+        let length = unsafe { simnel_words(self.line(), text.as_mut_ptr(), text.len() as u32) };
+        text.truncate(length as usize);
+        String::from_utf8(text).unwrap()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // SAFETY: it was made by `simnel_create`.
+        unsafe { simnel_destroy(self.line) }
+    }
+}
+
+#[test]
+fn packets_come_back_flow_by_flow_at_the_rate() {
+    let mut guest = Guest::new("cake bandwidth 1mbit besteffort raw").unwrap();
+    for (handle, flow) in [(1, 7), (2, 7), (3, 7), (4, 8)] {
+        guest.enqueue(handle, flow, 0);
+    }
+    assert_eq!((guest.dequeue(0), guest.dequeue(0)), (1, 0));
+    let due = simnel_next_event(guest.line());
+    assert_eq!(due, 12_112_000);
+    // The new flow goes first.
+    assert_eq!(guest.dequeue(due), 4);
+    let call = guest.call();
+    simnel_reset(guest.line(), call);
+    assert_eq!(guest.host.dropped.len(), 2);
+    assert_eq!(simnel_next_event(guest.line()), u64::MAX);
+}
+
+#[test]
+fn a_full_queue_gives_packets_back() {
+    let mut guest = Guest::new("pfifo limit 2").unwrap();
+    for handle in 1..=3 {
+        guest.enqueue(handle, 1, 0);
+    }
+    assert_eq!(guest.host.dropped, [(3, 0)]);
+    assert_eq!([guest.dequeue(0), guest.dequeue(0), guest.dequeue(0)], [1, 2, 0]);
+}
+
+#[test]
+fn settings_change_in_place_and_mistakes_are_told() {
+    let mut guest = Guest::new("cake bandwidth 1mbit").unwrap();
+    guest.enqueue(1, 1, 0);
+    guest.change("bandwidth 5mbit diffserv4").unwrap();
+    assert!(guest.words().starts_with("cake bandwidth 5Mbit diffserv4 "), "{}", guest.words());
+    assert_eq!(guest.dequeue(0), 1);
+    let error = guest.change("bandwith 1mbit").unwrap_err();
+    assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
+    let error = Guest::new("caek").err().unwrap();
+    assert!(error.contains("`cake`"), "{error}");
+}

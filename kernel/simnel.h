@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * The border between the C side and the Rust side of the module: crates/kernel says what each
+ * function does. Layouts are those of its #[repr(C)] types.
+ */
+#ifndef SIMNEL_H
+#define SIMNEL_H
+
+#include <linux/types.h>
+
+struct simnel_line;
+struct simnel_change;
+
+struct simnel_translation {
+	u8 source[16];
+	u8 destination[16];
+	u8 ports[4];
+	u8 protocol;
+	u8 version;
+};
+
+#define SIMNEL_ETHERNET U32_MAX
+
+struct simnel_arrival {
+	u64 handle;
+	const u8 *start;
+	const struct simnel_translation *translation;
+	u32 captured;
+	u32 remaining;
+	u32 len;
+	u32 truesize;
+	u32 mark;
+	u32 priority;
+	u32 link_header;
+	u16 gso_size;
+	u16 gso_segs;
+	u16 flow;
+	u16 host;
+};
+
+#define SIMNEL_MARK 1
+#define SIMNEL_WASH 2
+
+struct simnel_departure {
+	u64 handle;
+	u64 changes;
+};
+
+#define SIMNEL_WANTS_TRANSLATION 1
+#define SIMNEL_WANTS_SPLIT 2
+
+struct simnel_surroundings {
+	u32 mtu;
+	u32 tx_queue_len;
+	u32 handle;
+	u32 hz;
+	u64 now;
+	u64 seed;
+	u64 key[2];
+};
+
+#define SIMNEL_MESSAGE 160
+
+struct simnel_message {
+	u8 text[SIMNEL_MESSAGE];
+	s32 errno_;
+};
+
+/* Reasons for which the Rust side gives a packet back. */
+enum simnel_reason {
+	SIMNEL_OVERLIMIT,
+	SIMNEL_CONGESTED,
+	SIMNEL_FLOOD,
+	SIMNEL_ACK_FILTER,
+	SIMNEL_RESET,
+	SIMNEL_UNCLASSIFIED,
+};
+
+/* Rust, called from C. */
+struct simnel_line *simnel_create(const u8 *words, u32 length,
+				  const struct simnel_surroundings *surroundings,
+				  struct simnel_message *message);
+void simnel_destroy(struct simnel_line *line);
+void simnel_enqueue(struct simnel_line *line, const struct simnel_arrival *arrival, u64 now,
+		    void *call);
+struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now, void *call);
+u64 simnel_next_event(const struct simnel_line *line);
+void simnel_reset(struct simnel_line *line, void *call);
+u32 simnel_wants(const struct simnel_line *line);
+struct simnel_change *simnel_prepare(const struct simnel_line *line, const u8 *words, u32 length,
+				     struct simnel_message *message);
+void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now, void *call);
+void simnel_forget(struct simnel_change *change);
+u32 simnel_words(const struct simnel_line *line, u8 *out, u32 size);
+
+/* C, called from Rust. */
+void simnel_host_dropped(void *call, u64 packet, u32 len, u32 reason);
+const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length);
+void *simnel_host_alloc(size_t size, size_t align);
+void simnel_host_free(void *memory);
+void simnel_host_panic(const u8 *text, size_t length) __noreturn;
+
+#endif
