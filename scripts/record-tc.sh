@@ -1,5 +1,5 @@
 #!/bin/sh
-# Records what the real `tc` prints for real qdiscs: the witness of crates/core/tests/tc_recorded.rs.
+# Records what the real `tc` prints for real qdiscs: the witness of crates/core/tests/tc_recorded.
 #
 # Most kernels of virtual machines come without cake, so this boots Debian's user-mode-linux (a
 # kernel in a process, about three seconds, no root needed for the kernel itself) with this very

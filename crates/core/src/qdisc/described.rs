@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use super::netlink::Abi;
 use super::{Config, ConfigError, Device, Managed, OwnStats};
 use crate::rate::Rate;
 use crate::tc::{Digits, Json, Keywords, ParseError, Words};
@@ -30,6 +31,8 @@ pub trait Described: Sized {
     const CONTENDERS: Names = &[];
     /// The keyword of the rate that it shapes to, if it can shape.
     const RATE: Option<&'static str> = None;
+    /// Linux's netlink attributes of it, under its first name, if Linux has it.
+    const NETLINK: Option<Abi<Self, Self::Stats>> = None;
     /// Its statistics beyond those that all have; `()` for nothing.
     type Stats: OwnStats;
 

@@ -41,6 +41,20 @@ macro_rules! disciplines {
             fn own(&self) -> &dyn OwnStats {
                 match self { $($(#[$when])* Detail::$variant(stats) => stats,)* }
             }
+
+            /// Writes its statistics as Linux does, where Linux has the discipline.
+            fn write_netlink(&self, out: &mut Writer<'_>) {
+                match self {
+                    $(
+                        $(#[$when])*
+                        Detail::$variant(stats) => {
+                            if let Some(abi) = <$module::Params as Described>::NETLINK {
+                                (abi.write_statistics)(stats, out);
+                            }
+                        }
+                    )*
+                }
+            }
         }
 
         /// [`Described`] for settings of any discipline.
@@ -96,6 +110,20 @@ macro_rules! disciplines {
                         }
                     )*
                     _ => self.write_json(json),
+                }
+            }
+
+            /// Writes the settings as netlink attributes, where Linux has the discipline.
+            fn write_netlink(&self, out: &mut Writer<'_>) {
+                match self {
+                    $(
+                        $(#[$when])*
+                        Config::$variant(params) => {
+                            if let Some(abi) = <$module::Params as Described>::NETLINK {
+                                (abi.write_options)(params, out);
+                            }
+                        }
+                    )*
                 }
             }
 

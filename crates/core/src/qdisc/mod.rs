@@ -14,6 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::netlink::Writer;
 use crate::packet::Packet;
 use crate::rate::Rate;
 use crate::tc::{Digits, Json};
@@ -28,6 +29,7 @@ mod described;
 mod list;
 pub(crate) mod longest;
 pub mod many;
+pub mod netlink;
 mod parse;
 mod show;
 pub mod single;

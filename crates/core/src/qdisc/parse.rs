@@ -7,7 +7,9 @@
 use alloc::format;
 
 use super::described::{Listed, Names};
+use super::netlink::{Read, Request, OTHER};
 use super::{Config, DISCIPLINES};
+use crate::netlink::Error;
 use crate::tc::{Keyword, Keywords, ParseError, Problem, Words};
 
 /// Most disciplines below each other: nobody needs more than a shaper in a class.
@@ -28,6 +30,8 @@ pub struct Discipline {
     /// [`Described::CONTENDERS`](super::Described::CONTENDERS).
     pub contenders: Names,
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
+    /// The reader of its netlink attributes, if Linux has any under this name.
+    pub(super) netlink: Option<Read>,
 }
 
 impl Discipline {
@@ -42,6 +46,7 @@ impl Discipline {
             rate: T::RATE,
             contenders,
             parse: parse_as::<T>,
+            netlink: if nth == 0 && T::NETLINK.is_some() { Some(read_as::<T>) } else { None },
         }
     }
 
@@ -53,6 +58,14 @@ impl Discipline {
 
 fn parse_as<T: Listed>(words: &mut Words<'_>) -> Result<Config, ParseError> {
     T::parse(words).map(T::into)
+}
+
+fn read_as<T: Listed>(request: &Request<'_>, old: Option<&Config>) -> Result<Config, Error> {
+    let abi = T::NETLINK.ok_or(OTHER)?;
+    let old = old.map(|config| T::of(config).ok_or(OTHER)).transpose()?;
+    let mut params = (abi.read)(request, old)?;
+    params.resolve(request.device);
+    Ok(params.into())
 }
 
 /// All disciplines with their keywords, for help texts.

@@ -25,6 +25,7 @@ mod autorate;
 mod flows;
 mod guard;
 mod hosts;
+mod netlink;
 mod overflow;
 mod params;
 mod reconfigure;

@@ -196,7 +196,7 @@ impl OwnStats for Stats {
 
 impl Stats {
     /// The tiers in use.
-    fn tins(&self) -> &[TinStats] {
+    pub(super) fn tins(&self) -> &[TinStats] {
         &self.tins[..usize::from(self.tin_count).min(self.tins.len())]
     }
 }

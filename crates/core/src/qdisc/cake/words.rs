@@ -11,6 +11,7 @@ use core::fmt::{self, Write};
 
 use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params, Stats};
 use crate::packet::Packet;
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
@@ -144,6 +145,7 @@ impl Described for Params {
     const NAMES: Names = &[("cake", "shaper, fair queues, AQM and tiers in one")];
     const KEYWORDS: Keywords = KEYWORDS;
     const RATE: Option<&'static str> = Some("bandwidth");
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {

@@ -3,6 +3,7 @@
 //! A newcomer that finds `limit` packets is dropped; all else is decided when packets leave, in
 //! `aqm/codel.rs`. CoDel's own state is shown as `tc` shows it, as of the last departure.
 
+pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 

@@ -8,6 +8,7 @@ use core::fmt::{self, Write};
 
 use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, Params as AqmParams};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -82,6 +83,7 @@ fn octet(word: &str) -> Result<u8, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("codel", "one queue whose standing delay CoDel keeps short")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -121,7 +123,7 @@ impl Described for Params {
 }
 
 /// A time as Linux keeps it: in units of 1024 ns.
-fn shown(span: Span, digits: Digits) -> Span {
+pub(super) fn shown(span: Span, digits: Digits) -> Span {
     match digits {
         Digits::AsTc => Span(span.0 & !0x3ff),
         Digits::Exact => span,

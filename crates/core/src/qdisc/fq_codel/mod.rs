@@ -7,6 +7,7 @@
 //! As in Linux, "a queue of one MTU or less is never bad" looks at all queues together: with many
 //! flows of a packet each CoDel stays awake.
 
+mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 

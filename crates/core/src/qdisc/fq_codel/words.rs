@@ -14,6 +14,7 @@ use crate::qdisc::codel::words::{
     LIMIT, TARGET,
 };
 use crate::qdisc::many::{Settings, MAX_FLOWS};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_size};
 use crate::tc::{or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -79,6 +80,7 @@ pub(in crate::qdisc) fn take_queues(
 impl Described for Params {
     const NAMES: Names = &[("fq_codel", "fair queues whose standing delay CoDel keeps short")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {

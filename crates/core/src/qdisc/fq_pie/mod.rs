@@ -6,6 +6,7 @@
 //! `limit` packets is dropped. As in Linux, `memory_limit` is counted only, and marks are set up to
 //! a probability of `ecn_prob` percent.
 
+mod netlink;
 mod stats;
 mod words;
 

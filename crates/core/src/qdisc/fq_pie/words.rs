@@ -6,6 +6,7 @@ use core::fmt::{self, Write};
 use super::{FqPie, Params, Stats};
 use crate::qdisc::fq_codel::words::{take_queues, FLOWS, MEMORY_LIMIT};
 use crate::qdisc::many::Settings;
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::words::{
     write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
 };
@@ -40,6 +41,7 @@ const KEYWORDS: Keywords = &[
 impl Described for Params {
     const NAMES: Names = &[("fq_pie", "fair queues whose delay PIE steers")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {

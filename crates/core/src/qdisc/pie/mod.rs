@@ -4,6 +4,7 @@
 //! computed anew every `tupdate`, by a timer that runs from [`Device::now`] and is caught up with
 //! at each call: nothing that the computation looks at changes in between.
 
+pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 

@@ -9,6 +9,7 @@ use core::fmt::{self, Write};
 
 use super::{Params, Pie, Stats};
 use crate::aqm::pie::{Flavour, Params as AqmParams};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -106,6 +107,7 @@ impl AqmWords {
 impl Described for Params {
     const NAMES: Names = &[("pie", "one queue whose delay PIE steers")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -139,7 +141,7 @@ impl Described for Params {
 }
 
 /// A time as Linux keeps it: in units of 64 ns.
-fn shown(span: Span, digits: Digits) -> Span {
+pub(super) fn shown(span: Span, digits: Digits) -> Span {
     match digits {
         Digits::AsTc => Span(span.0 & !63),
         Digits::Exact => span,

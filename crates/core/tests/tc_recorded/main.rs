@@ -4,6 +4,8 @@
 //! words must give settings that print as that text and that JSON, byte for byte; the numbers of
 //! the statistics are taken from the JSON, so that the text is rebuilt from them.
 
+mod netlink;
+
 use serde_json::Value;
 use simnel_core::qdisc::{
     self, cake, codel, fifo, fq_codel, htb, pie, red, sfb, sfq, Backlog, Chance, Config, Detail,
@@ -13,13 +15,13 @@ use simnel_core::rate::Rate;
 use simnel_core::tc::{units, Digits};
 use simnel_core::time::Span;
 
-const OPTIONS: &str = include_str!("data/tc/options.txt");
-const AQM_OPTIONS: &str = include_str!("data/tc/aqm_options.txt");
-const AQM_STATISTICS: &str = include_str!("data/tc/aqm_statistics.txt");
-const FAIR_OPTIONS: &str = include_str!("data/tc/fair_options.txt");
-const FAIR_STATISTICS: &str = include_str!("data/tc/fair_statistics.txt");
-const STATISTICS: &str = include_str!("data/tc/statistics.txt");
-const UNITS: &str = include_str!("data/tc/units.txt");
+const OPTIONS: &str = include_str!("../data/tc/options.txt");
+const AQM_OPTIONS: &str = include_str!("../data/tc/aqm_options.txt");
+const AQM_STATISTICS: &str = include_str!("../data/tc/aqm_statistics.txt");
+const FAIR_OPTIONS: &str = include_str!("../data/tc/fair_options.txt");
+const FAIR_STATISTICS: &str = include_str!("../data/tc/fair_statistics.txt");
+const STATISTICS: &str = include_str!("../data/tc/statistics.txt");
+const UNITS: &str = include_str!("../data/tc/units.txt");
 
 /// Words that `tc` 6.1 refuses and we take, because they are what `tc` itself prints (sizes with a
 /// unit, packets with a p), or ours.
@@ -407,7 +409,7 @@ fn statistics_as_recorded() {
 /// Words of classes, in pairs with what `tc class show` prints.
 #[test]
 fn classes_as_recorded() {
-    let file = include_str!("data/tc/aqm_classes.txt");
+    let file = include_str!("../data/tc/aqm_classes.txt");
     let first = file.find("\n$ ").unwrap() + 3;
     let mut compared = 0;
     for block in file[first..].split("\n$ ") {

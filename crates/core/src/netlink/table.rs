@@ -1,0 +1,253 @@
+//! Attributes of a discipline as a table, by which they are read and written.
+//!
+//! As Linux does: first all attributes are looked at in their order, each against what is declared
+//! for its number; then the values are taken in the table's order, which is that of dumps. Of
+//! attributes with the same number the last counts.
+
+use super::attribute::{Attribute, Attributes, Options};
+use super::error::{Error, Problem};
+use super::writer::Writer;
+
+/// How exact Linux is with a discipline's attributes, which depends on its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// Unknown attributes, bytes too many and bytes behind the last attribute are ignored.
+    Liberal,
+    /// All of that is an error.
+    Strict,
+}
+
+/// The attributes of settings `P`.
+pub(crate) struct Table<P: 'static> {
+    /// How exact Linux is with them.
+    pub rules: Rules,
+    /// Attributes with a meaning, in the order in which Linux dumps them.
+    pub fields: &'static [Field<P>],
+}
+
+/// One attribute of settings `P`.
+pub(crate) struct Field<P: 'static> {
+    name: &'static str,
+    number: u16,
+    access: Access<P>,
+    /// Least and largest value, and what a value is refused with that is neither.
+    range: Option<(i64, i64, Option<&'static str>)>,
+    is_fixed: bool,
+}
+
+/// A value's kind and the way to it.
+enum Access<P: 'static> {
+    U8(Get<P, u8>, Set<P, u8>),
+    U32(Get<P, u32>, Set<P, u32>),
+    I32(Get<P, i32>, Set<P, i32>),
+    U64(Get<P, u64>, Set<P, u64>),
+}
+
+/// Reads a value off settings, if it is to be shown.
+type Get<P, T> = fn(&P) -> Option<T>;
+/// Sets a value.
+type Set<P, T> = fn(&mut P, T);
+
+impl<P> Access<P> {
+    /// Bytes of the value.
+    const fn width(&self) -> usize {
+        match self {
+            Access::U8(..) => 1,
+            Access::U32(..) | Access::I32(..) => 4,
+            Access::U64(..) => 8,
+        }
+    }
+
+    /// Sets the value that `payload` begins with.
+    fn set(&self, params: &mut P, payload: &[u8]) {
+        match *self {
+            Access::U8(_, set) => set(params, u8::from_ne_bytes(first(payload))),
+            Access::U32(_, set) => set(params, u32::from_ne_bytes(first(payload))),
+            Access::I32(_, set) => set(params, i32::from_ne_bytes(first(payload))),
+            Access::U64(_, set) => set(params, u64::from_ne_bytes(first(payload))),
+        }
+    }
+
+    /// Writes the value as an attribute, if it is to be shown.
+    fn write(&self, number: u16, params: &P, out: &mut Writer<'_>) {
+        fn put<const N: usize>(number: u16, value: Option<[u8; N]>, out: &mut Writer<'_>) {
+            if let Some(bytes) = value {
+                out.attribute(number, &bytes);
+            }
+        }
+        match *self {
+            Access::U8(get, _) => put(number, get(params).map(u8::to_ne_bytes), out),
+            Access::U32(get, _) => put(number, get(params).map(u32::to_ne_bytes), out),
+            Access::I32(get, _) => put(number, get(params).map(i32::to_ne_bytes), out),
+            Access::U64(get, _) => put(number, get(params).map(u64::to_ne_bytes), out),
+        }
+    }
+
+    /// The value that `payload` begins with, where it has 32 bits at most.
+    fn number(&self, payload: &[u8]) -> Option<i64> {
+        match self {
+            Access::U8(..) => Some(u8::from_ne_bytes(first(payload)).into()),
+            Access::U32(..) => Some(u32::from_ne_bytes(first(payload)).into()),
+            Access::I32(..) => Some(i32::from_ne_bytes(first(payload)).into()),
+            Access::U64(..) => None,
+        }
+    }
+}
+
+/// The first bytes of `payload`, zeros where there are none: lengths have been checked before.
+fn first<const N: usize>(payload: &[u8]) -> [u8; N] {
+    payload.first_chunk().copied().unwrap_or([0; N])
+}
+
+impl<P> Field<P> {
+    /// An attribute of 8 bits.
+    pub const fn u8(name: &'static str, number: u16, get: Get<P, u8>, set: Set<P, u8>) -> Field<P> {
+        Field::new(name, number, Access::U8(get, set))
+    }
+
+    /// An attribute of 32 bits.
+    pub const fn u32(
+        name: &'static str,
+        number: u16,
+        get: Get<P, u32>,
+        set: Set<P, u32>,
+    ) -> Field<P> {
+        Field::new(name, number, Access::U32(get, set))
+    }
+
+    /// An attribute of 32 bits with a sign.
+    pub const fn i32(
+        name: &'static str,
+        number: u16,
+        get: Get<P, i32>,
+        set: Set<P, i32>,
+    ) -> Field<P> {
+        Field::new(name, number, Access::I32(get, set))
+    }
+
+    /// An attribute of 64 bits.
+    pub const fn u64(
+        name: &'static str,
+        number: u16,
+        get: Get<P, u64>,
+        set: Set<P, u64>,
+    ) -> Field<P> {
+        Field::new(name, number, Access::U64(get, set))
+    }
+
+    const fn new(name: &'static str, number: u16, access: Access<P>) -> Field<P> {
+        Field { name, number, access, range: None, is_fixed: false }
+    }
+
+    /// With a range that is declared for it.
+    pub const fn within(mut self, least: i64, most: i64) -> Field<P> {
+        self.range = Some((least, most, None));
+        self
+    }
+
+    /// With a range that the discipline looks after, and what it expects.
+    pub const fn taking(mut self, least: i64, most: i64, expected: &'static str) -> Field<P> {
+        self.range = Some((least, most, Some(expected)));
+        self
+    }
+
+    /// Not to be given when settings change.
+    pub const fn fixed(mut self) -> Field<P> {
+        self.is_fixed = true;
+        self
+    }
+
+    /// Problems of `attribute` with what is declared for it.
+    fn declared(&self, attribute: &Attribute<'_>, rules: Rules) -> Result<(), Problem> {
+        let (expected, given) = (self.access.width(), attribute.payload.len());
+        if rules == Rules::Strict && given != expected {
+            return Err(Problem::Length { expected, given });
+        }
+        if rules == Rules::Strict && attribute.is_nested {
+            return Err(Problem::Nested);
+        }
+        if given < expected {
+            return Err(Problem::Short { expected, given });
+        }
+        match (self.range, self.access.number(attribute.payload)) {
+            (Some((least, most, None)), Some(value)) if !(least..=most).contains(&value) => {
+                Err(Problem::OutOfRange { least, most })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Problems of the discipline with `attribute`.
+    fn usable(&self, attribute: &Attribute<'_>, changes: bool) -> Result<(), Problem> {
+        if self.is_fixed && changes {
+            return Err(Problem::Fixed);
+        }
+        match (self.range, self.access.number(attribute.payload)) {
+            (Some((least, most, Some(expected))), Some(value))
+                if !(least..=most).contains(&value) =>
+            {
+                Err(Problem::Refused { expected })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<P> Table<P> {
+    /// Takes what `options` say into `params`. `changes` tells that these are of a discipline that
+    /// runs.
+    pub fn read(&self, options: &Options<'_>, params: &mut P, changes: bool) -> Result<(), Error> {
+        self.check(options)?;
+        for field in self.fields {
+            let Some(attribute) = last(options.payload, field.number) else { continue };
+            field
+                .usable(&attribute, changes)
+                .map_err(|problem| field.error(&attribute, problem))?;
+            field.access.set(params, attribute.payload);
+        }
+        Ok(())
+    }
+
+    /// Looks at all attributes in their order.
+    fn check(&self, options: &Options<'_>) -> Result<(), Error> {
+        let error = |offset, problem| Error { attribute: "TCA_OPTIONS", offset, problem };
+        let is_strict = self.rules == Rules::Strict;
+        if is_strict && !options.is_nested {
+            return Err(error(0, Problem::NotNested));
+        }
+        let mut attributes = Attributes::new(options.payload);
+        for attribute in attributes.by_ref() {
+            let number = attribute.number;
+            match self.fields.iter().find(|field| field.number == number) {
+                Some(field) => field
+                    .declared(&attribute, self.rules)
+                    .map_err(|problem| field.error(&attribute, problem))?,
+                None if is_strict => {
+                    return Err(error(attribute.offset, Problem::Unknown { number }));
+                }
+                None => {}
+            }
+        }
+        match attributes.rest().len() {
+            0 => Ok(()),
+            _ if !is_strict => Ok(()),
+            bytes => Err(error(attributes.offset(), Problem::Leftover { bytes })),
+        }
+    }
+
+    /// Writes `params` as attributes.
+    pub fn write(&self, params: &P, out: &mut Writer<'_>) {
+        self.fields.iter().for_each(|field| field.access.write(field.number, params, out));
+    }
+}
+
+impl<P> Field<P> {
+    fn error(&self, attribute: &Attribute<'_>, problem: Problem) -> Error {
+        Error { attribute: self.name, offset: attribute.offset, problem }
+    }
+}
+
+/// The last attribute with `number`.
+fn last(payload: &[u8], number: u16) -> Option<Attribute<'_>> {
+    Attributes::new(payload).filter(|attribute| attribute.number == number).last()
+}

@@ -1,0 +1,217 @@
+//! `cake`'s netlink attributes (`TCA_CAKE_*` in `<linux/pkt_sched.h>`).
+//!
+//! Values that Linux takes without a meaning of their own mean here what Linux does with them: an
+//! unknown tier mode is `diffserv3`, an unknown kind of cells none.
+
+use super::{AckFilter, DiffservMode, FlowMode, Params, Stats, TinStats};
+use crate::framing::Cells;
+use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::qdisc::netlink::{Abi, Request};
+use crate::qdisc::stats::narrow;
+use crate::rate::Rate;
+use crate::time::Span;
+
+const OVERHEADS: &str = "-64 to 256";
+const MPUS: &str = "0 to 256";
+
+/// Flow modes by their bits.
+const FLOW_MODES: [FlowMode; 8] = [
+    FlowMode::Flowblind,
+    FlowMode::Srchost,
+    FlowMode::Dsthost,
+    FlowMode::Hosts,
+    FlowMode::Flows,
+    FlowMode::DualSrchost,
+    FlowMode::DualDsthost,
+    FlowMode::TripleIsolate,
+];
+
+const TABLE: Table<Params> = Table {
+    rules: Rules::Liberal,
+    fields: &[
+        Field::u64(
+            "TCA_CAKE_BASE_RATE64",
+            2,
+            |cake| Some(cake.bandwidth.0),
+            |cake, rate| cake.bandwidth = Rate(rate),
+        ),
+        Field::u32(
+            "TCA_CAKE_FLOW_MODE",
+            5,
+            |cake| Some(cake.flow_mode.bits().into()),
+            |cake, mode| cake.flow_mode = FLOW_MODES[mode as usize & 7],
+        ),
+        Field::u32(
+            "TCA_CAKE_RTT",
+            7,
+            |cake| Some(micros(cake.rtt)),
+            |cake, rtt| cake.rtt = some_time(rtt),
+        ),
+        Field::u32(
+            "TCA_CAKE_TARGET",
+            8,
+            |cake| Some(micros(cake.target)),
+            |cake, target| cake.target = some_time(target),
+        ),
+        Field::u32(
+            "TCA_CAKE_MEMORY",
+            10,
+            |cake| Some(cake.memlimit),
+            |cake, limit| cake.memlimit = limit,
+        ),
+        Field::u32(
+            "TCA_CAKE_AUTORATE",
+            9,
+            |cake| Some(cake.autorate_ingress.into()),
+            |cake, on| cake.autorate_ingress = on != 0,
+        ),
+        Field::u32(
+            "TCA_CAKE_INGRESS",
+            15,
+            |cake| Some(cake.ingress.into()),
+            |cake, on| cake.ingress = on != 0,
+        ),
+        Field::u32(
+            "TCA_CAKE_ACK_FILTER",
+            16,
+            |cake| Some(cake.ack_filter as u32),
+            |cake, mode| {
+                cake.ack_filter = match mode {
+                    0 => AckFilter::Off,
+                    2 => AckFilter::Aggressive,
+                    _ => AckFilter::Conservative,
+                }
+            },
+        ),
+        Field::u32("TCA_CAKE_NAT", 11, |cake| Some(cake.nat.into()), |cake, on| cake.nat = on != 0),
+        Field::u32(
+            "TCA_CAKE_DIFFSERV_MODE",
+            3,
+            |cake| Some(cake.diffserv as u32),
+            |cake, mode| {
+                cake.diffserv = match mode {
+                    1 => DiffservMode::Diffserv4,
+                    2 => DiffservMode::Diffserv8,
+                    3 => DiffservMode::Besteffort,
+                    4 => DiffservMode::Precedence,
+                    _ => DiffservMode::Diffserv3,
+                }
+            },
+        ),
+        Field::u32(
+            "TCA_CAKE_WASH",
+            13,
+            |cake| Some(cake.wash.into()),
+            |cake, on| cake.wash = on != 0,
+        ),
+        Field::<Params>::i32(
+            "TCA_CAKE_OVERHEAD",
+            6,
+            |cake| Some(cake.framing.overhead.into()),
+            |cake, bytes| {
+                (cake.framing.overhead, cake.framing.compensate) = (bytes as i16, true);
+            },
+        )
+        .taking(-64, 256, OVERHEADS),
+        // Counts by being there, and after the overhead.
+        Field::u32(
+            "TCA_CAKE_RAW",
+            12,
+            |cake| (!cake.framing.compensate).then_some(0),
+            |cake, _| cake.framing.compensate = false,
+        ),
+        Field::u32(
+            "TCA_CAKE_ATM",
+            4,
+            |cake| Some(cake.framing.cells as u32),
+            |cake, cells| {
+                cake.framing.cells = match cells {
+                    1 => Cells::Atm,
+                    2 => Cells::Ptm,
+                    _ => Cells::None,
+                }
+            },
+        ),
+        Field::<Params>::u32(
+            "TCA_CAKE_MPU",
+            14,
+            |cake| Some(cake.framing.mpu.into()),
+            |cake, bytes| cake.framing.mpu = bytes as u16,
+        )
+        .taking(0, 256, MPUS),
+        Field::u32(
+            "TCA_CAKE_SPLIT_GSO",
+            17,
+            |cake| Some(cake.split_gso.into()),
+            |cake, on| cake.split_gso = on != 0,
+        ),
+        Field::u32(
+            "TCA_CAKE_FWMARK",
+            18,
+            |cake| Some(cake.fwmark),
+            |cake, mask| cake.fwmark = mask,
+        ),
+    ],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, out| TABLE.write(params, out), write_statistics };
+
+fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
+    request.read(&TABLE, old)
+}
+
+/// Microseconds in 32 bits.
+fn micros(span: Span) -> u32 {
+    narrow(span.as_micros())
+}
+
+/// A time of which there must be some.
+fn some_time(micros: u32) -> Span {
+    Span::from_micros(micros.max(1).into())
+}
+
+/// `TCA_CAKE_STATS_*`, the tiers in a nest of nests.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    out.u64(2, stats.capacity_estimate.0);
+    out.u32(3, stats.memory_limit);
+    out.u32(4, stats.memory_used);
+    out.u32(5, stats.avg_hdr_offset.into());
+    out.u32(7, stats.max_network_size.into());
+    out.u32(9, stats.max_adj_size.into());
+    out.u32(6, stats.min_network_size.into());
+    out.u32(8, stats.min_adj_size.into());
+    out.nest(10, |out| {
+        for (number, tin) in (1..).zip(stats.tins()) {
+            out.nest(number, |out| write_tin(tin, out));
+        }
+    });
+}
+
+/// `TCA_CAKE_TIN_STATS_*`.
+fn write_tin(tin: &TinStats, out: &mut Writer<'_>) {
+    out.u64(12, tin.threshold_rate.0);
+    out.u64(3, tin.sent_bytes);
+    for (number, value) in [
+        (11, narrow(tin.backlog_bytes)),
+        (13, micros(tin.target)),
+        (14, micros(tin.interval)),
+        (2, tin.sent_packets as u32),
+        (4, tin.drops),
+        (8, tin.ecn_mark),
+        (6, tin.ack_drops),
+        (18, micros(tin.peak_delay)),
+        (19, micros(tin.avg_delay)),
+        (20, micros(tin.base_delay)),
+        (15, tin.way_indirect_hits),
+        (16, tin.way_misses),
+        (17, tin.way_collisions),
+        (21, tin.sparse_flows.into()),
+        (22, tin.bulk_flows.into()),
+        (23, tin.unresponsive_flows.into()),
+        (24, tin.max_pkt_len.into()),
+        (25, tin.flow_quantum.into()),
+    ] {
+        out.u32(number, value);
+    }
+}

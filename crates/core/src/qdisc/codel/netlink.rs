@@ -1,0 +1,73 @@
+//! `codel`'s netlink attributes (`TCA_CODEL_*` in `<linux/pkt_sched.h>`), and CoDel's times, which
+//! `fq_codel` has as well.
+
+use super::words::shown;
+use super::{Params, Stats};
+use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::qdisc::netlink::{Abi, Request};
+use crate::qdisc::stats::narrow;
+use crate::tc::Digits;
+use crate::time::Span;
+
+const TABLE: Table<Params> = Table {
+    rules: Rules::Liberal,
+    fields: &[
+        Field::u32(
+            "TCA_CODEL_TARGET",
+            1,
+            |codel| Some(kept_micros(codel.aqm.target)),
+            |codel, target| codel.aqm.target = Span::from_micros(target.into()),
+        ),
+        Field::u32(
+            "TCA_CODEL_LIMIT",
+            2,
+            |codel| Some(codel.limit),
+            |codel, limit| codel.limit = limit,
+        ),
+        Field::u32(
+            "TCA_CODEL_INTERVAL",
+            3,
+            |codel| Some(kept_micros(codel.aqm.interval)),
+            |codel, interval| codel.aqm.interval = Span::from_micros(interval.into()),
+        ),
+        Field::u32(
+            "TCA_CODEL_ECN",
+            4,
+            |codel| Some(codel.aqm.ecn.into()),
+            |codel, on| codel.aqm.ecn = on != 0,
+        ),
+        Field::u32(
+            "TCA_CODEL_CE_THRESHOLD",
+            5,
+            |codel| codel.aqm.ce_threshold.map(kept_micros),
+            |codel, delay| codel.aqm.ce_threshold = Some(Span::from_micros(delay.into())),
+        ),
+    ],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, out| TABLE.write(params, out), write_statistics };
+
+fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
+    request.read(&TABLE, old)
+}
+
+/// Microseconds of a time as Linux's CoDel keeps it.
+pub(in crate::qdisc) fn kept_micros(span: Span) -> u32 {
+    narrow(shown(span, Digits::AsTc).as_micros())
+}
+
+/// `struct tc_codel_xstats`.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    out.words(&[
+        stats.max_packet,
+        stats.count,
+        stats.lastcount,
+        narrow(stats.last_delay.as_micros()),
+        stats.drop_next_us as u32,
+        stats.drop_overlimit,
+        stats.ecn_mark,
+        stats.dropping.into(),
+        stats.ce_mark,
+    ]);
+}

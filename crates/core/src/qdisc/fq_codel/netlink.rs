@@ -1,0 +1,118 @@
+//! `fq_codel`'s netlink attributes (`TCA_FQ_CODEL_*` in `<linux/pkt_sched.h>`).
+//!
+//! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
+
+use super::{Params, Stats, MIN_QUANTUM};
+use crate::aqm::codel::CeSelector;
+use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::qdisc::codel::netlink::kept_micros;
+use crate::qdisc::many::MAX_FLOWS;
+use crate::qdisc::netlink::{Abi, Request};
+use crate::time::Span;
+
+/// Linux counts memory up to 2 GiB.
+const MOST_MEMORY: u32 = 1 << 31;
+
+const TABLE: Table<Params> = Table {
+    rules: Rules::Liberal,
+    fields: &[
+        Field::u32(
+            "TCA_FQ_CODEL_TARGET",
+            1,
+            |fq| Some(kept_micros(fq.aqm.target)),
+            |fq, target| fq.aqm.target = Span::from_micros(target.into()),
+        ),
+        Field::u32(
+            "TCA_FQ_CODEL_LIMIT",
+            2,
+            |fq| Some(fq.queues.limit),
+            |fq, limit| fq.queues.limit = limit,
+        ),
+        Field::u32(
+            "TCA_FQ_CODEL_INTERVAL",
+            3,
+            |fq| Some(kept_micros(fq.aqm.interval)),
+            |fq, interval| fq.aqm.interval = Span::from_micros(interval.into()),
+        ),
+        Field::u32(
+            "TCA_FQ_CODEL_ECN",
+            4,
+            |fq| Some(fq.aqm.ecn.into()),
+            |fq, on| fq.aqm.ecn = on != 0,
+        ),
+        Field::<Params>::u32(
+            "TCA_FQ_CODEL_QUANTUM",
+            6,
+            |fq| fq.queues.quantum,
+            |fq, bytes| fq.queues.quantum = Some(bytes.max(MIN_QUANTUM)),
+        )
+        .taking(0, 1 << 20, "at most 1048576 bytes"),
+        Field::u32(
+            "TCA_FQ_CODEL_DROP_BATCH_SIZE",
+            8,
+            |fq| Some(fq.drop_batch),
+            |fq, packets| fq.drop_batch = packets.max(1),
+        ),
+        Field::u32(
+            "TCA_FQ_CODEL_MEMORY_LIMIT",
+            9,
+            |fq| Some(fq.queues.memory_limit),
+            |fq, bytes| fq.queues.memory_limit = bytes.min(MOST_MEMORY),
+        ),
+        Field::<Params>::u32(
+            "TCA_FQ_CODEL_FLOWS",
+            5,
+            |fq| Some(fq.queues.flows),
+            |fq, flows| fq.queues.flows = flows,
+        )
+        .taking(1, MAX_FLOWS as i64, "1 to 65536")
+        .fixed(),
+        Field::u32(
+            "TCA_FQ_CODEL_CE_THRESHOLD",
+            7,
+            |fq| fq.aqm.ce_threshold.map(kept_micros),
+            |fq, delay| fq.aqm.ce_threshold = Some(Span::from_micros(delay.into())),
+        ),
+        Field::u8(
+            "TCA_FQ_CODEL_CE_THRESHOLD_SELECTOR",
+            10,
+            |fq| fq.aqm.ce_threshold.map(|_| fq.aqm.ce_selector.value),
+            |fq, value| fq.aqm.ce_selector.value = value,
+        ),
+        Field::u8(
+            "TCA_FQ_CODEL_CE_THRESHOLD_MASK",
+            11,
+            |fq| fq.aqm.ce_threshold.map(|_| fq.aqm.ce_selector.mask),
+            |fq, mask| fq.aqm.ce_selector.mask = mask,
+        ),
+    ],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, out| TABLE.write(params, out), write_statistics };
+
+fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
+    let mut params = request.read(&TABLE, old)?;
+    if params.aqm.ce_threshold.is_none() || params.aqm.ce_selector.mask == 0 {
+        // A mask of nothing selects all, whatever the value.
+        params.aqm.ce_selector = CeSelector::default();
+    }
+    Ok(params)
+}
+
+/// `struct tc_fq_codel_xstats` of the discipline.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    const OF_THE_DISCIPLINE: u32 = 0;
+    out.words(&[
+        OF_THE_DISCIPLINE,
+        stats.maxpacket,
+        stats.drop_overlimit,
+        stats.ecn_mark,
+        stats.new_flow_count,
+        stats.new_flows_len,
+        stats.old_flows_len,
+        stats.ce_mark.0,
+        stats.memory_used.0,
+        stats.drop_overmemory.0,
+    ]);
+}

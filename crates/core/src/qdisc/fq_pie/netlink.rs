@@ -1,0 +1,120 @@
+//! `fq_pie`'s netlink attributes (`TCA_FQ_PIE_*` in `<linux/pkt_sched.h>`).
+//!
+//! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
+
+use super::{Params, Stats};
+use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::qdisc::many::MAX_FLOWS;
+use crate::qdisc::netlink::{Abi, Request};
+use crate::qdisc::pie::netlink::{kept_micros, MOST_WEIGHT, WEIGHTS};
+use crate::qdisc::stats::narrow;
+use crate::time::Span;
+
+/// Linux raises a smaller quantum to this.
+const MIN_QUANTUM: u32 = 256;
+
+const TABLE: Table<Params> = Table {
+    rules: Rules::Strict,
+    fields: &[
+        Field::u32(
+            "TCA_FQ_PIE_LIMIT",
+            1,
+            |fq| Some(fq.queues.limit),
+            |fq, limit| fq.queues.limit = limit,
+        ),
+        Field::<Params>::u32(
+            "TCA_FQ_PIE_FLOWS",
+            2,
+            |fq| Some(fq.queues.flows),
+            |fq, flows| fq.queues.flows = flows,
+        )
+        .taking(1, MAX_FLOWS as i64, "1 to 65536")
+        .fixed(),
+        Field::u32(
+            "TCA_FQ_PIE_TARGET",
+            3,
+            |fq| Some(kept_micros(fq.aqm.target)),
+            |fq, target| fq.aqm.target = Span::from_micros(target.into()),
+        ),
+        Field::u32(
+            "TCA_FQ_PIE_TUPDATE",
+            4,
+            |fq| Some(narrow(fq.aqm.tupdate.as_micros())),
+            |fq, period| fq.aqm.tupdate = Span::from_micros(period.into()),
+        ),
+        Field::<Params>::u32(
+            "TCA_FQ_PIE_ALPHA",
+            5,
+            |fq| Some(fq.aqm.alpha),
+            |fq, weight| fq.aqm.alpha = weight,
+        )
+        .taking(0, MOST_WEIGHT, WEIGHTS),
+        Field::<Params>::u32(
+            "TCA_FQ_PIE_BETA",
+            6,
+            |fq| Some(fq.aqm.beta),
+            |fq, weight| fq.aqm.beta = weight,
+        )
+        .taking(0, MOST_WEIGHT, WEIGHTS),
+        Field::<Params>::u32(
+            "TCA_FQ_PIE_QUANTUM",
+            7,
+            |fq| fq.queues.quantum,
+            |fq, bytes| fq.queues.quantum = Some(bytes.max(MIN_QUANTUM)),
+        )
+        .within(1, 1 << 20),
+        Field::u32(
+            "TCA_FQ_PIE_MEMORY_LIMIT",
+            8,
+            |fq| Some(fq.queues.memory_limit),
+            |fq, bytes| fq.queues.memory_limit = bytes,
+        ),
+        Field::u32(
+            "TCA_FQ_PIE_ECN_PROB",
+            9,
+            |fq| Some(fq.ecn_prob),
+            // More than all is all.
+            |fq, percent| fq.ecn_prob = percent.min(100),
+        ),
+        Field::u32(
+            "TCA_FQ_PIE_ECN",
+            10,
+            |fq| Some(fq.aqm.ecn.into()),
+            |fq, on| fq.aqm.ecn = on != 0,
+        ),
+        Field::u32(
+            "TCA_FQ_PIE_BYTEMODE",
+            11,
+            |fq| Some(fq.aqm.bytemode.into()),
+            |fq, on| fq.aqm.bytemode = on != 0,
+        ),
+        Field::u32(
+            "TCA_FQ_PIE_DQ_RATE_ESTIMATOR",
+            12,
+            |fq| Some(fq.aqm.dq_rate_estimator.into()),
+            |fq, on| fq.aqm.dq_rate_estimator = on != 0,
+        ),
+    ],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, out| TABLE.write(params, out), write_statistics };
+
+fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
+    request.read(&TABLE, old)
+}
+
+/// `struct tc_fq_pie_xstats`.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    out.words(&[
+        stats.pkts_in,
+        stats.dropped,
+        stats.overlimit,
+        stats.overmemory,
+        stats.ecn_mark,
+        stats.new_flow_count,
+        stats.new_flows_len,
+        stats.old_flows_len,
+        stats.memory_used,
+    ]);
+}

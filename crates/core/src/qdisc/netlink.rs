@@ -1,0 +1,84 @@
+//! Settings and statistics as Linux's rtnetlink has them, for disciplines that Linux has.
+//!
+//! The bytes are those of `TCA_OPTIONS` and `TCA_STATS_APP`, so that unmodified programs (`tc`,
+//! systemd-networkd) set and show a discipline of ours under the name of Linux's. What Linux
+//! refuses is refused here, with its error number. Each discipline's attributes stand in its room,
+//! `netlink.rs`; recordings of the real `tc` are the test (tests/data/tc/netlink.txt).
+
+use super::{Config, Device, Snapshot, DISCIPLINES};
+use crate::netlink::{Error, Options, Problem, Table, Writer};
+
+pub use crate::netlink::Full;
+
+/// Linux's netlink ABI of a discipline with settings `P` and statistics `S`.
+pub struct Abi<P, S> {
+    /// The settings that a request asks for, in place of the given ones if it changes a running
+    /// discipline.
+    pub(super) read: fn(&Request<'_>, Option<&P>) -> Result<P, Error>,
+    /// Writes settings as `TCA_OPTIONS` has them.
+    pub(super) write_options: fn(&P, &mut Writer<'_>),
+    /// Writes statistics as `TCA_STATS_APP` has them.
+    pub(super) write_statistics: fn(&S, &mut Writer<'_>),
+}
+
+/// A request for a discipline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    /// The options, if there are any.
+    pub options: Option<Options<'a>>,
+    /// Where the discipline is to stand.
+    pub device: &'a Device,
+}
+
+impl Request<'_> {
+    /// The settings of a discipline whose attributes are all in `table`.
+    pub fn read<P: Clone + Default>(&self, table: &Table<P>, old: Option<&P>) -> Result<P, Error> {
+        let mut params = old.cloned().unwrap_or_default();
+        if let Some(options) = &self.options {
+            table.read(options, &mut params, old.is_some())?;
+        }
+        Ok(params)
+    }
+}
+
+/// [`Abi::read`] for settings of any discipline.
+pub(super) type Read = fn(&Request<'_>, Option<&Config>) -> Result<Config, Error>;
+
+/// The error that a discipline has no netlink attributes, or not these settings.
+pub(super) const OTHER: Error =
+    Error { attribute: "TCA_KIND", offset: 0, problem: Problem::OtherDiscipline };
+
+/// Names of the disciplines that have netlink attributes.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    DISCIPLINES.iter().filter(|known| known.netlink.is_some()).map(|known| known.name)
+}
+
+/// The settings that a request for the discipline `name` on `device` asks for, with all that the
+/// device decides filled in. With `old`, those of a running discipline, what is absent stays as it
+/// is. Settings of ours that Linux does not have stay in any case.
+pub fn parse(
+    name: &str,
+    options: Option<Options<'_>>,
+    old: Option<&Config>,
+    device: &Device,
+) -> Result<Config, Error> {
+    let read = DISCIPLINES.iter().find(|known| known.name == name).and_then(|known| known.netlink);
+    read.ok_or(OTHER)?(&Request { options, device }, old)
+}
+
+/// Writes what `TCA_OPTIONS` holds into `out`: its length, zero for what Linux does not have.
+/// Quanta and limits that the device decides are in it only if they are filled in
+/// ([`Config::resolved`]).
+pub fn write_options(config: &Config, out: &mut [u8]) -> Result<usize, Full> {
+    let mut out = Writer::new(out);
+    config.write_netlink(&mut out);
+    out.finish()
+}
+
+/// Writes what `TCA_STATS_APP` holds into `out`: its length, zero where Linux has no statistics of
+/// the discipline's own.
+pub fn write_statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Full> {
+    let mut out = Writer::new(out);
+    snapshot.detail.write_netlink(&mut out);
+    out.finish()
+}
