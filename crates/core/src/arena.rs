@@ -61,6 +61,18 @@ impl List {
     }
 }
 
+/// [`Vec::push`] onto a list whose room was reserved, or can be: None if not.
+pub(crate) fn push_within<T>(list: &mut Vec<T>, item: T) -> Option<()> {
+    if list.len() == list.capacity() {
+        list.try_reserve(1).ok()?;
+    }
+    if list.len() < list.capacity() {
+        list.push(item);
+        return Some(());
+    }
+    None
+}
+
 impl Arena {
     /// An arena of `capacity` slots (at least one).
     pub fn new(capacity: u32) -> Arena {
@@ -104,10 +116,10 @@ impl Arena {
         if list.is_empty() {
             list.head = Link::to(index);
         } else {
-            slots[list.tail as usize].next = Link::to(index);
+            slots.get_mut(list.tail as usize)?.next = Link::to(index);
         }
         list.tail = index;
-        let slot = &mut slots[index as usize];
+        let slot = slots.get_mut(index as usize)?;
         *slot = *packet;
         Some((index, slot))
     }
@@ -119,48 +131,48 @@ impl Arena {
         if index == self.capacity {
             return None;
         }
-        self.slots.push(Packet::new(0, 0));
-        self.free.push(index);
-        Some(())
+        push_within(&mut self.slots, Packet::new(0, 0))?;
+        push_within(&mut self.free, index)
     }
 
     /// Takes the first packet of `list`; it lies where it lay until the next one is pushed.
     #[inline(always)]
     pub fn pop(&mut self, list: &mut List) -> Option<&mut Packet> {
         let (index, _) = self.detach(list)?;
-        Some(self.release(index))
+        self.release(index)
     }
 
     /// Takes the first packet of `list` out of it, but leaves it in its slot: it can be looked at
     /// and changed there. [`Arena::release`] must follow.
     #[inline(always)]
     pub fn detach(&mut self, list: &mut List) -> Option<(u32, &mut Packet)> {
-        let index = list.head()?;
-        let packet = &mut self.slots[index as usize];
+        let index = list.head.index();
+        let packet = self.slots.get_mut(index as usize)?;
         list.head = if index == list.tail { Link::END } else { packet.next };
         Some((index, packet))
     }
 
     /// Frees slot `index`, whose packet is in no list any more; it lies there until the next one is
-    /// pushed.
+    /// pushed. None if there is no such slot.
     #[inline(always)]
-    pub fn release(&mut self, index: u32) -> &mut Packet {
+    pub fn release(&mut self, index: u32) -> Option<&mut Packet> {
         // Never more than there are slots, so that nothing is allocated.
         if self.free.len() < self.free.capacity() {
             self.free.push(index);
         }
-        &mut self.slots[index as usize]
+        self.slots.get_mut(index as usize)
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
     pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<&mut Packet> {
         let Some(before) = before else { return self.pop(list) };
         let index = self.next(list, before)?;
-        self.slots[before as usize].next = self.slots[index as usize].next;
+        let next = self.slots.get(index as usize)?.next;
+        self.slots.get_mut(before as usize)?.next = next;
         if index == list.tail {
             list.tail = before;
         }
-        Some(self.release(index))
+        self.release(index)
     }
 
     /// Moves all packets of `list` to the end of `to`.
@@ -169,30 +181,45 @@ impl Arena {
             (_, None) => {}
             (None, _) => *to = *list,
             (Some(tail), Some(head)) => {
-                self.slots[tail as usize].next = Link::to(head);
-                to.tail = list.tail;
+                if let Some(last) = self.slots.get_mut(tail as usize) {
+                    last.next = Link::to(head);
+                    to.tail = list.tail;
+                }
             }
         }
         *list = List::EMPTY;
     }
 
-    /// The packet in slot `index`.
+    /// The packet in slot `index`, if there is such a slot.
     #[inline(always)]
-    pub fn get(&self, index: u32) -> &Packet {
-        &self.slots[index as usize]
+    pub fn get(&self, index: u32) -> Option<&Packet> {
+        self.slots.get(index as usize)
     }
 
     /// The packet in slot `index`, to be changed in place.
     #[inline(always)]
-    pub fn get_mut(&mut self, index: u32) -> &mut Packet {
-        &mut self.slots[index as usize]
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut Packet> {
+        self.slots.get_mut(index as usize)
+    }
+
+    /// The first packet of `list`, if any.
+    #[inline(always)]
+    pub fn head(&self, list: &List) -> Option<&Packet> {
+        // One comparison: the end is out of range.
+        self.slots.get(list.head.index() as usize)
+    }
+
+    /// The first packet of `list`, if any, to be changed in place.
+    #[inline(always)]
+    pub fn head_mut(&mut self, list: &List) -> Option<&mut Packet> {
+        self.slots.get_mut(list.head.index() as usize)
     }
 
     /// Brings the first packet of `list` into the cache.
     #[inline(always)]
     pub fn warm(&self, list: &List) {
-        if let Some(index) = list.head() {
-            core::hint::black_box(self.slots[index as usize].len);
+        if let Some(first) = self.head(list) {
+            core::hint::black_box(first.len);
         }
     }
 
@@ -202,7 +229,7 @@ impl Arena {
         if index == list.tail {
             return None;
         }
-        self.slots[index as usize].next.slot()
+        self.get(index)?.next.slot()
     }
 }
 

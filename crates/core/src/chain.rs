@@ -12,6 +12,7 @@
 
 use alloc::vec::Vec;
 
+use crate::arena::push_within;
 use crate::packet::Packet;
 
 /// Slots of a chunk: 2 KiB.
@@ -118,12 +119,14 @@ impl Chain {
                 if slots > self.capacity {
                     return None;
                 }
-                self.slots.resize(slots, Packet::new(0, 0));
-                self.behind.push(NIL);
+                while self.slots.len() < slots {
+                    push_within(&mut self.slots, Packet::new(0, 0))?;
+                }
+                push_within(&mut self.behind, NIL)?;
                 self.behind.len() - 1
             }
             free => {
-                self.free = self.behind[free];
+                self.free = *self.behind.get(free)?;
                 free
             }
         };
@@ -132,7 +135,7 @@ impl Chain {
             self.front = offset;
         } else {
             let last = self.back.wrapping_add(self.came as usize - 1);
-            self.behind[last / CHUNK] = chunk;
+            *self.behind.get_mut(last / CHUNK)? = chunk;
         }
         self.back = offset;
         Some(())
@@ -182,16 +185,16 @@ impl Chain {
         self.slots.get(self.front.wrapping_add(self.went as usize))
     }
 
-    /// The packet in `slot`.
+    /// The packet in `slot`, if there is such a slot.
     #[inline(always)]
-    pub fn get(&self, slot: usize) -> &Packet {
-        &self.slots[slot]
+    pub fn get(&self, slot: usize) -> Option<&Packet> {
+        self.slots.get(slot)
     }
 
     /// The packet in `slot`, to be changed in place.
     #[inline(always)]
-    pub fn get_mut(&mut self, slot: usize) -> &mut Packet {
-        &mut self.slots[slot]
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut Packet> {
+        self.slots.get_mut(slot)
     }
 
     /// Makes room for `capacity` packets; there are no more than that.

@@ -172,22 +172,22 @@ impl BookedQueue {
         self.chain.last_taken()
     }
 
-    /// The packet in `slot`.
+    /// The packet in `slot`, if there is such a slot.
     #[inline(always)]
-    pub fn packet(&self, slot: usize) -> &Packet {
+    pub fn packet(&self, slot: usize) -> Option<&Packet> {
         self.chain.get(slot)
     }
 
     /// The packet in `slot`, to be changed in place.
     #[inline(always)]
-    pub fn packet_mut(&mut self, slot: usize) -> &mut Packet {
+    pub fn packet_mut(&mut self, slot: usize) -> Option<&mut Packet> {
         self.chain.get_mut(slot)
     }
 
     /// Gives up the packet that was taken from `slot`.
     #[cold]
     pub fn discard(&mut self, slot: usize, reason: DropReason, owner: &mut dyn PacketOwner) {
-        let packet = *self.packet(slot);
+        let Some(&packet) = self.packet(slot) else { return };
         self.given_up += u64::from(packet.len);
         self.give_up(packet, reason, owner);
     }

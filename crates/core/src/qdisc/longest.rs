@@ -40,30 +40,35 @@ impl Longest {
         Longest { queues, tree: None }
     }
 
-    /// Steps that [`Longest::changed`] takes at most.
-    pub fn cost(&self) -> u32 {
-        self.tree.as_ref().map_or(0, |tree| tree.len().ilog2())
+    /// All queues are empty.
+    pub fn clear(&mut self) {
+        self.tree.iter_mut().for_each(|tree| tree.fill(0));
     }
 
-    /// `queue`, which is number `index`, has got or lost packets.
+    /// Steps that [`Longest::changed`] takes at most.
+    pub fn cost(&self) -> u32 {
+        self.tree.as_ref().map_or(0, |tree| tree.len().checked_ilog2().unwrap_or(0))
+    }
+
+    /// The queue of number `index` has got or lost packets. `queue` gives it.
     #[inline(always)]
-    pub fn changed(&mut self, index: u32, queue: &Queue) {
+    pub fn changed<'a>(&mut self, index: u32, queue: impl FnOnce(u32) -> Option<&'a Queue>) {
         if let Some(tree) = &mut self.tree {
-            play(tree, index, queue);
+            play(tree, index, queue(index).map_or(0, weight));
         }
     }
 
     /// The number of the queue with most bytes, of several the first from number `start` on; none
     /// if all are empty. `queue` gives a queue by its number.
     #[cold]
-    pub fn from<'a>(&self, start: u32, queue: impl Fn(u32) -> &'a Queue) -> Option<u32> {
+    pub fn from<'a>(&self, start: u32, queue: impl Fn(u32) -> Option<&'a Queue>) -> Option<u32> {
         if let Some(tree) = &self.tree {
-            return (tree[1] > 0).then(|| winner_from(tree, start));
+            return winner_from(tree, start);
         }
         let (mut most, mut found) = (0, None);
         for index in (start..self.queues).chain(0..start) {
             step();
-            let weight = weight(queue(index));
+            let weight = queue(index).map_or(0, weight);
             if weight > most {
                 (most, found) = (weight, Some(index));
             }
@@ -76,28 +81,33 @@ impl Longest {
 /// have few queues.
 #[cold]
 #[inline(never)]
-fn play(tree: &mut [u64], index: u32, queue: &Queue) {
-    let weight = weight(queue);
+fn play(tree: &mut [u64], index: u32, weight: u64) {
+    let mut larger = weight;
     let mut node = tree.len() / 2 + index as usize;
-    tree[node] = weight;
+    let Some(leaf) = tree.get_mut(node) else { return };
+    *leaf = larger;
     while node > 1 {
         step();
-        let larger = tree[node].max(tree[node ^ 1]);
+        larger = tree.get(node ^ 1).map_or(larger, |sibling| larger.max(*sibling));
         node /= 2;
-        if tree[node] == larger {
-            return;
+        match tree.get_mut(node) {
+            Some(parent) if *parent != larger => *parent = larger,
+            _ => return,
         }
-        tree[node] = larger;
     }
 }
 
 /// The first queue from `start` on with the weight of the root; before `start` if there is none.
-fn winner_from(tree: &[u64], start: u32) -> u32 {
-    let (most, leaves) = (tree[1], tree.len() / 2);
+/// None if all are empty.
+fn winner_from(tree: &[u64], start: u32) -> Option<u32> {
+    let (&most, leaves) = (tree.get(1)?, tree.len() / 2);
+    if most == 0 {
+        return None;
+    }
     let mut node = leaves + start as usize;
     // Up to the first subtree from there on with a winner, and round to the whole tree behind the
     // last one.
-    while tree[node] != most {
+    while *tree.get(node)? != most {
         step();
         while node & 1 == 1 && node > 1 {
             node /= 2;
@@ -107,9 +117,9 @@ fn winner_from(tree: &[u64], start: u32) -> u32 {
     while node < leaves {
         step();
         node *= 2;
-        node += usize::from(tree[node] != most);
+        node += usize::from(*tree.get(node)? != most);
     }
-    (node - leaves) as u32
+    Some((node - leaves) as u32)
 }
 
 #[cfg(test)]
@@ -140,14 +150,14 @@ mod tests {
                 } else {
                     store.drop_first(queue, DropReason::Overlimit, &mut Discard);
                 }
-                longest.changed(index, queue);
+                longest.changed(index, |_| Some(&*queue));
                 let start = random.below(queues);
-                let found = |longest: &Longest| longest.from(start, |n| &all[n as usize]);
+                let found = |longest: &Longest| longest.from(start, |n| all.get(n as usize));
                 assert_eq!(found(&longest), found(&search));
             }
             crate::steps::take();
-            longest.changed(7, &all[7]);
-            longest.from(7, |n| &all[n as usize]);
+            longest.changed(7, |_| all.get(7));
+            longest.from(7, |n| all.get(n as usize));
             assert!(crate::steps::take() < 64);
         }
     }

@@ -165,6 +165,10 @@ pub struct Flow<S> {
 }
 
 impl<S> Flow<S> {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// Bytes queued.
     #[inline]
     pub fn bytes(&self) -> u64 {
@@ -262,7 +266,9 @@ impl<A: FlowAqm> Queues<A> {
         self.store.totals.enqueued_packets += 1;
         self.aqm.catch_up(now);
         let index = self.index_of(packet.flow);
-        let flow = &mut self.flows[index as usize];
+        let Some(flow) = self.flows.get_mut(index as usize) else {
+            return self.store.refuse(packet, now, DropReason::Overlimit, owner);
+        };
         if A::REFUSES && self.store.len() >= self.limit {
             self.aqm.refused(&mut flow.state, flow.queue.bytes);
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
@@ -289,7 +295,7 @@ impl<A: FlowAqm> Queues<A> {
         let budget = Budget::default();
         let Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
         match passes {
-            true => Some(self.send(scheduler, slot, index, owner)),
+            true => self.send(scheduler, slot, index, owner),
             false => self.dequeue_decided(scheduler, slot, index, now, budget, owner),
         }
     }
@@ -319,7 +325,7 @@ impl<A: FlowAqm> Queues<A> {
             }
             Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
         }
-        Some(self.send(scheduler, slot, index, owner))
+        self.send(scheduler, slot, index, owner)
     }
 
     /// Takes the packet whose turn it is out of its queue.
@@ -354,7 +360,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(always)]
     fn note_change(&mut self, index: u32) {
         if !A::REFUSES {
-            self.longest.changed(index, &self.flows[index as usize].queue);
+            self.longest.changed(index, |index| self.flows.get(index as usize).map(Flow::queue));
         }
     }
 
@@ -374,8 +380,8 @@ impl<A: FlowAqm> Queues<A> {
         enqueued: Time,
         is_marked: bool,
     ) {
-        let queue = &mut self.flows[index as usize].queue;
-        let queued = self.store.insert(queue, packet, enqueued);
+        let Some(flow) = self.flows.get_mut(index as usize) else { return };
+        let queued = self.store.insert(&mut flow.queue, packet, enqueued);
         debug_assert!(queued.is_some(), "the store has one slot more than the limit");
         if is_marked {
             queued.map(Packet::mark_ce);
@@ -396,14 +402,15 @@ impl<A: FlowAqm> Queues<A> {
         now: Time,
     ) -> Option<(u32, bool)> {
         let Queues { flows, store, aqm, .. } = self;
-        let Flow { queue, state, .. } = &mut flows[index as usize];
+        let Flow { queue, state, .. } = flows.get_mut(index as usize)?;
         let Some(slot) = store.detach(queue) else {
             aqm.found_empty(state);
             scheduler.found_empty(flows, index);
             return None;
         };
-        let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
-        Some((slot, aqm.passes(state, store.packet(slot), left, now)))
+        let packet = store.packet(slot)?;
+        let left = Left { queue: queue.bytes, all: store.without(packet).bytes };
+        Some((slot, aqm.passes(state, packet, left, now)))
     }
 
     /// Sends the packet in `slot`, which was taken out of queue `index`.
@@ -414,10 +421,10 @@ impl<A: FlowAqm> Queues<A> {
         slot: u32,
         index: u32,
         owner: &mut dyn PacketOwner,
-    ) -> &mut Packet {
+    ) -> Option<&mut Packet> {
         self.note_change(index);
         let Queues { flows, store, .. } = self;
-        scheduler.sent(flows, index, store.packet(slot).len, |f| store.head_len(&f.queue));
+        scheduler.sent(flows, index, store.packet(slot)?.len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
             self.expect_after(index, owner);
         }
@@ -428,10 +435,10 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(never)]
     fn expect_after(&self, index: u32, owner: &mut dyn PacketOwner) {
         let Queues { flows, store, .. } = self;
-        if let Some(next) = flows[index as usize].account.upcoming(flows) {
-            if let Some(after) = next.account.upcoming(flows) {
-                store.expect(&next.queue, &after.queue, owner);
-            }
+        let upcoming = |flow: &Flow<_>| flow.account.upcoming(flows);
+        let Some(next) = flows.get(index as usize).and_then(upcoming) else { return };
+        if let Some(after) = upcoming(next) {
+            store.expect(&next.queue, &after.queue, owner);
         }
     }
 
@@ -451,9 +458,9 @@ impl<A: FlowAqm> Queues<A> {
         let mut passes = false;
         while !passes {
             let Queues { flows, store, aqm, .. } = self;
-            let Flow { queue, state, .. } = &mut flows[index as usize];
-            let left = Left { queue: queue.bytes, all: store.left(slot).bytes };
-            if aqm.leaves(state, store.packet_mut(slot), left, now) != Verdict::Drop {
+            let Flow { queue, state, .. } = flows.get_mut(index as usize)?;
+            let left = Left { queue: queue.bytes, all: store.without(store.packet(slot)?).bytes };
+            if aqm.leaves(state, store.packet_mut(slot)?, left, now) != Verdict::Drop {
                 break;
             }
             store.discard(slot, DropReason::Congested, owner);
@@ -476,9 +483,9 @@ impl<A: FlowAqm> Queues<A> {
         owner: &mut dyn PacketOwner,
     ) {
         let memory = self.store.memory > self.memory_limit;
-        let longest = self.longest.from(0, |index| &self.flows[index as usize].queue);
-        let Some(index) = longest else { return };
-        let flow = &mut self.flows[index as usize];
+        let queue = |index: u32| self.flows.get(index as usize).map(Flow::queue);
+        let Some(index) = self.longest.from(0, queue) else { return };
+        let Some(flow) = self.flows.get_mut(index as usize) else { return };
         let half = flow.queue.bytes / 2;
         let batch = batch.min(PER_LOOP);
         let (mut packets, mut bytes) = (0, 0);

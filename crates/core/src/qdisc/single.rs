@@ -152,7 +152,7 @@ impl<A: Aqm> Single<A> {
             return None;
         };
         let left = self.queue.backlog();
-        Some((slot, self.aqm.passes(self.queue.packet(slot), left, now)))
+        Some((slot, self.aqm.passes(self.queue.packet(slot)?, left, now)))
     }
 
     /// Sends the packet in `slot`, which does not pass at once, or the first one after it that may,
@@ -168,7 +168,7 @@ impl<A: Aqm> Single<A> {
         let mut passes = false;
         while !passes {
             let left = self.queue.backlog();
-            let verdict = self.aqm.leaves(self.queue.packet_mut(slot), left, now);
+            let verdict = self.aqm.leaves(self.queue.packet_mut(slot)?, left, now);
             let Verdict::Drop(reason) = verdict else { break };
             self.queue.discard(slot, reason, owner);
             if !budget.spend() {
@@ -176,7 +176,7 @@ impl<A: Aqm> Single<A> {
             }
             (slot, passes) = self.take(now)?;
         }
-        Some(self.queue.packet_mut(slot))
+        self.queue.packet_mut(slot)
     }
 }
 
@@ -194,7 +194,7 @@ impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
         match self.take(now)? {
-            (slot, true) => Some(self.queue.packet_mut(slot)),
+            (slot, true) => self.queue.packet_mut(slot),
             (slot, false) => self.decide(slot, now, owner),
         }
     }

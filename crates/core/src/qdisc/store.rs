@@ -111,11 +111,11 @@ impl<M: Memory> Store<M> {
         self.totals.settled(self.len())
     }
 
-    /// Backlog without the packet that was detached into `slot`.
+    /// Backlog without `packet`, which was detached.
     #[inline]
-    pub fn left(&self, slot: u32) -> Backlog {
+    pub fn without(&self, packet: &Packet) -> Backlog {
         let Backlog { packets, bytes } = self.backlog();
-        Backlog { packets: packets - 1, bytes: bytes - u64::from(self.packet(slot).len) }
+        Backlog { packets: packets.wrapping_sub(1), bytes: bytes - u64::from(packet.len) }
     }
 
     /// Length of the first packet of `queue`.
@@ -127,13 +127,13 @@ impl<M: Memory> Store<M> {
     /// The first packet of `queue`.
     #[inline]
     pub fn head(&self, queue: &Queue) -> Option<&Packet> {
-        queue.packets.head().map(|slot| self.arena.get(slot))
+        self.arena.head(&queue.packets)
     }
 
     /// The first packet of `queue`, to be changed in place.
     #[inline]
     pub fn head_mut(&mut self, queue: &Queue) -> Option<&mut Packet> {
-        queue.packets.head().map(|slot| self.arena.get_mut(slot))
+        self.arena.head_mut(&queue.packets)
     }
 
     /// Puts a copy of `packet` at the end of `queue`, as one that is there since `enqueued`, and
@@ -172,31 +172,31 @@ impl<M: Memory> Store<M> {
         }
     }
 
-    /// The packet in `slot`.
+    /// The packet in `slot`, if there is such a slot.
     #[inline]
-    pub fn packet(&self, slot: u32) -> &Packet {
+    pub fn packet(&self, slot: u32) -> Option<&Packet> {
         self.arena.get(slot)
     }
 
     /// The packet in `slot`, to be changed in place.
     #[inline]
-    pub fn packet_mut(&mut self, slot: u32) -> &mut Packet {
+    pub fn packet_mut(&mut self, slot: u32) -> Option<&mut Packet> {
         self.arena.get_mut(slot)
     }
 
     /// Sends the packet that was detached into `slot`; it lies there until the next one is
     /// inserted.
     #[inline]
-    pub fn send(&mut self, slot: u32) -> &mut Packet {
-        let packet = self.arena.release(slot);
+    pub fn send(&mut self, slot: u32) -> Option<&mut Packet> {
+        let packet = self.arena.release(slot)?;
         self.totals.sent_bytes += u64::from(packet.len);
-        packet
+        Some(packet)
     }
 
     /// Gives up the packet that was detached into `slot`.
     #[cold]
     pub fn discard(&mut self, slot: u32, reason: DropReason, owner: &mut dyn PacketOwner) {
-        let packet = *self.arena.release(slot);
+        let Some(&mut packet) = self.arena.release(slot) else { return };
         self.given_up += u64::from(packet.len);
         self.give_up(packet, reason, owner);
     }

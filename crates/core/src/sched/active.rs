@@ -26,6 +26,9 @@ pub trait Turns: Copy + Default {
     /// The flow whose turn it is.
     fn first(&self) -> Option<u32>;
 
+    /// The same with its number; none either if `flows` has none of that number.
+    fn head<'a, F>(&self, flows: &'a mut [F]) -> Option<(u32, &'a mut F)>;
+
     /// True if no flow is waiting.
     #[inline(always)]
     fn is_empty(&self) -> bool {
@@ -52,10 +55,20 @@ impl Turns for ActiveList {
     }
 
     #[inline(always)]
+    fn head<'a, F>(&self, flows: &'a mut [F]) -> Option<(u32, &'a mut F)> {
+        // One comparison: `NIL` is out of range.
+        Some((self.first, flows.get_mut(self.first as usize)?))
+    }
+
+    #[inline(always)]
     fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
         match self.first {
             NIL => self.first = flow,
-            _ => flows[self.last as usize].links().next = flow,
+            _ => {
+                if let Some(last) = flows.get_mut(self.last as usize) {
+                    last.links().next = flow;
+                }
+            }
         }
         self.last = flow;
     }
@@ -65,7 +78,9 @@ impl Turns for ActiveList {
             (_, NIL) => {}
             (NIL, _) => *self = list,
             (_, first) => {
-                flows[self.last as usize].links().next = first;
+                if let Some(last) = flows.get_mut(self.last as usize) {
+                    last.links().next = first;
+                }
                 self.last = list.last;
             }
         }
@@ -81,12 +96,16 @@ impl Turns for ActiveList {
 
     #[inline(always)]
     fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
-        let Some(first) = self.first() else { return };
-        if first != self.last {
-            let next = flows[first as usize].links().next;
-            flows[self.last as usize].links().next = first;
-            *self = ActiveList { first: next, last: first };
+        let ActiveList { first, last } = *self;
+        if first == last {
+            return;
         }
+        let Some(flow) = flows.get_mut(first as usize) else { return };
+        let next = flow.links().next;
+        if let Some(last) = flows.get_mut(last as usize) {
+            last.links().next = first;
+        }
+        *self = ActiveList { first: next, last: first };
     }
 }
 

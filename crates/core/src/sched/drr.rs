@@ -28,7 +28,8 @@ impl Drr {
     /// not.
     #[inline]
     pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
-        let account = flows[flow as usize].account();
+        let Some(idle) = flows.get_mut(flow as usize) else { return false };
+        let account = idle.account();
         if account.standing != Standing::Idle {
             return false;
         }
@@ -41,8 +42,8 @@ impl Drr {
     /// Takes `flow` out, if it is in; its deficit is lost.
     #[inline]
     pub fn retire<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        let account = flows[flow as usize].account();
-        if core::mem::take(&mut account.standing) == Standing::Old {
+        let Some(emptied) = flows.get_mut(flow as usize) else { return };
+        if core::mem::take(&mut emptied.account().standing) == Standing::Old {
             self.sweep.left(flow);
             self.active.remove(flows, flow);
         }
@@ -59,8 +60,7 @@ impl Drr {
         budget: &Budget,
     ) -> Option<u32> {
         loop {
-            let first = self.active.first()?;
-            let flow = &mut flows[first as usize];
+            let (first, flow) = self.active.head(flows)?;
             let (needed, quantum) = (head(flow), quantum(flow));
             if self.is_covered(flows, first, needed, quantum, budget) {
                 return Some(first);
@@ -83,7 +83,8 @@ impl Drr {
         budget: &Budget,
     ) -> bool {
         let needed = needed.min(MOST_BYTES);
-        let account = flows[first as usize].account();
+        let Some(flow) = flows.get_mut(first as usize) else { return false };
+        let account = flow.account();
         if account.covers(needed) {
             self.sweep.end();
             return true;

@@ -60,18 +60,26 @@ impl Turns for Rotation {
         known(self.first)
     }
 
+    #[inline(always)]
+    fn head<'a, F>(&self, flows: &'a mut [F]) -> Option<(u32, &'a mut F)> {
+        Some((self.first, flows.get_mut(self.first as usize)?))
+    }
+
     #[inline]
     fn push<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        match self.first {
-            NIL => {
-                *flows[flow as usize].links() = Links { previous: flow, next: flow };
-                self.first = flow;
+        let mut own = Links { previous: flow, next: flow };
+        match flows.get_mut(self.first as usize) {
+            None => self.first = flow,
+            Some(first) => {
+                let last = core::mem::replace(&mut first.links().previous, flow);
+                if let Some(last) = flows.get_mut(last as usize) {
+                    last.links().next = flow;
+                }
+                own = Links { previous: last, next: self.first };
             }
-            first => {
-                let last = core::mem::replace(&mut flows[first as usize].links().previous, flow);
-                flows[last as usize].links().next = flow;
-                *flows[flow as usize].links() = Links { previous: last, next: first };
-            }
+        }
+        if let Some(flow) = flows.get_mut(flow as usize) {
+            *flow.links() = own;
         }
     }
 
@@ -84,8 +92,8 @@ impl Turns for Rotation {
 
     #[inline(always)]
     fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
-        if let Some(first) = self.first() {
-            self.first = flows[first as usize].links().next;
+        if let Some(first) = flows.get_mut(self.first as usize) {
+            self.first = first.links().next;
         }
     }
 
@@ -96,21 +104,26 @@ impl Turns for Rotation {
             }
             return;
         };
-        let last = flows[first as usize].links().previous;
-        let end = core::mem::replace(&mut flows[other as usize].links().previous, last);
-        flows[last as usize].links().next = other;
-        flows[end as usize].links().next = first;
-        flows[first as usize].links().previous = end;
+        let Some(head) = flows.get_mut(first as usize) else { return };
+        let last = head.links().previous;
+        let Some(head) = flows.get_mut(other as usize) else { return };
+        let end = core::mem::replace(&mut head.links().previous, last);
+        for (before, after) in [(last, other), (end, first)] {
+            if let Some(flow) = flows.get_mut(before as usize) {
+                flow.links().next = after;
+            }
+        }
+        if let Some(head) = flows.get_mut(first as usize) {
+            head.links().previous = end;
+        }
     }
 }
 
 impl Rotation {
     /// All flows, the one whose turn it is first. `next` gives the flow after one.
-    pub fn iter(self, next: impl Fn(u32) -> u32) -> impl Iterator<Item = u32> {
+    pub fn iter(self, next: impl Fn(u32) -> Option<u32>) -> impl Iterator<Item = u32> {
         let first = self.first();
-        core::iter::successors(first, move |&flow| {
-            Some(next(flow)).filter(|&flow| first != Some(flow))
-        })
+        core::iter::successors(first, move |&flow| next(flow).filter(|&flow| first != Some(flow)))
     }
 
     /// Puts `flow`, which must be in no rotation, before all others.
@@ -123,14 +136,19 @@ impl Rotation {
     /// Takes `flow`, which must be in this rotation, out of it.
     #[inline]
     pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {
-        let Links { previous, next } = *flows[flow as usize].links();
+        let Some(own) = flows.get_mut(flow as usize) else { return };
+        let Links { previous, next } = *own.links();
         if next == flow {
             // Alone.
             self.first = NIL;
             return;
         }
-        flows[previous as usize].links().next = next;
-        flows[next as usize].links().previous = previous;
+        if let Some(flow) = flows.get_mut(previous as usize) {
+            flow.links().next = next;
+        }
+        if let Some(flow) = flows.get_mut(next as usize) {
+            flow.links().previous = previous;
+        }
         if self.first == flow {
             self.first = next;
         }

@@ -57,7 +57,8 @@ impl Savings {
         let sweep = Sweep::default();
         let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none, sweep };
         for flow in numbers {
-            let account = flows[flow as usize].account();
+            let Some(fresh) = flows.get_mut(flow as usize) else { break };
+            let account = fresh.account();
             account.deficit = limit;
             account.standing = Standing::Fresh;
             savings.fresh.push(flows, flow);
@@ -69,7 +70,8 @@ impl Savings {
     /// packet. A flow that stays where it is keeps its turn.
     #[inline]
     pub fn settle<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
-        let account = flows[flow as usize].account();
+        let Some(changed) = flows.get_mut(flow as usize) else { return };
+        let account = changed.account();
         let due = self.classify(account, head);
         if due != account.standing {
             self.move_to(flows, flow, due);
@@ -92,11 +94,10 @@ impl Savings {
                 self.sweep.end();
                 return Some(first);
             }
-            let first = self.collecting.first()?;
+            let (first, flow) = self.collecting.head(flows)?;
             if !budget.spend() {
                 return None;
             }
-            let flow = &mut flows[first as usize];
             let (head, quantum) = (head(flow), quantum(flow).max(1));
             let account = flow.account();
             let mut quanta = 1;
@@ -122,14 +123,17 @@ impl Savings {
         len: u32,
         head: Option<u32>,
     ) {
-        flows[flow as usize].account().charge(len);
+        if let Some(flow) = flows.get_mut(flow as usize) {
+            flow.account().charge(len);
+        }
         self.end_turn(flows, flow, head);
     }
 
     /// As [`Savings::charge`], for a flow whose account its owner has charged.
     #[inline]
     pub fn end_turn<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
-        let due = self.classify(flows[flow as usize].account(), head);
+        let Some(served) = flows.get_mut(flow as usize) else { return };
+        let due = self.classify(served.account(), head);
         self.move_to(flows, flow, due);
     }
 
@@ -149,7 +153,8 @@ impl Savings {
     /// Puts `flow` at the end of a list.
     #[inline]
     fn move_to<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, standing: Standing) {
-        let from = core::mem::replace(&mut flows[flow as usize].account().standing, standing);
+        let Some(moved) = flows.get_mut(flow as usize) else { return };
+        let from = core::mem::replace(&mut moved.account().standing, standing);
         if standing != Standing::Collecting {
             self.sweep.left(flow);
         }

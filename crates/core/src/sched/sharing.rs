@@ -187,8 +187,9 @@ impl Scheduler for Drr {
         len: u32,
         mut head: impl FnMut(&mut F) -> Option<u32>,
     ) {
-        flows[flow as usize].account().charge(len);
-        if head(&mut flows[flow as usize]).is_none() {
+        let Some(served) = flows.get_mut(flow as usize) else { return };
+        served.account().charge(len);
+        if head(served).is_none() {
             self.retire(flows, flow);
         }
     }
@@ -240,7 +241,9 @@ impl Scheduler for Sparse {
         len: u32,
         _: impl FnMut(&mut F) -> Option<u32>,
     ) {
-        flows[flow as usize].account().charge(len);
+        if let Some(flow) = flows.get_mut(flow as usize) {
+            flow.account().charge(len);
+        }
     }
 
     #[inline(always)]
@@ -250,7 +253,9 @@ impl Scheduler for Sparse {
 
     fn pass<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, _: Option<u32>) {
         // Comes round again with more, as if it had paid.
-        flows[flow as usize].account().deficit = 0;
+        if let Some(flow) = flows.get_mut(flow as usize) {
+            flow.account().deficit = 0;
+        }
     }
 
     fn dropped<F: Scheduled>(&mut self, _: &mut [F], _: u32, _: Option<u32>) {
@@ -267,8 +272,9 @@ impl Scheduler for Savings {
         _: u32,
         mut head: impl FnMut(&mut F) -> Option<u32>,
     ) -> bool {
-        let was_fresh = flows[flow as usize].account().standing == Standing::Fresh;
-        let head = head(&mut flows[flow as usize]);
+        let Some(busy) = flows.get_mut(flow as usize) else { return false };
+        let was_fresh = busy.account().standing == Standing::Fresh;
+        let head = head(busy);
         self.settle(flows, flow, head);
         was_fresh
     }
@@ -292,7 +298,8 @@ impl Scheduler for Savings {
         len: u32,
         mut head: impl FnMut(&mut F) -> Option<u32>,
     ) {
-        let head = head(&mut flows[flow as usize]);
+        let Some(served) = flows.get_mut(flow as usize) else { return };
+        let head = head(served);
         self.charge(flows, flow, len, head);
     }
 

@@ -73,7 +73,8 @@ impl<L: Turns> Sparse<L> {
     /// A packet has come for `flow`. True if the flow had been idle.
     #[inline(always)]
     pub fn activate<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) -> bool {
-        if flows[flow as usize].account().standing != Standing::Idle {
+        let Some(entrant) = flows.get_mut(flow as usize) else { return false };
+        if entrant.account().standing != Standing::Idle {
             return false;
         }
         self.enter(flows, flow, quantum);
@@ -83,7 +84,8 @@ impl<L: Turns> Sparse<L> {
     /// `flow`, which stands nowhere, becomes a new one.
     #[inline(always)]
     pub fn enter<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u32) {
-        let account = flows[flow as usize].account();
+        let Some(entrant) = flows.get_mut(flow as usize) else { return };
+        let account = entrant.account();
         account.standing = Standing::New;
         account.open(quantum);
         self.new.push(flows, flow);
@@ -98,8 +100,7 @@ impl<L: Turns> Sparse<L> {
         mut quanta: impl Quanta<F>,
         budget: &Budget,
     ) -> Option<u32> {
-        while let Some(first) = self.new.first() {
-            let flow = &mut flows[first as usize];
+        while let Some((first, flow)) = self.new.head(flows) {
             if flow.account().deficit > 0 {
                 return Some(first);
             }
@@ -113,8 +114,7 @@ impl<L: Turns> Sparse<L> {
             self.new.pop(flows);
             self.old.push(flows, first);
         }
-        while let Some(first) = self.old.first() {
-            let flow = &mut flows[first as usize];
+        while let Some((first, flow)) = self.old.head(flows) {
             if flow.account().deficit > 0 {
                 return Some(first);
             }
@@ -151,7 +151,7 @@ impl<L: Turns> Sparse<L> {
                 }
                 continue;
             };
-            let flow = &mut flows[first as usize];
+            let flow = flows.get_mut(first as usize)?;
             if flow.account().deficit > 0 {
                 return Some(first);
             }
@@ -172,7 +172,8 @@ impl<L: Turns> Sparse<L> {
     /// `flow`, which was just chosen, leaves.
     #[inline(always)]
     pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        flows[flow as usize].account().standing = Standing::Idle;
+        let Some(chosen) = flows.get_mut(flow as usize) else { return };
+        chosen.account().standing = Standing::Idle;
         // What was chosen stands first.
         if self.new.is_empty() {
             self.old.pop(flows);
@@ -187,16 +188,22 @@ impl<L: Turns> Sparse<L> {
         let was_new = !self.new.is_empty();
         self.leave(flows, flow);
         if was_new && (self.waits || !self.old.is_empty()) {
-            flows[flow as usize].account().standing = Standing::Old;
+            let Some(chosen) = flows.get_mut(flow as usize) else { return };
+            chosen.account().standing = Standing::Old;
             self.old.push(flows, flow);
         }
     }
 }
 
+/// The list that `flow` stands in.
+fn standing<F: Scheduled>(flows: &mut [F], flow: u32) -> Standing {
+    flows.get_mut(flow as usize).map_or(Standing::Idle, |flow| flow.account().standing)
+}
+
 impl Sparse<Rotation> {
     /// Takes `flow`, which stands here, out; its standing and its deficit remain.
     pub fn remove<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        match flows[flow as usize].account().standing {
+        match standing(flows, flow) {
             Standing::New => self.new.remove(flows, flow),
             _ => self.old.remove(flows, flow),
         }
@@ -204,7 +211,7 @@ impl Sparse<Rotation> {
 
     /// Puts `flow`, which was taken out elsewhere, at the end of its list.
     pub fn rejoin<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
-        match flows[flow as usize].account().standing {
+        match standing(flows, flow) {
             Standing::New => self.new.push(flows, flow),
             _ => self.old.push(flows, flow),
         }
@@ -212,7 +219,7 @@ impl Sparse<Rotation> {
 
     /// The flows that stand here, the old ones first.
     /// `next` gives the flow after one in its list.
-    pub fn standing(&self, next: impl Fn(u32) -> u32 + Copy) -> impl Iterator<Item = u32> {
+    pub fn standing(&self, next: impl Fn(u32) -> Option<u32> + Copy) -> impl Iterator<Item = u32> {
         self.old.iter(next).chain(self.new.iter(next))
     }
 }

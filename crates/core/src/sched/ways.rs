@@ -62,12 +62,15 @@ impl Ways {
     /// The queue of the user with this hash, whose it is from now on.
     #[inline]
     pub fn find(&mut self, hash: u32, is_idle: impl Fn(u32) -> bool) -> u32 {
-        let home = hash & (self.tags.len() as u32 - 1);
-        if self.tags[home as usize] == hash && !is_idle(home) {
+        let home = hash & (self.tags.len() as u32).wrapping_sub(1);
+        let is_own = |queue: u32| self.tags.get(queue as usize) == Some(&hash);
+        if is_own(home) && !is_idle(home) {
             return home;
         }
-        let (queue, _) = search(home, |queue| self.tags[queue as usize] == hash, is_idle);
-        self.tags[queue as usize] = hash;
+        let (queue, _) = search(home, is_own, is_idle);
+        if let Some(tag) = self.tags.get_mut(queue as usize) {
+            *tag = hash;
+        }
         queue
     }
 }

@@ -56,6 +56,7 @@ impl<L: Turns> Default for Wheel<L> {
 
 impl<L: Turns> Level<L> {
     fn push<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, slot: usize) {
+        let slot = slot % self.slots.len();
         let (word, bit) = (slot / 64, 1 << (slot % 64));
         if self.occupied[word] & bit == 0 {
             self.slots[slot] = L::default();
@@ -66,6 +67,7 @@ impl<L: Turns> Level<L> {
     }
 
     fn take(&mut self, slot: usize) -> L {
+        let slot = slot % self.slots.len();
         let word = slot / 64;
         self.occupied[word] &= !(1 << (slot % 64));
         if self.occupied[word] == 0 {
@@ -76,6 +78,7 @@ impl<L: Turns> Level<L> {
 
     /// How far after `slot` the next one with flows is, going round.
     fn distance(&self, slot: usize) -> Option<u64> {
+        let slot = slot % self.slots.len();
         let word = slot / 64;
         let here = self.occupied[word] >> (slot % 64);
         if here != 0 {
@@ -109,7 +112,8 @@ impl<L: Turns> Wheel<L> {
     /// `flow`, which is in debt and in no list, waits until it has paid. It gets `quantum` bytes a
     /// round, as a number of 16 binary places, above zero.
     pub fn wait<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, quantum: u64) {
-        let account = flows[flow as usize].account();
+        let Some(debtor) = flows.get_mut(flow as usize) else { return };
+        let account = debtor.account();
         let debt = (1 - i64::from(account.deficit)).max(1) as u64;
         let needed = (debt << 16).div_ceil(quantum.max(1)).min(MOST_ROUNDS);
         let level = (0..LEVELS - 1).find(|level| needed <= REACH << (SHIFT * level));
@@ -129,10 +133,11 @@ impl<L: Turns> Wheel<L> {
             return turns;
         }
         self.round = next;
-        for level in (0..LEVELS).filter(|&level| due[level] == next) {
-            let slot = ((next >> (SHIFT * level)) % SLOTS) as usize;
-            let list = self.levels[level].take(slot);
-            turns.append(flows, list);
+        for (number, level) in self.levels.iter_mut().enumerate() {
+            if due[number] == next {
+                let slot = ((next >> (SHIFT * number)) % SLOTS) as usize;
+                turns.append(flows, level.take(slot));
+            }
         }
         turns
     }

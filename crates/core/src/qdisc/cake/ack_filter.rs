@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use super::params::AckFilter;
-use crate::arena::{Arena, List};
+use crate::arena::{push_within, Arena, List};
 use crate::steps::step;
 use crate::wire::tcp::AckView;
 
@@ -43,10 +43,14 @@ impl AckStore {
     /// Notes the header of the packet in `slot`: None if it has none that matters.
     #[inline]
     pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
-        if slot as usize >= self.views.len() {
-            self.views.resize(slot as usize + 1, None);
+        while self.views.len() <= slot as usize && push_within(&mut self.views, None).is_some() {}
+        if let Some(entry) = self.views.get_mut(slot as usize) {
+            *entry = view;
         }
-        self.views[slot as usize] = view;
+    }
+
+    fn view(&self, slot: u32) -> Option<&AckView> {
+        self.views.get(slot as usize)?.as_ref()
     }
 
     /// The packet that the last one of `list` makes redundant, if any, as the slot before it (None
@@ -58,11 +62,11 @@ impl AckStore {
         list: &List,
     ) -> Option<Option<u32>> {
         let newest = list.tail()?;
-        let trigger = self.views[newest as usize].as_ref()?;
+        let trigger = self.view(newest)?;
         if trigger.flags & (AckView::ACK | AckView::SYN) != AckView::ACK {
             return None;
         }
-        let connection = arena.get(newest).flow;
+        let connection = arena.get(newest)?.flow;
 
         /// The eligible packet nearest to the head.
         struct Eligible {
@@ -78,8 +82,8 @@ impl AckStore {
             if slot == newest {
                 break;
             }
-            let candidate = self.views[slot as usize].as_ref();
-            if let Some(candidate) = candidate.filter(|_| arena.get(slot).flow == connection) {
+            let is_of_connection = arena.get(slot)?.flow == connection;
+            if let Some(candidate) = self.view(slot).filter(|_| is_of_connection) {
                 let echo = candidate.flags & ECN_ECHO;
                 if eligible.as_ref().is_some_and(|eligible| eligible.echo != echo) {
                     eligible = None;
@@ -131,8 +135,10 @@ enum Sack {
 }
 
 fn compare_sack(a: &AckView, b: &AckView) -> Sack {
-    let blocks = |view: &AckView| usize::from(view.sack_count).min(view.sack.len());
-    let (of_a, of_b) = (&a.sack[..blocks(a)], &b.sack[..blocks(b)]);
+    fn blocks(view: &AckView) -> &[(u32, u32)] {
+        view.sack.get(..usize::from(view.sack_count)).unwrap_or(&view.sack)
+    }
+    let (of_a, of_b) = (blocks(a), blocks(b));
     if of_a.is_empty() {
         return if of_b.is_empty() { Sack::Equal } else { Sack::Gains };
     }

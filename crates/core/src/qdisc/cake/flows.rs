@@ -79,12 +79,14 @@ impl Flows {
 
     /// The queues of a tier.
     pub(super) fn of_tin(&self, tin: usize) -> &[Flow] {
-        &self.queues[self.base(tin) as usize..][..self.mask as usize + 1]
+        let base = self.base(tin) as usize;
+        self.queues.get(base..base + self.mask as usize + 1).unwrap_or_default()
     }
 
     /// The tier of `queue`.
     pub(super) fn tin_of(&self, queue: u32) -> usize {
-        (queue / (self.mask + 1)) as usize
+        // The mask's bits are those of a number within a tier.
+        (queue >> self.mask.count_ones()) as usize
     }
 
     /// Number of `queue` within its tier.
@@ -103,26 +105,32 @@ impl Flows {
     #[inline(always)]
     pub(super) fn direct(&self, tin: usize, hash: u32) -> Option<u32> {
         let home = self.home(tin, hash);
-        let hit = self.tags[home as usize] == hash
-            && !self.queues[home as usize].account.standing.is_free();
-        hit.then_some(home)
+        (self.tags.get(home as usize) == Some(&hash) && !self.is_free(home)).then_some(home)
+    }
+
+    /// True if `queue` may be given to another flow.
+    #[inline(always)]
+    pub(super) fn is_free(&self, queue: u32) -> bool {
+        self.queues.get(queue as usize).is_some_and(|flow| flow.account.standing.is_free())
     }
 
     /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's
     /// from now on.
     pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
-        let is_own = |queue: u32| self.tags[queue as usize] == hash;
-        let is_free = |queue: u32| self.queues[queue as usize].account.standing.is_free();
+        let is_own = |queue: u32| self.tags.get(queue as usize) == Some(&hash);
+        let is_free = |queue: u32| self.is_free(queue);
         let (queue, found) = search(self.home(tin, hash), is_own, is_free);
         if found != Found::Collision {
-            self.tags[queue as usize] = hash;
+            self.rename(queue, hash);
         }
         (queue, found)
     }
 
     /// `queue` is that of the flow with `hash` from now on.
     pub(super) fn rename(&mut self, queue: u32, hash: u32) {
-        self.tags[queue as usize] = hash;
+        if let Some(tag) = self.tags.get_mut(queue as usize) {
+            *tag = hash;
+        }
     }
 }
 

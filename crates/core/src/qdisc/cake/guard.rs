@@ -74,8 +74,9 @@ impl Group {
     ) {
         self.count -= 1;
         self.flows.remove(queues, queue);
-        let to = empty(tin, &mut queues[queue as usize], now, rule, hosts);
-        queues[queue as usize].account.standing = to;
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let to = empty(tin, flow, now, rule, hosts);
+        flow.account.standing = to;
         if to == Standing::Decaying {
             tin.decaying.push(queues, queue);
         }
@@ -145,7 +146,9 @@ impl Guard {
 
     /// The flow in `queue`, which stands nowhere and has no packet, is grouped by `end`.
     pub(super) fn assign(&mut self, queue: u32, end: End) {
-        self.ends[queue as usize] = end;
+        if let Some(own) = self.ends.get_mut(queue as usize) {
+            *own = end;
+        }
     }
 
     fn group_at(&self, tin: usize, end: End, place: u16) -> u32 {
@@ -154,21 +157,30 @@ impl Guard {
 
     /// The group of the flow in `queue` of tier `tin`.
     fn group_of(&self, tin: usize, queue: u32, flow: &Flow) -> u32 {
-        let end = self.ends[queue as usize];
+        let end = self.ends.get(queue as usize).copied().unwrap_or(End::Source);
         self.group_at(tin, end, flow.hosts[end as usize])
     }
 
     /// A packet of `len` bytes was queued for `flow`.
     #[inline]
     pub(super) fn grown(&mut self, tin: usize, queue: u32, queues: &[Flow], len: u32) {
-        let flow = &queues[queue as usize];
+        let Some(flow) = queues.get(queue as usize) else { return };
         let index = self.group_of(tin, queue, flow);
-        let group = &mut self.groups[index as usize];
+        let Some(group) = self.groups.get_mut(index as usize) else { return };
         group.backlog += u64::from(len);
-        if flow.backlog >= queues[group.longest as usize].backlog {
+        let longest = queues.get(group.longest as usize).map_or(0, |flow| flow.backlog);
+        if flow.backlog >= longest {
             group.longest = queue;
         }
-        if group.backlog > self.groups[self.heaviest as usize].backlog {
+        let backlog = group.backlog;
+        self.weigh(index, backlog);
+    }
+
+    /// Group `index` has got packets, and now has `backlog` bytes.
+    #[inline(always)]
+    fn weigh(&mut self, index: u32, backlog: u64) {
+        let most = self.groups.get(self.heaviest as usize).map_or(0, |group| group.backlog);
+        if backlog > most {
             self.heaviest = index;
         }
     }
@@ -177,25 +189,31 @@ impl Guard {
     #[inline]
     pub(super) fn shrunk(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
         let group = self.group_of(tin, queue, flow);
-        self.groups[group as usize].backlog -= u64::from(len);
+        if let Some(group) = self.groups.get_mut(group as usize) {
+            group.backlog -= u64::from(len);
+        }
     }
 
     /// `len` bytes are charged to the host of `flow`.
     #[inline]
     pub(super) fn charge(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
         let group = self.group_of(tin, queue, flow);
-        self.groups[group as usize].account.charge(len);
+        if let Some(group) = self.groups.get_mut(group as usize) {
+            group.account.charge(len);
+        }
     }
 
     /// A long queue of the heaviest host: its longest, as far as arrivals tell, else any with
     /// packets. None if there is none among those that `budget` allows to look at.
     pub(super) fn heaviest_flow(&mut self, flows: &Flows, budget: &Budget) -> Option<u32> {
-        let has_packets = |queue: &u32| !flows.queues[*queue as usize].packets.is_empty();
+        let flow = |queue: u32| flows.queues.get(queue as usize);
+        let has_packets = |queue: &u32| flow(*queue).is_some_and(|flow| !flow.packets.is_empty());
         let is_there = |queue: &u32| {
-            let flow = &flows.queues[*queue as usize];
-            self.group_of(flows.tin_of(*queue), *queue, flow) == self.heaviest
+            flow(*queue).is_some_and(|flow| {
+                self.group_of(flows.tin_of(*queue), *queue, flow) == self.heaviest
+            })
         };
-        let group = &self.groups[self.heaviest as usize];
+        let group = self.groups.get(self.heaviest as usize)?;
         let longest = Some(group.longest).filter(has_packets).filter(is_there);
         let others = || {
             let mut standing = group.flows.standing(next_of(&flows.queues));
@@ -204,7 +222,7 @@ impl Guard {
         };
         let found = longest.or_else(others).filter(has_packets);
         if let Some(queue) = found {
-            self.groups[self.heaviest as usize].longest = queue;
+            self.groups.get_mut(self.heaviest as usize)?.longest = queue;
         }
         found
     }
@@ -218,21 +236,22 @@ impl Guard {
         end: End,
         flow_quantum: u32,
     ) {
-        let flow = &queues[queue as usize];
+        let Some(flow) = queues.get(queue as usize) else { return };
         let (from, bytes) = (self.group_of(tin, queue, flow), u64::from(flow.backlog));
         let to = self.group_at(tin, end, flow.hosts[end as usize]);
-        self.ends[queue as usize] = end;
-        let Guard { groups, turns, .. } = self;
-        groups[from as usize].flows.remove(queues, queue);
-        groups[from as usize].count -= 1;
-        groups[from as usize].backlog -= bytes;
-        groups[to as usize].flows.rejoin(queues, queue);
-        groups[to as usize].count += 1;
-        groups[to as usize].backlog += bytes;
-        if groups[to as usize].backlog > groups[self.heaviest as usize].backlog {
-            self.heaviest = to;
+        self.assign(queue, end);
+        if let Some(group) = self.groups.get_mut(from as usize) {
+            group.flows.remove(queues, queue);
+            group.count -= 1;
+            group.backlog -= bytes;
         }
-        turns[tin % MAX_TINS].activate(groups, to, flow_quantum);
+        let Some(group) = self.groups.get_mut(to as usize) else { return };
+        group.flows.rejoin(queues, queue);
+        group.count += 1;
+        group.backlog += bytes;
+        let backlog = group.backlog;
+        self.weigh(to, backlog);
+        self.turns[tin % MAX_TINS].activate(&mut self.groups, to, flow_quantum);
     }
 }
 
@@ -267,7 +286,7 @@ impl Tins {
         let Some(guard) = guard else { return };
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let flow = &mut queues[queue as usize];
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
         let from = flow.account.standing;
         let to = match from {
             Standing::Idle | Standing::Decaying => Standing::New,
@@ -284,8 +303,9 @@ impl Tins {
             tin.decaying.remove(queues, queue);
         }
         let Guard { groups, turns, .. } = &mut **guard;
-        groups[group as usize].count += 1;
-        groups[group as usize].flows.enter(queues, queue, tin.flow_quantum);
+        let Some(host) = groups.get_mut(group as usize) else { return };
+        host.count += 1;
+        host.flows.enter(queues, queue, tin.flow_quantum);
         turns[number % MAX_TINS].activate(groups, group, tin.flow_quantum);
         *active |= 1 << number;
     }
@@ -314,7 +334,7 @@ impl Tins {
                 }
                 return None;
             };
-            let host = &mut groups[group as usize];
+            let host = groups.get_mut(group as usize)?;
             let quanta = Within { tin, rule: *rule, hosts };
             let Some(queue) = host.flows.choose(queues, quanta, budget) else {
                 if !budget.spend() {
@@ -323,14 +343,14 @@ impl Tins {
                 turns.found_empty(groups, group);
                 continue;
             };
-            let flow = &mut queues[queue as usize];
+            let flow = queues.get_mut(queue as usize)?;
             if flow.packets.is_empty() {
                 host.retire(tin, queues, queue, now, *rule, hosts);
                 budget.spend_on(1);
                 if !budget.spend() || drops_are_charged {
                     return None;
                 }
-            } else if ends[queue as usize] == end {
+            } else if ends.get(queue as usize) == Some(&end) {
                 return Some(queue);
             } else {
                 guard.regroup(number, queues, queue, end, flow_quantum);
@@ -347,11 +367,11 @@ impl Tins {
     pub(super) fn settle_guarded(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, guard, .. } = self;
         let Some(guard) = guard else { return };
-        let flow = &flows.queues[queue as usize];
+        let Some(flow) = flows.queues.get(queue as usize) else { return };
         if flow.packets.is_empty() {
             let group = guard.group_of(number, queue, flow);
             let tin = &mut tins[number % MAX_TINS];
-            let group = &mut guard.groups[group as usize];
+            let Some(group) = guard.groups.get_mut(group as usize) else { return };
             group.retire(tin, &mut flows.queues, queue, now, *rule, hosts);
         }
     }
@@ -374,16 +394,18 @@ impl Tins {
         let host = if end == End::Source { packet.src_host } else { packet.dst_host };
         let place = self.hosts.find(base, end, host);
         let own = guard.group_at(number, end, place);
-        let group_of =
-            |queue: u32| guard.group_of(number, queue, &self.flows.queues[queue as usize]);
-        let count = |group: u32| guard.groups[group as usize].count;
+        let flow = |queue: u32| self.flows.queues.get(queue as usize);
+        let group_of = |queue: u32| Some(guard.group_of(number, queue, flow(queue)?));
+        let count = |group: u32| guard.groups.get(group as usize).map_or(0, |group| group.count);
 
         let mut ways = set_of(home);
-        let decaying =
-            |queue: &u32| self.flows.queues[*queue as usize].account.standing == Standing::Decaying;
+        let decaying = |queue: &u32| {
+            flow(*queue).map(|flow| flow.account.standing) == Some(Standing::Decaying)
+        };
         let taken = ways.clone().find(decaying).or_else(|| {
-            let heaviest = ways.clone().max_by_key(|&queue| count(group_of(queue)))?;
-            (count(group_of(heaviest)) > count(own) + 1).then_some(heaviest)
+            let others = |queue: u32| group_of(queue).map_or(0, count);
+            let heaviest = ways.clone().max_by_key(|&queue| others(queue))?;
+            (others(heaviest) > count(own) + 1).then_some(heaviest)
         });
         if let Some(queue) = taken {
             self.vacate(number, queue, arena, heap);
@@ -391,9 +413,10 @@ impl Tins {
             self.assign_hosts(number, queue, packet);
             return queue;
         }
-        ways.find(|&queue| group_of(queue) == own)
+        ways.find(|&queue| group_of(queue) == Some(own))
             .or_else(|| {
-                guard.groups[own as usize].flows.standing(next_of(&self.flows.queues)).next()
+                let group = guard.groups.get(own as usize)?;
+                group.flows.standing(next_of(&self.flows.queues)).next()
             })
             .unwrap_or(home)
     }
@@ -404,26 +427,27 @@ impl Tins {
         let Some(guard) = guard else { return };
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let flow = &mut queues[queue as usize];
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let group = guard.group_of(number, queue, flow);
         let from = flow.account.standing;
         recount(tin, flow, from, Standing::Idle, *rule, hosts);
         let cobalt = core::mem::replace(&mut flow.cobalt, Cobalt::NEW);
         tin.counters.unresponsive -= u32::from(cobalt.is_flooded());
         let mut packets = core::mem::take(&mut flow.packets);
         let bytes = core::mem::take(&mut flow.backlog);
+        let mut heir = None;
         if from == Standing::Decaying {
             tin.decaying.remove(queues, queue);
-            queues[queue as usize].account.standing = Standing::Idle;
-            return;
+        } else if let Some(group) = guard.groups.get_mut(group as usize) {
+            group.count -= 1;
+            group.flows.remove(queues, queue);
+            heir = group.flows.standing(next_of(queues)).next();
         }
-        let group = guard.group_of(number, queue, &queues[queue as usize]);
-        let group = &mut guard.groups[group as usize];
-        group.count -= 1;
-        group.flows.remove(queues, queue);
-        queues[queue as usize].account.standing = Standing::Idle;
-        let heir = group.flows.standing(next_of(queues)).next();
+        if let Some(flow) = queues.get_mut(queue as usize) {
+            flow.account.standing = Standing::Idle;
+        }
         let Some(heir) = heir.filter(|_| !packets.is_empty()) else { return };
-        let flow = &mut queues[heir as usize];
+        let Some(flow) = queues.get_mut(heir as usize) else { return };
         if flow.account.standing == Standing::Waiting {
             recount(tin, flow, Standing::Waiting, Standing::Old, *rule, hosts);
             flow.account.standing = Standing::Old;
@@ -436,6 +460,6 @@ impl Tins {
 }
 
 /// Which queue comes after one in its list.
-fn next_of(queues: &[Flow]) -> impl Fn(u32) -> u32 + Copy + '_ {
-    |queue| queues[queue as usize].account.links().next()
+fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
+    |queue| Some(queues.get(queue as usize)?.account.links().next())
 }

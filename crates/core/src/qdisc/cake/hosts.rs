@@ -53,16 +53,20 @@ impl Hosts {
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
         let at = |place: u32| (base + place) as usize;
-        let is_own = |place| self.tags[at(place)][end] == hash;
-        let (place, _) = search(hash & self.mask, is_own, |place| self.loads[at(place)][end] == 0);
-        self.tags[at(place)][end] = hash;
+        let is_own = |place| self.tags.get(at(place)).is_some_and(|tags| tags[end] == hash);
+        let is_free = |place| self.loads.get(at(place)).is_some_and(|loads| loads[end] == 0);
+        let (place, _) = search(hash & self.mask, is_own, is_free);
+        if let Some(tags) = self.tags.get_mut(at(place)) {
+            tags[end] = hash;
+        }
         place as u16
     }
 
     /// One more flow counts at `place`.
     #[inline(always)]
     pub(super) fn count(&mut self, base: u32, end: End, place: u16) {
-        let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
+        let Some(loads) = self.loads.get_mut((base + u32::from(place)) as usize) else { return };
+        let load = &mut loads[end as usize];
         self.in_use[end as usize] += u32::from(*load == 0);
         *load = load.saturating_add(1);
     }
@@ -70,7 +74,8 @@ impl Hosts {
     /// One flow fewer counts at `place`.
     #[inline(always)]
     pub(super) fn discount(&mut self, base: u32, end: End, place: u16) {
-        let load = &mut self.loads[(base + u32::from(place)) as usize][end as usize];
+        let Some(loads) = self.loads.get_mut((base + u32::from(place)) as usize) else { return };
+        let load = &mut loads[end as usize];
         debug_assert!(*load > 0, "a host was discounted more often than counted");
         self.in_use[end as usize] -= u32::from(*load == 1);
         *load = load.saturating_sub(1);
@@ -85,14 +90,18 @@ impl Hosts {
     pub(super) fn in_use_with(&self, base: u32, end: End, hash: u32) -> u32 {
         let end = end as usize;
         let mut places = set_of(hash & self.mask).map(|place| (base + place) as usize);
-        let known = places.any(|at| self.tags[at][end] == hash && self.loads[at][end] > 0);
+        let known = places.any(|at| {
+            self.tags.get(at).is_some_and(|tags| tags[end] == hash)
+                && self.loads.get(at).is_some_and(|loads| loads[end] > 0)
+        });
         self.in_use[end] + u32::from(!known)
     }
 
     /// Flows that count at `place`.
     #[inline(always)]
     pub(super) fn load(&self, base: u32, end: End, place: u16) -> u16 {
-        self.loads[(base + u32::from(place)) as usize][end as usize]
+        let loads = self.loads.get((base + u32::from(place)) as usize);
+        loads.map_or(0, |loads| loads[end as usize])
     }
 }
 

@@ -198,23 +198,33 @@ impl Cake {
     }
 
     /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
-    /// been empty. There is always a free slot: `enqueue` sees to it.
+    /// been empty. None if no slot is free, which `enqueue` sees to after each arrival.
     #[inline(always)]
-    fn append(&mut self, packet: &Packet, tin: usize, queue: u32) -> (u32, bool, &mut Packet) {
-        let (tier, flow) = self.tins.pair_mut(tin, queue);
+    fn append(
+        &mut self,
+        packet: &Packet,
+        tin: usize,
+        queue: u32,
+    ) -> Option<(u32, bool, &mut Packet)> {
+        let (tier, flow) = self.tins.pair_mut(tin, queue)?;
         let was_empty = flow.packets.is_empty();
+        let (slot, queued) = self.arena.push(&mut flow.packets, packet)?;
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tier.backlog += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
-        let (slot, queued) =
-            self.arena.push(&mut flow.packets, packet).unwrap_or_else(|| unreachable!());
-        (slot, was_empty, queued)
+        Some((slot, was_empty, queued))
+    }
+
+    /// Gives up an arrival for which there is no slot.
+    #[cold]
+    fn refuse(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.give_up(Packet { enqueued: now, ..*packet }, DropReason::Overlimit, owner);
     }
 
     /// The books for a packet that has been taken out of a queue.
     #[inline(always)]
     fn account_removal(&mut self, len: u32, truesize: u32, tin: usize, queue: u32) {
-        let (tier, flow) = self.tins.pair_mut(tin, queue);
+        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
         flow.backlog = flow.backlog.wrapping_sub(len);
         tier.backlog -= u64::from(len);
         self.memory -= u64::from(truesize);
@@ -237,7 +247,7 @@ impl Cake {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        let queued = self.arena.get_mut(slot);
+        let Some(queued) = self.arena.get_mut(slot) else { return };
         let len = queued.len;
         if self.params.wash {
             queued.wash();
@@ -260,18 +270,18 @@ impl Cake {
         owner: &mut dyn PacketOwner,
     ) {
         let Some(store) = &mut self.acks else { return };
-        let newest = self.arena.get(slot);
+        let Some(newest) = self.arena.get(slot) else { return };
         let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
         let is_tcp = view.is_some();
         store.set(slot, view);
         if !is_tcp {
             return;
         }
-        let list = &self.tins.flows.queues[queue as usize].packets;
+        let Some(flow) = self.tins.flows.queues.get_mut(queue as usize) else { return };
+        let list = &mut flow.packets;
         let Some(before) = store.redundant(self.params.ack_filter, &self.arena, list) else {
             return;
         };
-        let list = &mut self.tins.flows.queues[queue as usize].packets;
         let Some(&mut ack) = self.arena.remove_after(list, before) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
         self.tins.settle(tin, queue, false, now, &self.arena);
@@ -302,12 +312,12 @@ impl Cake {
             }
             let known = self.tins.heaviest_flow(&budget);
             let has_packets = |queue: &u32| {
-                let flow = &self.tins.flows.queues[*queue as usize];
-                !flow.packets.is_empty()
+                let flow = self.tins.flows.queues.get(*queue as usize);
+                flow.is_some_and(|flow| !flow.packets.is_empty())
             };
             let known = known.or(stand_in.filter(has_packets));
             let queue = known.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
-            if !self.tins.flows.queues[queue as usize].packets.is_empty() {
+            if has_packets(&queue) {
                 self.drop_head(queue, now, owner);
                 budget.spend_on(overflow::Heap::STEPS);
                 vain = 0;
@@ -332,9 +342,8 @@ impl Cake {
     /// Drops the first packet of `queue` for want of room.
     fn drop_head(&mut self, queue: u32, now: Time, owner: &mut dyn PacketOwner) {
         let tin = self.tins.flows.tin_of(queue);
-        let list = &mut self.tins.flows.queues[queue as usize].packets;
-        let Some(&mut packet) = self.arena.pop(list) else { return };
-        let (tier, flow) = self.tins.pair_mut(tin, queue);
+        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
+        let Some(&mut packet) = self.arena.pop(&mut flow.packets) else { return };
         tier.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tier.cobalt, now));
         tier.counters.drops += 1;
         self.account_removal(packet.len, packet.truesize, tin, queue);
@@ -425,7 +434,7 @@ impl Cake {
     ) -> Option<&mut Packet> {
         loop {
             match vain {
-                Turn::Sent(slot) => return Some(self.arena.release(slot)),
+                Turn::Sent(slot) => return self.arena.release(slot),
                 Turn::Nobody if budget.is_spent() => return None,
                 Turn::Nobody => tin = budget.lend(|budget| self.choose_tin(now, budget))?,
                 Turn::Dropped => {}
@@ -451,8 +460,8 @@ impl Cake {
             Verdict::Flood { .. } => DropReason::Flood,
             _ => DropReason::Congested,
         };
-        let packet = *self.arena.release(slot);
-        let (tier, flow) = self.tins.pair_mut(tin, queue);
+        let Some(&mut packet) = self.arena.release(slot) else { return };
+        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
         tier.counters.drops += 1;
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
@@ -520,7 +529,9 @@ impl Qdisc for Cake {
         let queue = self.tins.queue_of(tin, packet, &mut self.arena, &mut self.heap);
         // Not beside `bytes`: compilers make one slow vector of two neighbours.
         self.tins.tin_mut(tin).counters.packets += 1;
-        let (slot, was_empty, queued) = self.append(packet, tin, queue);
+        let Some((slot, was_empty, queued)) = self.append(packet, tin, queue) else {
+            return self.refuse(packet, now, owner);
+        };
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if !self.tins.is_plain() {
             self.tins.note_arrival(tin, queue, packet.len);
@@ -548,7 +559,7 @@ impl Qdisc for Cake {
         let tin = self.choose_tin(now, &budget)?;
         self.tins.decay(tin, now);
         match self.turn(tin, now, &budget, owner) {
-            Turn::Sent(slot) => Some(self.arena.release(slot)),
+            Turn::Sent(slot) => self.arena.release(slot),
             vain => self.dequeue_further(vain, tin, now, budget, owner),
         }
     }
@@ -567,10 +578,10 @@ impl Qdisc for Cake {
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        for queue in 0..self.tins.flows.queues.len() {
-            while let Some(&mut packet) = self.arena.pop(&mut self.tins.flows.queues[queue].packets)
-            {
-                self.give_up(packet, DropReason::Reset, owner);
+        for flow in &mut self.tins.flows.queues {
+            while let Some(&mut packet) = self.arena.pop(&mut flow.packets) {
+                self.totals.dropped[DropReason::Reset as usize] += 1;
+                owner.dropped(packet, DropReason::Reset);
             }
         }
         self.memory = 0;

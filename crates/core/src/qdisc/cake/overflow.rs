@@ -61,7 +61,9 @@ impl Heap {
         let (tins, all) = (MAX_TINS as u32, self.order.len() as u32);
         for (index, queue) in (0..).zip(&mut self.order) {
             *queue = index % tins * (all / tins) + index / tins;
-            self.places[*queue as usize] = index;
+            if let Some(place) = self.places.get_mut(*queue as usize) {
+                *place = index;
+            }
         }
     }
 
@@ -73,7 +75,7 @@ impl Heap {
             }
         }
         self.patience = PATIENCE;
-        self.order[0]
+        self.order.first().copied().unwrap_or(0)
     }
 
     /// The queue at the top turned out to be empty: build the heap anew at the next need.
@@ -125,13 +127,14 @@ impl Heap {
     }
 
     fn place(&self, queue: u32) -> usize {
-        self.places[queue as usize] as usize
+        self.places.get(queue as usize).map_or(0, |&place| place as usize)
     }
 
     #[inline(always)]
     fn backlog(&self, place: usize, flows: &Flows) -> u32 {
         // Tiers that are not in use have no queues.
-        flows.queues.get(self.order[place] as usize).map_or(0, |flow| flow.backlog)
+        let queue = self.order.get(place).and_then(|&queue| flows.queues.get(queue as usize));
+        queue.map_or(0, |flow| flow.backlog)
     }
 
     fn sift_down(&mut self, mut place: usize, flows: &Flows) {
@@ -140,7 +143,7 @@ impl Heap {
         loop {
             let mut largest = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                let backlog = if child < self.order.len() { self.backlog(child, flows) } else { 0 };
+                let backlog = self.backlog(child, flows);
                 if backlog > most {
                     (largest, most) = (child, backlog);
                 }
@@ -172,9 +175,14 @@ impl Heap {
         if self.patience > 0 {
             step();
         }
-        self.order.swap(a, b);
-        for place in [a, b] {
-            self.places[self.order[place] as usize] = place as u32;
+        let (Some(&at_a), Some(&at_b)) = (self.order.get(a), self.order.get(b)) else { return };
+        for (place, queue) in [(a, at_b), (b, at_a)] {
+            if let Some(entry) = self.order.get_mut(place) {
+                *entry = queue;
+            }
+            if let Some(entry) = self.places.get_mut(queue as usize) {
+                *entry = place as u32;
+            }
         }
     }
 }

@@ -46,7 +46,10 @@ impl Cake {
             for packet in packets {
                 let tin = self.select_tin(&packet);
                 let queue = self.tins.queue_of(tin, &packet, &mut self.arena, &mut self.heap);
-                let (slot, was_empty, _) = self.append(&packet, tin, queue);
+                let Some((slot, was_empty, _)) = self.append(&packet, tin, queue) else {
+                    self.refuse(&packet, packet.enqueued, owner);
+                    continue;
+                };
                 self.tins.note_arrival(tin, queue, packet.len);
                 if was_empty {
                     self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);

@@ -26,7 +26,7 @@ impl Tins {
     pub(super) fn open_savings(&mut self, queues: u32) {
         let Some(limit) = self.savings else { return };
         let count = self.count();
-        for tin in &mut self.tins[..count] {
+        for tin in self.tins.iter_mut().take(count) {
             let numbers = tin.base..tin.base + queues;
             let savings = Savings::new(limit, &mut self.flows.queues, numbers);
             match &mut tin.savings {
@@ -42,7 +42,7 @@ impl Tins {
         // While the queue was empty its hosts may have been forgotten.
         self.assign_hosts(number, queue, packet);
         let tin = &mut self.tins[number % MAX_TINS];
-        let flow = &self.flows.queues[queue as usize];
+        let Some(flow) = self.flows.queues.get(queue as usize) else { return };
         recount(tin, flow, Standing::Idle, Standing::Old, self.rule, &mut self.hosts);
         self.active |= 1 << number;
         if let Some(savings) = &mut tin.savings {
@@ -85,7 +85,7 @@ impl Tins {
         }
         let tin = &mut self.tins[number % MAX_TINS];
         let Some(savings) = &mut tin.savings else { return };
-        let flow = &mut self.flows.queues[queue as usize];
+        let Some(flow) = self.flows.queues.get_mut(queue as usize) else { return };
         let first = head(flow, arena);
         if first.is_none() && flow.cobalt.queue_empty(&tin.cobalt, now).tamed {
             tin.counters.unresponsive -= 1;
@@ -95,7 +95,7 @@ impl Tins {
             false => savings.settle(&mut self.flows.queues, queue, first),
         }
         if first.is_none() {
-            let flow = &self.flows.queues[queue as usize];
+            let Some(flow) = self.flows.queues.get(queue as usize) else { return };
             recount(tin, flow, Standing::Old, Standing::Idle, self.rule, &mut self.hosts);
             if tin.bulk_flows == 0 {
                 self.active &= !(1 << number);
@@ -107,5 +107,5 @@ impl Tins {
 /// Length of a flow's first packet, framing included.
 #[inline]
 fn head(flow: &Flow, arena: &Arena) -> Option<u32> {
-    flow.packets.head().map(|slot| arena.get(slot).adj_len)
+    arena.head(&flow.packets).map(|packet| packet.adj_len)
 }

@@ -107,7 +107,7 @@ impl Tins {
 
     /// All tiers.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Tin> {
-        self.tins[..self.count].iter_mut()
+        self.tins.iter_mut().take(self.count)
     }
 
     /// A tier. (The remainder says to the compiler that there is one of that number.)
@@ -122,10 +122,10 @@ impl Tins {
         &mut self.tins[number % MAX_TINS]
     }
 
-    /// A tier and one of its queues.
+    /// A tier and one of its queues, if there is a queue of that number.
     #[inline(always)]
-    pub(super) fn pair_mut(&mut self, tin: usize, queue: u32) -> (&mut Tin, &mut Flow) {
-        (&mut self.tins[tin % MAX_TINS], &mut self.flows.queues[queue as usize])
+    pub(super) fn pair_mut(&mut self, tin: usize, queue: u32) -> Option<(&mut Tin, &mut Flow)> {
+        Some((&mut self.tins[tin % MAX_TINS], self.flows.queues.get_mut(queue as usize)?))
     }
 
     /// True if a tier has flows that may have something to send.
@@ -243,7 +243,7 @@ impl Tins {
         match found {
             Found::Own { indirect } => {
                 counters.way_indirect_hits += u32::from(indirect);
-                if self.flows.queues[queue as usize].account.standing.is_free() {
+                if self.flows.is_free(queue) {
                     self.assign_hosts(tin, queue, packet);
                 }
             }
@@ -258,7 +258,7 @@ impl Tins {
                 }
                 self.flows.rename(queue, hash);
                 let (base, rule) = (self.flows.base(tin), self.rule);
-                let flow = &self.flows.queues[queue as usize];
+                let flow = self.flows.queues.get(queue as usize)?;
                 let is_counted = match self.savings {
                     None => rule.counts(flow.account.standing),
                     Some(_) => !flow.packets.is_empty(),
@@ -267,7 +267,7 @@ impl Tins {
                     rule.each_end(flow.hosts, |end, place| self.hosts.discount(base, end, place));
                 }
                 self.assign_hosts(tin, queue, packet);
-                let hosts = self.flows.queues[queue as usize].hosts;
+                let hosts = self.flows.queues.get(queue as usize)?.hosts;
                 if is_counted {
                     rule.each_end(hosts, |end, place| self.hosts.count(base, end, place));
                 }
@@ -278,7 +278,7 @@ impl Tins {
 
     pub(super) fn assign_hosts(&mut self, tin: usize, queue: u32, packet: &Packet) {
         let (base, LoadRule { mode, .. }) = (self.flows.base(tin), self.rule);
-        let hosts = &mut self.flows.queues[queue as usize].hosts;
+        let Some(Flow { hosts, .. }) = self.flows.queues.get_mut(queue as usize) else { return };
         if mode.isolates_sources() {
             hosts[0] = self.hosts.find(base, End::Source, packet.src_host);
         }
@@ -311,7 +311,7 @@ impl Tins {
         let Tins { tins, flows, hosts, rule, active, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let flow = &mut queues[queue as usize];
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
         match flow.account.standing {
             Standing::Idle | Standing::Decaying => {}
             Standing::Waiting => {
@@ -344,7 +344,7 @@ impl Tins {
         let Tins { tins, flows, hosts, rule, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let flow = &mut queues[queue as usize];
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
         let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
         if tamed {
             tin.counters.unresponsive -= 1;
@@ -381,7 +381,7 @@ impl Tins {
                     budget.lend(choose)?
                 }
             };
-            let (tin, flow) = self.pair_mut(number, queue);
+            let (tin, flow) = self.pair_mut(number, queue)?;
             return Some((queue, tin, flow));
         }
         let Tins { tins, flows, hosts, rule, active, .. } = self;
@@ -403,7 +403,7 @@ impl Tins {
                 }
                 return None;
             };
-            if !queues[queue as usize].packets.is_empty() {
+            if !queues.get(queue as usize)?.packets.is_empty() {
                 break queue;
             }
             retire(tin, queues, queue, now, *rule, hosts);
@@ -411,7 +411,7 @@ impl Tins {
                 return None;
             }
         };
-        Some((queue, tin, &mut queues[queue as usize]))
+        Some((queue, tin, queues.get_mut(queue as usize)?))
     }
 
     /// True without savings and without a guard.
@@ -436,7 +436,9 @@ impl Tins {
     #[inline(always)]
     pub(super) fn note_removal(&mut self, tin: usize, queue: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
-            guard.shrunk(tin, queue, &self.flows.queues[queue as usize], len);
+            if let Some(flow) = self.flows.queues.get(queue as usize) {
+                guard.shrunk(tin, queue, flow, len);
+            }
         }
     }
 
@@ -444,7 +446,7 @@ impl Tins {
     #[inline(always)]
     pub(super) fn note_turn(&mut self, tin: usize, queue: u32, len: u32, charged: u32) {
         if let Some(guard) = &mut self.guard {
-            let flow = &self.flows.queues[queue as usize];
+            let Some(flow) = self.flows.queues.get(queue as usize) else { return };
             guard.shrunk(tin, queue, flow, len);
             guard.charge(tin, queue, flow, charged);
         }
@@ -454,7 +456,7 @@ impl Tins {
     #[inline(always)]
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
         let queues = &*self.flows.queues;
-        queues[queue as usize].account.upcoming(queues).map(|flow| &flow.packets)
+        queues.get(queue as usize)?.account.upcoming(queues).map(|flow| &flow.packets)
     }
 }
 
@@ -481,10 +483,13 @@ fn retire(
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    let to = empty(tin, &mut queues[queue as usize], now, rule, hosts);
+    let Some(flow) = queues.get_mut(queue as usize) else { return };
+    let to = empty(tin, flow, now, rule, hosts);
     tin.sparse.leave(queues, queue);
     if to == Standing::Decaying {
-        queues[queue as usize].account.standing = to;
+        if let Some(flow) = queues.get_mut(queue as usize) {
+            flow.account.standing = to;
+        }
         tin.decaying.push(queues, queue);
     }
 }
@@ -604,7 +609,7 @@ fn share(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
 /// Apart, or the division is done in any case.
 #[cold]
 fn reciprocal(load: u16) -> u32 {
-    65_535 / u32::from(load)
+    65_535 / u32::from(load.max(1))
 }
 
 /// Which flows count as their hosts' load, and at which end.

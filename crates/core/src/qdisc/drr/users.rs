@@ -79,11 +79,13 @@ impl Users {
         let Users { queues, longest, ways, sharing, store, .. } = self;
         let idle = [Standing::Idle, Standing::Fresh];
         let index = ways.find(self.user.hash(packet), |queue| {
-            idle.contains(&queues[queue as usize].account.standing)
+            let user = queues.get(queue as usize);
+            user.is_some_and(|user| idle.contains(&user.account.standing))
         });
-        let queued = store.insert(&mut queues[index as usize].queue, packet, now);
+        let Some(user) = queues.get_mut(index as usize) else { return };
+        let queued = store.insert(&mut user.queue, packet, now);
         debug_assert!(queued.is_some(), "there is room");
-        longest.changed(index, &queues[index as usize].queue);
+        longest.changed(index, |_| Some(&user.queue));
         sharing.arrived(queues, index, self.quantum, |user| store.head_len(&user.queue));
     }
 
@@ -94,7 +96,7 @@ impl Users {
         loop {
             let head = |user: &mut UserQueue| store.head_len(&user.queue);
             let index = sharing.choose(queues, head, |_| *quantum, &budget)?;
-            let user = &mut queues[index as usize];
+            let user = queues.get_mut(index as usize)?;
             let Some(slot) = store.detach(&mut user.queue) else {
                 sharing.found_empty(queues, index);
                 if !budget.spend() {
@@ -102,8 +104,8 @@ impl Users {
                 }
                 continue;
             };
-            longest.changed(index, &user.queue);
-            let packet = store.packet_mut(slot);
+            longest.changed(index, |_| Some(&user.queue));
+            let packet = store.packet_mut(slot)?;
             if self.max_age.is_some_and(|limit| limit.exceeded_by(packet, now)) {
                 store.discard(slot, DropReason::Congested, owner);
                 let head = store.head_len(&user.queue);
@@ -116,7 +118,7 @@ impl Users {
             }
             let len = packet.len;
             sharing.sent(queues, index, len, |user| store.head_len(&user.queue));
-            return Some(store.send(slot));
+            return store.send(slot);
         }
     }
 
@@ -125,13 +127,14 @@ impl Users {
     /// that: to take the first by number would rob the same users again and again.
     #[cold]
     fn steal(&mut self, owner: &mut Tally<'_>) {
-        let longest = self.longest.from(self.victim, |index| &self.queues[index as usize].queue);
-        let Some(index) = longest else { return };
-        self.victim = (index + 1) % self.queues.len() as u32;
-        let queue = &mut self.queues[index as usize].queue;
-        self.store.drop_first(queue, DropReason::Overlimit, owner);
-        self.longest.changed(index, queue);
-        let head = self.store.head_len(queue);
+        let queue = |index: u32| self.queues.get(index as usize).map(|user| &user.queue);
+        let Some(index) = self.longest.from(self.victim, queue) else { return };
+        let after = index.wrapping_add(1);
+        self.victim = if (after as usize) < self.queues.len() { after } else { 0 };
+        let Some(user) = self.queues.get_mut(index as usize) else { return };
+        self.store.drop_first(&mut user.queue, DropReason::Overlimit, owner);
+        self.longest.changed(index, |_| Some(&user.queue));
+        let head = self.store.head_len(&user.queue);
         self.sharing.dropped(&mut self.queues, index, head);
     }
 
@@ -159,11 +162,13 @@ impl Users {
     }
 
     pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {
-        for index in 0..self.queues.len() as u32 {
-            self.store.clear(&mut self.queues[index as usize].queue, owner);
-            self.sharing.dropped(&mut self.queues, index, None);
+        for index in 0..self.queues.len() {
+            if let Some(user) = self.queues.get_mut(index) {
+                self.store.clear(&mut user.queue, owner);
+            }
+            self.sharing.dropped(&mut self.queues, index as u32, None);
         }
-        self.longest = Longest::of(self.queues.len() as u32);
+        self.longest.clear();
         self.victim = 0;
     }
 }

@@ -326,7 +326,7 @@ impl Qdisc for Dualpi2 {
         let budget = Budget::default();
         while let Some(lane) = self.turn(&budget) {
             let slot = self.detach(lane)?;
-            let packet = *self.store.packet(slot);
+            let packet = *self.store.packet(slot)?;
             let delay = now.since(packet.enqueued);
             match lane {
                 L => self.stats.delay_l = delay,
@@ -347,12 +347,12 @@ impl Qdisc for Dualpi2 {
                     continue;
                 }
                 Verdict::Marked => {
-                    self.store.packet_mut(slot).mark_ce();
+                    self.store.packet_mut(slot)?.mark_ce();
                 }
                 Verdict::Pass => {}
             }
             self.lanes[lane].account.charge(packet.len);
-            return Some(self.store.send(slot));
+            return self.store.send(slot);
         }
         None
     }

@@ -449,10 +449,11 @@ impl Qdisc for Sfq {
             budget.spend_on(2 * PER_LOOP);
         }
         let slot = self.drr.next_solvent(&mut self.slots, self.quantum, &budget)?;
-        let place = self.store.detach(&mut self.slots[slot as usize].queue)?;
-        self.slots[slot as usize].account.charge(self.store.packet(place).len);
+        let chosen = self.slots.get_mut(slot as usize)?;
+        let place = self.store.detach(&mut chosen.queue)?;
+        chosen.account.charge(self.store.packet(place)?.len);
         self.shrunk(slot);
-        Some(self.store.send(place))
+        self.store.send(place)
     }
 
     #[inline]
