@@ -1,196 +1,173 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Queue disciplines of Simnel: the C side. It translates only: packets to descriptors, netlink to
- * settings, time to timers. What happens to packets is decided in Rust (simnel.h).
+ * Queue disciplines of Simnel, as the kernel calls them. This side translates only: packets to
+ * descriptors, netlink to settings, time to timers. What happens to packets is decided in Rust
+ * (simnel.h).
  */
-#include <linux/if_arp.h>
 #include <linux/module.h>
-#include <linux/random.h>
-#include <linux/skbuff.h>
-#include <net/inet_ecn.h>
-#include <net/netlink.h>
-#include <net/pkt_sched.h>
-#include <net/dsfield.h>
+#include <linux/version.h>
 #if __has_include(<net/gso.h>)
 #include <net/gso.h>
 #endif
 
-#include "simnel.h"
+#include "shim.h"
 
-/* As many bytes of headers as the parser looks at. */
-#define HEADERS 256
 /* Calls in a row of a dequeue that has more work than one call may do. */
 #define TURNS 16
-/* Longest text of settings. */
-#define WORDS 4096
 
-enum {
-	TCA_SIMNEL_UNSPEC,
-	TCA_SIMNEL_WORDS,
-	__TCA_SIMNEL_MAX,
-};
-#define TCA_SIMNEL_MAX (__TCA_SIMNEL_MAX - 1)
-
-struct simnel_sched {
-	struct simnel_line *line;
-	u32 wants;
-	/* Packets and bytes dropped in dequeue that the parents do not know of yet. */
-	u32 untold_packets;
-	u32 untold_bytes;
-	struct qdisc_watchdog watchdog;
-};
-
-/* One call of the Rust side. */
-struct call {
-	struct Qdisc *sch;
-	/* Where dropped packets go; NULL: they are freed at once. */
-	struct sk_buff **to_free;
-	/* The packet that arrives, until it is dropped. */
-	struct sk_buff *arriving;
-};
+static char *aliases = "";
+module_param(aliases, charp, 0444);
+MODULE_PARM_DESC(aliases, "Linux's names to answer to, if it has none of them: cake,fq_codel");
 
 void simnel_host_dropped(void *context, u64 packet, u32 len, u32 reason)
 {
 	struct sk_buff *skb = (struct sk_buff *)(unsigned long)packet;
-	struct call *call = context;
+	struct simnel_call *call = context;
 	struct Qdisc *sch = call->sch;
 
 	sch->q.qlen--;
 	sch->qstats.backlog -= qdisc_pkt_len(skb);
-	if (call->arriving == skb)
-		call->arriving = NULL;
 	if (reason == SIMNEL_RESET) {
 		rtnl_kfree_skbs(skb, skb);
 		return;
 	}
 	sch->qstats.drops++;
+	if (call->arriving == skb)
+		call->arriving = NULL;
 	if (call->to_free)
 		__qdisc_drop(skb, call->to_free);
 	else
 		kfree_skb(skb);
 }
 
-const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length)
+/* Tells the parents of packets and bytes that they count, but that are not here. */
+static void tell(struct Qdisc *sch, int packets, int bytes)
 {
-	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
-	int offset = skb_network_offset(skb);
-	u32 left = skb->len - offset;
-
-	*length = min(size, left);
-	return skb_header_pointer(skb, offset, *length, buffer);
-}
-
-/* The part of a packet that is parsed: all of its headers. */
-static void describe(const struct sk_buff *skb, struct simnel_arrival *arrival, u8 *buffer)
-{
-	int offset = 0;
-	u32 headlen = skb_headlen(skb);
-
-	arrival->link_header = SIMNEL_ETHERNET;
-	if (likely(skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6))) {
-		offset = skb_network_offset(skb);
-		if (unlikely(offset < 0 || offset > headlen))
-			offset = 0;
-		arrival->link_header = offset;
-	} else if (skb->dev && skb->dev->type != ARPHRD_ETHER) {
-		arrival->link_header = 0;
-	}
-	arrival->start = skb->data + offset;
-	arrival->captured = headlen - offset;
-	arrival->remaining = skb->len - offset;
-	if (unlikely(arrival->captured < HEADERS && skb_is_nonlinear(skb))) {
-		u32 wanted = min_t(u32, HEADERS, arrival->remaining);
-		const u8 *start = skb_header_pointer(skb, offset, wanted, buffer);
-
-		if (start) {
-			arrival->start = start;
-			arrival->captured = wanted;
-		}
-	}
+	if (unlikely(packets || bytes))
+		qdisc_tree_reduce_backlog(sch, packets, bytes);
 }
 
 /* Gives one packet to the Rust side. */
-static void hand_over(struct simnel_sched *q, struct sk_buff *skb, u64 now, struct call *call)
+static __always_inline void hand_over(struct simnel_sched *q, struct sk_buff *skb, u32 class,
+				      u64 now, struct simnel_call *call)
 {
+	struct simnel_translation translation;
 	struct Qdisc *sch = call->sch;
 	struct simnel_arrival arrival;
-	u8 buffer[HEADERS];
+	u8 buffer[SIMNEL_HEADERS];
 
-	describe(skb, &arrival, buffer);
+	simnel_describe(skb, &arrival, buffer);
 	arrival.handle = (unsigned long)skb;
 	arrival.translation = NULL;
+	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
+		arrival.translation = &translation;
 	arrival.len = qdisc_pkt_len(skb);
 	arrival.truesize = skb->truesize;
 	arrival.mark = skb->mark;
 	arrival.priority = skb->priority;
-	arrival.gso_size = 0;
-	arrival.gso_segs = 0;
-	arrival.flow = 0;
-	arrival.host = 0;
-	if (skb_is_gso(skb)) {
-		arrival.gso_size = skb_shinfo(skb)->gso_size;
-		arrival.gso_segs = skb_shinfo(skb)->gso_segs;
-	}
+	arrival.class = class;
+	arrival.gso = 0;
+	if (skb_is_gso(skb))
+		arrival.gso = skb_shinfo(skb)->gso_size | skb_shinfo(skb)->gso_segs << 16;
 	sch->q.qlen++;
 	sch->qstats.backlog += arrival.len;
 	simnel_enqueue(q->line, &arrival, now, call);
 }
 
-/* Tells the parents that `packets` and `bytes` less came than they will count. */
-static void tell(struct Qdisc *sch, int packets, int bytes)
-{
-	if (packets || bytes)
-		qdisc_tree_reduce_backlog(sch, packets, bytes);
-}
-
 /* A super-packet in pieces. */
-static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 class,
+				  struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct sk_buff *segment, *next, *segments;
-	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog, taken = 0;
-	int len = qdisc_pkt_len(skb);
+	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog;
+	u32 len = qdisc_pkt_len(skb);
+	bool taken = false;
 	u64 now = ktime_get_ns();
 
 	segments = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segments))
 		return qdisc_drop(skb, sch, to_free);
 	skb_list_walk_safe(segments, segment, next) {
-		struct call call = { .sch = sch, .to_free = to_free, .arriving = segment };
+		struct simnel_call call = { .sch = sch, .to_free = to_free, .arriving = segment };
 
 		skb_mark_not_on_list(segment);
 		qdisc_skb_cb(segment)->pkt_len = segment->len;
-		hand_over(q, segment, now, &call);
-		taken += call.arriving != NULL;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+		qdisc_skb_cb(segment)->pkt_segs = 1;
+#endif
+		hand_over(q, segment, class, now, &call);
+		taken |= call.arriving != NULL;
 	}
 	consume_skb(skb);
-	packets = sch->q.qlen - packets;
-	bytes = sch->qstats.backlog - bytes;
+	packets -= sch->q.qlen;
+	bytes -= sch->qstats.backlog;
 	if (!taken) {
-		tell(sch, -packets, -bytes);
+		tell(sch, packets, bytes);
 		return NET_XMIT_DROP;
 	}
-	tell(sch, 1 - packets, len - bytes);
+	tell(sch, packets + 1, bytes + len);
 	return NET_XMIT_SUCCESS;
+}
+
+/* Asks the filters for a class. Where they took the packet, it is gone, and false. */
+static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters,
+			      u32 *class, struct sk_buff **to_free, int *result)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct tcf_result res;
+	int verdict = tcf_classify(skb, NULL, filters, &res, false);
+
+	*result = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+	switch (verdict) {
+#ifdef CONFIG_NET_CLS_ACT
+	case TC_ACT_STOLEN:
+	case TC_ACT_QUEUED:
+	case TC_ACT_TRAP:
+		*result = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		__qdisc_drop(skb, to_free);
+		return false;
+	case TC_ACT_SHOT:
+	case TC_ACT_REDIRECT:
+		break;
+#endif
+	default:
+		if (verdict >= 0) {
+			*class = res.classid;
+			return true;
+		}
+		if (!(q->wants & SIMNEL_WANTS_CLASS))
+			return true;
+	}
+	qdisc_qstats_drop(sch);
+	__qdisc_drop(skb, to_free);
+	return false;
 }
 
 static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
+	struct simnel_call call = { .sch = sch, .to_free = to_free, .arriving = skb };
+	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog, len, class = 0;
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct call call = { .sch = sch, .to_free = to_free, .arriving = skb };
-	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog, len;
+	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
 
+	if (unlikely(filters)) {
+		int result;
+
+		if (!classify(skb, sch, filters, &class, to_free, &result))
+			return result;
+	}
 	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
-		return enqueue_split(skb, sch, to_free);
+		return enqueue_split(skb, sch, class, to_free);
 	len = qdisc_pkt_len(skb);
-	hand_over(q, skb, ktime_get_ns(), &call);
-	packets = sch->q.qlen - packets;
-	bytes = sch->qstats.backlog - bytes;
+	hand_over(q, skb, class, ktime_get_ns(), &call);
+	packets -= sch->q.qlen;
+	bytes -= sch->qstats.backlog;
 	if (likely(call.arriving)) {
-		tell(sch, 1 - packets, len - bytes);
+		tell(sch, packets + 1, bytes + len);
 		return NET_XMIT_SUCCESS;
 	}
-	tell(sch, -packets, -bytes);
+	tell(sch, packets, bytes);
 	return NET_XMIT_DROP;
 }
 
@@ -208,67 +185,63 @@ static noinline void tell_later(struct Qdisc *sch, u32 packets, u32 bytes)
 	}
 }
 
-/* Sets what the discipline has decided about the headers. */
-static noinline void rewrite(struct sk_buff *skb, u64 changes)
+/* Nothing came: asks again, or sees to it that somebody asks when something is due. */
+static noinline struct simnel_departure try_again(struct simnel_sched *q, u64 now,
+						  struct simnel_call *call)
 {
-	if (changes & SIMNEL_WASH) {
-		int offset = skb_network_offset(skb);
+	struct simnel_departure departure = {};
+	u32 turn;
 
-		if (skb_protocol(skb, true) == htons(ETH_P_IP)) {
-			if (!skb_try_make_writable(skb, offset + sizeof(struct iphdr)))
-				ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, 0);
-		} else if (!skb_try_make_writable(skb, offset + sizeof(struct ipv6hdr))) {
-			ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, 0);
+	for (turn = 0; turn < TURNS; turn++) {
+		u64 due = simnel_next_event(q->line);
+
+		if (due == U64_MAX)
+			return departure;
+		if (due > now || turn == TURNS - 1) {
+			qdisc_watchdog_schedule_ns(&q->watchdog, max(due, now));
+			return departure;
 		}
+		departure = simnel_dequeue(q->line, now, call);
+		if (departure.handle)
+			break;
 	}
-	if (changes & SIMNEL_MARK)
-		INET_ECN_set_ce(skb);
+	return departure;
 }
 
 static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct call call = { .sch = sch };
+	struct simnel_call call = { .sch = sch };
+	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog;
 	struct simnel_departure departure;
 	struct sk_buff *skb;
-	u32 packets = sch->q.qlen, bytes, turn;
 	u64 now;
 
 	if (!packets)
 		return NULL;
-	bytes = sch->qstats.backlog;
 	now = ktime_get_ns();
-	for (turn = 0; turn < TURNS; turn++) {
-		u64 due;
-
-		departure = simnel_dequeue(q->line, now, &call);
-		if (likely(departure.handle))
-			break;
-		due = simnel_next_event(q->line);
-		if (due == U64_MAX)
-			break;
-		if (due > now || turn == TURNS - 1) {
-			qdisc_watchdog_schedule_ns(&q->watchdog, max(due, now));
-			break;
-		}
-	}
-	if (unlikely(packets != sch->q.qlen))
-		tell_later(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
+	departure = simnel_dequeue(q->line, now, &call);
+	if (unlikely(!departure.handle))
+		departure = try_again(q, now, &call);
+	packets -= sch->q.qlen;
+	bytes -= sch->qstats.backlog;
 	skb = (struct sk_buff *)(unsigned long)departure.handle;
-	if (!skb)
-		return NULL;
-	sch->q.qlen--;
-	sch->qstats.backlog -= qdisc_pkt_len(skb);
-	if (unlikely(departure.changes))
-		rewrite(skb, departure.changes);
-	qdisc_bstats_update(sch, skb);
+	if (likely(skb)) {
+		sch->q.qlen--;
+		sch->qstats.backlog -= qdisc_pkt_len(skb);
+		if (unlikely(departure.changes))
+			simnel_rewrite(skb, departure.changes);
+		qdisc_bstats_update(sch, skb);
+	}
+	if (unlikely(packets))
+		tell_later(sch, packets, bytes);
 	return skb;
 }
 
 static void simnel_qdisc_reset(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct call call = { .sch = sch };
+	struct simnel_call call = { .sch = sch };
 
 	if (q->line)
 		simnel_reset(q->line, &call);
@@ -277,161 +250,149 @@ static void simnel_qdisc_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
-static const struct nla_policy policy[TCA_SIMNEL_MAX + 1] = {
-	[TCA_SIMNEL_WORDS] = { .type = NLA_NUL_STRING, .len = WORDS },
-};
-
-/* The words of a request, or NULL. */
-static const char *words_of(struct nlattr *options, struct netlink_ext_ack *extack)
-{
-	struct nlattr *attributes[TCA_SIMNEL_MAX + 1];
-	int error;
-
-	error = nla_parse_nested(attributes, TCA_SIMNEL_MAX, options, policy, extack);
-	if (error)
-		return ERR_PTR(error);
-	if (!attributes[TCA_SIMNEL_WORDS])
-		return NULL;
-	return nla_data(attributes[TCA_SIMNEL_WORDS]);
-}
-
-/* Passes a refusal on. */
-static int refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
-{
-#ifdef NL_SET_ERR_MSG_FMT_MOD
-	NL_SET_ERR_MSG_FMT_MOD(extack, "%s", message->text);
-#else
-	/* The text must outlive the request; the next one may overwrite it. */
-	static char last[SIMNEL_MESSAGE];
-
-	strscpy(last, message->text, sizeof(last));
-	if (extack)
-		extack->_msg = last;
-#endif
-	return -message->errno_;
-}
-
-static int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options,
-			     struct netlink_ext_ack *extack)
-{
-	struct simnel_sched *q = qdisc_priv(sch);
-	struct net_device *dev = qdisc_dev(sch);
-	struct simnel_surroundings surroundings = {
-		.mtu = psched_mtu(dev),
-		.tx_queue_len = dev->tx_queue_len,
-		.handle = sch->handle,
-		.now = ktime_get_ns(),
-	};
-	struct simnel_message message = {};
-	const char *words = NULL;
-
-	qdisc_watchdog_init(&q->watchdog, sch);
-	get_random_bytes(&surroundings.seed, sizeof(surroundings.seed));
-	get_random_bytes(surroundings.key, sizeof(surroundings.key));
-	if (options)
-		words = words_of(options, extack);
-	if (IS_ERR(words))
-		return PTR_ERR(words);
-	if (!words)
-		words = "cake";
-	q->line = simnel_create(words, strlen(words), &surroundings, &message);
-	if (!q->line)
-		return refuse(&message, extack);
-	q->wants = simnel_wants(q->line);
-	return 0;
-}
-
-static int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options,
-			       struct netlink_ext_ack *extack)
-{
-	struct simnel_sched *q = qdisc_priv(sch);
-	struct call call = { .sch = sch };
-	struct simnel_message message = {};
-	struct simnel_change *change;
-	const char *words;
-	u32 packets, bytes;
-
-	if (!options)
-		return 0;
-	words = words_of(options, extack);
-	if (IS_ERR_OR_NULL(words))
-		return PTR_ERR_OR_ZERO(words);
-	change = simnel_prepare(q->line, words, strlen(words), &message);
-	if (!change)
-		return refuse(&message, extack);
-	sch_tree_lock(sch);
-	packets = sch->q.qlen;
-	bytes = sch->qstats.backlog;
-	simnel_apply(q->line, change, ktime_get_ns(), &call);
-	tell(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
-	sch_tree_unlock(sch);
-	simnel_forget(change);
-	q->wants = simnel_wants(q->line);
-	return 0;
-}
-
 static void simnel_qdisc_destroy(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
+	tcf_block_put(q->block);
 	simnel_destroy(q->line);
 	q->line = NULL;
 }
 
-static int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb)
+/* Classes exist for filters and statistics only: nothing hangs below them. */
+static struct Qdisc *class_leaf(struct Qdisc *sch, unsigned long class)
 {
-	struct simnel_sched *q = qdisc_priv(sch);
-	struct nlattr *options, *words;
-	u32 length;
-	u8 *text = kmalloc(WORDS, GFP_KERNEL);
-
-	if (!text)
-		return -ENOMEM;
-	length = simnel_words(q->line, text, WORDS - 1);
-	options = nla_nest_start(skb, TCA_OPTIONS);
-	if (!options || length >= WORDS)
-		goto too_long;
-	words = nla_reserve(skb, TCA_SIMNEL_WORDS, length + 1);
-	if (!words)
-		goto too_long;
-	memcpy(nla_data(words), text, length);
-	((u8 *)nla_data(words))[length] = 0;
-	kfree(text);
-	return nla_nest_end(skb, options);
-
-too_long:
-	kfree(text);
-	nla_nest_cancel(skb, options);
-	return -EMSGSIZE;
+	return NULL;
 }
 
-static struct Qdisc_ops simnel_qdisc_ops __read_mostly = {
-	.id = "simnel",
-	.priv_size = sizeof(struct simnel_sched),
-	.enqueue = simnel_qdisc_enqueue,
-	.dequeue = simnel_qdisc_dequeue,
-	.peek = qdisc_peek_dequeued,
-	.init = simnel_qdisc_init,
-	.reset = simnel_qdisc_reset,
-	.destroy = simnel_qdisc_destroy,
-	.change = simnel_qdisc_change,
-	.dump = simnel_qdisc_dump,
-	.owner = THIS_MODULE,
+static unsigned long class_find(struct Qdisc *sch, u32 id)
+{
+	return 0;
+}
+
+static unsigned long class_bind(struct Qdisc *sch, unsigned long parent, u32 id)
+{
+	return 0;
+}
+
+static void class_unbind(struct Qdisc *sch, unsigned long class)
+{
+}
+
+static struct tcf_block *class_block(struct Qdisc *sch, unsigned long class,
+				     struct netlink_ext_ack *extack)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	return class ? NULL : q->block;
+}
+
+static int class_dump(struct Qdisc *sch, unsigned long class, struct sk_buff *skb,
+		      struct tcmsg *message)
+{
+	message->tcm_handle |= TC_H_MIN(class);
+	return 0;
+}
+
+static void class_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+}
+
+static const struct Qdisc_class_ops class_ops = {
+	.leaf = class_leaf,
+	.find = class_find,
+	.bind_tcf = class_bind,
+	.unbind_tcf = class_unbind,
+	.tcf_block = class_block,
+	.dump = class_dump,
+	.walk = class_walk,
 };
+
+#define NAMED(name)						\
+	{							\
+		.id = name,					\
+		.cl_ops = &class_ops,				\
+		.priv_size = sizeof(struct simnel_sched),	\
+		.enqueue = simnel_qdisc_enqueue,		\
+		.dequeue = simnel_qdisc_dequeue,		\
+		.peek = qdisc_peek_dequeued,			\
+		.init = simnel_qdisc_init,			\
+		.reset = simnel_qdisc_reset,			\
+		.destroy = simnel_qdisc_destroy,		\
+		.change = simnel_qdisc_change,			\
+		.dump = simnel_qdisc_dump,			\
+		.dump_stats = simnel_qdisc_dump_stats,		\
+		.owner = THIS_MODULE,				\
+	}
+
+/* Our own name first: it is always there. */
+static struct Qdisc_ops names[] = {
+	NAMED("simnel"), NAMED("cake"), NAMED("codel"), NAMED("dualpi2"), NAMED("fq_codel"),
+	NAMED("fq_pie"), NAMED("pie"),	NAMED("red"),	NAMED("sfb"),	  NAMED("sfq"),
+};
+static bool is_registered[ARRAY_SIZE(names)];
+
+static void unregister_all(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (is_registered[i])
+			unregister_qdisc(&names[i]);
+}
+
+/* Registers the name of `length` bytes at `name`. */
+static int register_name(const char *name, size_t length)
+{
+	int error = -ENOENT;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strlen(names[i].id) != length || strncmp(names[i].id, name, length))
+			continue;
+		if (is_registered[i])
+			return 0;
+		error = register_qdisc(&names[i]);
+		is_registered[i] = !error;
+	}
+	if (error == -EEXIST)
+		pr_err("simnel: aliases: the kernel has a `%.*s` of its own: rmmod sch_%.*s first\n",
+		       (int)length, name, (int)length, name);
+	else if (error)
+		pr_err("simnel: aliases: `%.*s` is none of Linux's names: cake, codel, dualpi2, fq_codel, fq_pie, pie, red, sfb, sfq\n",
+		       (int)length, name);
+	return error;
+}
 
 static int __init simnel_module_init(void)
 {
-	return register_qdisc(&simnel_qdisc_ops);
+	const char *rest = aliases;
+	int error = register_name(names[0].id, strlen(names[0].id));
+
+	while (!error && *rest) {
+		size_t length = strcspn(rest, ", \n");
+
+		if (length)
+			error = register_name(rest, length);
+		rest += length;
+		rest += !!*rest;
+	}
+	if (error)
+		unregister_all();
+	return error;
 }
 
 static void __exit simnel_module_exit(void)
 {
-	unregister_qdisc(&simnel_qdisc_ops);
+	unregister_all();
 }
 
 module_init(simnel_module_init)
 module_exit(simnel_module_exit)
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_DESCRIPTION("Simnel: queue management for home gateways");
+#ifdef MODULE_ALIAS_NET_SCH
+MODULE_ALIAS_NET_SCH("simnel");
+#endif
 MODULE_ALIAS("sch_simnel");

@@ -10,6 +10,7 @@
 
 struct simnel_line;
 struct simnel_change;
+struct simnel_counters;
 
 struct simnel_translation {
 	u8 source[16];
@@ -32,10 +33,8 @@ struct simnel_arrival {
 	u32 mark;
 	u32 priority;
 	u32 link_header;
-	u16 gso_size;
-	u16 gso_segs;
-	u16 flow;
-	u16 host;
+	u32 class;
+	u32 gso;
 };
 
 #define SIMNEL_MARK 1
@@ -48,6 +47,16 @@ struct simnel_departure {
 
 #define SIMNEL_WANTS_TRANSLATION 1
 #define SIMNEL_WANTS_SPLIT 2
+#define SIMNEL_WANTS_CLASS 4
+#define SIMNEL_WANTS_NEST 8
+
+struct simnel_request {
+	const u8 *kind;
+	const u8 *options;
+	u32 kind_length;
+	u32 length;
+	u32 is_nested;
+};
 
 struct simnel_surroundings {
 	u32 mtu;
@@ -63,7 +72,7 @@ struct simnel_surroundings {
 
 struct simnel_message {
 	u8 text[SIMNEL_MESSAGE];
-	s32 errno_;
+	s32 error;
 };
 
 /* Reasons for which the Rust side gives a packet back. */
@@ -77,7 +86,7 @@ enum simnel_reason {
 };
 
 /* Rust, called from C. */
-struct simnel_line *simnel_create(const u8 *words, u32 length,
+struct simnel_line *simnel_create(const struct simnel_request *request,
 				  const struct simnel_surroundings *surroundings,
 				  struct simnel_message *message);
 void simnel_destroy(struct simnel_line *line);
@@ -87,11 +96,17 @@ struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now, void *
 u64 simnel_next_event(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line, void *call);
 u32 simnel_wants(const struct simnel_line *line);
-struct simnel_change *simnel_prepare(const struct simnel_line *line, const u8 *words, u32 length,
+struct simnel_change *simnel_prepare(const struct simnel_line *line,
+				     const struct simnel_request *request,
 				     struct simnel_message *message);
 void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now, void *call);
 void simnel_forget(struct simnel_change *change);
-u32 simnel_words(const struct simnel_line *line, u8 *out, u32 size);
+u32 simnel_options(const struct simnel_line *line, u8 *out, u32 size);
+struct simnel_counters *simnel_counters(void);
+void simnel_read(const struct simnel_line *line, struct simnel_counters *counters);
+u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counters *counters,
+		      u8 *out, u32 size);
+void simnel_counters_free(struct simnel_counters *counters);
 
 /* C, called from Rust. */
 void simnel_host_dropped(void *call, u64 packet, u32 len, u32 reason);

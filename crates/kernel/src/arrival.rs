@@ -31,14 +31,11 @@ pub struct Arrival {
     /// Bytes before `start`, where the network header is; [`Arrival::ETHERNET`]: `start` is a whole
     /// Ethernet frame.
     pub link_header: u32,
-    /// Payload bytes of each segment of a super-packet, or 0.
-    pub gso_size: u16,
-    /// Segments of a super-packet, or 0.
-    pub gso_segs: u16,
-    /// Queue that a filter chose, from 1; 0 if none did.
-    pub flow: u16,
-    /// Host that a filter chose, from 1; 0 if none did.
-    pub host: u16,
+    /// Class that a filter chose; 0 if none did.
+    pub class: u32,
+    /// Of a super-packet, payload bytes of each segment in the lower half, their number in the
+    /// upper.
+    pub gso: u32,
 }
 
 /// The connection of a packet as it was before its addresses were translated
@@ -79,8 +76,8 @@ impl Arrival {
         packet.truesize = self.truesize;
         packet.mark = self.mark;
         packet.class = self.priority;
-        packet.gso_size = self.gso_size;
-        packet.gso_segs = self.gso_segs;
+        packet.gso_size = self.gso as u16;
+        packet.gso_segs = (self.gso >> 16) as u16;
         // SAFETY: the caller's promise.
         if let Some(translation) = unsafe { self.translation.as_ref() } {
             translation.apply(&mut packet, classifier);

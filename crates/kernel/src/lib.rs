@@ -19,11 +19,13 @@ mod arrival;
 mod host;
 mod line;
 #[cfg(target_os = "none")]
+mod room;
+#[cfg(target_os = "none")]
 mod runtime;
 mod settings;
+mod shown;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub use arrival::{Arrival, Translation};
 pub use line::{Departure, Line, Surroundings};

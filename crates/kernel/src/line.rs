@@ -2,11 +2,11 @@
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
-use core::fmt::Write;
 use core::ptr::null_mut;
 
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::packet::Flags;
+use simnel_core::qdisc::netlink::{write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Config, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
@@ -14,15 +14,17 @@ use simnel_core::time::Time;
 use simnel_core::wire::Classifier;
 
 use crate::arrival::Arrival;
-use crate::host::{bytes, Call};
-use crate::settings::{read_words, wanted, Refusal, EINVAL, ENOMEM};
-use crate::text::Room;
+use crate::host::Call;
+use crate::settings::{wanted, Choice, Form, Refusal, Request, ENOMEM};
+use crate::shown;
 
 /// A discipline with what makes descriptors for it.
 pub struct Line {
     qdisc: Box<dyn Managed + Send>,
     classifier: Classifier,
+    choice: Choice,
     key: [u64; 2],
+    form: Form,
     device: Device,
 }
 
@@ -95,20 +97,12 @@ impl core::fmt::Display for Message {
     }
 }
 
-impl Line {
-    fn new(config: &Config, surroundings: &Surroundings) -> Result<Line, Refusal> {
-        let Surroundings { mtu, tx_queue_len, handle, hz, now, seed, key } = *surroundings;
-        let device = Device {
-            mtu,
-            tx_queue_len,
-            seed,
-            handle,
-            arithmetic: Arithmetic::Exact,
-            now: Time(now),
-            tick: if hz == 0 { Tick::Exact } else { Tick::Jiffies { hz, wheel: true } },
-        };
-        let qdisc = build(config, &device).map_err(|error| Refusal::new(ENOMEM, &error))?;
-        Ok(Line { qdisc, classifier: classifier(key, config), key, device })
+impl Surroundings {
+    fn device(&self) -> Device {
+        let Surroundings { mtu, tx_queue_len, handle, hz, now, seed, .. } = *self;
+        let tick = if hz == 0 { Tick::Exact } else { Tick::Jiffies { hz, wheel: true } };
+        let now = Time(now);
+        Device { mtu, tx_queue_len, seed, handle, arithmetic: Arithmetic::Exact, now, tick }
     }
 }
 
@@ -117,30 +111,29 @@ fn classifier(key: [u64; 2], config: &Config) -> Classifier {
     Classifier::new(FlowHasher::new(HashKey::new(key[0], key[1]), host_prefix))
 }
 
-/// # Safety
-/// `words` must be null or `length` readable bytes.
-unsafe fn text<'a>(words: *const u8, length: u32) -> Result<&'a str, Refusal> {
-    // SAFETY: the caller's promise.
-    let bytes = unsafe { bytes(words, length) }.unwrap_or(&[]);
-    core::str::from_utf8(bytes).map_err(|error| Refusal::new(EINVAL, &error))
+fn built(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, Refusal> {
+    build(config, device).map_err(|error| Refusal::new(ENOMEM, &error))
 }
 
-/// A discipline from words; null with a message if it cannot be. May wait for memory: not under a
-/// lock.
+/// A discipline as a request asks for it; null with a message if it cannot be. May wait for memory:
+/// not under a lock.
 ///
 /// # Safety
-/// `words` must be `length` readable bytes, the others valid pointers.
+/// The request's pointers must be to what it says.
 #[no_mangle]
 pub unsafe extern "C" fn simnel_create(
-    words: *const u8,
-    length: u32,
+    request: &Request,
     surroundings: &Surroundings,
     message: &mut Message,
 ) -> *mut Line {
+    let device = surroundings.device();
     // SAFETY: the caller's promise.
-    let made = unsafe { text(words, length) }
-        .and_then(|words| read_words(words, None))
-        .and_then(|config| Line::new(&config, surroundings));
+    let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
+        let qdisc = built(&config, &device)?;
+        let key = surroundings.key;
+        let (classifier, choice) = (classifier(key, &config), Choice::of(&config));
+        Ok(Line { qdisc, classifier, choice, key, form, device })
+    });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
         Err(refusal) => {
@@ -175,7 +168,10 @@ pub unsafe extern "C" fn simnel_enqueue(
     call: *mut c_void,
 ) {
     // SAFETY: the caller's promise.
-    let packet = unsafe { arrival.describe(&line.classifier) };
+    let mut packet = unsafe { arrival.describe(&line.classifier) };
+    if arrival.class != 0 {
+        line.choice.apply(arrival.class, &mut packet);
+    }
     line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
 }
 
@@ -206,30 +202,36 @@ pub extern "C" fn simnel_reset(line: &mut Line, call: *mut c_void) {
 /// Bits of what the settings want of the C side.
 #[no_mangle]
 pub extern "C" fn simnel_wants(line: &Line) -> u32 {
-    wanted(&line.qdisc.config())
+    wanted(&line.qdisc.config(), line.form)
 }
 
 /// Settings that are ready to be put in place.
 pub struct Change {
     config: Config,
+    /// Another discipline in place of the present one. Afterwards the former one.
+    other: Option<Box<dyn Managed + Send>>,
 }
 
-/// Prepares a change by words; null with a message if it cannot be. May wait for memory: not under
-/// a lock.
+/// Prepares a change; null with a message if it cannot be. May wait for memory: not under a lock.
 ///
 /// # Safety
-/// `words` must be `length` readable bytes, the others valid pointers.
+/// The request's pointers must be to what it says.
 #[no_mangle]
 pub unsafe extern "C" fn simnel_prepare(
     line: &Line,
-    words: *const u8,
-    length: u32,
+    request: &Request,
     message: &mut Message,
 ) -> *mut Change {
+    let old = line.qdisc.config();
     // SAFETY: the caller's promise.
-    let read = unsafe { text(words, length) };
-    match read.and_then(|words| read_words(words, Some(&line.qdisc.config()))) {
-        Ok(config) => Box::into_raw(Box::new(Change { config })),
+    let read = unsafe { request.read(Some(&old), &line.device) };
+    let ready = read.and_then(|(config, _)| {
+        let is_other = config.name() != old.name();
+        let other = is_other.then(|| built(&config, &line.device)).transpose()?;
+        Ok(Change { config, other })
+    });
+    match ready {
+        Ok(change) => Box::into_raw(Box::new(change)),
         Err(refusal) => {
             message.tell(&refusal);
             null_mut()
@@ -237,14 +239,23 @@ pub unsafe extern "C" fn simnel_prepare(
     }
 }
 
-/// Puts a change in place, under the lock. Afterwards it holds what is no longer needed.
+/// Puts a change in place, under the lock. Another discipline starts empty: what is queued is given
+/// back. Afterwards the change holds what is no longer needed.
 #[no_mangle]
 pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, call: *mut c_void) {
-    let done = line.qdisc.configure(&change.config, Time(now), &mut Call(call));
-    if done.is_ok() {
-        line.classifier = classifier(line.key, &change.config);
-        line.device.now = Time(now);
+    match &mut change.other {
+        Some(other) => {
+            line.qdisc.reset(&mut Call(call));
+            core::mem::swap(&mut line.qdisc, other);
+        }
+        None => {
+            if line.qdisc.configure(&change.config, Time(now), &mut Call(call)).is_err() {
+                return;
+            }
+        }
     }
+    line.classifier = classifier(line.key, &change.config);
+    line.choice = Choice::of(&change.config);
 }
 
 /// Frees a change. Not under a lock.
@@ -259,29 +270,69 @@ pub unsafe extern "C" fn simnel_forget(change: *mut Change) {
     }
 }
 
-/// The settings as words that make them again, without a zero at the end; the number of bytes.
-///
-/// # Safety
-/// `out` must have room for `size` bytes.
-#[no_mangle]
-pub unsafe extern "C" fn simnel_words(line: &Line, out: *mut u8, size: u32) -> u32 {
-    // SAFETY: the caller's promise.
-    let mut room = unsafe { Room::new(out, size) };
-    let _ = write!(room, "{}", line.qdisc.config());
-    room.written()
-}
-
-/// Counters at one moment.
-pub struct Counters(Snapshot);
+/// Counters at one moment; none before they are read.
+pub struct Counters(Option<Snapshot>);
 
 /// Room for counters. Not under a lock.
 #[no_mangle]
-pub extern "C" fn simnel_counters(line: &Line) -> *mut Counters {
-    Box::into_raw(Box::new(Counters(line.qdisc.snapshot())))
+pub extern "C" fn simnel_counters() -> *mut Counters {
+    Box::into_raw(Box::new(Counters(None)))
 }
 
 /// Reads the counters, under the lock.
 #[no_mangle]
 pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
-    counters.0 = line.qdisc.snapshot();
+    counters.0 = Some(line.qdisc.snapshot());
+}
+
+/// Frees counters. Not under a lock.
+///
+/// # Safety
+/// `counters` must be null or come from [`simnel_counters`], and not be used again.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_counters_free(counters: *mut Counters) {
+    if !counters.is_null() {
+        // SAFETY: it was made by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(counters) });
+    }
+}
+
+/// Writes what `TCA_OPTIONS` holds to `out`: the number of bytes, or more than `size` if there is
+/// no room for them.
+///
+/// # Safety
+/// `out` must have room for `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_options(line: &Line, out: *mut u8, size: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    let out = unsafe { core::slice::from_raw_parts_mut(out, size as usize) };
+    let config = line.qdisc.config();
+    length(match line.form {
+        Form::Linux => write_options(&config, out),
+        Form::Words => shown::options(&config, out),
+    })
+}
+
+/// Writes what `TCA_STATS_APP` holds to `out`, as [`simnel_options`] does.
+///
+/// # Safety
+/// `out` must have room for `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_statistics(
+    line: &Line,
+    counters: &Counters,
+    out: *mut u8,
+    size: u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    let out = unsafe { core::slice::from_raw_parts_mut(out, size as usize) };
+    let Some(snapshot) = &counters.0 else { return 0 };
+    length(match line.form {
+        Form::Linux => write_statistics(snapshot, out),
+        Form::Words => shown::statistics(snapshot, out),
+    })
+}
+
+fn length(written: Result<usize, Full>) -> u32 {
+    written.map_or(u32::MAX, |length| length as u32)
 }

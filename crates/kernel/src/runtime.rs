@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::fmt::Write;
 use core::panic::PanicInfo;
 
-use crate::text::Room;
+use crate::room::Room;
 
 extern "C" {
     fn simnel_host_alloc(size: usize, align: usize) -> *mut c_void;

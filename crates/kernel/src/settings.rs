@@ -4,7 +4,41 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::Display;
 
-use simnel_core::qdisc::{amend, parse, Config};
+use simnel_core::netlink::{Attributes, Options};
+use simnel_core::packet::Packet;
+use simnel_core::qdisc::{amend, discipline, netlink, parse, Config, Device};
+
+use crate::host::bytes;
+
+/// Error numbers of the system calls.
+pub(crate) const EINVAL: i32 = 22;
+pub(crate) const ENOMEM: i32 = 12;
+
+/// The name whose settings are words; all others have Linux's attributes.
+const OWN_NAME: &str = "simnel";
+/// Number of the attribute that holds the words, with or without a zero at the end.
+pub(crate) const WORDS: u16 = 1;
+/// Settings where a request says nothing.
+const DEFAULT: &str = "cake";
+
+/// A request for a discipline, or to change one (`struct simnel_request`).
+#[repr(C)]
+pub struct Request {
+    kind: *const u8,
+    options: *const u8,
+    kind_length: u32,
+    length: u32,
+    is_nested: u32,
+}
+
+/// How a discipline's settings and statistics look in netlink.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As text, in attributes of our own.
+    Words,
+    /// As Linux's discipline of this name has them.
+    Linux,
+}
 
 /// Why settings were refused.
 pub(crate) struct Refusal {
@@ -20,36 +54,140 @@ impl Refusal {
     }
 }
 
-/// Error numbers of the system calls.
-pub(crate) const EINVAL: i32 = 22;
-pub(crate) const ENOMEM: i32 = 12;
+impl Request {
+    #[cfg(test)]
+    pub(crate) fn new(kind: &str, options: &[u8]) -> Request {
+        Request {
+            kind: kind.as_ptr(),
+            options: options.as_ptr(),
+            kind_length: kind.len() as u32,
+            length: options.len() as u32,
+            is_nested: 1,
+        }
+    }
 
-/// What a discipline needs of the C side beyond packets, one bit each.
+    /// # Safety
+    /// The pointers must be null or to as many bytes as stated.
+    unsafe fn parts(&self) -> Result<(&str, Option<Options<'_>>), Refusal> {
+        // SAFETY: the caller's promise.
+        let (kind, payload) =
+            unsafe { (bytes(self.kind, self.kind_length), bytes(self.options, self.length)) };
+        let kind = text(kind.unwrap_or(&[]))?;
+        let is_nested = self.is_nested != 0;
+        Ok((kind, payload.map(|payload| Options { payload, is_nested })))
+    }
+
+    /// The settings asked for; where there are some already, as a change of these, unless words
+    /// start with the name of a discipline.
+    ///
+    /// # Safety
+    /// The pointers must be null or to as many bytes as stated.
+    pub(crate) unsafe fn read(
+        &self,
+        old: Option<&Config>,
+        device: &Device,
+    ) -> Result<(Config, Form), Refusal> {
+        // SAFETY: the caller's promise.
+        let (kind, options) = unsafe { self.parts() }?;
+        if kind != OWN_NAME {
+            let config = netlink::parse(kind, options, old, device)
+                .map_err(|error| Refusal::new(error.errno() as i32, &error))?;
+            return Ok((config, Form::Linux));
+        }
+        let words = options.and_then(|options| {
+            Attributes::new(options.payload).find(|attribute| attribute.number == WORDS)
+        });
+        let words = words.map_or(Ok(""), |words| text(words.payload))?;
+        let is_whole =
+            words.split_whitespace().next().is_some_and(|word| discipline(word).is_some());
+        let config = match old {
+            Some(old) if !is_whole => amend(&old.to_string(), words),
+            Some(_) => parse(words),
+            None if words.is_empty() => parse(DEFAULT),
+            None => parse(words),
+        };
+        let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
+        Ok((config, Form::Words))
+    }
+}
+
+/// Text up to a zero or the end.
+fn text(bytes: &[u8]) -> Result<&str, Refusal> {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or(&[]);
+    core::str::from_utf8(text).map_err(|error| Refusal::new(EINVAL, &error))
+}
+
+/// What a discipline needs of the C side beyond packets, one bit each (`SIMNEL_WANTS_...`).
 pub(crate) mod wants {
     /// Connections before address translation.
     pub const TRANSLATION: u32 = 1;
     /// Super-packets in pieces.
     pub const SPLIT: u32 = 2;
-}
-
-/// Reads `words`; where there are settings already, as a change of these.
-pub(crate) fn read_words(words: &str, old: Option<&Config>) -> Result<Config, Refusal> {
-    let config = match old {
-        None => parse(words),
-        Some(old) => amend(&old.to_string(), words),
-    };
-    config.map_err(|error| Refusal::new(EINVAL, &error))
+    /// Where there are filters, no packet that none of them knows.
+    pub const CLASS: u32 = 4;
+    /// Statistics that are attributes, not a structure.
+    pub const NEST: u32 = 8;
 }
 
 /// What `config` wants of the C side.
-pub(crate) fn wanted(config: &Config) -> u32 {
-    let own = match config {
+pub(crate) fn wanted(config: &Config, form: Form) -> u32 {
+    let mut wanted = match config {
         Config::Cake(params) => {
             let split = if params.split_gso { wants::SPLIT } else { 0 };
             let translation = if params.nat { wants::TRANSLATION } else { 0 };
-            split | translation
+            split | translation | wants::NEST
         }
+        Config::FqCodel(_) | Config::FqPie(_) | Config::Sfq(_) => wants::CLASS,
         _ => 0,
     };
-    config.children().into_iter().fold(own, |wants, (_, child)| wants | wanted(child))
+    if form == Form::Words {
+        wanted |= wants::NEST;
+    }
+    let below = config.children();
+    below.into_iter().fold(wanted, |wanted_, (_, child)| {
+        wanted_ | (self::wanted(child, form) & (wants::TRANSLATION | wants::SPLIT))
+    })
+}
+
+/// What a filter's choice of a class means to a discipline.
+#[derive(Clone, Copy)]
+pub(crate) enum Choice {
+    /// The class is the packet's.
+    Class,
+    /// Of so many queues, the one of the class's minor number, from 1.
+    Queue(u32),
+    /// The minor number is that of a queue in the packet's tier, the major that of a host.
+    QueueAndHost,
+}
+
+impl Choice {
+    pub(crate) fn of(config: &Config) -> Choice {
+        match config {
+            Config::Cake(_) => Choice::QueueAndHost,
+            Config::FqCodel(params) => Choice::Queue(params.queues.flows),
+            Config::FqPie(params) => Choice::Queue(params.queues.flows),
+            _ => Choice::Class,
+        }
+    }
+
+    /// Gives `packet` the hashes that lead to what `class` says.
+    #[cold]
+    pub(crate) fn apply(self, class: u32, packet: &mut Packet) {
+        let (major, minor) = (class >> 16, class & 0xffff);
+        match self {
+            Choice::Class => packet.class = class,
+            Choice::Queue(queues) => {
+                let queue = u64::from(minor.saturating_sub(1));
+                packet.flow = (queue << 32).div_ceil(u64::from(queues.max(1)));
+            }
+            Choice::QueueAndHost => {
+                if minor != 0 {
+                    packet.flow = u64::from(minor - 1);
+                }
+                if major != 0 {
+                    (packet.src_host, packet.dst_host) = (major, major);
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,10 @@
 use core::ffi::c_void;
 use std::vec::Vec;
 
+use simnel_core::netlink::{Attributes, Writer};
+
 use super::line::*;
+use super::settings::Request;
 use super::Arrival;
 
 /// The C side: packets given back, by handle and reason.
@@ -21,6 +24,16 @@ extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, _len: u32, rea
 #[no_mangle]
 extern "C" fn simnel_host_headers(_: u64, _: *mut u8, _: u32, _: *mut u32) -> *const u8 {
     core::ptr::null()
+}
+
+/// The attribute that holds `words`.
+fn attribute(words: &str) -> Vec<u8> {
+    let mut room = std::vec![0; words.len() + 8];
+    let mut out = Writer::new(&mut room);
+    out.attribute(1, words.as_bytes());
+    let length = out.finish().unwrap();
+    room.truncate(length);
+    room
 }
 
 /// An IPv4 UDP packet of the flow `n`, from its network header on.
@@ -53,10 +66,10 @@ impl Guest {
             key: [1, 2],
         };
         let mut message = Message::EMPTY;
+        let options = attribute(words);
+        let request = Request::new("simnel", &options);
         // SAFETY: all pointers are of values that live.
-        let line = unsafe {
-            simnel_create(words.as_ptr(), words.len() as u32, &surroundings, &mut message)
-        };
+        let line = unsafe { simnel_create(&request, &surroundings, &mut message) };
         if line.is_null() {
             return Err(message.to_string());
         }
@@ -85,10 +98,8 @@ impl Guest {
             mark: 0,
             priority: 0,
             link_header: 14,
-            gso_size: 0,
-            gso_segs: 0,
-            flow: 0,
-            host: 0,
+            class: 0,
+            gso: 0,
         };
         let call = self.call();
         // SAFETY: the arrival's bytes live during the call.
@@ -105,8 +116,9 @@ impl Guest {
         let call = self.call();
         // SAFETY: all pointers are of values that live; the change is forgotten once.
         unsafe {
-            let change =
-                simnel_prepare(self.line(), words.as_ptr(), words.len() as u32, &mut message);
+            let options = attribute(words);
+            let request = Request::new("simnel", &options);
+            let change = simnel_prepare(self.line(), &request, &mut message);
             let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
             simnel_apply(self.line(), ready, 0, call);
             simnel_forget(change);
@@ -115,11 +127,13 @@ impl Guest {
     }
 
     fn words(&mut self) -> String {
-        let mut text = std::vec![0; 400];
-        // SAFETY: the text has as much room as stated.
-        let length = unsafe { simnel_words(self.line(), text.as_mut_ptr(), text.len() as u32) };
-        text.truncate(length as usize);
-        String::from_utf8(text).unwrap()
+        let mut room = std::vec![0; 400];
+        // SAFETY: there is as much room as stated.
+        let length = unsafe { simnel_options(self.line(), room.as_mut_ptr(), room.len() as u32) };
+        let mut attributes = Attributes::new(&room[..length as usize]);
+        let words = attributes.next().unwrap().payload;
+        let words = std::ffi::CStr::from_bytes_with_nul(words).unwrap();
+        words.to_str().unwrap().to_owned()
     }
 }
 
@@ -164,6 +178,11 @@ fn settings_change_in_place_and_mistakes_are_told() {
     guest.change("bandwidth 5mbit diffserv4").unwrap();
     assert!(guest.words().starts_with("cake bandwidth 5Mbit diffserv4 "), "{}", guest.words());
     assert_eq!(guest.dequeue(0), 1);
+    guest.enqueue(2, 1, 0);
+    guest.change("fq_codel limit 7").unwrap();
+    assert_eq!(guest.host.dropped, [(2, 4)]);
+    assert!(guest.words().starts_with("fq_codel limit 7p "), "{}", guest.words());
+    guest.change("cake").unwrap();
     let error = guest.change("bandwith 1mbit").unwrap_err();
     assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
     let error = Guest::new("caek").err().unwrap();

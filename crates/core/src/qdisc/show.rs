@@ -113,6 +113,22 @@ fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt:
     Ok(())
 }
 
+/// Writes the statistics that are a discipline's own, ours included: the lines that [`show`] has
+/// beside those of all disciplines.
+pub fn show_own(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let own = snapshot.detail.own();
+    own.write_above(out)?;
+    own.write_below(true, out)
+}
+
+/// The same as a JSON object.
+pub fn show_own_json(snapshot: &Snapshot, out: &mut dyn Write) -> fmt::Result {
+    let mut json = Json::new(out);
+    json.begin_object()?;
+    snapshot.detail.own().write_json(true, &mut json)?;
+    json.end_object()
+}
+
 /// Writes `views` as `tc -j` does: one JSON array on one line, with a line feed after it.
 pub fn show_json(
     out: &mut dyn Write,

@@ -1,0 +1,34 @@
+//! Settings and statistics under our own name: text and JSON, so that whoever prints them need not
+//! know any discipline.
+
+use alloc::string::String;
+
+use simnel_core::netlink::{Full, Writer};
+use simnel_core::qdisc::{show_own, show_own_json, Config, Snapshot};
+
+use crate::settings::WORDS;
+
+/// Numbers of the attributes beside [`WORDS`].
+const TEXT: u16 = 2;
+const JSON: u16 = 3;
+
+/// Writes the settings: words that make them again.
+pub(crate) fn options(config: &Config, out: &mut [u8]) -> Result<usize, Full> {
+    let words = alloc::format!("{config}\0");
+    let mut out = Writer::new(out);
+    out.attribute(WORDS, words.as_bytes());
+    out.finish()
+}
+
+/// Writes the statistics that are the discipline's own.
+pub(crate) fn statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Full> {
+    let (mut text, mut json) = (String::new(), String::new());
+    let written = show_own(snapshot, &mut text).and_then(|()| show_own_json(snapshot, &mut json));
+    written.map_err(|_| Full)?;
+    text.push('\0');
+    json.push('\0');
+    let mut out = Writer::new(out);
+    out.attribute(TEXT, text.as_bytes());
+    out.attribute(JSON, json.as_bytes());
+    out.finish()
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Settings and statistics: between netlink and the Rust side, which reads and writes them. */
+#include <linux/random.h>
+#include <linux/vmalloc.h>
+#include <net/netlink.h>
+
+#include "shim.h"
+
+/* Room for settings and statistics in a message. */
+#define ROOM 12288
+
+/* Passes a refusal on. */
+static int refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
+{
+#ifdef NL_SET_ERR_MSG_FMT
+	NL_SET_ERR_MSG_FMT(extack, "%s", message->text);
+#else
+	/* The text must outlive the request; the next one may overwrite it. */
+	static char last[sizeof(message->text)];
+
+	strscpy(last, message->text, sizeof(last));
+	if (extack)
+		extack->_msg = last;
+#endif
+	return -message->error;
+}
+
+static void request(struct simnel_request *to, struct Qdisc *sch, struct nlattr *options)
+{
+	to->kind = sch->ops->id;
+	to->kind_length = strlen(sch->ops->id);
+	to->options = options ? nla_data(options) : NULL;
+	to->length = options ? nla_len(options) : 0;
+	to->is_nested = options && options->nla_type & NLA_F_NESTED;
+}
+
+int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct net_device *dev = qdisc_dev(sch);
+	struct simnel_surroundings surroundings = {
+		.mtu = psched_mtu(dev),
+		.tx_queue_len = dev->tx_queue_len,
+		.handle = sch->handle,
+		.now = ktime_get_ns(),
+	};
+	struct simnel_message message = {};
+	struct simnel_request asked;
+	int error;
+
+	qdisc_watchdog_init(&q->watchdog, sch);
+	get_random_bytes(&surroundings.seed, sizeof(surroundings.seed));
+	get_random_bytes(surroundings.key, sizeof(surroundings.key));
+	request(&asked, sch, options);
+	q->line = simnel_create(&asked, &surroundings, &message);
+	if (!q->line)
+		return refuse(&message, extack);
+	q->wants = simnel_wants(q->line);
+	error = tcf_block_get(&q->block, &q->filters, sch, extack);
+	if (error)
+		return error;
+	return 0;
+}
+
+int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_call call = { .sch = sch };
+	struct simnel_message message = {};
+	struct simnel_change *change;
+	struct simnel_request asked;
+	u32 packets, bytes;
+
+	if (!options)
+		return 0;
+	request(&asked, sch, options);
+	change = simnel_prepare(q->line, &asked, &message);
+	if (!change)
+		return refuse(&message, extack);
+	sch_tree_lock(sch);
+	packets = sch->q.qlen;
+	bytes = sch->qstats.backlog;
+	simnel_apply(q->line, change, ktime_get_ns(), &call);
+	q->wants = simnel_wants(q->line);
+	qdisc_tree_reduce_backlog(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
+	sch_tree_unlock(sch);
+	simnel_forget(change);
+	return 0;
+}
+
+int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
+	int error = -EMSGSIZE;
+	u32 length;
+
+	if (!room)
+		return -ENOMEM;
+	length = simnel_options(q->line, room, ROOM);
+	if (length <= ROOM)
+		error = nla_put(skb, TCA_OPTIONS, length, room);
+	kvfree(room);
+	return error ? error : skb->len;
+}
+
+int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_counters *counters = simnel_counters();
+	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
+	int error = -1;
+	u32 length;
+
+	if (!room)
+		goto out;
+	sch_tree_lock(sch);
+	simnel_read(q->line, counters);
+	sch_tree_unlock(sch);
+	length = simnel_statistics(q->line, counters, room, ROOM);
+	if (!length)
+		error = 0;
+	else if (length > ROOM)
+		error = -1;
+	else if (q->wants & SIMNEL_WANTS_NEST)
+		error = nla_put(dump->skb, TCA_STATS_APP, length, room) ? -1 : 0;
+	else
+		error = gnet_stats_copy_app(dump, room, length);
+out:
+	kvfree(room);
+	simnel_counters_free(counters);
+	return error;
+}

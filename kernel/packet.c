@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Packets: what is read of them on their way in, and written on their way out. */
+#include <linux/if_arp.h>
+#include <linux/netfilter.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
+#include <net/netfilter/nf_conntrack_tuple.h>
+
+#include "shim.h"
+
+const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length)
+{
+	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
+	int offset = skb_network_offset(skb);
+
+	if (offset < 0 || offset > skb->len)
+		return NULL;
+	*length = min_t(u32, size, skb->len - offset);
+	return skb_header_pointer(skb, offset, *length, buffer);
+}
+
+/* Headers that do not lie in one piece. */
+static noinline void gather(const struct sk_buff *skb, int offset, struct simnel_arrival *arrival,
+			    u8 *buffer)
+{
+	u32 wanted = min_t(u32, SIMNEL_HEADERS, arrival->remaining);
+	const u8 *start = skb_header_pointer(skb, offset, wanted, buffer);
+
+	if (start) {
+		arrival->start = start;
+		arrival->captured = wanted;
+	}
+}
+
+/* The part of a packet that is parsed: all of its headers. */
+void simnel_describe(const struct sk_buff *skb, struct simnel_arrival *arrival, u8 *buffer)
+{
+	u32 headlen = skb_headlen(skb);
+	int offset = 0;
+
+	if (likely(skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6))) {
+		offset = skb_network_offset(skb);
+		if (unlikely(offset < 0 || offset > headlen))
+			offset = 0;
+		arrival->link_header = offset;
+	} else if (skb->dev->type == ARPHRD_ETHER) {
+		arrival->link_header = SIMNEL_ETHERNET;
+	} else {
+		arrival->link_header = 0;
+	}
+	arrival->start = skb->data + offset;
+	arrival->captured = headlen - offset;
+	arrival->remaining = skb->len - offset;
+	if (unlikely(arrival->captured < SIMNEL_HEADERS && skb_is_nonlinear(skb)))
+		gather(skb, offset, arrival, buffer);
+}
+
+/*
+ * The connection of an IPv4 packet as hosts behind address translation see it. A packet that came
+ * in and was not looked at yet is found by its reply's addresses, so these are exchanged.
+ */
+noinline bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation)
+{
+#if IS_ENABLED(CONFIG_NF_CONNTRACK)
+	struct nf_conntrack_tuple tuple = {};
+	bool is_reply = !skb_nfct(skb);
+	const __be32 *source, *destination;
+	__be16 ports[2];
+
+	if (skb_protocol(skb, true) != htons(ETH_P_IP) || !nf_ct_get_tuple_skb(&tuple, skb))
+		return false;
+	source = is_reply ? &tuple.dst.u3.ip : &tuple.src.u3.ip;
+	destination = is_reply ? &tuple.src.u3.ip : &tuple.dst.u3.ip;
+	ports[0] = is_reply ? tuple.dst.u.all : tuple.src.u.all;
+	ports[1] = is_reply ? tuple.src.u.all : tuple.dst.u.all;
+	memcpy(translation->source, source, sizeof(*source));
+	memcpy(translation->destination, destination, sizeof(*destination));
+	memcpy(translation->ports, ports, sizeof(ports));
+	if (tuple.dst.protonum != IPPROTO_TCP && tuple.dst.protonum != IPPROTO_UDP)
+		memset(translation->ports, 0, sizeof(ports));
+	translation->protocol = tuple.dst.protonum;
+	translation->version = 4;
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* Sets in the headers what the discipline has decided. */
+noinline void simnel_rewrite(struct sk_buff *skb, u64 changes)
+{
+	int offset = skb_network_offset(skb);
+
+	if (changes & SIMNEL_WASH) {
+		if (skb_protocol(skb, true) == htons(ETH_P_IP)) {
+			if (!skb_try_make_writable(skb, offset + sizeof(struct iphdr)))
+				ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, 0);
+		} else if (!skb_try_make_writable(skb, offset + sizeof(struct ipv6hdr))) {
+			ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, 0);
+		}
+	}
+	if (changes & SIMNEL_MARK)
+		INET_ECN_set_ce(skb);
+}

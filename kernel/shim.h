@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What the files of the C side share. */
+#ifndef SHIM_H
+#define SHIM_H
+
+#include <linux/skbuff.h>
+#include <net/pkt_cls.h>
+#include <net/pkt_sched.h>
+
+#include "simnel.h"
+
+/* The private part of a struct Qdisc. */
+struct simnel_sched {
+	struct simnel_line *line;
+	/* What the settings want of this side: SIMNEL_WANTS_... */
+	u32 wants;
+	/* Packets and bytes dropped in dequeue that the parents do not know of yet. */
+	u32 untold_packets;
+	u32 untold_bytes;
+	struct tcf_proto __rcu *filters;
+	struct tcf_block *block;
+	struct qdisc_watchdog watchdog;
+};
+
+/* One call of the Rust side. */
+struct simnel_call {
+	struct Qdisc *sch;
+	/* Where dropped packets go; NULL: they are freed at once. */
+	struct sk_buff **to_free;
+	/* The packet that arrives, until it is dropped. */
+	struct sk_buff *arriving;
+};
+
+/* As many bytes of headers as the parser looks at. */
+#define SIMNEL_HEADERS 256
+
+/* packet.c */
+void simnel_describe(const struct sk_buff *skb, struct simnel_arrival *arrival, u8 *buffer);
+bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation);
+void simnel_rewrite(struct sk_buff *skb, u64 changes);
+
+/* netlink.c */
+int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);
+int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);
+int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb);
+int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump);
+
+#endif
