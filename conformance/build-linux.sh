@@ -5,7 +5,8 @@
 #
 #     conformance/build-linux.sh DIRECTORY [OPTION...]    # leaves the kernel as DIRECTORY/linux
 #
-# Each OPTION (without CONFIG_) is built in, too.
+# Each OPTION (without CONFIG_) is built in, too; OPTION=VALUE sets it so, the last one counting.
+# With MODULES all modules are built, in DIRECTORY/src.
 #
 # One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
 # would on a wire, so that the router's disciplines hash the headers.
@@ -36,8 +37,14 @@ for option in 64BIT UML_TIME_TRAVEL_SUPPORT HIGH_RES_TIMERS NO_HZ_IDLE MMU STDER
     NET_SCH_DRR NET_SCH_CODEL NET_SCH_FQ_CODEL NET_SCH_CAKE NET_SCH_FQ NET_SCH_PIE \
     NET_SCH_FQ_PIE NET_SCH_FIFO NET_CLS "$@"
 do
-    echo "CONFIG_$option=y"
+    case $option in
+        *=*) echo "CONFIG_$option" ;;
+        *) echo "CONFIG_$option=y" ;;
+    esac
 done > ../fragment
 make ARCH=um KCONFIG_ALLCONFIG=../fragment allnoconfig
 make ARCH=um -j"$(nproc)" linux
+if grep -q '^CONFIG_MODULES=y' .config; then
+    make ARCH=um -j"$(nproc)" modules
+fi
 cp linux ../linux
