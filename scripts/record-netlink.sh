@@ -213,7 +213,6 @@ red limit 400kb avpkt 1000 bandwidth 10mbit
 red limit 400000 min 30000 max 90000 avpkt 1000
 red limit 400000 min 30000 max 90000 avpkt 1000 burst 55
 red limit 400000 min 30000 max 90000 avpkt 1000 probability 0.1
-red limit 400000 min 30000 max 90000 avpkt 1000 probability 1
 red limit 400000 min 10000 max 30000 avpkt 500 ecn
 red limit 400000 min 10000 max 30000 avpkt 500 ecn harddrop
 red limit 400000 min 10000 max 30000 avpkt 500 ecn nodrop
@@ -227,7 +226,6 @@ sfq limit 10000
 sfq limit 10000 depth 10
 sfq perturb 10
 sfq quantum 300
-sfq quantum 1
 sfq divisor 64
 sfq divisor 1
 sfq divisor 65536

@@ -308,7 +308,7 @@ pub unsafe extern "C" fn simnel_options(line: &Line, out: *mut u8, size: u32) ->
     let out = unsafe { core::slice::from_raw_parts_mut(out, size as usize) };
     let config = line.qdisc.config();
     length(match line.form {
-        Form::Linux => write_options(&config, out),
+        Form::Linux => write_options(&config, None, out),
         Form::Words => shown::options(&config, out),
     })
 }

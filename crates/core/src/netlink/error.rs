@@ -60,6 +60,8 @@ pub enum Problem {
     Missing,
     /// It cannot be changed while the discipline runs.
     Fixed,
+    /// It is for something that only Linux has.
+    Unsupported,
     /// No discipline of this name has attributes, or the settings to change are another one's.
     OtherDiscipline,
 }
@@ -81,7 +83,7 @@ impl Error {
     pub fn errno(&self) -> Errno {
         match self.problem {
             Problem::Short { .. } | Problem::OutOfRange { .. } => Errno::Range,
-            Problem::OtherDiscipline => Errno::NotSupported,
+            Problem::Unsupported | Problem::OtherDiscipline => Errno::NotSupported,
             _ => Errno::Invalid,
         }
     }
@@ -110,6 +112,7 @@ impl fmt::Display for Error {
             Problem::Refused { expected } => write!(f, "{expected} expected"),
             Problem::Missing => f.write_str("must be given"),
             Problem::Fixed => f.write_str("cannot be changed, only given anew"),
+            Problem::Unsupported => f.write_str("only Linux has this"),
             Problem::OtherDiscipline => f.write_str("not of this discipline"),
         }
     }

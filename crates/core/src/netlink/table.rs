@@ -33,6 +33,8 @@ pub(crate) struct Field<P: 'static> {
     /// Least and largest value, and what a value is refused with that is neither.
     range: Option<(i64, i64, Option<&'static str>)>,
     is_fixed: bool,
+    is_required: bool,
+    is_unsupported: bool,
 }
 
 /// A value's kind and the way to it.
@@ -41,6 +43,64 @@ enum Access<P: 'static> {
     U32(Get<P, u32>, Set<P, u32>),
     I32(Get<P, i32>, Set<P, i32>),
     U64(Get<P, u64>, Set<P, u64>),
+    Struct(Layout<P>),
+    /// So many bytes, which are looked at by themselves.
+    Bytes(usize),
+}
+
+/// A C structure of numbers, one after the other without gaps.
+pub(crate) struct Layout<P: 'static>(pub &'static [Member<P>]);
+
+/// A number of a structure, how it is read off `P`, and how it is set.
+pub(crate) enum Member<P: 'static> {
+    /// 8 bits.
+    U8(fn(&P) -> u8, fn(&mut P, u8)),
+    /// 32 bits.
+    U32(fn(&P) -> u32, fn(&mut P, u32)),
+}
+
+impl<P> Layout<P> {
+    /// Bytes of the structure.
+    pub const fn width(&self) -> usize {
+        let (mut width, mut n) = (0, 0);
+        while n < self.0.len() {
+            width += self.0[n].width();
+            n += 1;
+        }
+        width
+    }
+
+    /// Takes all of `bytes` that are there; members without bytes stay as they are.
+    pub fn read(&self, bytes: &[u8], params: &mut P) {
+        let mut rest = bytes;
+        for member in self.0 {
+            let Some((value, behind)) = rest.split_at_checked(member.width()) else { return };
+            rest = behind;
+            match member {
+                Member::U8(_, set) => set(params, u8::from_ne_bytes(first(value))),
+                Member::U32(_, set) => set(params, u32::from_ne_bytes(first(value))),
+            }
+        }
+    }
+
+    /// Writes the structure.
+    pub fn write(&self, params: &P, out: &mut Writer<'_>) {
+        for member in self.0 {
+            match member {
+                Member::U8(get, _) => out.bytes(&get(params).to_ne_bytes()),
+                Member::U32(get, _) => out.bytes(&get(params).to_ne_bytes()),
+            }
+        }
+    }
+}
+
+impl<P> Member<P> {
+    const fn width(&self) -> usize {
+        match self {
+            Member::U8(..) => 1,
+            Member::U32(..) => 4,
+        }
+    }
 }
 
 /// Reads a value off settings, if it is to be shown.
@@ -55,16 +115,20 @@ impl<P> Access<P> {
             Access::U8(..) => 1,
             Access::U32(..) | Access::I32(..) => 4,
             Access::U64(..) => 8,
+            Access::Struct(layout) => layout.width(),
+            Access::Bytes(width) => *width,
         }
     }
 
     /// Sets the value that `payload` begins with.
     fn set(&self, params: &mut P, payload: &[u8]) {
-        match *self {
+        match self {
             Access::U8(_, set) => set(params, u8::from_ne_bytes(first(payload))),
             Access::U32(_, set) => set(params, u32::from_ne_bytes(first(payload))),
             Access::I32(_, set) => set(params, i32::from_ne_bytes(first(payload))),
             Access::U64(_, set) => set(params, u64::from_ne_bytes(first(payload))),
+            Access::Struct(layout) => layout.read(payload, params),
+            Access::Bytes(_) => {}
         }
     }
 
@@ -75,11 +139,13 @@ impl<P> Access<P> {
                 out.attribute(number, &bytes);
             }
         }
-        match *self {
+        match self {
             Access::U8(get, _) => put(number, get(params).map(u8::to_ne_bytes), out),
             Access::U32(get, _) => put(number, get(params).map(u32::to_ne_bytes), out),
             Access::I32(get, _) => put(number, get(params).map(i32::to_ne_bytes), out),
             Access::U64(get, _) => put(number, get(params).map(u64::to_ne_bytes), out),
+            Access::Struct(layout) => out.nest(number, |out| layout.write(params, out)),
+            Access::Bytes(_) => {}
         }
     }
 
@@ -89,7 +155,7 @@ impl<P> Access<P> {
             Access::U8(..) => Some(u8::from_ne_bytes(first(payload)).into()),
             Access::U32(..) => Some(u32::from_ne_bytes(first(payload)).into()),
             Access::I32(..) => Some(i32::from_ne_bytes(first(payload)).into()),
-            Access::U64(..) => None,
+            Access::U64(..) | Access::Struct(_) | Access::Bytes(_) => None,
         }
     }
 }
@@ -135,8 +201,26 @@ impl<P> Field<P> {
         Field::new(name, number, Access::U64(get, set))
     }
 
+    /// An attribute that holds a structure.
+    pub const fn structure(name: &'static str, number: u16, layout: Layout<P>) -> Field<P> {
+        Field::new(name, number, Access::Struct(layout))
+    }
+
+    /// An attribute of so many bytes, which are looked at by themselves and not dumped.
+    pub const fn bytes(name: &'static str, number: u16, width: usize) -> Field<P> {
+        Field::new(name, number, Access::Bytes(width))
+    }
+
     const fn new(name: &'static str, number: u16, access: Access<P>) -> Field<P> {
-        Field { name, number, access, range: None, is_fixed: false }
+        Field {
+            name,
+            number,
+            access,
+            range: None,
+            is_fixed: false,
+            is_required: false,
+            is_unsupported: false,
+        }
     }
 
     /// With a range that is declared for it.
@@ -154,6 +238,18 @@ impl<P> Field<P> {
     /// Not to be given when settings change.
     pub const fn fixed(mut self) -> Field<P> {
         self.is_fixed = true;
+        self
+    }
+
+    /// One that must be given.
+    pub const fn required(mut self) -> Field<P> {
+        self.is_required = true;
+        self
+    }
+
+    /// One that is of Linux alone.
+    pub const fn unsupported(mut self) -> Field<P> {
+        self.is_unsupported = true;
         self
     }
 
@@ -182,6 +278,9 @@ impl<P> Field<P> {
         if self.is_fixed && changes {
             return Err(Problem::Fixed);
         }
+        if self.is_unsupported {
+            return Err(Problem::Unsupported);
+        }
         match (self.range, self.access.number(attribute.payload)) {
             (Some((least, most, Some(expected))), Some(value))
                 if !(least..=most).contains(&value) =>
@@ -199,7 +298,16 @@ impl<P> Table<P> {
     pub fn read(&self, options: &Options<'_>, params: &mut P, changes: bool) -> Result<(), Error> {
         self.check(options)?;
         for field in self.fields {
-            let Some(attribute) = last(options.payload, field.number) else { continue };
+            let Some(attribute) = last(options.payload, field.number) else {
+                if field.is_required {
+                    return Err(Error {
+                        attribute: field.name,
+                        offset: 0,
+                        problem: Problem::Missing,
+                    });
+                }
+                continue;
+            };
             field
                 .usable(&attribute, changes)
                 .map_err(|problem| field.error(&attribute, problem))?;
@@ -233,6 +341,18 @@ impl<P> Table<P> {
             _ if !is_strict => Ok(()),
             bytes => Err(error(attributes.offset(), Problem::Leftover { bytes })),
         }
+    }
+
+    /// The attribute `name` that counts in `payload`.
+    pub fn find<'a>(&self, payload: &'a [u8], name: &str) -> Option<Attribute<'a>> {
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        last(payload, field.number)
+    }
+
+    /// A problem with the attribute `name`.
+    pub fn error(&self, payload: &[u8], name: &'static str, problem: Problem) -> Error {
+        let offset = self.find(payload, name).map_or(0, |attribute| attribute.offset);
+        Error { attribute: name, offset, problem }
     }
 
     /// Writes `params` as attributes.

@@ -114,13 +114,17 @@ macro_rules! disciplines {
             }
 
             /// Writes the settings as netlink attributes, where Linux has the discipline.
-            fn write_netlink(&self, out: &mut Writer<'_>) {
+            fn write_netlink(&self, detail: Option<&Detail>, out: &mut Writer<'_>) {
                 match self {
                     $(
                         $(#[$when])*
                         Config::$variant(params) => {
                             if let Some(abi) = <$module::Params as Described>::NETLINK {
-                                (abi.write_options)(params, out);
+                                let stats = match detail {
+                                    Some(Detail::$variant(stats)) => Some(stats),
+                                    _ => None,
+                                };
+                                (abi.write_options)(params, stats, out);
                             }
                         }
                     )*

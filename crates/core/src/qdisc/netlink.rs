@@ -15,8 +15,8 @@ pub struct Abi<P, S> {
     /// The settings that a request asks for, in place of the given ones if it changes a running
     /// discipline.
     pub(super) read: fn(&Request<'_>, Option<&P>) -> Result<P, Error>,
-    /// Writes settings as `TCA_OPTIONS` has them.
-    pub(super) write_options: fn(&P, &mut Writer<'_>),
+    /// Writes settings as `TCA_OPTIONS` has them, which for some disciplines has counters as well.
+    pub(super) write_options: fn(&P, Option<&S>, &mut Writer<'_>),
     /// Writes statistics as `TCA_STATS_APP` has them.
     pub(super) write_statistics: fn(&S, &mut Writer<'_>),
 }
@@ -68,10 +68,14 @@ pub fn parse(
 
 /// Writes what `TCA_OPTIONS` holds into `out`: its length, zero for what Linux does not have.
 /// Quanta and limits that the device decides are in it only if they are filled in
-/// ([`Config::resolved`]).
-pub fn write_options(config: &Config, out: &mut [u8]) -> Result<usize, Full> {
+/// ([`Config::resolved`]). For `sfq` it has counters, which are zero without a snapshot.
+pub fn write_options(
+    config: &Config,
+    snapshot: Option<&Snapshot>,
+    out: &mut [u8],
+) -> Result<usize, Full> {
     let mut out = Writer::new(out);
-    config.write_netlink(&mut out);
+    config.write_netlink(snapshot.map(|snapshot| &snapshot.detail), &mut out);
     out.finish()
 }
 

@@ -23,6 +23,9 @@ use crate::tick::Periodic;
 use crate::time::{Span, Time};
 
 pub mod ns;
+mod told;
+
+pub use told::burst_for;
 
 /// Time between two adaptations (the ARED paper's recommendation, section 5).
 pub const ADAPT_EVERY: Span = Span::from_millis(500);
@@ -125,7 +128,7 @@ pub enum Verdict {
 }
 
 /// Entries of the table of shifts.
-const SHIFTS: usize = 256;
+pub const SHIFTS: usize = 256;
 /// Largest shift: more than an average has bits.
 const MAX_SHIFT: u8 = 31;
 /// 1 %, Q0.32: `max_p` is not lowered below.
@@ -144,7 +147,8 @@ impl Law {
             return Err(Unfit::Probability);
         }
         let wlog = weight(params.min, params.burst, params.avpkt.max(1)).ok_or(Unfit::Burst)?;
-        let (scell_log, shifts) = idle_shifts(wlog, params).ok_or(Unfit::Bandwidth)?;
+        let micros = u128::from(params.avpkt) * 1_000_000 / u128::from(params.bandwidth.0.max(1));
+        let (scell_log, shifts) = idle_shifts(wlog, micros).ok_or(Unfit::Bandwidth)?;
         let fifth = u64::from(delta / 5);
         Ok(Law {
             min: u64::from(params.min) << wlog,
@@ -189,9 +193,8 @@ fn weight(min: u32, burst: u32, avpkt: u32) -> Option<u32> {
 }
 
 /// For idle times in cells of `1 << clog` units: by how much an average with weight 2^-wlog falls
-/// while packets of the average size could have passed. The unit is `tc`'s tick of 64 ns.
-fn idle_shifts(wlog: u32, params: &Params) -> Option<(u32, [u8; SHIFTS])> {
-    let micros = u128::from(params.avpkt) * 1_000_000 / u128::from(params.bandwidth.0.max(1));
+/// while packets of `micros` could have passed. The unit is `tc`'s tick of 64 ns.
+fn idle_shifts(wlog: u32, micros: u128) -> Option<(u32, [u8; SHIFTS])> {
     // 15.625 ticks are a microsecond. A packet that takes none would empty the average at once.
     let ticks = (micros * 125 / 8).max(1);
     // -ln(1 - 2^-wlog), by its series.

@@ -16,6 +16,7 @@
 //!
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 
+mod netlink;
 mod stats;
 mod words;
 

@@ -10,6 +10,7 @@ use core::fmt::{self, Write};
 
 use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Params as AqmParams;
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -80,6 +81,7 @@ fn step(word: &str) -> Result<Step, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("dualpi2", "two coupled queues: low latency, and the rest")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -232,7 +234,7 @@ fn bytes(word: &str) -> Result<u32, ValueError> {
 }
 
 /// A weight as Linux gives it back: it keeps weights in another unit, rounded down twice.
-fn as_kept(weight: u32) -> u64 {
+pub(super) fn as_kept(weight: u32) -> u64 {
     const LARGEST: u64 = u32::MAX as u64;
     const NANOS: u64 = 1_000_000_000;
     let kept = ((u64::from(weight) * LARGEST) >> 2) / NANOS;

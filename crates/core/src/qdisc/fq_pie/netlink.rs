@@ -98,7 +98,7 @@ const TABLE: Table<Params> = Table {
 };
 
 pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, out| TABLE.write(params, out), write_statistics };
+    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     request.read(&TABLE, old)

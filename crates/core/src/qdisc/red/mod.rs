@@ -4,6 +4,7 @@
 //! the limit is that of a FIFO below: those count as `pdrop`. Linux's RED is limited in bytes, the
 //! simulators' in packets.
 
+pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 

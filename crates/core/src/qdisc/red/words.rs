@@ -9,6 +9,7 @@ use core::fmt::{self, Write};
 
 use super::{Kind, Params, Red, Stats};
 use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::units::{packet_count, write_rate, write_size, write_time};
@@ -77,6 +78,7 @@ pub(in crate::qdisc) struct Said {
 impl Described for Params {
     const NAMES: Names = &[("red", "one queue under RED, Linux's or the simulators'")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {

@@ -17,6 +17,7 @@
 //!
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
+mod netlink;
 mod stats;
 mod words;
 

@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Params, Sfb, Stats, MAX_PROB};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -53,6 +54,7 @@ fn count(word: &str) -> Result<u32, ValueError> {
 impl Described for Params {
     const NAMES: Names = &[("sfb", "one queue; flows that do not respond go to a penalty box")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Stats>> = Some(super::netlink::ABI);
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {

@@ -15,6 +15,7 @@
 //! decisions can be compared.
 
 mod depths;
+mod netlink;
 mod stats;
 mod words;
 

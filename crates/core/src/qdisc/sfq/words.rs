@@ -8,7 +8,8 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Effective, Params, RedParams, Sfq, Stats, MAX_DIVISOR};
-use crate::aqm::red::Law;
+use crate::aqm::red::{burst_for, Law};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
@@ -28,8 +29,6 @@ const EWMA: (i64, i64) = (1, 31);
 const EWMA_RANGE: &str = "a power of two, 1 to 31";
 /// Size of an average packet in bytes, for RED.
 const AVPKT: u32 = 1000;
-/// Longest burst that is tried for an `ewma`.
-const MOST_BURST: u32 = 1 << 16;
 
 /// The keywords.
 const KEYWORDS: Keywords = &[
@@ -58,6 +57,7 @@ const KEYWORDS: Keywords = &[
 impl Described for Params {
     const NAMES: Names = &[("sfq", "stochastic fair queues")];
     const KEYWORDS: Keywords = KEYWORDS;
+    const NETLINK: Option<Abi<Params, Option<Stats>>> = Some(super::netlink::ABI);
     type Stats = Option<Stats>;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
@@ -195,31 +195,15 @@ fn take_red(mut said: Said, ewma: Option<u32>, words: &Words<'_>) -> Result<RedP
     // The default is a quarter of the limit here, even if a min is said.
     said.max = if said.max == 0 { said.limit / 4 } else { said.max };
     if let (Some(ewma), 0) = (ewma, said.burst) {
-        said.burst = burst_for(ewma, &said, words)?;
+        let min = if said.min == 0 { said.max / 3 } else { said.min };
+        let range = "a weight that min and avpkt allow";
+        let error = || words.error_here(Problem::OutOfRange { keyword: "ewma", range });
+        said.burst = burst_for(ewma, min, said.avpkt).ok_or_else(error)?;
     }
     match said.linux_params(words)?.kind {
         Kind::Linux(red) => Ok(RedParams { limit, red }),
         Kind::Ns(_) => Err(words.unknown()),
     }
-}
-
-/// The least burst that gives this weight.
-fn burst_for(ewma: u32, said: &Said, words: &Words<'_>) -> Result<u32, ParseError> {
-    let mut burst = said.min / said.avpkt;
-    while burst < MOST_BURST {
-        burst += 1;
-        let mut with_burst = said.clone();
-        with_burst.burst = burst;
-        let params = with_burst.linux_params(words);
-        let Ok(Kind::Linux(red)) = params.map(|params| params.kind) else { continue };
-        match Law::new(&red).map(|law| law.wlog()) {
-            Ok(wlog) if wlog == ewma => return Ok(burst),
-            Ok(wlog) if wlog > ewma => break,
-            _ => {}
-        }
-    }
-    let range = "a weight that min and avpkt allow";
-    Err(words.error_here(Problem::OutOfRange { keyword: "ewma", range }))
 }
 
 fn limit(word: &str) -> Result<u32, ValueError> {

@@ -1,0 +1,78 @@
+//! Settings for a law that is told as Linux's kernel is told it: by a weight and a table, of which
+//! many lines and bursts may be the cause. Any of them will do.
+
+use super::{idle_shifts, weight, Law, Params, Rate, SHIFTS};
+
+/// Sizes of packets that are tried, in bytes: the one that people say first.
+const SIZES: [u32; 10] = [1000, 500, 1500, 250, 125, 64, 32, 2000, 8000, 1];
+/// Longest time of a packet that is tried, in microseconds.
+const LONGEST: u64 = 1 << 48;
+
+impl Law {
+    /// Microseconds of idleness to an entry of the table, as a power of two.
+    pub fn scell_log(&self) -> u32 {
+        self.scell_log
+    }
+
+    /// By how many powers of two the average falls for each entry's idleness.
+    pub fn shifts(&self) -> &[u8; SHIFTS] {
+        &self.shifts
+    }
+}
+
+impl Params {
+    /// The same with a size of packets and a burst for which the average's weight is 2^-`wlog`.
+    pub fn with_weight(self, wlog: u32) -> Option<Params> {
+        SIZES.into_iter().find_map(|avpkt| {
+            let burst = burst_for(wlog, self.min, avpkt)?;
+            Some(Params { avpkt, burst, ..self })
+        })
+    }
+
+    /// The same with a size of packets, a burst and a rate for which the average has this weight
+    /// and this table. None if no line has them.
+    pub fn with_table(self, wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<Params> {
+        let micros = packet_time(wlog, scell_log, table)?;
+        SIZES.into_iter().find_map(|avpkt| {
+            let rate = (u64::from(avpkt) * 1_000_000).div_ceil(micros.max(1));
+            let bandwidth = if micros == 0 { Rate(u64::MAX) } else { Rate(rate) };
+            let burst = burst_for(wlog, self.min, avpkt)?;
+            let params = Params { avpkt, burst, bandwidth, ..self };
+            let law = Law::new(&params).ok()?;
+            let fits = law.wlog == wlog && law.scell_log == scell_log && law.shifts == *table;
+            fits.then_some(params)
+        })
+    }
+}
+
+/// The least burst of packets of `avpkt` bytes whose weight is 2^-`wlog`.
+pub fn burst_for(wlog: u32, min: u32, avpkt: u32) -> Option<u32> {
+    // Below it there is no weight at all, and from there on it falls as bursts grow.
+    let (mut low, mut high) = (min.div_ceil(avpkt.max(1)), u32::MAX);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match weight(min, middle, avpkt) {
+            Some(known) if known < wlog => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    (weight(min, low, avpkt) == Some(wlog)).then_some(low)
+}
+
+/// The least time of a packet, in microseconds, that has this table.
+fn packet_time(wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<u64> {
+    // The longer a packet takes, the less an average falls in a cell, or the longer are cells.
+    let (mut low, mut high) = (0, LONGEST);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match idle_shifts(wlog, middle.into()) {
+            Some((cell, shifts)) if (cell, &table[..]) < (scell_log, &shifts[..]) => {
+                low = middle + 1;
+            }
+            _ => high = middle,
+        }
+    }
+    idle_shifts(wlog, low.into())
+        .is_some_and(|(cell, shifts)| (cell, &shifts) == (scell_log, table))
+        .then_some(low)
+}

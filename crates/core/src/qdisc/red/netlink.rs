@@ -1,0 +1,201 @@
+//! `red`'s netlink attributes (`TCA_RED_*` in `<linux/pkt_sched.h>`), and RED's numbers in them,
+//! which `sfq` has as well.
+//!
+//! `tc` tells the kernel a weight and a table; settings here are a line and a burst for which RED
+//! has them. So tables that no line has are refused, as are blocks of filters (`qevent`).
+
+use super::{Kind, Params, Stats};
+use crate::aqm::red::{Law, Params as LinuxParams, Signals, SHIFTS};
+use crate::netlink::{Error, Field, Layout, Member, Problem, Rules, Table, Writer};
+use crate::qdisc::netlink::{Abi, Request};
+use crate::rate::Rate;
+
+const PARMS: &str = "TCA_RED_PARMS";
+const STAB: &str = "TCA_RED_STAB";
+const FLAGS: &str = "TCA_RED_FLAGS";
+
+/// Flags of RED.
+const ECN: u8 = 1;
+const HARDDROP: u8 = 2;
+const ADAPTIVE: u8 = 4;
+const NODROP: u8 = 8;
+/// Those that the structure may hold.
+const OLD_FLAGS: u8 = ECN | HARDDROP | ADAPTIVE;
+const ALL_FLAGS: u8 = OLD_FLAGS | NODROP;
+
+/// RED's numbers as `struct tc_red_qopt` has them, and attributes beside it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::qdisc) struct Told {
+    pub limit: u32,
+    pub min: u32,
+    pub max: u32,
+    pub wlog: u8,
+    pub plog: u8,
+    pub scell_log: u8,
+    pub flags: u8,
+    pub max_p: u32,
+    /// `TCA_RED_FLAGS`: which flags are set, and to what.
+    value: u32,
+    selector: u32,
+}
+
+/// `struct tc_red_qopt`.
+const QOPT: Layout<Told> = Layout(&[
+    Member::U32(|told| told.limit, |told, bytes| told.limit = bytes),
+    Member::U32(|told| told.min, |told, bytes| told.min = bytes),
+    Member::U32(|told| told.max, |told, bytes| told.max = bytes),
+    Member::U8(|told| told.wlog, |told, wlog| told.wlog = wlog),
+    Member::U8(|told| told.plog, |told, plog| told.plog = plog),
+    Member::U8(|told| told.scell_log, |told, scell_log| told.scell_log = scell_log),
+    Member::U8(|told| told.flags & OLD_FLAGS, |told, flags| told.flags = flags),
+]);
+
+/// `struct nla_bitfield32`.
+const BITS: Layout<Told> = Layout(&[
+    Member::U32(|told| told.value, |told, value| told.value = value),
+    Member::U32(|told| told.selector, |told, selector| told.selector = selector),
+]);
+
+const TABLE: Table<Told> = Table {
+    rules: Rules::Liberal,
+    fields: &[
+        Field::<Told>::structure(PARMS, 1, QOPT).required(),
+        Field::<Told>::bytes(STAB, 2, SHIFTS).required(),
+        Field::u32("TCA_RED_MAX_P", 3, |told| Some(told.max_p), |told, max_p| told.max_p = max_p),
+        Field::structure(FLAGS, 4, BITS),
+        Field::<Told>::u32("TCA_RED_EARLY_DROP_BLOCK", 5, |_| None, |_, _| {}).unsupported(),
+        Field::<Told>::u32("TCA_RED_MARK_BLOCK", 6, |_| None, |_, _| {}).unsupported(),
+    ],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, _, out| write_options(params, out), write_statistics };
+
+fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
+    let Some(options) = &request.options else {
+        return Err(Error { attribute: PARMS, offset: 0, problem: Problem::Missing });
+    };
+    let mut told = Told::default();
+    TABLE.read(options, &mut told, old.is_some())?;
+    let error = |name, expected| TABLE.error(options.payload, name, Problem::Refused { expected });
+    let table = TABLE.find(options.payload, STAB).and_then(|found| found.payload.first_chunk());
+    let table: &[u8; SHIFTS] = table.unwrap_or(&[0; SHIFTS]);
+    if table.iter().any(|shift| *shift >= 32) {
+        return Err(error(STAB, "shifts of 0 to 31"));
+    }
+    told.check().map_err(|expected| error(PARMS, expected))?;
+
+    let (value, selector) = match TABLE.find(options.payload, FLAGS) {
+        Some(_) if told.flags != 0 => return Err(error(FLAGS, "flags here or in the structure")),
+        Some(_) if (told.value | told.selector) & !u32::from(ALL_FLAGS) != 0 => {
+            return Err(error(FLAGS, "known flags"));
+        }
+        Some(_) if told.value & !told.selector != 0 => {
+            return Err(error(FLAGS, "no value that is not selected"));
+        }
+        Some(_) => (told.value as u8, told.selector as u8),
+        None => (told.flags & OLD_FLAGS, OLD_FLAGS),
+    };
+    let before = match old.map(|params| &params.kind) {
+        Some(Kind::Linux(linux)) => flags(&linux.signals, linux.adaptive),
+        _ => 0,
+    };
+    let flags = (before & !selector) | value;
+    if flags & (NODROP | ECN) == NODROP {
+        return Err(error(FLAGS, "ecn beside nodrop"));
+    }
+    let linux = told.params(flags);
+    let (wlog, scell_log) = (told.wlog.into(), told.scell_log.into());
+    let linux = linux.with_table(wlog, scell_log, table);
+    let linux = linux.ok_or_else(|| error(STAB, "weight and table that tc computes"))?;
+    Ok(Params { limit: told.limit, kind: Kind::Linux(linux) })
+}
+
+impl Told {
+    /// What Linux expects of the numbers, if they are not so.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let bits = |bytes: u32| u32::BITS - bytes.leading_zeros() + u32::from(self.wlog);
+        if bits(self.min) >= 32 || bits(self.max) >= 32 {
+            return Err("thresholds below 2^31 when weighed");
+        }
+        if self.scell_log >= 32 {
+            return Err("a cell of less than 2^32");
+        }
+        if self.max <= self.min {
+            Err("max above min")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// RED's settings, but for packets, bursts and the line.
+    pub fn params(&self, flags: u8) -> LinuxParams {
+        let probability = match self.max_p {
+            // Told by its logarithm, as from old versions of `tc`.
+            0 => (u32::MAX >> self.plog.min(31)).wrapping_mul(self.max - self.min),
+            max_p => max_p,
+        };
+        LinuxParams {
+            min: self.min,
+            max: self.max,
+            avpkt: 1000,
+            burst: 0,
+            bandwidth: Rate::from_bits(10_000_000),
+            probability,
+            adaptive: flags & ADAPTIVE != 0,
+            signals: signals(flags),
+        }
+    }
+
+    /// The numbers of `params`.
+    pub fn of(params: &LinuxParams, limit: u32) -> Told {
+        let law = Law::new(params);
+        let (wlog, scell_log) = law.map_or((0, 0), |law| (law.wlog(), law.scell_log()));
+        // The least power of two that takes the probability of a byte above one.
+        let delta = u128::from(params.max.saturating_sub(params.min)) << 32;
+        let plog = (0..32).find(|plog| u128::from(params.probability) << plog > delta);
+        Told {
+            limit,
+            min: params.min,
+            max: params.max,
+            wlog: wlog as u8,
+            plog: plog.unwrap_or(31),
+            scell_log: scell_log as u8,
+            flags: flags(&params.signals, params.adaptive),
+            max_p: params.probability,
+            value: flags(&params.signals, params.adaptive).into(),
+            selector: ALL_FLAGS.into(),
+        }
+    }
+}
+
+/// What `flags` say of the treatment of packets.
+pub(in crate::qdisc) fn signals(flags: u8) -> Signals {
+    Signals { ecn: flags & ECN != 0, harddrop: flags & HARDDROP != 0, nodrop: flags & NODROP != 0 }
+}
+
+/// Flags as Linux has them.
+fn flags(signals: &Signals, adaptive: bool) -> u8 {
+    [
+        (signals.ecn, ECN),
+        (signals.harddrop, HARDDROP),
+        (adaptive, ADAPTIVE),
+        (signals.nodrop, NODROP),
+    ]
+    .into_iter()
+    .map(|(on, flag)| if on { flag } else { 0 })
+    .sum()
+}
+
+/// The simulators' RED has no attributes.
+fn write_options(params: &Params, out: &mut Writer<'_>) {
+    if let Kind::Linux(linux) = &params.kind {
+        TABLE.write(&Told::of(linux, params.limit), out);
+    }
+}
+
+/// `struct tc_red_xstats`.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    const OTHER: u32 = 0;
+    out.words(&[stats.early, stats.pdrop, OTHER, stats.marked]);
+}

@@ -1,0 +1,76 @@
+//! `sfb`'s netlink attribute (`TCA_SFB_PARMS` in `<linux/pkt_sched.h>`): a structure that says all,
+//! also when settings change.
+
+use super::{Params, Stats, MAX_PROB};
+use crate::netlink::{Error, Field, Layout, Member, Problem, Rules, Table, Writer};
+use crate::qdisc::netlink::{Abi, Request};
+use crate::qdisc::stats::narrow;
+use crate::time::Span;
+
+/// `struct tc_sfb_qopt`.
+const TABLE: Table<Params> = Table {
+    rules: Rules::Liberal,
+    fields: &[Field::<Params>::structure(
+        "TCA_SFB_PARMS",
+        1,
+        Layout(&[
+            Member::U32(
+                |sfb| millis(sfb.rehash),
+                |sfb, ms| sfb.rehash = Span::from_millis(ms.into()),
+            ),
+            Member::U32(|sfb| millis(sfb.db), |sfb, ms| sfb.db = Span::from_millis(ms.into())),
+            Member::U32(|sfb| sfb.max, |sfb, packets| sfb.max = packets),
+            Member::U32(|sfb| sfb.target, |sfb, packets| sfb.target = packets),
+            Member::U32(|sfb| sfb.increment.into(), |sfb, step| sfb.increment = chance(step)),
+            Member::U32(|sfb| sfb.decrement.into(), |sfb, step| sfb.decrement = chance(step)),
+            Member::U32(
+                |sfb| sfb.limit.unwrap_or(0),
+                |sfb, limit| sfb.limit = Some(limit).filter(|limit| *limit > 0),
+            ),
+            Member::U32(|sfb| sfb.penalty_rate, |sfb, packets| sfb.penalty_rate = packets),
+            Member::U32(|sfb| sfb.penalty_burst, |sfb, packets| sfb.penalty_burst = packets),
+        ]),
+    )
+    .required()],
+};
+
+pub(super) const ABI: Abi<Params, Stats> =
+    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+
+fn read(request: &Request<'_>, _: Option<&Params>) -> Result<Params, Error> {
+    if request.options.is_none() {
+        // Steps of Linux itself, for those who say nothing: `tc` has others, and says them.
+        return Ok(Params { increment: 66, decrement: 11, ..Params::default() });
+    }
+    request.read(&TABLE, None).map_err(|error| match error.problem {
+        // Linux makes one number of all errors here.
+        Problem::Short { expected, given } => {
+            Error { problem: Problem::Length { expected, given }, ..error }
+        }
+        _ => error,
+    })
+}
+
+fn millis(span: Span) -> u32 {
+    narrow(span.as_micros() / 1000)
+}
+
+/// A step of a probability: one that is larger than all is all.
+fn chance(step: u32) -> u16 {
+    u16::try_from(step).unwrap_or(MAX_PROB)
+}
+
+/// `struct tc_sfb_xstats`.
+fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
+    out.words(&[
+        stats.earlydrop,
+        stats.penaltydrop,
+        stats.bucketdrop,
+        stats.queuedrop,
+        stats.childdrop,
+        stats.marked,
+        stats.maxqlen,
+        stats.maxprob.0 as u32,
+        stats.avgprob.0 as u32,
+    ]);
+}
