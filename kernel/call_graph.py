@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 # Data path of disciplines and owners, whoever implements them in these crates, and what comes
-# before it: reading of headers and hashing. The exported functions around it: see `exported`.
+# before it: reading of headers and hashing. Functions that C calls are roots, too, but for those
+# that are never called while a packet waits: they make, name and free.
 CRATES = r"simnel_(core|kernel)"
 METHODS = {
     "Qdisc": "enqueue dequeue next_event peek placement backlog reset".split(),
@@ -24,7 +25,10 @@ METHODS = {
 ROOTS = [
     re.compile(rf"^<{CRATES}::.* as simnel_core::qdisc::{trait}>::({'|'.join(methods)})$")
     for trait, methods in METHODS.items()
-] + [re.compile(rf"^<?{CRATES}::(wire|flow)::")]
+] + [re.compile(rf"^<?{CRATES}::(wire|flow)::"), re.compile(r"^simnel_(?!host_)\w+$")]
+AT_LEISURE = re.compile(
+    r"^simnel_(create|destroy|prepare|forget|options|statistics|wants|counters(_free)?)$"
+)
 
 Call = collections.namedtuple("Call", "target depth")
 
@@ -37,7 +41,6 @@ class Function:
         self.calls = []
         self.frame = 0
         self.aborts = False
-        self.calls_unknown = 0
 
 
 def objdump(*arguments):
@@ -91,7 +94,8 @@ class Graph:
         self.root_bodies = {self.canonical(name) for name in self.roots}
 
     def is_root(self, name):
-        return any(root.search(self.plain.get(name, name)) for root in ROOTS)
+        plain = self.plain.get(name, name)
+        return any(root.search(plain) for root in ROOTS) and not AT_LEISURE.search(plain)
 
     def mentioned(self):
         for name, function in self.functions.items():

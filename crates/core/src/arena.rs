@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::packet::{Link, Packet};
+use crate::room;
 
 /// A first-in first-out list of packets in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +60,6 @@ impl List {
             Some(self.tail)
         }
     }
-}
-
-/// [`Vec::push`] onto a list whose room was reserved, or can be: None if not.
-pub(crate) fn push_within<T>(list: &mut Vec<T>, item: T) -> Option<()> {
-    if list.len() == list.capacity() {
-        list.try_reserve(1).ok()?;
-    }
-    if list.len() < list.capacity() {
-        list.push(item);
-        return Some(());
-    }
-    None
 }
 
 impl Arena {
@@ -131,8 +120,8 @@ impl Arena {
         if index == self.capacity {
             return None;
         }
-        push_within(&mut self.slots, Packet::new(0, 0))?;
-        push_within(&mut self.free, index)
+        room::push(&mut self.slots, Packet::new(0, 0))?;
+        room::push(&mut self.free, index)
     }
 
     /// Takes the first packet of `list`; it lies where it lay until the next one is pushed.

@@ -12,8 +12,8 @@
 
 use alloc::vec::Vec;
 
-use crate::arena::push_within;
 use crate::packet::Packet;
+use crate::room;
 
 /// Slots of a chunk: 2 KiB.
 const CHUNK: usize = 32;
@@ -120,9 +120,9 @@ impl Chain {
                     return None;
                 }
                 while self.slots.len() < slots {
-                    push_within(&mut self.slots, Packet::new(0, 0))?;
+                    room::push(&mut self.slots, Packet::new(0, 0))?;
                 }
-                push_within(&mut self.behind, NIL)?;
+                room::push(&mut self.behind, NIL)?;
                 self.behind.len() - 1
             }
             free => {

@@ -43,6 +43,7 @@ pub mod printable;
 pub mod qdisc;
 pub mod random;
 pub mod rate;
+mod room;
 pub mod sched;
 pub mod shaper;
 pub mod steps;

@@ -588,11 +588,8 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             queues.store.clear(&mut flow.queue, owner);
             (flow.state, flow.account) = (queues.aqm.state(), Account::default());
         }
-        queues.longest = longest::<A>(queues.flows.len() as u32);
-        match sharing {
-            Sharing::Sparse(sparse) => sparse.clear(),
-            _ => *sharing = A::settings(&self.params).sharing(&mut queues.flows),
-        }
+        queues.longest.clear();
+        sharing.restart(&mut queues.flows);
     }
 }
 

@@ -56,14 +56,21 @@ impl Savings {
         let none = Rotation::default();
         let sweep = Sweep::default();
         let mut savings = Savings { limit, fresh: none, eligible: none, collecting: none, sweep };
+        savings.restart(flows, numbers);
+        savings
+    }
+
+    /// As new, for the flows with these `numbers`.
+    pub fn restart<F: Scheduled>(&mut self, flows: &mut [F], numbers: Range<u32>) {
+        (self.fresh, self.eligible) = (Rotation::default(), Rotation::default());
+        (self.collecting, self.sweep) = (Rotation::default(), Sweep::default());
         for flow in numbers {
             let Some(fresh) = flows.get_mut(flow as usize) else { break };
             let account = fresh.account();
-            account.deficit = limit;
+            account.deficit = self.limit;
             account.standing = Standing::Fresh;
-            savings.fresh.push(flows, flow);
+            self.fresh.push(flows, flow);
         }
-        savings
     }
 
     /// Puts `flow`, whose queue has changed, where it belongs. `head` is the length of its first

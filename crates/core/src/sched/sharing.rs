@@ -41,6 +41,15 @@ impl Sharing {
     pub fn savings<F: Scheduled>(limit: u32, flows: &mut [F]) -> Sharing {
         Sharing::Savings(Savings::new(limit, flows, 0..flows.len() as u32))
     }
+
+    /// As new, for `flows`, which are empty and on no list from now on.
+    pub fn restart<F: Scheduled>(&mut self, flows: &mut [F]) {
+        match self {
+            Sharing::Covered(drr) => *drr = Drr::default(),
+            Sharing::Sparse(sparse) => sparse.clear(),
+            Sharing::Savings(savings) => savings.restart(flows, 0..flows.len() as u32),
+        }
+    }
 }
 
 /// A scheduler as its callers see it.

@@ -272,7 +272,7 @@ impl Pie {
     /// Rolls the dice for a packet of `len` bytes.
     fn hits(&mut self, law: &Law, len: u32, random: &mut Random) -> bool {
         let prob = if law.bytemode && len <= law.mtu {
-            u64::from(len) * (self.prob / u64::from(law.mtu))
+            u64::from(len) * (self.prob / u64::from(law.mtu.max(1)))
         } else {
             self.prob
         };

@@ -219,7 +219,7 @@ impl Red {
             count: -1,
             against: 0,
             max_p: params.probability,
-            step: (params.probability / law.delta).max(1),
+            step: (params.probability / law.delta.max(1)).max(1),
             idle_since: Some(now),
             timer,
         }
@@ -304,7 +304,7 @@ impl Red {
             self.count = 0;
         }
         if hit || self.count == 0 {
-            self.against = random.u32() / self.step;
+            self.against = random.u32() / self.step.max(1);
         }
         hit
     }
@@ -312,7 +312,8 @@ impl Red {
     fn after_idling(&self, law: &Law, idle: Span) -> u64 {
         let longest = (SHIFTS as u64 - 1) << law.scell_log;
         let idle = idle.as_micros().min(longest);
-        match law.shifts[(idle >> law.scell_log) as usize] {
+        let cell = (idle >> law.scell_log) as usize;
+        match law.shifts.get(cell).copied().unwrap_or(MAX_SHIFT) {
             0 => {
                 // Less than halved: a straight line is near enough.
                 let fall = ((u128::from(self.average) * u128::from(idle)) >> law.scell_log) as u64;
@@ -341,7 +342,8 @@ impl Red {
             } else if average < law.band.0 && self.max_p >= MAX_P_MIN {
                 self.max_p = self.max_p / 10 * 9;
             }
-            let rounded = (u64::from(self.max_p) + u64::from(law.delta / 2)) / u64::from(law.delta);
+            let delta = u64::from(law.delta.max(1));
+            let rounded = (u64::from(self.max_p) + delta / 2) / delta;
             self.step = (rounded as u32).max(1);
             // An idle average may still fall into the band below.
             self.max_p != before || self.idle_since.is_some()

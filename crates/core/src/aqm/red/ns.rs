@@ -202,7 +202,7 @@ impl Red {
             self.adapt(law, now);
         }
         if let Some(since) = self.idle_since.take() {
-            let passed = now.since(since).0 / law.packet_time;
+            let passed = now.since(since).0 / law.packet_time.max(1);
             self.average = times(self.average, decay(law.weight, passed));
         }
         self.average =

@@ -15,7 +15,8 @@
 use alloc::vec::Vec;
 
 use super::params::AckFilter;
-use crate::arena::{push_within, Arena, List};
+use crate::arena::{Arena, List};
+use crate::room;
 use crate::steps::step;
 use crate::wire::tcp::AckView;
 
@@ -43,7 +44,7 @@ impl AckStore {
     /// Notes the header of the packet in `slot`: None if it has none that matters.
     #[inline]
     pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
-        while self.views.len() <= slot as usize && push_within(&mut self.views, None).is_some() {}
+        while self.views.len() <= slot as usize && room::push(&mut self.views, None).is_some() {}
         if let Some(entry) = self.views.get_mut(slot as usize) {
             *entry = view;
         }

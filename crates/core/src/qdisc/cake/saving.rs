@@ -29,9 +29,15 @@ impl Tins {
         for tin in self.tins.iter_mut().take(count) {
             let numbers = tin.base..tin.base + queues;
             let savings = Savings::new(limit, &mut self.flows.queues, numbers);
-            match &mut tin.savings {
-                Some(old) => **old = savings,
-                None => tin.savings = Some(Box::new(savings)),
+            tin.savings = Some(Box::new(savings));
+        }
+    }
+
+    /// The same where all tiers have theirs: nothing is allocated.
+    pub(super) fn reopen_savings(&mut self, queues: u32) {
+        for tin in &mut self.tins {
+            if let Some(savings) = &mut tin.savings {
+                savings.restart(&mut self.flows.queues, tin.base..tin.base + queues);
             }
         }
     }

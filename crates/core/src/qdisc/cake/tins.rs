@@ -96,7 +96,7 @@ impl Tins {
         self.guard.iter_mut().for_each(|guard| guard.clear());
         self.active = 0;
         self.owing = every_tier(self.count);
-        self.open_savings(queues);
+        self.reopen_savings(queues);
     }
 
     /// How many tiers there are.

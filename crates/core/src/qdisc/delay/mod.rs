@@ -17,6 +17,7 @@ use crate::packet::Packet;
 use crate::qdisc::fifo::{self, Fifo};
 use crate::qdisc::{Backlog, Config, ConfigError, Device, Managed, PacketOwner, Qdisc, Snapshot};
 use crate::random::Random;
+use crate::room;
 use crate::time::{Span, Time};
 
 /// How long packets wait.
@@ -78,8 +79,7 @@ impl Delay {
         }
         let wait = self.draw();
         self.last_release = self.last_release.max(departure + wait);
-        self.releases.push_back(self.last_release);
-        true
+        room::push_back(&mut self.releases, self.last_release).is_some()
     }
 
     /// Changes the settings for packets to come.

@@ -12,6 +12,7 @@ use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{
     fifo, Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc,
 };
+use crate::room;
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
@@ -126,7 +127,7 @@ impl Classes {
     pub(super) fn admits(&mut self, packet: &Packet, now: Time) -> bool {
         let Some(index) = self.classify(packet) else { return false };
         let Sharing::Covered(drr) = &mut self.sharing else { return false };
-        let class = &mut self.classes[index as usize];
+        let Some(class) = self.classes.get_mut(index as usize) else { return false };
         let quantum = class.quantum;
         let is_queued = class.child.fifo().is_some_and(|fifo| fifo.admits(packet, now));
         if is_queued {
@@ -140,7 +141,8 @@ impl Classes {
         let Some(index) = self.classify(packet) else {
             return owner.dropped(*packet, DropReason::Unclassified);
         };
-        self.classes[index as usize].child.enqueue(packet, now, owner);
+        let Some(class) = self.classes.get_mut(index as usize) else { return };
+        class.child.enqueue(packet, now, owner);
         self.arrived(index, now, owner);
     }
 
@@ -148,7 +150,7 @@ impl Classes {
     #[inline(always)]
     fn arrived(&mut self, index: u32, now: Time, owner: &mut Tally<'_>) {
         let Classes { classes, sharing, saves, .. } = self;
-        let class = &mut classes[index as usize];
+        let Some(class) = classes.get_mut(index as usize) else { return };
         if class.child.is_empty() {
             return sharing.dropped(classes, index, None);
         }
@@ -199,7 +201,7 @@ impl Classes {
             step();
             let head = |class: &mut Class| class.head(now, &budget, owner);
             let index = sharing.choose(classes, head, |class| class.quantum, &budget)?;
-            let class = &mut classes[index as usize];
+            let class = classes.get_mut(index as usize)?;
             let mut len = None;
             if class.child.known_front().is_some() {
                 len = class.child.take(now, owner);
@@ -213,7 +215,7 @@ impl Classes {
             if let Some(len) = len {
                 let head = class.head_if(*saves, now, &budget, owner);
                 sharing.sent(classes, index, len, |_| head);
-                return Some(classes[index as usize].child.taken());
+                return Some(classes.get_mut(index as usize)?.child.taken());
             }
             if class.child.is_empty() {
                 sharing.found_empty(classes, index);
@@ -291,9 +293,11 @@ impl Classes {
     }
 
     pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {
-        for index in 0..self.classes.len() as u32 {
-            self.classes[index as usize].child.reset(owner);
-            self.sharing.dropped(&mut self.classes, index, None);
+        for index in 0..self.classes.len() {
+            if let Some(class) = self.classes.get_mut(index) {
+                class.child.reset(owner);
+            }
+            self.sharing.dropped(&mut self.classes, index as u32, None);
         }
     }
 }
@@ -303,7 +307,8 @@ struct Collected(Vec<Packet>);
 
 impl PacketOwner for Collected {
     fn dropped(&mut self, packet: Packet, _: DropReason) {
-        self.0.push(packet);
+        let kept = room::push(&mut self.0, packet);
+        debug_assert!(kept.is_some(), "room was made for all");
     }
 }
 

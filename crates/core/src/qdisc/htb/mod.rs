@@ -241,7 +241,8 @@ impl Htb {
     fn place(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         let leaf = self.classify(packet);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        match leaf.map(|index| (index, self.leaves[usize::from(index)].as_mut())) {
+        let child = leaf.and_then(|index| Some((index, self.leaves.get_mut(usize::from(index))?)));
+        match child {
             Some((index, Some(child))) => {
                 child.enqueue(packet, now, &mut tally);
                 if !self.tree.is_active(index) && !child.is_empty() {
@@ -316,7 +317,8 @@ impl Htb {
         if packet.segments() > 1 {
             return None;
         }
-        let wire_len = self.tree.classes[usize::from(index)].framing.charge_ordinary(packet);
+        let class = self.tree.classes.get(usize::from(index))?;
+        let wire_len = class.framing.charge_ordinary(packet);
         (wire_len <= ByteTime::MOST_BYTES).then_some((index, prio, wire_len))
     }
 
@@ -337,7 +339,7 @@ impl Htb {
         }
         self.tree.charge(index, 0, packet, wire_len, now);
         self.stalled = false;
-        self.last = self.tree.classes[usize::from(index)].id.into();
+        self.last = self.tree.classes.get(usize::from(index)).map_or(0, |class| class.id.into());
         self.totals.sent_packets += 1;
         self.totals.sent_bytes += u64::from(packet.len);
         Some(packet)
@@ -366,7 +368,7 @@ impl Htb {
                 rows &= rows - 1;
                 if let Some(index) = self.serve(level, prio, now, &budget, owner) {
                     self.stalled = false;
-                    let packet = self.leaves[usize::from(index)].as_mut()?.taken();
+                    let packet = self.leaves.get_mut(usize::from(index))?.as_mut()?.taken();
                     self.totals.sent_packets += 1;
                     self.totals.sent_bytes += u64::from(packet.len);
                     return Some(packet);
@@ -397,7 +399,7 @@ impl Htb {
         let mut index = start;
         loop {
             step();
-            let child = self.leaves[usize::from(index)].as_mut()?;
+            let child = self.leaves.get_mut(usize::from(index))?.as_mut()?;
             let mut sent = None;
             if child.is_due(now) {
                 if budget.is_spent() {
@@ -422,14 +424,15 @@ impl Htb {
             if let Some(len) = sent {
                 let emptied = child.is_empty();
                 let packet = child.taken();
-                let wire_len = self.tree.classes[usize::from(index)].framing.charge(packet);
+                let class = self.tree.classes.get(usize::from(index))?;
+                let wire_len = class.framing.charge(packet);
+                self.last = class.id.into();
                 packet.adj_len = wire_len;
                 self.tree.spend(index, level, prio, len);
                 if emptied {
                     self.tree.deactivate(index);
                 }
                 self.tree.charge(index, level, packet, wire_len, now);
-                self.last = self.tree.classes[usize::from(index)].id.into();
                 return Some(index);
             }
             if child.is_due(now) {

@@ -17,6 +17,8 @@ use alloc::vec::Vec;
 
 use crate::framing::Framing;
 use crate::packet::Packet;
+use crate::rate::ByteTime;
+use crate::room;
 use crate::shaper::token_bucket::TokenBucket;
 use crate::steps::{step, Budget, PER_LOOP};
 use crate::time::{Span, Time};
@@ -93,6 +95,8 @@ struct Level {
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub classes: Vec<Class>,
+    /// Stands in for a class of a number that there is none of.
+    nobody: Class,
     levels: [Level; LEVELS],
     /// Levels that have classes, a bit each.
     used: u8,
@@ -113,9 +117,9 @@ impl Feed {
 
     fn insert(&mut self, class: u16) {
         if self.members.last().is_none_or(|last| *last < class) {
-            self.members.push(class);
+            let _ = room::push(&mut self.members, class);
         } else if let Err(at) = self.members.binary_search(&class) {
-            self.members.insert(at, class);
+            let _ = room::insert(&mut self.members, at, class);
         }
     }
 
@@ -123,7 +127,7 @@ impl Feed {
         if self.members.last() == Some(&class) {
             self.members.pop();
         } else if let Ok(at) = self.members.binary_search(&class) {
-            self.members.remove(at);
+            room::remove(&mut self.members, at);
         }
     }
 
@@ -159,13 +163,13 @@ impl Level {
     #[inline(always)]
     fn join(&mut self, prio: usize, class: u16) {
         self.mask |= 1 << prio;
-        self.rows[prio].insert(class);
+        self.rows[prio % PRIORITIES].insert(class);
     }
 
     /// `class` has none any more.
     #[inline(always)]
     fn leave(&mut self, prio: usize, class: u16) {
-        let row = &mut self.rows[prio];
+        let row = &mut self.rows[prio % PRIORITIES];
         if row.turn == Some(class) {
             row.advance();
         }
@@ -227,7 +231,17 @@ impl Class {
         self.ceil.inherit(&ceil);
         (self.lends, self.borrows, self.overlimits) = (old.lends, old.borrows, old.overlimits);
     }
+
+    /// Children that borrow and have packets of `prio`; a leaf has none.
+    #[inline]
+    fn feed(&mut self, prio: usize) -> Option<&mut Feed> {
+        self.feeds.get_mut(prio)
+    }
 }
+
+/// Marks a way that is hardly ever taken.
+#[cold]
+fn rarely() {}
 
 /// The bits of `mask`, lowest first.
 #[inline]
@@ -271,7 +285,9 @@ impl Tree {
             level.waiting = Vec::with_capacity(members);
         }
         let used = classes.iter().fold(0, |used, class| used | 1 << class.level);
-        let mut tree = Tree { classes, levels, used, overlimits: 0 };
+        let none = TokenBucket::with_depth(ByteTime::default(), Span::ZERO);
+        let nobody = Class::new(0, None, none, none);
+        let mut tree = Tree { classes, nobody, levels, used, overlimits: 0 };
         for index in 0..count {
             let class = &mut tree.classes[index];
             class.filled = now;
@@ -304,25 +320,36 @@ impl Tree {
 
     #[inline]
     fn class(&mut self, index: u16) -> &mut Class {
-        &mut self.classes[usize::from(index)]
+        match self.classes.get_mut(usize::from(index)) {
+            Some(class) => class,
+            None => {
+                rarely();
+                &mut self.nobody
+            }
+        }
+    }
+
+    #[inline]
+    fn level(&mut self, level: usize) -> &mut Level {
+        &mut self.levels[level % LEVELS]
     }
 
     /// The rows of `level` that are not empty, a bit each.
     #[inline]
     pub fn rows(&self, level: usize) -> u8 {
-        self.levels[level].mask
+        self.levels[level % LEVELS].mask
     }
 
     /// True if something might be sent now.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.levels().any(|level| self.levels[level].mask != 0)
+        self.levels().any(|level| self.rows(level) != 0)
     }
 
     /// When the next class is looked at again.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
-        let first = |level: usize| self.levels[level].waiting.last().map(|(at, _)| *at);
+        let first = |level: usize| self.levels[level % LEVELS].waiting.last().map(|(at, _)| *at);
         self.levels().filter_map(first).min()
     }
 
@@ -335,7 +362,7 @@ impl Tree {
     /// True if leaf `index` is known to have packets.
     #[inline]
     pub fn is_active(&self, index: u16) -> bool {
-        self.classes[usize::from(index)].activity != 0
+        self.classes.get(usize::from(index)).is_some_and(|class| class.activity != 0)
     }
 
     /// Leaf `index` has packets.
@@ -370,18 +397,19 @@ impl Tree {
             let Some(parent) = self.class(index).parent else { break };
             let above = self.class(parent);
             for prio in bits(mask) {
-                if !above.feeds[prio].members.is_empty() {
+                let Some(feed) = above.feed(prio) else { continue };
+                if !feed.members.is_empty() {
                     // The parent hangs where it belongs already.
                     mask &= !(1 << prio);
                 }
-                above.feeds[prio].insert(index);
+                feed.insert(index);
             }
             above.activity |= mask;
             index = parent;
         }
         if mask != 0 && self.class(index).mode == Mode::Send {
             let level = usize::from(self.class(index).level);
-            bits(mask).for_each(|prio| self.levels[level].join(prio, index));
+            bits(mask).for_each(|prio| self.level(level).join(prio, index));
         }
     }
 
@@ -394,7 +422,7 @@ impl Tree {
             let above = self.class(parent);
             let mut emptied = 0;
             for prio in bits(mask) {
-                let feed = &mut above.feeds[prio];
+                let Some(feed) = above.feed(prio) else { continue };
                 if feed.turn == Some(index) {
                     (feed.turn, feed.lost) = (None, Some(index));
                 }
@@ -408,7 +436,7 @@ impl Tree {
         }
         if mask != 0 && self.class(index).mode == Mode::Send {
             let level = usize::from(self.class(index).level);
-            bits(mask).for_each(|prio| self.levels[level].leave(prio, index));
+            bits(mask).for_each(|prio| self.level(level).leave(prio, index));
         }
     }
 
@@ -449,23 +477,23 @@ impl Tree {
         let class = self.class(index);
         class.wakes = now + lack.max(Span(1));
         let (wakes, level) = (class.wakes, usize::from(class.level));
-        let waiting = &mut self.levels[level].waiting;
+        let waiting = &mut self.level(level).waiting;
         // Of those with the same time, the first to come is the first to be looked at.
         let at = waiting.partition_point(|(other, _)| *other > wakes);
-        waiting.insert(at, (wakes, index));
+        let _ = room::insert(waiting, at, (wakes, index));
     }
 
     fn stop_waiting(&mut self, index: u16) {
         let class = self.class(index);
         let (wakes, level) = (class.wakes, usize::from(class.level));
-        let waiting = &mut self.levels[level].waiting;
+        let waiting = &mut self.level(level).waiting;
         let from = waiting.partition_point(|(other, _)| *other > wakes);
         let is_it = |(_, other): &(Time, u16)| {
             step();
             *other == index
         };
-        if let Some(offset) = waiting[from..].iter().position(is_it) {
-            waiting.remove(from + offset);
+        if let Some(offset) = waiting.iter().skip(from).position(is_it) {
+            room::remove(waiting, from + offset);
         }
     }
 
@@ -473,13 +501,13 @@ impl Tree {
     /// beyond `now` afterwards, or not at all.
     #[inline]
     pub fn wake(&mut self, level: usize, now: Time, budget: &Budget) {
-        while let Some((at, index)) = self.levels[level].waiting.last().copied() {
+        while let Some((at, index)) = self.level(level).waiting.last().copied() {
             if at > now || budget.is_spent() {
                 return;
             }
             // It may move out of the feeds of all levels, and in.
             budget.spend_on(2 * LEVELS as u32);
-            self.levels[level].waiting.pop();
+            self.level(level).waiting.pop();
             let elapsed = self.class(index).elapsed(now);
             let lack = self.change_mode(index, elapsed);
             if self.class(index).mode != Mode::Send {
@@ -493,8 +521,8 @@ impl Tree {
     #[inline]
     pub fn leaf(&mut self, level: usize, prio: usize) -> Option<u16> {
         // The common case: a leaf hangs in the row itself, and nothing left it.
-        let turn = self.levels[level].rows[prio].plain_turn();
-        let leaf = turn.filter(|index| self.classes[usize::from(*index)].level == 0);
+        let turn = self.level(level).rows[prio % PRIORITIES].plain_turn();
+        let leaf = turn.filter(|index| self.class(*index).level == 0);
         leaf.or_else(|| self.descend(level, prio))
     }
 
@@ -516,10 +544,7 @@ impl Tree {
         let mut depth = 0;
         for _ in 0..MAX_STEPS {
             step();
-            let feed = match depth {
-                0 => &mut self.levels[level].rows[prio],
-                _ => &mut self.classes[usize::from(path[depth - 1])].feeds[prio],
-            };
+            let feed = self.feed_at(level, prio, path.get(..depth)?)?;
             if let (None, Some(lost)) = (feed.turn, feed.lost) {
                 feed.turn = feed.from(lost);
             }
@@ -530,10 +555,7 @@ impl Tree {
                     feed.turn = Some(*feed.members.first()?);
                     if depth > 0 {
                         depth -= 1;
-                        match depth {
-                            0 => self.levels[level].rows[prio].advance(),
-                            _ => self.classes[usize::from(path[depth - 1])].feeds[prio].advance(),
-                        }
+                        self.feed_at(level, prio, path.get(..depth)?)?.advance();
                     }
                 }
                 Some(index) if self.class(index).level == 0 => return Some(index),
@@ -546,13 +568,23 @@ impl Tree {
         None
     }
 
+    /// The feed at the end of `path`, which leads down from a row.
+    fn feed_at(&mut self, level: usize, prio: usize, path: &[u16]) -> Option<&mut Feed> {
+        match path.last() {
+            None => self.level(level).rows.get_mut(prio),
+            Some(&index) => self.class(index).feed(prio),
+        }
+    }
+
     /// The turn goes on from leaf `index`, which was served at `level`.
     #[inline]
     pub fn pass_on(&mut self, index: u16, level: usize, prio: usize) {
         match self.class(index).parent {
-            Some(parent) if level > 0 => self.class(parent).feeds[prio].advance(),
-            _ => self.levels[0].rows[prio].advance(),
+            Some(parent) if level > 0 => self.class(parent).feed(prio),
+            _ => self.levels[0].rows.get_mut(prio),
         }
+        .into_iter()
+        .for_each(Feed::advance);
     }
 
     /// Takes `len` bytes off what leaf `index` may send in its turn at `level`.
@@ -560,7 +592,7 @@ impl Tree {
     pub fn spend(&mut self, index: u16, level: usize, prio: usize, len: u32) {
         let class = self.class(index);
         let quantum = class.quantum;
-        let deficit = &mut class.deficit[level];
+        let deficit = &mut class.deficit[level % LEVELS];
         // Lengths are bounded on arrival.
         *deficit = deficit.saturating_sub(len as i32);
         if *deficit < 0 {

@@ -166,9 +166,15 @@ impl Aqm for Early {
     }
 
     fn restart(&mut self, params: &Params, device: &Device) {
-        // These settings have made a controller before.
-        if let Ok(controller) = Controller::new(&params.kind, device, self.now) {
-            self.controller = controller;
+        let timer = Periodic::new(device.tick, self.now, ADAPT_EVERY, ADAPT_EVERY);
+        match (&mut self.controller, &params.kind) {
+            (Controller::Linux(law, state), Kind::Linux(params)) => {
+                *state = LinuxState::new(params, law, self.now, timer);
+            }
+            (Controller::Ns(_, state), Kind::Ns(params)) => {
+                *state = ns::Red::new(params, self.now, timer);
+            }
+            _ => {}
         }
     }
 

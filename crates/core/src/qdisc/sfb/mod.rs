@@ -28,6 +28,7 @@ use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, Totals};
 use crate::random::Random;
 use crate::rate::Arithmetic;
+use crate::room;
 use crate::tick::Tick;
 use crate::time::{Span, Time};
 
@@ -186,9 +187,9 @@ impl Blue {
     #[inline]
     fn hash(&self, packet: &Packet, set: usize) -> u32 {
         let hash = match self.arithmetic {
-            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32 ^ self.sets[set].moved,
+            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32 ^ self.sets[set & 1].moved,
             Arithmetic::Exact => {
-                let (first, second) = self.sets[set].key;
+                let (first, second) = self.sets[set & 1].key;
                 let mixed = (packet.flow ^ first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let mixed = (mixed ^ (mixed >> 32) ^ second).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 (mixed >> 32) as u32
@@ -222,7 +223,7 @@ impl Blue {
         let tick = self.tick.last(now);
         let due = self.changed_over + self.tick.enough(rehash);
         if tick > due {
-            let set = &mut self.sets[self.present];
+            let set = &mut self.sets[self.present & 1];
             set.key = draw_key(&mut self.random);
             set.moved = set.moved.wrapping_add(NEXT_BINS);
             self.present ^= 1;
@@ -274,7 +275,7 @@ impl Blue {
 
     /// Longest bin, and largest and mean probability, of the present set.
     fn survey(&self) -> (u16, u16, u16) {
-        let bins = self.sets[self.present].bins.iter().flatten();
+        let bins = self.sets[self.present & 1].bins.iter().flatten();
         let (mut len, mut most, mut sum) = (0, 0, 0);
         for bin in bins {
             (len, most) = (bin.len.max(len), bin.prob.max(most));
@@ -324,7 +325,7 @@ impl Aqm for Blue {
 
     #[inline]
     fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
-        let present = self.change_over_for_arrival(now);
+        let present = self.change_over_for_arrival(now) & 1;
         let (other, hash) = (present ^ 1, self.hash(packet, present));
         self.hashes = [0; 2];
         self.hashes[present] = hash;
@@ -370,8 +371,9 @@ impl Aqm for Blue {
 
     #[inline]
     fn queued(&mut self, _: u32) {
-        self.queued.push_back(self.hashes);
-        self.count(self.hashes, |len| len.saturating_add(1));
+        if room::push_back(&mut self.queued, self.hashes).is_some() {
+            self.count(self.hashes, |len| len.saturating_add(1));
+        }
     }
 
     #[inline]

@@ -12,12 +12,14 @@ use crate::sched::rotation::{Linked, Links, Rotation};
 
 /// Longest slot.
 pub(super) const MAX_DEPTH: u32 = 127;
+/// One list for each number of packets.
+const LISTS: usize = MAX_DEPTH as usize + 1;
 
 /// The lists.
 #[derive(Clone, Debug)]
 pub(super) struct Depths {
     slots: Box<[Slot]>,
-    lists: [Rotation; MAX_DEPTH as usize + 1],
+    lists: [Rotation; LISTS],
     deepest: u32,
 }
 
@@ -39,7 +41,7 @@ impl Depths {
     pub(super) fn new(slots: u32) -> Depths {
         let mut depths = Depths {
             slots: vec![Slot::default(); slots as usize].into_boxed_slice(),
-            lists: [Rotation::default(); MAX_DEPTH as usize + 1],
+            lists: [Rotation::default(); LISTS],
             deepest: 0,
         };
         for slot in 0..slots {
@@ -51,7 +53,7 @@ impl Depths {
     /// Packets in `slot`.
     #[inline]
     pub(super) fn packets(&self, slot: u32) -> u32 {
-        self.slots[slot as usize].packets
+        self.slots.get(slot as usize).map_or(0, |slot| slot.packets)
     }
 
     /// An empty slot, if there is one.
@@ -63,7 +65,7 @@ impl Depths {
     /// The longest slot and its packets, if any.
     #[inline]
     pub(super) fn longest(&self) -> Option<(u32, u32)> {
-        let slot = self.lists[self.deepest as usize].first()?;
+        let slot = self.lists.get(self.deepest as usize)?.first()?;
         (self.deepest > 0).then_some((slot, self.deepest))
     }
 
@@ -79,17 +81,18 @@ impl Depths {
     #[inline]
     pub(super) fn shrunk(&mut self, slot: u32) {
         let packets = self.packets(slot);
-        self.move_to(slot, packets - 1);
-        if packets == self.deepest && self.lists[packets as usize].is_empty() {
+        self.move_to(slot, packets.saturating_sub(1));
+        if packets == self.deepest && self.lists[packets as usize % LISTS].is_empty() {
             self.deepest -= 1;
         }
     }
 
     #[inline]
     fn move_to(&mut self, slot: u32, packets: u32) {
-        let before = core::mem::replace(&mut self.slots[slot as usize].packets, packets);
-        self.lists[before as usize].remove(&mut self.slots, slot);
-        self.lists[packets as usize].push_front(&mut self.slots, slot);
+        let Some(moved) = self.slots.get_mut(slot as usize) else { return };
+        let before = core::mem::replace(&mut moved.packets, packets);
+        self.lists[before as usize % LISTS].remove(&mut self.slots, slot);
+        self.lists[packets as usize % LISTS].push_front(&mut self.slots, slot);
     }
 }
 

@@ -221,30 +221,28 @@ impl Sfq {
             Arithmetic::Linux => owner.keyed_hash(packet, self.key),
         };
         let hash = theirs.unwrap_or_else(|| rekeyed(packet.flow, self.key));
-        hash & (self.limits.divisor - 1)
+        hash & self.limits.divisor.wrapping_sub(1)
     }
 
     /// The slot of `bucket`, which is given one if need be; None if all are taken.
     #[inline]
     fn slot_of(&mut self, bucket: u32) -> Option<u32> {
-        match self.buckets[bucket as usize] {
-            NO_SLOT => {
-                let slot = self.depths.free()?;
-                self.buckets[bucket as usize] = slot;
-                self.slots[slot as usize].bucket = bucket;
-                if let Some(early) = &mut self.early {
-                    early.slots[slot as usize] = early.fresh.clone();
-                }
-                Some(slot)
+        let given = self.buckets.get_mut(bucket as usize)?;
+        if *given == NO_SLOT {
+            let slot = self.depths.free()?;
+            *given = slot;
+            self.slots.get_mut(slot as usize)?.bucket = bucket;
+            if let Some(early) = &mut self.early {
+                *early.slots.get_mut(slot as usize)? = early.fresh.clone();
             }
-            slot => Some(slot),
         }
+        Some(*given)
     }
 
     /// Queues `packet` at the end of `slot`.
     #[inline]
     fn append(&mut self, slot: u32, packet: &Packet, enqueued: Time, is_marked: bool) {
-        let queue = &mut self.slots[slot as usize].queue;
+        let Some(Slot { queue, .. }) = self.slots.get_mut(slot as usize) else { return };
         let queued = self.store.insert(queue, packet, enqueued);
         debug_assert!(queued.is_some(), "the store has one slot more than the limit");
         if is_marked {
@@ -260,7 +258,10 @@ impl Sfq {
         self.depths.shrunk(slot);
         if self.depths.packets(slot) == 0 {
             self.drr.retire(&mut self.slots, slot);
-            self.buckets[self.slots[slot as usize].bucket as usize] = NO_SLOT;
+            let Some(Slot { bucket, .. }) = self.slots.get(slot as usize) else { return };
+            if let Some(given) = self.buckets.get_mut(*bucket as usize) {
+                *given = NO_SLOT;
+            }
         }
     }
 
@@ -272,7 +273,7 @@ impl Sfq {
             longest => longest.map(|(slot, _)| slot),
         };
         let Some(slot) = victim else { return };
-        let queue = &mut self.slots[slot as usize].queue;
+        let Some(Slot { queue, .. }) = self.slots.get_mut(slot as usize) else { return };
         let packet = match self.params.headdrop {
             true => self.store.take(queue),
             false => self.store.take_last(queue),
@@ -296,7 +297,7 @@ impl Sfq {
         if !self.params.headdrop {
             return self.store.refuse(packet, now, reason, owner);
         }
-        let queue = &mut self.slots[slot as usize].queue;
+        let Some(Slot { queue, .. }) = self.slots.get_mut(slot as usize) else { return };
         self.store.drop_first(queue, reason, owner);
         let queued = self.store.insert(queue, packet, now);
         debug_assert!(queued.is_some(), "in the place of the first one");
@@ -305,8 +306,8 @@ impl Sfq {
     /// RED's decision about `packet`, which comes to `slot`. It may mark another in its place.
     fn consult(&mut self, slot: u32, packet: &Packet, now: Time) -> Verdict {
         let Some(early) = &mut self.early else { return Verdict::Pass };
-        let queue = &self.slots[slot as usize].queue;
-        let red = &mut early.slots[slot as usize];
+        let Some(Slot { queue, .. }) = self.slots.get(slot as usize) else { return Verdict::Pass };
+        let Some(red) = early.slots.get_mut(slot as usize) else { return Verdict::Pass };
         let forced = match red.arrives(&early.law, packet, queue.bytes, now, &mut self.random) {
             red::Verdict::Early { .. } => false,
             red::Verdict::Forced { .. } => true,
@@ -363,10 +364,12 @@ impl Sfq {
             let bucket = self.bucket(&packet, owner);
             match self.slot_of(bucket) {
                 Some(slot) if self.depths.packets(slot) < self.limits.depth => {
-                    if let Some(early) = &mut self.early {
+                    let bytes = self.slots.get(slot as usize).map_or(0, |slot| slot.queue.bytes);
+                    if let Some(Early { slots, law, .. }) = &mut self.early {
                         // The averages begin anew; nothing is signalled here.
-                        let bytes = self.slots[slot as usize].queue.bytes;
-                        early.slots[slot as usize].observe(&early.law, bytes, now);
+                        if let Some(red) = slots.get_mut(slot as usize) {
+                            red.observe(law, bytes, now);
+                        }
                     }
                     self.append(slot, &packet, packet.enqueued, false);
                 }
@@ -380,23 +383,22 @@ impl Sfq {
     fn drain(&mut self) -> Queue {
         let mut all = Queue::default();
         if self.limits.flows <= MOST_SLOTS {
-            (0..self.limits.flows).for_each(|slot| self.empty(slot, &mut all));
+            (0..self.limits.flows).for_each(|slot| _ = self.empty(slot, &mut all));
         }
-        while let Some(slot) = self.drr.first() {
-            self.empty(slot, &mut all);
-        }
+        while self.drr.first().and_then(|slot| self.empty(slot, &mut all)).is_some() {}
         all
     }
 
-    /// Takes all packets of `slot` over into `all`.
-    fn empty(&mut self, slot: u32, all: &mut Queue) {
+    /// Takes all packets of `slot` over into `all`; None if there is no such slot.
+    fn empty(&mut self, slot: u32, all: &mut Queue) -> Option<()> {
         step();
-        while let Some(packet) = self.store.take(&mut self.slots[slot as usize].queue) {
+        while let Some(packet) = self.store.take(&mut self.slots.get_mut(slot as usize)?.queue) {
             step();
             self.shrunk(slot);
             let moved = self.store.insert(all, &packet, packet.enqueued);
             debug_assert!(moved.is_some(), "into the place that it has left");
         }
+        Some(())
     }
 }
 

@@ -1,0 +1,64 @@
+//! Changes of vectors whose room was reserved: they do not panic, and do not allocate either unless a
+//! clone has less room than its original.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// [`Vec::push`]; None if there is no room for it.
+pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Option<()> {
+    if list.len() == list.capacity() {
+        list.try_reserve(1).ok()?;
+    }
+    if list.len() < list.capacity() {
+        list.push(item);
+        return Some(());
+    }
+    None
+}
+
+/// [`VecDeque::push_back`]; None if there is no room for it.
+#[inline]
+pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, item: T) -> Option<()> {
+    if queue.len() == queue.capacity() {
+        queue.try_reserve(1).ok()?;
+    }
+    if queue.len() < queue.capacity() {
+        queue.push_back(item);
+        return Some(());
+    }
+    None
+}
+
+/// [`Vec::insert`]; None if there is no room for it, or not as many items before it.
+pub(crate) fn insert<T>(list: &mut Vec<T>, at: usize, item: T) -> Option<()> {
+    push(list, item)?;
+    let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
+    moved.rotate_right(1);
+    Some(())
+}
+
+/// [`Vec::remove`]; None if there is no such item.
+pub(crate) fn remove<T>(list: &mut Vec<T>, at: usize) -> Option<T> {
+    let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
+    moved.rotate_left(1);
+    list.pop()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_the_methods_that_may_panic() {
+        let (mut list, mut model) = (std::vec![1, 2, 3], std::vec![1, 2, 3]);
+        for at in [0, 3, 2, 6] {
+            assert_eq!(insert(&mut list, at, 10 + at), Some(()));
+            model.insert(at, 10 + at);
+        }
+        for at in [6, 0, 2] {
+            assert_eq!(remove(&mut list, at), Some(model.remove(at)));
+        }
+        assert_eq!(list, model);
+        assert_eq!((remove(&mut list, 4), remove(&mut Vec::<u8>::new(), 0)), (None, None));
+    }
+}
