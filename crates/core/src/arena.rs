@@ -8,8 +8,10 @@
 
 use alloc::vec::Vec;
 
+use crate::memory::{reserved, NoMemory};
 use crate::packet::{Link, Packet};
 use crate::room;
+use crate::time::Time;
 
 /// A first-in first-out list of packets in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +66,10 @@ impl List {
 
 impl Arena {
     /// An arena of `capacity` slots (at least one).
-    pub fn new(capacity: u32) -> Arena {
+    pub fn new(capacity: u32) -> Result<Arena, NoMemory> {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
-        let (slots, free) = (capacity as usize, capacity as usize);
-        Arena { slots: Vec::with_capacity(slots), free: Vec::with_capacity(free), capacity }
+        let (slots, free) = (reserved(capacity as usize)?, reserved(capacity as usize)?);
+        Ok(Arena { slots, free, capacity })
     }
 
     /// Slots in all.
@@ -179,6 +181,84 @@ impl Arena {
         *list = List::EMPTY;
     }
 
+    /// Puts the packets of `list` in the order in which they came; those of the same instant stay
+    /// in theirs. Merges the runs of the list, pair by pair.
+    pub fn sort(&mut self, list: &mut List) {
+        // Where number n holds something, it holds 2^n runs; what came first is in the higher ones.
+        let mut sorted = [List::EMPTY; u32::BITS as usize];
+        while !list.is_empty() {
+            let mut run = self.take_run(list);
+            for longer in &mut sorted {
+                if longer.is_empty() {
+                    *longer = run;
+                    break;
+                }
+                run = self.merged(core::mem::take(longer), run);
+            }
+        }
+        for longer in sorted {
+            *list = self.merged(longer, *list);
+        }
+    }
+
+    /// Takes packets out of `list`, from the first to the last that is not older than the one
+    /// before it.
+    fn take_run(&mut self, list: &mut List) -> List {
+        let (mut run, mut last) = (List::EMPTY, Time::ZERO);
+        while let Some(head) = list.head() {
+            let enqueued = self.enqueued(head);
+            if enqueued < last {
+                break;
+            }
+            last = enqueued;
+            self.move_first(list, &mut run);
+        }
+        run
+    }
+
+    /// When the packet in `slot` came.
+    fn enqueued(&self, slot: u32) -> Time {
+        self.get(slot).map_or(Time::ZERO, |packet| packet.enqueued)
+    }
+
+    /// The packets of two lists in the order in which they came; of the same instant those of
+    /// `first` first. Both lists are in that order.
+    fn merged(&mut self, mut first: List, mut second: List) -> List {
+        let mut all = List::EMPTY;
+        while let (Some(a), Some(b)) = (first.head(), second.head()) {
+            let is_later = self.enqueued(b) >= self.enqueued(a);
+            self.move_first(if is_later { &mut first } else { &mut second }, &mut all);
+        }
+        self.append(&mut all, &mut first);
+        self.append(&mut all, &mut second);
+        all
+    }
+
+    /// Moves the first packet of `list` to the end of `to`.
+    fn move_first(&mut self, list: &mut List, to: &mut List) {
+        if let Some((slot, _)) = self.detach(list) {
+            let mut one = List { head: Link::to(slot), tail: slot };
+            self.append(to, &mut one);
+        }
+    }
+
+    /// Becomes as large as `spare`, which is empty and becomes what this one was. `lists` are all
+    /// that have packets. An arena that is as large, or too small for what is held, is left alone.
+    pub fn take_room<'a>(&mut self, spare: &mut Arena, lists: impl Iterator<Item = &'a mut List>) {
+        if spare.capacity == self.capacity || spare.capacity < self.len() {
+            return;
+        }
+        for list in lists {
+            let mut moved = List::EMPTY;
+            while let Some(packet) = self.pop(list) {
+                let pushed = spare.push(&mut moved, packet);
+                debug_assert!(pushed.is_some(), "there is room for all");
+            }
+            *list = moved;
+        }
+        core::mem::swap(self, spare);
+    }
+
     /// The packet in slot `index`, if there is such a slot.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&Packet> {
@@ -225,10 +305,11 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn lists_share_an_arena_and_return_their_slots() {
-        let mut arena = Arena::new(3);
+        let mut arena = Arena::new(3).unwrap();
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
         for handle in 0..3 {
             let list = if handle == 1 { &mut b } else { &mut a };
@@ -244,8 +325,33 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_sorted_by_their_coming_and_ties_stay() {
+        let mut random = Random::new(3);
+        for count in [0, 1, 2, 3, 7, 100, 1000] {
+            let (mut arena, mut list) = (Arena::new(1001).unwrap(), List::EMPTY);
+            let mut expected: std::vec::Vec<(Time, u64)> = (0..count)
+                .map(|handle| {
+                    let enqueued = Time(u64::from(random.below(50)));
+                    arena.push(&mut list, &Packet::new(handle, 64)).unwrap().1.enqueued = enqueued;
+                    (enqueued, handle)
+                })
+                .collect();
+            expected.sort_by_key(|(enqueued, _)| *enqueued);
+            arena.sort(&mut list);
+            let mut spare = Arena::new(2000).unwrap();
+            arena.take_room(&mut spare, core::iter::once(&mut list));
+            assert_eq!((arena.capacity(), spare.len()), (2000, 0));
+            for (enqueued, handle) in expected {
+                let packet = arena.pop(&mut list).unwrap();
+                assert_eq!((packet.enqueued, packet.handle), (enqueued, handle));
+            }
+            assert!(arena.pop(&mut list).is_none() && arena.is_empty());
+        }
+    }
+
+    #[test]
     fn a_packet_can_be_taken_from_the_middle_and_the_end() {
-        let mut arena = Arena::new(4);
+        let mut arena = Arena::new(4).unwrap();
         let mut list = List::EMPTY;
         let slots: [u32; 3] =
             core::array::from_fn(|i| arena.push(&mut list, &Packet::new(i as u64, 64)).unwrap().0);

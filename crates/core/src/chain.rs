@@ -12,6 +12,7 @@
 
 use alloc::vec::Vec;
 
+use crate::memory::{reserved, NoMemory};
 use crate::packet::Packet;
 use crate::room;
 
@@ -52,19 +53,19 @@ fn place(number: u64) -> usize {
 
 impl Chain {
     /// An empty queue with room for `capacity` packets.
-    pub fn new(capacity: u32) -> Chain {
+    pub fn new(capacity: u32) -> Result<Chain, NoMemory> {
         // The first packet need not be the first of its chunk.
         let chunks = (capacity as usize).div_ceil(CHUNK) + 1;
-        Chain {
-            slots: Vec::with_capacity(chunks * CHUNK),
-            behind: Vec::with_capacity(chunks),
+        Ok(Chain {
+            slots: reserved(chunks * CHUNK)?,
+            behind: reserved(chunks)?,
             free: NIL,
             came: 0,
             went: 0,
             front: 0,
             back: 0,
             capacity: chunks * CHUNK,
-        }
+        })
     }
 
     /// Packets held.
@@ -197,19 +198,22 @@ impl Chain {
         self.slots.get_mut(slot)
     }
 
-    /// Makes room for `capacity` packets; there are no more than that.
-    pub fn resize(&mut self, capacity: u32) {
-        let mut new = Chain::new(capacity);
-        (new.came, new.went) = (self.went, self.went);
+    /// Becomes as large as `spare`, which was never used and becomes what this one was. A chain
+    /// that is as large, or too small for what is held, is left alone.
+    pub fn take_room(&mut self, spare: &mut Chain) {
+        if spare.capacity == self.capacity || spare.capacity < self.len() as usize + CHUNK {
+            return;
+        }
+        (spare.came, spare.went) = (self.went, self.went);
         if place(self.went) != 0 {
-            let added = new.add_chunk();
+            let added = spare.add_chunk();
             debug_assert!(added.is_some(), "there are two chunks at least");
         }
         while let Some((_, packet)) = self.pop() {
-            let moved = new.make_room().and_then(|_| new.push(packet));
-            debug_assert!(moved.is_some(), "there are no more packets than the new capacity");
+            let moved = spare.make_room().and_then(|_| spare.push(packet));
+            debug_assert!(moved.is_some(), "there is room for all");
         }
-        *self = new;
+        core::mem::swap(self, spare);
     }
 }
 
@@ -238,7 +242,7 @@ mod tests {
 
     #[test]
     fn packets_leave_in_the_order_of_their_coming() {
-        let (mut chain, mut model) = (Chain::new(100), VecDeque::new());
+        let (mut chain, mut model) = (Chain::new(100).unwrap(), VecDeque::new());
         for (least, most) in [(0, 1), (1, 2), (0, 32), (7, 90), (31, 65), (0, 100), (0, 99)] {
             (0..100).for_each(|_| swing(&mut chain, &mut model, least, most));
         }
@@ -247,17 +251,17 @@ mod tests {
 
     #[test]
     fn a_short_queue_stays_in_two_chunks() {
-        let (mut chain, mut model) = (Chain::new(10_000), VecDeque::new());
+        let (mut chain, mut model) = (Chain::new(10_000).unwrap(), VecDeque::new());
         (0..500).for_each(|_| swing(&mut chain, &mut model, 3, 10));
         assert_eq!(chain.slots.len(), 2 * CHUNK);
     }
 
     #[test]
     fn packets_move_to_another_capacity() {
-        let (mut chain, mut model) = (Chain::new(40), VecDeque::new());
+        let (mut chain, mut model) = (Chain::new(40).unwrap(), VecDeque::new());
         for capacity in [50, 20, 300, 17] {
             swing(&mut chain, &mut model, 13, 20);
-            chain.resize(capacity);
+            chain.take_room(&mut Chain::new(capacity).unwrap());
             swing(&mut chain, &mut model, 0, 17);
         }
         assert!(chain.is_empty());

@@ -37,6 +37,7 @@ pub mod chain;
 pub mod dscp;
 pub mod flow;
 pub mod framing;
+pub mod memory;
 pub mod netlink;
 pub mod packet;
 pub mod printable;

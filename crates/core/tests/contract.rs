@@ -161,15 +161,13 @@ impl Managed for Flawed {
         }
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        match self.1 {
-            Flaw::ForgetsSettings => Ok(()),
-            _ => self.0.configure(config, now, owner),
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        self.0.prepare(config, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        if self.1 != Flaw::ForgetsSettings {
+            self.0.adopt(spare, now, owner);
         }
     }
 }

@@ -164,9 +164,8 @@ impl Aqm for Learnt {
         Limit::packets(params.limit)
     }
 
-    fn change(&mut self, params: &Params, _: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, _: &Device, _: &mut Learnt) {
         self.params = *params;
-        Ok(())
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 //! more room.
 
 use crate::chain::Chain;
+use crate::memory::NoMemory;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
@@ -61,14 +62,13 @@ pub(crate) struct BookedQueue {
     /// Packets that were never queued.
     refused: u64,
     dropped: [u64; DropReason::COUNT],
-    capacity: u32,
 }
 
 impl BookedQueue {
     /// An empty queue for up to `limit`, with `capacity` slots.
-    pub fn new(limit: Limit, capacity: u32) -> BookedQueue {
-        BookedQueue {
-            chain: Chain::new(capacity),
+    pub fn new(limit: Limit, capacity: u32) -> Result<BookedQueue, NoMemory> {
+        Ok(BookedQueue {
+            chain: Chain::new(capacity)?,
             bytes_in: 0,
             bytes_out: 0,
             sure_packets: 0,
@@ -77,8 +77,7 @@ impl BookedQueue {
             given_up: 0,
             refused: 0,
             dropped: [0; DropReason::COUNT],
-            capacity,
-        }
+        })
     }
 
     /// Packets and bytes queued.
@@ -223,17 +222,15 @@ impl BookedQueue {
         packets > self.limit.packets || bytes > self.limit.bytes
     }
 
-    /// Another limit from now on. The queue may be over it: [`BookedQueue::resize`] must follow
+    /// Another limit from now on. The queue may be over it: [`BookedQueue::take_room`] must follow
     /// when it is not any more.
     pub fn set_limit(&mut self, limit: Limit) {
         (self.limit, self.sure_packets) = (limit, 0);
     }
 
-    /// Makes room for `capacity` packets; there are no more than that.
-    pub fn resize(&mut self, capacity: u32) {
-        if capacity != self.capacity {
-            (self.capacity, self.sure_packets) = (capacity, 0);
-            self.chain.resize(capacity);
-        }
+    /// Becomes as large as `spare`, which was never used; there are no more packets than that.
+    pub fn take_room(&mut self, spare: &mut BookedQueue) {
+        self.sure_packets = 0;
+        self.chain.take_room(&mut spare.chain);
     }
 }

@@ -7,6 +7,7 @@
 //! Whatever the discipline below gives up is counted on its way to the owner ([`Tally`]).
 
 use alloc::boxed::Box;
+use core::any::Any;
 use core::fmt;
 
 use crate::packet::Packet;
@@ -62,7 +63,7 @@ enum Below {
 impl Below {
     fn new(config: &Config, device: &Device) -> Result<Below, ConfigError> {
         Ok(match config {
-            Config::Fifo(params) => Below::Fifo(Fifo::new(params, device)),
+            Config::Fifo(params) => Below::Fifo(Fifo::new(params, device)?),
             config => Below::Other(build(config, device)?),
         })
     }
@@ -237,27 +238,18 @@ impl Child {
         self.qdisc.get()
     }
 
-    /// Becomes what `config` says. Packets stay: where it is another discipline, they move over in
-    /// the order in which the old one gives them up.
-    pub fn configure(
-        &mut self,
-        config: &Config,
-        device: &Device,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        match self.qdisc.get_mut().configure(config, now, owner) {
-            Err(ConfigError::OtherDiscipline) => {}
-            done => return done,
+    /// Becomes what `spare` is, which is empty. Packets stay: where it is another discipline, they
+    /// move over in the order in which the old one gives them up.
+    pub fn adopt(&mut self, spare: &mut Child, now: Time, owner: &mut dyn PacketOwner) {
+        let (own, new) = (self.qdisc.get_mut(), spare.qdisc.get_mut());
+        if (own as &dyn Any).type_id() == (new as &dyn Any).type_id() {
+            return own.adopt(new, now, owner);
         }
-        let mut new = Below::new(config, device)?;
         if core::mem::take(&mut self.holds) {
             new.enqueue(&self.held, now, owner);
         }
-        let mut mover = Mover { to: new.get_mut(), now, owner };
-        self.qdisc.get_mut().reset(&mut mover);
-        self.qdisc = new;
-        Ok(())
+        own.reset(&mut Mover { to: new, now, owner });
+        core::mem::swap(&mut self.qdisc, &mut spare.qdisc);
     }
 
     pub fn reset(&mut self, owner: &mut dyn PacketOwner) {

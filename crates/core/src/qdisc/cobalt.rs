@@ -143,9 +143,8 @@ impl Aqm for Controlled {
         Limit::packets(params.limit)
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, device: &Device, _: &mut Controlled) {
         self.law = law(params, device);
-        Ok(())
     }
 
     #[inline]

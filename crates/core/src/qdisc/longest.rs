@@ -5,9 +5,9 @@
 //! its two children; a change costs a step for each level. Answers are the same.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use super::store::Queue;
+use crate::memory::{filled, NoMemory};
 use crate::steps::{step, PER_LOOP};
 
 /// Knows the longest of some queues.
@@ -29,10 +29,10 @@ fn weight(queue: &Queue) -> u64 {
 
 impl Longest {
     /// For so many queues, all empty.
-    pub fn of(queues: u32) -> Longest {
+    pub fn of(queues: u32) -> Result<Longest, NoMemory> {
         let nodes = 2 * queues.next_power_of_two() as usize;
-        let tree = (queues > PER_LOOP).then(|| vec![0; nodes].into_boxed_slice());
-        Longest { queues, tree }
+        let tree = if queues > PER_LOOP { Some(filled(nodes, 0)?) } else { None };
+        Ok(Longest { queues, tree })
     }
 
     /// For so many queues, which are looked at one by one however many they are.
@@ -136,9 +136,9 @@ mod tests {
     fn a_tournament_finds_what_a_search_finds() {
         for queues in [1_025, 1_500, 4_096] {
             let mut random = Random::new(queues.into());
-            let mut store: Store = Store::new(100_000);
+            let mut store: Store = Store::new(100_000).unwrap();
             let mut all: Vec<Queue> = std::vec![Queue::default(); queues as usize];
-            let mut longest = Longest::of(queues);
+            let mut longest = Longest::of(queues).unwrap();
             let search = Longest { queues, tree: None };
             assert!(longest.tree.is_some());
             for _ in 0..4_000 {

@@ -12,17 +12,16 @@
 //! without another dropped. A call does a bounded number of steps, and the next goes on.
 
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
 
 use crate::aqm::Verdict;
+use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
@@ -72,11 +71,11 @@ pub struct Loss {
 ///
 /// Calls for one queue come in the order of [`super::single::Aqm`]; [`FlowAqm::catch_up`] goes
 /// before any other.
-pub trait FlowAqm: Sized {
+pub trait FlowAqm: Sized + Send + 'static {
     /// Settings of the discipline.
-    type Params: Copy + Listed;
+    type Params: Copy + Listed + Send;
     /// Its state of one queue.
-    type State: Copy + fmt::Debug;
+    type State: Copy + fmt::Debug + Send;
     /// True if an arrival beyond the limit of packets is refused, and memory is not limited; else
     /// the longest queue loses packets for it.
     const REFUSES: bool;
@@ -95,7 +94,7 @@ pub trait FlowAqm: Sized {
     fn state(&self) -> Self::State;
     /// Other settings from now on; what was learnt stays. [`FlowAqm::settle`] goes before, for
     /// each queue.
-    fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
+    fn change(&mut self, params: &Self::Params, device: &Device);
 
     /// Notes what was due by `now`.
     #[inline]
@@ -223,12 +222,12 @@ impl<A: FlowAqm> Many<A> {
         let settings = A::settings(params);
         settings.validate()?;
         let aqm = A::new(params, device)?;
-        let mut flows = empty(&aqm, settings.flows);
-        let sharing = settings.sharing(&mut flows);
+        let mut flows = empty(&aqm, settings.flows)?;
+        let sharing = settings.sharing(&mut flows)?;
         let queues = Queues {
             flows,
-            longest: longest::<A>(settings.flows),
-            store: Store::new(settings.limit),
+            longest: longest::<A>(settings.flows)?,
+            store: Store::new(settings.limit)?,
             aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
             limit: settings.limit.min(MAX_PACKETS),
@@ -502,30 +501,35 @@ impl<A: FlowAqm> Queues<A> {
         scheduler.dropped(&mut self.flows, index, head);
     }
 
-    /// Takes everything out, oldest packet first.
-    fn drain(&mut self) -> Vec<Packet> {
-        let mut packets = Vec::with_capacity(self.store.len() as usize);
-        for flow in &mut self.flows {
-            while let Some(packet) = self.store.take(&mut flow.queue) {
-                packets.push(packet);
-            }
+    /// Moves all packets into the queues of `spare`, which are empty, in the order of their coming.
+    fn sort_into(&mut self, spare: &mut Queues<A>, scheduler: &mut Sharing) {
+        let mut waiting = self.store.gather(self.flows.iter_mut().map(|flow| &mut flow.queue));
+        self.store.take_room(&mut spare.store, core::iter::once(&mut waiting));
+        // With as many queues each flow stays in its own.
+        let stays = self.flows.len() == spare.flows.len();
+        for (number, new) in spare.flows.iter_mut().enumerate() {
+            let old = self.flows.get(number).filter(|_| stays);
+            new.state = old.map_or_else(|| self.aqm.state(), |old| old.state);
         }
-        self.longest = longest::<A>(self.flows.len() as u32);
-        packets.sort_by_key(|packet| packet.enqueued);
-        packets
+        core::mem::swap(&mut self.flows, &mut spare.flows);
+        core::mem::swap(&mut self.longest, &mut spare.longest);
+        while let Some(packet) = self.store.take(&mut waiting) {
+            let index = self.index_of(packet.flow);
+            self.insert(scheduler, index, &packet, packet.enqueued, false);
+        }
     }
 }
 
-fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Box<[Flow<A::State>]> {
+fn empty<A: FlowAqm>(aqm: &A, flows: u32) -> Result<Box<[Flow<A::State>]>, NoMemory> {
     let flow = Flow { queue: Queue::default(), account: Account::default(), state: aqm.state() };
-    vec![flow; flows as usize].into_boxed_slice()
+    filled(flows as usize, flow)
 }
 
 /// The finder of the longest of `flows` empty queues. Where arrivals are refused it is rarely
 /// asked: after a change of settings.
-fn longest<A: FlowAqm>(flows: u32) -> Longest {
+fn longest<A: FlowAqm>(flows: u32) -> Result<Longest, NoMemory> {
     match A::REFUSES {
-        true => Longest::searched(flows),
+        true => Ok(Longest::searched(flows)),
         false => Longest::of(flows),
     }
 }
@@ -540,13 +544,10 @@ impl Settings {
         check(self.limit > 0, "limit", "at least 1 packet")
     }
 
-    /// The scheduler of `flows`, which are empty and on no list from now on.
-    fn sharing<F: Scheduled>(&self, flows: &mut [F]) -> Sharing {
-        for flow in flows.iter_mut() {
-            *flow.account() = Account::default();
-        }
+    /// The scheduler of `flows`, which are empty and on no list.
+    fn sharing<F: Scheduled>(&self, flows: &mut [F]) -> Result<Sharing, NoMemory> {
         match self.savings {
-            Some(limit) => Sharing::savings(limit, flows),
+            Some(limit) => Ok(Sharing::savings(limit, flows)),
             None => Sharing::sparse(),
         }
     }
@@ -604,42 +605,31 @@ impl<A: FlowAqm> Managed for Many<A> {
         self.params.into()
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
-        let (new, old) = (A::settings(&params), A::settings(&self.params));
-        new.validate()?;
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<A::Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Many<A>>(spare) else { return };
+        let (new, old) = (A::settings(&spare.params), A::settings(&self.params));
+        self.params = spare.params;
         let Many { queues, sharing, .. } = self;
         queues.aqm.catch_up(now);
         for flow in &mut queues.flows {
             queues.aqm.settle(&mut flow.state, flow.queue.bytes);
         }
-        queues.aqm.change(&params, &self.device)?;
-        self.params = params;
-        queues.quantum = new.quantum.unwrap_or(self.device.mtu);
-        queues.limit = new.limit.min(MAX_PACKETS);
-        queues.memory_limit = new.memory_limit.into();
-        queues.batch = A::batch(&params);
+        queues.aqm.change(&self.params, &self.device);
+        (queues.quantum, queues.limit) = (spare.queues.quantum, spare.queues.limit);
+        (queues.memory_limit, queues.batch) = (spare.queues.memory_limit, spare.queues.batch);
         while queues.is_over_limit() {
             queues.make_room(sharing, 1, owner);
         }
-        queues.store.resize(new.limit, queues.flows.iter_mut().map(|flow| &mut flow.queue));
         if new.flows != old.flows || new.savings != old.savings {
-            let packets = queues.drain();
-            if new.flows != old.flows {
-                queues.flows = empty(&queues.aqm, new.flows);
-                queues.longest = longest::<A>(new.flows);
-            }
-            *sharing = new.sharing(&mut queues.flows);
-            for packet in packets {
-                let index = queues.index_of(packet.flow);
-                queues.insert(sharing, index, &packet, packet.enqueued, false);
-            }
+            core::mem::swap(sharing, &mut spare.sharing);
+            queues.sort_into(&mut spare.queues, sharing);
+        } else {
+            let lists = queues.flows.iter_mut().map(|flow| &mut flow.queue);
+            queues.store.take_room(&mut spare.queues.store, lists);
         }
-        Ok(())
     }
 }

@@ -6,14 +6,16 @@
 //!
 //! Invariants of all of them, asserted by the property tests:
 //! packets in = packets out + dropped + queued; every drop and mark has a counted reason; nothing
-//! allocates outside construction and [`Managed::configure`]; a call of `enqueue` or `dequeue`
+//! allocates outside construction and [`Managed::prepare`]; a call of `enqueue` or `dequeue`
 //! takes at most [`steps::MOST`](crate::steps::MOST) steps, whatever is queued.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 
+use crate::memory::NoMemory;
 use crate::netlink::Writer;
 use crate::packet::Packet;
 use crate::rate::Rate;
@@ -71,6 +73,9 @@ disciplines! {
 }
 
 impl Config {
+    /// What stands below where nothing else was said.
+    const PFIFO: Config = Config::Fifo(fifo::Params { kind: fifo::Kind::Pfifo, limit: None });
+
     /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
     pub fn resolved(mut self, device: &Device) -> Config {
         self.resolve(device);
@@ -168,6 +173,14 @@ pub enum ConfigError {
         /// A correct form.
         expected: &'static str,
     },
+    /// Memory is too short for queues of that number and length.
+    NoMemory,
+}
+
+impl From<NoMemory> for ConfigError {
+    fn from(_: NoMemory) -> ConfigError {
+        ConfigError::NoMemory
+    }
 }
 
 impl fmt::Display for ConfigError {
@@ -179,6 +192,9 @@ impl fmt::Display for ConfigError {
             ConfigError::OutOfRange { option, expected } => {
                 write!(f, "`{option}` is out of range: expected {expected}")
             }
+            ConfigError::NoMemory => f.write_str(
+                "memory is too short for these settings: fewer queues or a lower limit need less",
+            ),
         }
     }
 }
@@ -235,21 +251,39 @@ pub trait Qdisc {
 }
 
 /// A discipline whose settings and statistics can be asked for and changed.
-pub trait Managed: Qdisc {
+///
+/// A change has two parts. [`Managed::prepare`] checks and allocates, and may fail; it needs no
+/// access of its own, so packets may come and go meanwhile. [`Managed::adopt`] applies: it neither
+/// fails nor allocates. Whoever holds a lock around the discipline needs it for that part only, and
+/// frees what is left of the spare after it.
+pub trait Managed: Qdisc + Any {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
     /// The settings in force. May allocate.
     fn config(&self) -> Config;
 
-    /// Changes the settings at `now`. Queued packets stay queued, unless a limit that was lowered
-    /// forces the oldest out. May allocate; on an error nothing has changed.
+    /// A spare of this discipline for [`Managed::adopt`]: what `config` describes, empty, on the
+    /// same device at `now`, with all memory that the change needs.
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError>;
+
+    /// Takes over the settings of `spare`, which [`Managed::prepare`] made for this discipline and
+    /// nobody used, and what it needs of its memory. Queued packets stay queued, unless a limit
+    /// that was lowered forces the oldest out; what was learnt stays. The spare is to be dropped
+    /// afterwards.
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner);
+
+    /// Changes the settings at `now`: both parts at once. On an error nothing has changed.
     fn configure(
         &mut self,
         config: &Config,
         now: Time,
         owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError>;
+    ) -> Result<(), ConfigError> {
+        let mut spare = self.prepare(config, now)?;
+        self.adopt(spare.as_mut(), now, owner);
+        Ok(())
+    }
 
     /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
     /// of disciplines below on.
@@ -257,6 +291,24 @@ pub trait Managed: Qdisc {
         let _ = n;
         None
     }
+}
+
+/// A spare with these settings, if they are of the discipline `P`.
+fn prepared<P: Listed>(
+    config: &Config,
+    device: &Device,
+    now: Time,
+) -> Result<Box<dyn Managed + Send>, ConfigError> {
+    let params = P::of(config).ok_or(ConfigError::OtherDiscipline)?;
+    params.build(&Device { now, ..*device })
+}
+
+/// `spare` as the discipline that is to adopt it; None if it is another one, for which nothing is
+/// to be done.
+fn spare_of<T: Managed>(spare: &mut dyn Managed) -> Option<&mut T> {
+    let spare = (spare as &mut dyn Any).downcast_mut();
+    debug_assert!(spare.is_some(), "a spare that was prepared for another discipline");
+    spare
 }
 
 /// The discipline that `config` describes, empty. All its memory is reserved here.

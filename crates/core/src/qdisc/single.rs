@@ -7,11 +7,13 @@
 //! Invariants: order is never changed; `enqueued = sent + dropped + queued`; at most
 //! [`super::fifo::MAX_PACKETS`] packets; what an AQM does for one packet is bounded.
 
+use alloc::boxed::Box;
+
 use crate::packet::Packet;
 use crate::qdisc::booked::BookedQueue;
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::steps::Budget;
 use crate::time::Time;
@@ -38,20 +40,21 @@ pub enum Verdict {
 ///
 /// `admits` and `passes` are for the common case, in which there is nothing to decide. They should
 /// do with little and call nothing: what a call saves and restores costs as much as an AQM.
-pub trait Aqm: Sized {
+pub trait Aqm: Sized + Send + 'static {
     /// True to be asked also about arrivals for which there is no room, by [`Aqm::arrives`].
     const SEES_OVERFLOW: bool = false;
     /// True if nothing is marked or dropped on leaving: the first packet is the next to be sent.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
-    type Params: Copy + Listed;
+    type Params: Copy + Listed + Send;
 
     /// A queue that was always empty.
     fn new(params: &Self::Params, device: &Device) -> Result<Self, ConfigError>;
     /// How much the queue may hold.
     fn limit(params: &Self::Params, device: &Device) -> Limit;
-    /// Other settings from now on; what was learnt stays.
-    fn change(&mut self, params: &Self::Params, device: &Device) -> Result<(), ConfigError>;
+    /// Other settings from now on; what was learnt stays. `spare` was made with these settings, for
+    /// this change: what it has may be taken.
+    fn change(&mut self, params: &Self::Params, device: &Device, spare: &mut Self);
 
     /// `packet` comes to a queue that holds `backlog` and has room. True if it may stay as it is,
     /// which is then noted; else nothing is, and [`Aqm::arrives`] decides.
@@ -108,7 +111,7 @@ impl<A: Aqm> Single<A> {
     pub fn new(params: &A::Params, device: &Device) -> Result<Single<A>, ConfigError> {
         let limit = A::limit(params, device);
         Ok(Single {
-            queue: BookedQueue::new(limit, limit.packets),
+            queue: BookedQueue::new(limit, limit.packets)?,
             aqm: A::new(params, device)?,
             params: *params,
             device: *device,
@@ -235,22 +238,19 @@ impl<A: Aqm> Managed for Single<A> {
         self.params.into()
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        _: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let params = *A::Params::of(config).ok_or(ConfigError::OtherDiscipline)?;
-        self.aqm.change(&params, &self.device)?;
-        self.params = params;
-        let limit = A::limit(&params, &self.device);
-        self.queue.set_limit(limit);
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<A::Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Single<A>>(spare) else { return };
+        self.params = spare.params;
+        self.queue.set_limit(A::limit(&self.params, &self.device));
         while self.queue.is_over_limit() {
             self.queue.drop_first(DropReason::Overlimit, owner);
             self.aqm.discarded();
         }
-        self.queue.resize(limit.packets);
-        Ok(())
+        self.aqm.change(&self.params, &self.device, &mut spare.aqm);
+        self.queue.take_room(&mut spare.queue);
     }
 }

@@ -7,6 +7,7 @@
 //! dropped + queued.
 
 use crate::arena::{Arena, List};
+use crate::memory::NoMemory;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
@@ -83,14 +84,14 @@ pub(crate) struct Store<M = ()> {
 
 impl<M: Memory> Store<M> {
     /// A store for `limit` packets and one that is just coming in.
-    pub fn new(limit: u32) -> Store<M> {
-        Store {
-            arena: Arena::new(limit.min(MAX_PACKETS) + 1),
+    pub fn new(limit: u32) -> Result<Store<M>, NoMemory> {
+        Ok(Store {
+            arena: Arena::new(limit.min(MAX_PACKETS) + 1)?,
             inserted: 0,
             given_up: 0,
             memory: M::default(),
             totals: Totals::default(),
-        }
+        })
     }
 
     /// Packets queued.
@@ -267,22 +268,24 @@ impl<M: Memory> Store<M> {
         while self.drop_first(queue, DropReason::Reset, owner).is_some() {}
     }
 
-    /// Makes the store one for `limit` packets, which hold all that are in it. `queues` are all
-    /// queues that have packets.
-    pub fn resize<'a>(&mut self, limit: u32, queues: impl Iterator<Item = &'a mut Queue>) {
-        let capacity = limit.min(MAX_PACKETS) + 1;
-        if capacity == self.arena.capacity() {
-            return;
-        }
-        let mut arena = Arena::new(capacity.max(self.arena.len()));
+    /// Takes all packets out of `queues` into one, in the order in which they came.
+    pub fn gather<'a>(&mut self, queues: impl Iterator<Item = &'a mut Queue>) -> Queue {
+        let mut all = Queue::default();
         for queue in queues {
-            let mut moved = List::EMPTY;
-            while let Some(packet) = self.arena.pop(&mut queue.packets) {
-                let pushed = arena.push(&mut moved, packet);
-                debug_assert!(pushed.is_some(), "the new arena holds what the old one held");
-            }
-            queue.packets = moved;
+            self.arena.append(&mut all.packets, &mut queue.packets);
+            all.bytes += core::mem::take(&mut queue.bytes);
         }
-        self.arena = arena;
+        self.arena.sort(&mut all.packets);
+        all
+    }
+
+    /// Becomes as large as `spare`, which was never used and holds all that is in it. `queues` are
+    /// all queues that have packets.
+    pub fn take_room<'a>(
+        &mut self,
+        spare: &mut Store<M>,
+        queues: impl Iterator<Item = &'a mut Queue>,
+    ) {
+        self.arena.take_room(&mut spare.arena, queues.map(|queue| &mut queue.packets));
     }
 }

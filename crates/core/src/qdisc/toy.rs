@@ -81,9 +81,8 @@ impl Aqm for Toy {
         Limit::packets(device.tx_queue_len)
     }
 
-    fn change(&mut self, params: &Params, _: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, _: &Device, _: &mut Toy) {
         self.target = params.target;
-        Ok(())
     }
 
     fn arrives(&mut self, _: &Packet, backlog: Backlog, _: Time) -> Verdict {

@@ -4,7 +4,8 @@
 //! tried, first for one's own, then for a free one. Only the ninth of a set shares.
 
 use alloc::boxed::Box;
-use alloc::vec;
+
+use crate::memory::{filled, NoMemory};
 
 /// Places in a set.
 pub const WAYS: u32 = 8;
@@ -55,8 +56,8 @@ pub struct Ways {
 
 impl Ways {
     /// For `queues` queues: a power of two, at least [`WAYS`].
-    pub fn new(queues: u32) -> Ways {
-        Ways { tags: vec![0; queues as usize].into_boxed_slice() }
+    pub fn new(queues: u32) -> Result<Ways, NoMemory> {
+        Ok(Ways { tags: filled(queues as usize, 0)? })
     }
 
     /// The queue of the user with this hash, whose it is from now on.
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn eight_users_fit_a_set_and_the_ninth_shares() {
-        let mut ways = Ways::new(64);
+        let mut ways = Ways::new(64).unwrap();
         let mut idle = [true; 64];
         for n in 0..8u32 {
             let queue = ways.find(5 + 64 * (n + 1), |queue| idle[queue as usize]);

@@ -13,8 +13,11 @@
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 
+use alloc::boxed::Box;
+
 use super::active::{ActiveList, Turns};
 use super::Scheduled;
+use crate::memory::{filled, NoMemory};
 
 const LEVELS: usize = 5;
 /// A slot covers eight times as many rounds as one of the level below.
@@ -33,52 +36,46 @@ const MOST_ROUNDS: u64 = REACH << (SHIFT * (LEVELS - 1));
 pub struct Wheel<L = ActiveList> {
     /// Rounds so far.
     round: u64,
-    levels: [Level<L>; LEVELS],
+    levels: [Level; LEVELS],
+    /// The slots of all levels, level by level: the flows that are due then.
+    slots: Box<[L]>,
 }
 
 /// Slots of equal length.
-#[derive(Clone, Debug)]
-struct Level<L> {
+#[derive(Clone, Copy, Debug)]
+struct Level {
     /// Which slots have flows.
     occupied: [u64; WORDS],
     /// Which words of `occupied` have bits.
     summary: u16,
-    slots: [L; SLOTS as usize],
 }
 
-impl<L: Turns> Default for Wheel<L> {
-    fn default() -> Wheel<L> {
-        let level =
-            || Level { occupied: [0; WORDS], summary: 0, slots: [L::default(); SLOTS as usize] };
-        Wheel { round: 0, levels: core::array::from_fn(|_| level()) }
-    }
-}
+impl Level {
+    const EMPTY: Level = Level { occupied: [0; WORDS], summary: 0 };
 
-impl<L: Turns> Level<L> {
-    fn push<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, slot: usize) {
-        let slot = slot % self.slots.len();
+    /// `slot` has flows; says whether it had some before.
+    fn occupy(&mut self, slot: usize) -> bool {
+        let slot = slot % SLOTS as usize;
         let (word, bit) = (slot / 64, 1 << (slot % 64));
-        if self.occupied[word] & bit == 0 {
-            self.slots[slot] = L::default();
-        }
-        self.slots[slot].push(flows, flow);
+        let had_flows = self.occupied[word] & bit != 0;
         self.occupied[word] |= bit;
         self.summary |= 1 << word;
+        had_flows
     }
 
-    fn take(&mut self, slot: usize) -> L {
-        let slot = slot % self.slots.len();
+    /// `slot` has no flows any more.
+    fn vacate(&mut self, slot: usize) {
+        let slot = slot % SLOTS as usize;
         let word = slot / 64;
         self.occupied[word] &= !(1 << (slot % 64));
         if self.occupied[word] == 0 {
             self.summary &= !(1 << word);
         }
-        self.slots[slot]
     }
 
     /// How far after `slot` the next one with flows is, going round.
     fn distance(&self, slot: usize) -> Option<u64> {
-        let slot = slot % self.slots.len();
+        let slot = slot % SLOTS as usize;
         let word = slot / 64;
         let here = self.occupied[word] >> (slot % 64);
         if here != 0 {
@@ -96,6 +93,12 @@ impl<L: Turns> Level<L> {
 }
 
 impl<L: Turns> Wheel<L> {
+    /// A wheel in which no flow waits.
+    pub fn new() -> Result<Wheel<L>, NoMemory> {
+        let slots = filled(LEVELS * SLOTS as usize, L::default())?;
+        Ok(Wheel { round: 0, levels: [Level::EMPTY; LEVELS], slots })
+    }
+
     /// True if no flow waits.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -105,7 +108,7 @@ impl<L: Turns> Wheel<L> {
     /// Forgets all flows.
     pub fn clear(&mut self) {
         for level in &mut self.levels {
-            (level.occupied, level.summary) = ([0; WORDS], 0);
+            *level = Level::EMPTY;
         }
     }
 
@@ -121,7 +124,14 @@ impl<L: Turns> Wheel<L> {
         let due = (self.round + needed).div_ceil(1 << (SHIFT * level));
         let rounds = (due << (SHIFT * level)) - self.round;
         account.credit(((rounds * quantum) >> 16) as u32);
-        self.levels[level].push(flows, flow, (due % SLOTS) as usize);
+        let slot = (due % SLOTS) as usize;
+        let (levels, slots) = (&mut self.levels, &mut self.slots);
+        let list = slots.get_mut(level * SLOTS as usize + slot);
+        let (Some(list), Some(level)) = (list, levels.get_mut(level)) else { return };
+        if !level.occupy(slot) {
+            *list = L::default();
+        }
+        list.push(flows, flow);
     }
 
     /// The flows of the next round in which any are due.
@@ -136,7 +146,10 @@ impl<L: Turns> Wheel<L> {
         for (number, level) in self.levels.iter_mut().enumerate() {
             if due[number] == next {
                 let slot = ((next >> (SHIFT * number)) % SLOTS) as usize;
-                turns.append(flows, level.take(slot));
+                level.vacate(slot);
+                if let Some(&list) = self.slots.get(number * SLOTS as usize + slot) {
+                    turns.append(flows, list);
+                }
             }
         }
         turns
@@ -168,7 +181,7 @@ mod tests {
     #[test]
     fn a_debt_takes_as_many_rounds_as_its_quanta() {
         let mut random = Random::new(3);
-        let mut wheel = std::boxed::Box::<Wheel<ActiveList>>::default();
+        let mut wheel = Wheel::<ActiveList>::new().unwrap();
         for _ in 0..20_000 {
             let mut flows = std::vec![Flow::default(); 1];
             let debt = (random.u32() >> (random.u32() % 32)).min(1 << 20) as i32;
@@ -196,7 +209,7 @@ mod tests {
 
     #[test]
     fn flows_come_in_the_order_of_their_rounds() {
-        let mut wheel = std::boxed::Box::<Wheel<ActiveList>>::default();
+        let mut wheel = Wheel::<ActiveList>::new().unwrap();
         let mut flows = std::vec![Flow::default(); 500];
         let mut random = Random::new(5);
         for flow in 0..500 {

@@ -48,13 +48,12 @@ impl Managed for Slow {
         self.0.config()
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        self.0.configure(config, now, owner)
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        self.0.prepare(config, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        self.0.adopt(spare, now, owner);
     }
 }
 

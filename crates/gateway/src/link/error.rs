@@ -27,6 +27,9 @@ pub enum LinkError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The discipline cannot be built.
+    #[error(transparent)]
+    Discipline(#[from] simnel_core::qdisc::ConfigError),
     /// The discipline has no place in a link.
     #[error(
         "a link carries a `line`, a `delay` or a FIFO; other disciplines belong to `simnel up`"

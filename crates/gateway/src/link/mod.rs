@@ -34,9 +34,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
-use simnel_core::qdisc::delay::Delay;
-use simnel_core::qdisc::fifo::Fifo;
-use simnel_core::qdisc::line::Line;
 use simnel_core::qdisc::{self, Config, Device, Managed};
 
 use crate::{privileges, sys};
@@ -152,9 +149,7 @@ pub fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
 
 fn build(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, LinkError> {
     match config {
-        Config::Line(params) => Ok(Box::new(Line::new(params, device))),
-        Config::Delay(params) => Ok(Box::new(Delay::new(params, device))),
-        Config::Fifo(params) => Ok(Box::new(Fifo::new(params, device))),
+        Config::Line(_) | Config::Delay(_) | Config::Fifo(_) => Ok(qdisc::build(config, device)?),
         _ => Err(LinkError::Unsupported),
     }
 }

@@ -295,7 +295,7 @@ mod tests {
             framing: Framing::default(),
             delay: delay::Params { delay: Span::ZERO, jitter: Span::ZERO, limit: 100 },
         };
-        Box::new(line::Line::new(&params, &Device::default()))
+        Box::new(line::Line::new(&params, &Device::default()).unwrap())
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl<'a> Simulation<'a> {
         Simulation {
             options,
             gateway,
-            line: Line::new(&params, &Device::default()),
+            line: Line::new(&params, &Device::default()).expect("memory for a line"),
             senders: vec![Sender::default(); options.flows],
             events: BinaryHeap::new(),
             count: 0,

@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 
 use super::params::AckFilter;
 use crate::arena::{Arena, List};
+use crate::memory::{reserved, NoMemory};
 use crate::room;
 use crate::steps::step;
 use crate::wire::tcp::AckView;
@@ -37,8 +38,8 @@ pub(super) struct AckStore {
 
 impl AckStore {
     /// Room for the headers of `capacity` packets.
-    pub(super) fn new(capacity: u32) -> AckStore {
-        AckStore { views: Vec::with_capacity(capacity as usize) }
+    pub(super) fn new(capacity: u32) -> Result<AckStore, NoMemory> {
+        Ok(AckStore { views: reserved(capacity as usize)? })
     }
 
     /// Notes the header of the packet in `slot`: None if it has none that matters.

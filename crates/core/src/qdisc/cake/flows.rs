@@ -9,10 +9,10 @@
 //! and finding its line takes one step.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::List;
+use crate::memory::{filled, NoMemory};
 use crate::sched::ways::{search, Found};
 use crate::sched::{Account, Scheduled, Standing};
 
@@ -57,12 +57,9 @@ pub(super) struct Flows {
 
 impl Flows {
     /// `count` queues (a power of two, at least eight) for each of `tins` tiers.
-    pub(super) fn new(tins: usize, count: u32) -> Flows {
-        Flows {
-            tags: vec![0; tins * count as usize].into_boxed_slice(),
-            queues: vec![Flow::default(); tins * count as usize].into_boxed_slice(),
-            mask: count - 1,
-        }
+    pub(super) fn new(tins: usize, count: u32) -> Result<Flows, NoMemory> {
+        let all = tins * count as usize;
+        Ok(Flows { tags: filled(all, 0)?, queues: filled(all, Flow::default())?, mask: count - 1 })
     }
 
     /// Forgets all flows, whose queues must be empty.
@@ -140,7 +137,7 @@ mod tests {
 
     #[test]
     fn eight_flows_fit_a_set_and_the_ninth_collides() {
-        let mut flows = Flows::new(1, 64);
+        let mut flows = Flows::new(1, 64).unwrap();
         for i in 0..8u32 {
             let (queue, found) = flows.search(0, 5 + 64 * (i + 1));
             assert_eq!(found, Found::Fresh);
@@ -165,7 +162,7 @@ mod tests {
         let mut random = crate::random::Random::new(11);
         let (trials, mut collisions) = (400, [0u32; 2]);
         for _ in 0..trials {
-            let mut flows = Flows::new(1, 1024);
+            let mut flows = Flows::new(1, 1024).unwrap();
             for n in 0..512 {
                 let hash = random.u32() | 1;
                 let (queue, found) = flows.search(0, hash);

@@ -20,17 +20,17 @@
 //! with flows stands in its tier's list.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use super::flows::{Flow, Flows};
 use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
-use super::tins::{empty, recount, scheduler, LoadRule, Tins};
+use super::tins::{empty, recount, LoadRule, Tins};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::Arena;
+use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
 use crate::sched::active::Turns;
 use crate::sched::rotation::Rotation;
@@ -102,25 +102,29 @@ pub(super) struct Guard {
 
 impl Guard {
     /// The guard that `params` ask for, over `tins` tiers, if their flow mode isolates hosts.
-    pub(super) fn wanted(params: &Params, tins: usize) -> Option<Box<Guard>> {
+    pub(super) fn wanted(params: &Params, tins: usize) -> Result<Option<Box<Guard>>, NoMemory> {
         let end = match (params.flow_mode, params.host_guard) {
-            (_, HostGuard::Off) => return None,
+            (_, HostGuard::Off) => return Ok(None),
             (FlowMode::DualSrchost, _) => Some(End::Source),
             (FlowMode::DualDsthost, _) => Some(End::Destination),
             (FlowMode::TripleIsolate, HostGuard::Source) => Some(End::Source),
             (FlowMode::TripleIsolate, HostGuard::Destination) => Some(End::Destination),
             (FlowMode::TripleIsolate, HostGuard::On) => None,
-            _ => return None,
+            _ => return Ok(None),
         };
         let all = tins * params.queues as usize;
-        Some(Box::new(Guard {
-            groups: vec![Group::default(); 2 * all].into_boxed_slice(),
-            ends: vec![End::Source; all].into_boxed_slice(),
-            turns: core::array::from_fn(|number| scheduler(number, tins)),
+        let mut guard = Box::new(Guard {
+            groups: filled(2 * all, Group::default())?,
+            ends: filled(all, End::Source)?,
+            turns: Default::default(),
             places: params.queues,
             end,
             heaviest: 0,
-        }))
+        });
+        for turns in &mut guard.turns[..tins] {
+            *turns = Sparse::with_wheel()?;
+        }
+        Ok(Some(guard))
     }
 
     /// Forgets all flows.

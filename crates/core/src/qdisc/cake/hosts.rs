@@ -5,8 +5,8 @@
 //! A.8; Piece of CAKE, section III-B.1.)
 
 use alloc::boxed::Box;
-use alloc::vec;
 
+use crate::memory::{filled, NoMemory};
 use crate::sched::ways::{search, set_of};
 
 /// Which end of a flow.
@@ -31,14 +31,10 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// Tables of `places` (a power of two, at least eight) for each of `tins` tiers.
-    pub(super) fn new(tins: usize, places: u32) -> Hosts {
+    pub(super) fn new(tins: usize, places: u32) -> Result<Hosts, NoMemory> {
         let all = tins * places as usize;
-        Hosts {
-            tags: vec![[0; 2]; all].into_boxed_slice(),
-            loads: vec![[0; 2]; all].into_boxed_slice(),
-            mask: places - 1,
-            in_use: [0; 2],
-        }
+        let (tags, loads) = (filled(all, [0; 2])?, filled(all, [0; 2])?);
+        Ok(Hosts { tags, loads, mask: places - 1, in_use: [0; 2] })
     }
 
     /// Forgets all hosts.
@@ -112,7 +108,7 @@ mod tests {
 
     #[test]
     fn ninth_host_of_a_set_shares_a_place() {
-        let mut hosts = Hosts::new(1, 64);
+        let mut hosts = Hosts::new(1, 64).unwrap();
         // All of these have their home in place 3 of the first set.
         let places: [u16; WAYS as usize] = core::array::from_fn(|i| {
             let place = hosts.find(0, End::Source, 3 + 64 * i as u32);

@@ -41,6 +41,8 @@ pub use stats::{Stats, TinStats, MAX_TINS};
 pub use tiers::DiffservMode;
 mod words;
 
+use alloc::boxed::Box;
+
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
 use self::sizes::Sizes;
@@ -48,8 +50,8 @@ use self::tiers::Tiers;
 use self::tin::Tin;
 use self::tins::Tins;
 use super::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner,
+    Qdisc, Snapshot, Totals,
 };
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
@@ -102,6 +104,11 @@ pub struct Cake {
 impl Cake {
     /// An empty discipline. All memory is reserved here.
     pub fn new(params: &Params, device: &Device) -> Result<Cake, ConfigError> {
+        Cake::with_slots(0, params, device)
+    }
+
+    /// An empty discipline with `slots` at least.
+    fn with_slots(slots: u32, params: &Params, device: &Device) -> Result<Cake, ConfigError> {
         params.validate()?;
         let mut cake = Cake {
             clock: DeficitClock::default(),
@@ -111,9 +118,9 @@ impl Cake {
             current_queue: 0,
             random: Random::new(device.seed),
             has_extras: false,
-            tins: Tins::new(params),
-            arena: Arena::new(params.capacity(device.mtu)),
-            heap: overflow::Heap::new(params.queues),
+            tins: Tins::new(params)?,
+            arena: Arena::new(params.capacity(device.mtu).max(slots))?,
+            heap: overflow::Heap::new(params.queues)?,
             tiers: tiers::tiers(params.diffserv),
             params: *params,
             rate: params.bandwidth,
@@ -125,14 +132,11 @@ impl Cake {
             totals: Totals::default(),
             device: *device,
         };
-        cake.reserve_ack_store();
+        if params.ack_filter != AckFilter::Off {
+            cake.acks = Some(AckStore::new(cake.arena.capacity())?);
+        }
         cake.apply_params();
         Ok(cake)
-    }
-
-    fn reserve_ack_store(&mut self) {
-        self.acks = (self.params.ack_filter != AckFilter::Off)
-            .then(|| AckStore::new(self.arena.capacity()));
     }
 
     /// Everything that follows from the settings alone.
@@ -625,13 +629,15 @@ impl Managed for Cake {
         Config::Cake(Params { bandwidth: self.rate, ..self.params })
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.reconfigure(params, now, owner)
+        // Room is not given up, since all packets stay.
+        let device = Device { now, ..self.device };
+        Ok(Box::new(Cake::with_slots(self.arena.capacity(), params, &device)?))
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of(spare) else { return };
+        self.reconfigure(spare, now, owner);
     }
 }

@@ -13,10 +13,10 @@
 //! With more queues than Linux has, the heap is kept up from the beginning, and in order.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use super::flows::Flows;
 use super::MAX_TINS;
+use crate::memory::{filled, NoMemory};
 use crate::steps::step;
 
 /// Queues of a tier in Linux. Building a heap over more of them takes too long for one call.
@@ -43,16 +43,16 @@ impl Heap {
     pub(super) const STEPS: u32 = 10;
 
     /// A heap over `queues` queues of each of eight tiers.
-    pub(super) fn new(queues: u32) -> Heap {
+    pub(super) fn new(queues: u32) -> Result<Heap, NoMemory> {
         let all = queues as usize * MAX_TINS;
         let mut heap = Heap {
-            order: vec![0; all].into_boxed_slice(),
-            places: vec![0; all].into_boxed_slice(),
+            order: filled(all, 0)?,
+            places: filled(all, 0)?,
             patience: 0,
             is_kept: queues > LINUX_QUEUES,
         };
         heap.clear();
-        heap
+        Ok(heap)
     }
 
     /// Begins as new.

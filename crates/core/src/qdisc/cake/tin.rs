@@ -77,9 +77,8 @@ pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
 }
 
 impl Tin {
-    /// An idle tier whose queues are numbered from `base` on, and its scheduler; [`Tin::configure`]
-    /// must follow.
-    pub(super) fn new(base: u32, sparse: Sparse) -> Tin {
+    /// An idle tier whose queues are numbered from `base` on; [`Tin::configure`] must follow.
+    pub(super) fn new(base: u32) -> Tin {
         Tin {
             base,
             time_next: Time::ZERO,
@@ -87,7 +86,7 @@ impl Tin {
             byte_time: ByteTime::default(),
             bulk_flows: 0,
             deficit: 0,
-            sparse,
+            sparse: Sparse::default(),
             decaying: Rotation::default(),
             savings: None,
             backlog: 0,

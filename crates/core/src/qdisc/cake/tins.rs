@@ -23,6 +23,7 @@ use super::tin::{shares, Tin};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
+use crate::memory::NoMemory;
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
@@ -60,14 +61,14 @@ pub(super) struct Tins {
 
 impl Tins {
     /// Idle tiers for `params`; [`Tins::set_rate`] must follow.
-    pub(super) fn new(params: &Params) -> Tins {
+    pub(super) fn new(params: &Params) -> Result<Tins, NoMemory> {
         let count = super::tiers::tiers(params.diffserv).count();
-        let guard = Guard::wanted(params, count);
+        let guard = Guard::wanted(params, count)?;
         let mut tins = Tins {
-            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues, scheduler(n, count))),
+            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
             count,
-            flows: Flows::new(count, params.queues),
-            hosts: Hosts::new(count, params.queues),
+            flows: Flows::new(count, params.queues)?,
+            hosts: Hosts::new(count, params.queues)?,
             rule: LoadRule::new(params),
             active: 0,
             owing: every_tier(count),
@@ -75,8 +76,11 @@ impl Tins {
             is_plain: params.savings.is_none() && guard.is_none(),
             guard,
         };
+        for tin in tins.iter_mut() {
+            tin.sparse = Sparse::with_wheel()?;
+        }
         tins.open_savings(params.queues);
-        tins
+        Ok(tins)
     }
 
     /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
@@ -457,14 +461,6 @@ impl Tins {
     pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
         let queues = &*self.flows.queues;
         queues.get(queue as usize)?.account.upcoming(queues).map(|flow| &flow.packets)
-    }
-}
-
-/// The scheduler of tier `number`: the wheel takes memory, which only the first `count` need.
-pub(super) fn scheduler(number: usize, count: usize) -> Sparse {
-    match number < count {
-        true => Sparse::with_wheel(),
-        false => Sparse::default(),
     }
 }
 

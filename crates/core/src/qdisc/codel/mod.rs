@@ -62,9 +62,8 @@ impl Aqm for Controlled {
         Limit::packets(params.limit)
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, device: &Device, _: &mut Controlled) {
         self.law = Law::new(&params.aqm, device.mtu, device.arithmetic);
-        Ok(())
     }
 
     #[inline]

@@ -11,11 +11,15 @@
 
 pub(in crate::qdisc) mod words;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use crate::memory::reserved_queue;
 use crate::packet::Packet;
 use crate::qdisc::fifo::{self, Fifo};
-use crate::qdisc::{Backlog, Config, ConfigError, Device, Managed, PacketOwner, Qdisc, Snapshot};
+use crate::qdisc::{
+    prepared, spare_of, Backlog, Config, ConfigError, Device, Managed, PacketOwner, Qdisc, Snapshot,
+};
 use crate::random::Random;
 use crate::room;
 use crate::time::{Span, Time};
@@ -41,6 +45,7 @@ impl Params {
 #[derive(Clone, Debug)]
 pub struct Delay {
     params: Params,
+    device: Device,
     packets: Fifo,
     releases: VecDeque<Time>,
     /// Release time of the packet that came last.
@@ -53,15 +58,16 @@ impl Delay {
     const RANDOM_STREAM: u64 = 0x64_656c_6179;
 
     /// A delay stage in which nothing is under way.
-    pub fn new(params: &Params, device: &Device) -> Delay {
+    pub fn new(params: &Params, device: &Device) -> Result<Delay, ConfigError> {
         let storage = params.storage();
-        Delay {
+        Ok(Delay {
             params: *params,
-            packets: Fifo::new(&storage, device),
-            releases: VecDeque::with_capacity(storage.max_packets(device) as usize),
+            device: *device,
+            packets: Fifo::new(&storage, device)?,
+            releases: reserved_queue(storage.max_packets(device) as usize)?,
             last_release: Time::ZERO,
             random: Random::derive(device.seed, Delay::RANDOM_STREAM),
-        }
+        })
     }
 
     /// Takes in a packet, queued since `enqueued`, that sets out at `departure`; says whether it is
@@ -82,14 +88,18 @@ impl Delay {
         room::push_back(&mut self.releases, self.last_release).is_some()
     }
 
-    /// Changes the settings for packets to come.
-    pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {
-        self.packets.change(&params.storage(), owner);
+    /// Takes over the settings of `spare` for packets to come.
+    pub(crate) fn change(&mut self, spare: &mut Delay, owner: &mut dyn PacketOwner) {
+        self.packets.change(&mut spare.packets, owner);
         let kept = self.packets.backlog().packets as usize;
-        self.releases.drain(..self.releases.len() - kept);
-        let capacity = params.limit.min(fifo::MAX_PACKETS) as usize;
-        self.releases.reserve(capacity.saturating_sub(kept));
-        self.params = *params;
+        while let Some(release) = self.releases.pop_front() {
+            if self.releases.len() < kept {
+                let moved = room::push_back(&mut spare.releases, release);
+                debug_assert!(moved.is_some(), "there is room for all");
+            }
+        }
+        core::mem::swap(&mut self.releases, &mut spare.releases);
+        self.params = spare.params;
     }
 
     /// The next packet's wait: uniform in delay ± jitter, and not negative.
@@ -145,15 +155,13 @@ impl Managed for Delay {
         Config::Delay(self.params)
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        _: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Delay(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.change(params, owner);
-        Ok(())
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of(spare) else { return };
+        self.change(spare, owner);
     }
 }
 
@@ -166,7 +174,7 @@ mod tests {
 
     fn stage(delay: u64, jitter: u64, limit: u32) -> Delay {
         let params = Params { delay: Span(delay), jitter: Span(jitter), limit };
-        Delay::new(&params, &Device::default())
+        Delay::new(&params, &Device::default()).unwrap()
     }
 
     #[test]

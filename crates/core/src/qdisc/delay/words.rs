@@ -74,7 +74,7 @@ impl Described for Params {
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        Ok(Box::new(Delay::new(self, device)))
+        Ok(Box::new(Delay::new(self, device)?))
     }
 }
 

@@ -7,12 +7,10 @@
 use alloc::vec::Vec;
 
 use super::Params;
+use crate::memory::reserved;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
-use crate::qdisc::{
-    fifo, Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc,
-};
-use crate::room;
+use crate::qdisc::{Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
@@ -77,25 +75,25 @@ impl Class {
 }
 
 /// The discipline of `class`.
-fn discipline(class: &super::Class) -> Config {
-    let pfifo = fifo::Params { kind: fifo::Kind::Pfifo, limit: None };
-    class.child.as_ref().map_or(Config::Fifo(pfifo), |config| Config::clone(config))
+fn discipline(class: &super::Class) -> &Config {
+    class.child.as_deref().unwrap_or(&Config::PFIFO)
 }
 
 impl Classes {
     /// Empty classes. `params` are valid.
     pub(super) fn new(params: &Params, device: &Device) -> Result<Classes, ConfigError> {
-        let mut classes = Vec::with_capacity(params.classes.len());
+        let mut classes = reserved(params.classes.len())?;
         for class in &params.classes {
             let quantum = class.quantum.or(params.quantum).unwrap_or(device.mtu);
             classes.push(Class {
                 account: Account::default(),
                 quantum: quantum.saturating_mul(class.weight),
-                child: Child::new(&discipline(class), device)?,
+                child: Child::new(discipline(class), device)?,
             });
         }
         let minors = params.classes.iter().map(super::Class::minor);
-        let mut places: Vec<_> = minors.zip(0..).collect();
+        let mut places: Vec<_> = reserved(params.classes.len())?;
+        places.extend(minors.zip(0..));
         places.sort_unstable();
         let sharing = match params.savings {
             Some(limit) => Sharing::savings(limit, &mut classes),
@@ -255,15 +253,8 @@ impl Classes {
     }
 
     /// Takes over the packets of `old`: classes that stay keep their disciplines, which become what
-    /// `params` say. Packets of the others belong to no class any more.
-    pub(super) fn inherit(
-        &mut self,
-        old: &mut Classes,
-        params: &Params,
-        device: &Device,
-        now: Time,
-        owner: &mut Tally<'_>,
-    ) -> Result<(), ConfigError> {
+    /// those here are. Packets of the others belong to no class any more.
+    pub(super) fn inherit(&mut self, old: &mut Classes, now: Time, owner: &mut Tally<'_>) {
         for &(minor, place) in &old.places {
             let class = &mut old.classes[place as usize];
             let new = self.places.binary_search_by_key(&minor, |(minor, _)| *minor);
@@ -271,25 +262,21 @@ impl Classes {
                 class.child.reset(&mut Renamed(owner));
                 continue;
             };
-            let index = self.places[new].1;
-            // Was built just now with the same settings, so this cannot fail.
-            let config = discipline(&params.classes[index as usize]);
-            class.child.configure(&config, device, now, owner)?;
-            core::mem::swap(&mut class.child, &mut self.classes[index as usize].child);
+            let spare = &mut self.classes[self.places[new].1 as usize].child;
+            class.child.adopt(spare, now, owner);
+            core::mem::swap(&mut class.child, spare);
         }
         for index in 0..self.classes.len() as u32 {
             self.arrived(index, now, owner);
         }
-        Ok(())
     }
 
     /// Takes everything out, class by class.
-    pub(super) fn drain(&mut self) -> Vec<Packet> {
-        let mut packets = Collected(Vec::with_capacity(self.backlog().packets as usize));
+    pub(super) fn drain(&mut self, take: impl FnMut(&Packet)) {
+        let mut drained = Drained(take);
         for class in &mut self.classes {
-            class.child.reset(&mut packets);
+            class.child.reset(&mut drained);
         }
-        packets.0
     }
 
     pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {
@@ -302,13 +289,12 @@ impl Classes {
     }
 }
 
-/// An owner that keeps what it is given.
-struct Collected(Vec<Packet>);
+/// An owner that passes on what it is given.
+struct Drained<F>(F);
 
-impl PacketOwner for Collected {
+impl<F: FnMut(&Packet)> PacketOwner for Drained<F> {
     fn dropped(&mut self, packet: Packet, _: DropReason) {
-        let kept = room::push(&mut self.0, packet);
-        debug_assert!(kept.is_some(), "room was made for all");
+        (self.0)(&packet);
     }
 }
 

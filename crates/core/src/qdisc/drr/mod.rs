@@ -22,8 +22,10 @@ use self::classes::Classes;
 use self::users::Users;
 use super::child::Tally;
 use super::{
-    Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc, Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
+use crate::memory::copied;
 use crate::packet::Packet;
 use crate::sched::ways::WAYS;
 use crate::steps::MOST_CLASSES;
@@ -144,7 +146,7 @@ impl Drr {
         Ok(Drr {
             form: Form::new(params, device)?,
             totals: Totals::default(),
-            params: params.clone(),
+            params: Params { classes: copied(&params.classes)?, ..*params },
             device: *device,
         })
     }
@@ -208,9 +210,17 @@ impl Form {
     fn new(params: &Params, device: &Device) -> Result<Form, ConfigError> {
         params.validate()?;
         Ok(match params.classes.is_empty() {
-            true => Form::Users(Users::new(params, device)),
+            true => Form::Users(Users::new(params, device)?),
             false => Form::Classes(Classes::new(params, device)?),
         })
+    }
+
+    /// Takes in a packet that the other form had queued.
+    fn take_over(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
+        match self {
+            Form::Users(users) => users.enqueue(packet, packet.enqueued, owner),
+            Form::Classes(classes) => classes.enqueue(packet, now, owner),
+        }
     }
 }
 
@@ -281,35 +291,20 @@ impl Managed for Drr {
         Config::Drr(self.params.clone())
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Drr(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        let mut new = Form::new(params, &self.device)?;
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Drr>(spare) else { return };
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        match (&mut self.form, &mut new) {
-            (Form::Classes(old), Form::Classes(new)) => {
-                new.inherit(old, params, &self.device, now, &mut tally)?;
-            }
-            (old, new) => {
-                let packets = match old {
-                    Form::Users(users) => users.drain(),
-                    Form::Classes(classes) => classes.drain(),
-                };
-                for packet in packets {
-                    match new {
-                        Form::Users(users) => users.enqueue(&packet, packet.enqueued, &mut tally),
-                        Form::Classes(classes) => classes.enqueue(&packet, now, &mut tally),
-                    }
-                }
-            }
+        match (&mut self.form, &mut spare.form) {
+            (Form::Classes(old), Form::Classes(new)) => new.inherit(old, now, &mut tally),
+            (Form::Users(old), new) => old.drain(|packet| new.take_over(packet, now, &mut tally)),
+            (Form::Classes(old), new) => old.drain(|packet| new.take_over(packet, now, &mut tally)),
         }
-        self.form = new;
-        self.params = params.clone();
-        Ok(())
+        core::mem::swap(&mut self.form, &mut spare.form);
+        core::mem::swap(&mut self.params, &mut spare.params);
     }
 }
 

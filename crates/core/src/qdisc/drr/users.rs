@@ -1,11 +1,10 @@
 //! DRR between users or flows: one queue each, one buffer for all (DRR-LDS, sections 2.2 and 3).
 
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 
 use super::{Params, User};
 use crate::aqm::age_limit::AgeLimit;
+use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::child::Tally;
 use crate::qdisc::longest::Longest;
@@ -52,23 +51,23 @@ impl Scheduled for UserQueue {
 
 impl Users {
     /// Empty queues. `params` are valid.
-    pub(super) fn new(params: &Params, device: &Device) -> Users {
-        let mut queues = vec![UserQueue::default(); params.queues as usize].into_boxed_slice();
-        Users {
+    pub(super) fn new(params: &Params, device: &Device) -> Result<Users, NoMemory> {
+        let mut queues = filled(params.queues as usize, UserQueue::default())?;
+        Ok(Users {
             sharing: match params.savings {
                 Some(limit) => Sharing::savings(limit, &mut queues),
                 None => Sharing::covered(),
             },
             queues,
-            longest: Longest::of(params.queues),
-            ways: Ways::new(params.queues),
-            store: Store::new(params.buffer),
+            longest: Longest::of(params.queues)?,
+            ways: Ways::new(params.queues)?,
+            store: Store::new(params.buffer)?,
             user: params.user,
             quantum: params.quantum.unwrap_or(device.mtu),
             buffer: params.buffer.min(MAX_PACKETS),
             max_age: params.max_age.map(AgeLimit),
             victim: 0,
-        }
+        })
     }
 
     #[inline]
@@ -150,15 +149,11 @@ impl Users {
     }
 
     /// Takes everything out, oldest packet first.
-    pub(super) fn drain(&mut self) -> Vec<Packet> {
-        let mut packets = Vec::with_capacity(self.store.len() as usize);
-        for user in &mut self.queues {
-            while let Some(packet) = self.store.take(&mut user.queue) {
-                packets.push(packet);
-            }
+    pub(super) fn drain(&mut self, mut take: impl FnMut(&Packet)) {
+        let mut all = self.store.gather(self.queues.iter_mut().map(|user| &mut user.queue));
+        while let Some(packet) = self.store.take(&mut all) {
+            take(&packet);
         }
-        packets.sort_by_key(|packet| packet.enqueued);
-        packets
     }
 
     pub(super) fn reset(&mut self, owner: &mut Tally<'_>) {

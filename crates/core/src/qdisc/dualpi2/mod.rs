@@ -20,13 +20,16 @@ mod netlink;
 mod stats;
 mod words;
 
+use alloc::boxed::Box;
+
 use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
 use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::stats::narrow;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
+    PacketOwner, Qdisc, Snapshot,
 };
 use crate::sched::drr::Drr;
 use crate::sched::{Account, Scheduled};
@@ -148,20 +151,20 @@ fn quanta(params: &Params, device: &Device) -> [u32; 2] {
 
 impl Dualpi2 {
     /// Empty queues for `device`.
-    pub fn new(params: &Params, device: &Device) -> Dualpi2 {
+    pub fn new(params: &Params, device: &Device) -> Result<Dualpi2, ConfigError> {
         let mut dualpi2 = Dualpi2 {
             params: *params,
             device: *device,
             lanes: [Lane::default(); 2],
             drr: Drr::default(),
-            store: Store::new(params.limit),
+            store: Store::new(params.limit)?,
             pi: Pi2::default(),
             overload: Recurrence::default(),
             timer: Periodic::new(device.tick, device.now, params.aqm.tupdate, params.aqm.tupdate),
             stats: Stats::default(),
         };
         dualpi2.set_quanta();
-        dualpi2
+        Ok(dualpi2)
     }
 
     fn set_quanta(&mut self) {
@@ -399,14 +402,14 @@ impl Managed for Dualpi2 {
         Config::Dualpi2(self.params)
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        _: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Dualpi2(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.params = *params;
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Dualpi2>(spare) else { return };
+        self.params = spare.params;
+        let params = spare.params;
         self.timer.set_period(params.aqm.tupdate);
         self.set_quanta();
         let limit = params.limit.min(MAX_PACKETS);
@@ -420,8 +423,8 @@ impl Managed for Dualpi2 {
                 self.store.discard(slot, DropReason::Overlimit, owner);
             }
         }
-        self.store.resize(params.limit, self.lanes.iter_mut().map(|lane| &mut lane.queue));
-        Ok(())
+        let queues = self.lanes.iter_mut().map(|lane| &mut lane.queue);
+        self.store.take_room(&mut spare.store, queues);
     }
 }
 

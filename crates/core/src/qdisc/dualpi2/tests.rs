@@ -11,7 +11,7 @@ const CE: u8 = 3;
 
 fn dualpi2(words: &str) -> Dualpi2 {
     let Ok(Config::Dualpi2(params)) = qdisc::parse(words) else { panic!("{words}") };
-    Dualpi2::new(&params, &Device::default())
+    Dualpi2::new(&params, &Device::default()).unwrap()
 }
 
 fn packet(tos: u8) -> Packet {

@@ -213,7 +213,7 @@ impl Described for Params {
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        Ok(Box::new(Dualpi2::new(self, device)))
+        Ok(Box::new(Dualpi2::new(self, device)?))
     }
 }
 

@@ -13,11 +13,13 @@
 
 mod words;
 
+use alloc::boxed::Box;
+
 use crate::packet::Packet;
 use crate::qdisc::booked::{BookedQueue, Limit};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::time::Time;
 
@@ -83,9 +85,9 @@ pub struct Fifo {
 
 impl Fifo {
     /// An empty FIFO for `device`.
-    pub fn new(params: &Params, device: &Device) -> Fifo {
-        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device));
-        Fifo { params: *params, device: *device, queue }
+    pub fn new(params: &Params, device: &Device) -> Result<Fifo, ConfigError> {
+        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device))?;
+        Ok(Fifo { params: *params, device: *device, queue })
     }
 
     /// The oldest packet.
@@ -135,15 +137,14 @@ impl Fifo {
         self.queue.last_taken()
     }
 
-    /// Changes the settings; what no longer fits is dropped, the oldest first. None of `params`'
-    /// values is out of range.
-    pub(crate) fn change(&mut self, params: &Params, owner: &mut dyn PacketOwner) {
-        self.params = *params;
-        self.queue.set_limit(params.bounds(&self.device));
+    /// Takes over the settings of `spare`; what no longer fits is dropped, the oldest first.
+    pub(crate) fn change(&mut self, spare: &mut Fifo, owner: &mut dyn PacketOwner) {
+        self.params = spare.params;
+        self.queue.set_limit(self.params.bounds(&self.device));
         while self.queue.is_over_limit() {
             self.queue.drop_first(DropReason::Overlimit, owner);
         }
-        self.queue.resize(params.max_packets(&self.device));
+        self.queue.take_room(&mut spare.queue);
     }
 
     /// Packets and bytes in, out and lost so far.
@@ -210,15 +211,13 @@ impl Managed for Fifo {
         Config::Fifo(self.params)
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        _: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Fifo(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        self.change(params, owner);
-        Ok(())
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of(spare) else { return };
+        self.change(spare, owner);
     }
 }
 

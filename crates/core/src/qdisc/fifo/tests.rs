@@ -15,7 +15,7 @@ impl PacketOwner for Lost {
 }
 
 fn fifo(kind: Kind, limit: Option<u32>) -> Fifo {
-    Fifo::new(&Params { kind, limit }, &Device::default())
+    Fifo::new(&Params { kind, limit }, &Device::default()).unwrap()
 }
 
 fn fill(fifo: &mut Fifo, lost: &mut Lost, handles: core::ops::Range<u64>, len: u32) {

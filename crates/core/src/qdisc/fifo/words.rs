@@ -89,6 +89,6 @@ impl Described for Params {
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        Ok(Box::new(Fifo::new(self, device)))
+        Ok(Box::new(Fifo::new(self, device)?))
     }
 }

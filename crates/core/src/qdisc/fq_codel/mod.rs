@@ -92,9 +92,8 @@ impl FlowAqm for Controlled {
         State::default()
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, device: &Device) {
         self.law = Law::new(&params.aqm, device.mtu, device.arithmetic);
-        Ok(())
     }
 
     #[inline]

@@ -101,11 +101,10 @@ impl FlowAqm for Controlled {
         State::after(self.updates)
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, device: &Device) {
         self.law = law(params, device);
         self.timer.set_period(params.aqm.tupdate);
         self.memory_limit = params.queues.memory_limit.into();
-        Ok(())
     }
 
     #[inline]

@@ -9,20 +9,23 @@
 //! none is *direct*: sent first, and shaped by nothing.
 //!
 //! Invariants: no class exceeds its ceil by more than its cburst and a packet; a class whose
-//! parents have rate to spare gets its own; nothing allocates after construction and `configure`.
+//! parents have rate to spare gets its own.
 
 mod stats;
 mod tree;
 mod words;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::framing::Framing;
+use crate::memory::{copied, reserved};
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::fifo::{self, Fifo};
 use crate::qdisc::{
-    Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc, Snapshot, Totals,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc,
+    Snapshot, Totals,
 };
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
@@ -93,12 +96,13 @@ impl Params {
         if self.classes.len() > MOST_CLASSES {
             return Err(wrong("at most 1024 of them"));
         }
-        let mut sorted: Vec<&Class> = self.classes.iter().collect();
-        sorted.sort_by_key(|class| class.id);
+        let mut sorted: Vec<&Class> = reserved(self.classes.len())?;
+        sorted.extend(&self.classes);
+        sorted.sort_unstable_by_key(|class| class.id);
         if sorted.windows(2).any(|pair| pair[0].id == pair[1].id) {
             return Err(wrong("each number once"));
         }
-        let mut nodes = Vec::with_capacity(sorted.len());
+        let mut nodes = reserved(sorted.len())?;
         for class in &sorted {
             let parent = match class.parent {
                 None => None,
@@ -120,7 +124,7 @@ impl Params {
             node.framing = class.framing;
             nodes.push(node);
         }
-        Tree::new(nodes, now).ok_or(wrong("a tree of at most 8 levels"))
+        Tree::new(nodes, now)?.ok_or(wrong("a tree of at most 8 levels"))
     }
 
     fn direct(&self) -> fifo::Params {
@@ -141,9 +145,8 @@ impl Class {
     }
 
     /// The discipline below.
-    fn below(&self) -> Config {
-        let fifo = Config::Fifo(fifo::Params { kind: fifo::Kind::Pfifo, limit: None });
-        self.child.clone().unwrap_or(fifo)
+    fn below(&self) -> &Config {
+        self.child.as_ref().unwrap_or(&Config::PFIFO)
     }
 }
 
@@ -184,25 +187,25 @@ impl Htb {
     /// Full buckets, and nothing queued.
     pub fn new(params: &Params, device: &Device) -> Result<Htb, ConfigError> {
         let tree = params.tree(device.arithmetic, device.now)?;
-        let mut leaves = Vec::with_capacity(tree.classes.len());
+        let mut leaves = reserved(tree.classes.len())?;
         for node in &tree.classes {
             let class = params.classes.iter().find(|class| class.id == node.id);
             leaves.push(match class.filter(|_| node.level == 0) {
-                Some(class) => Some(Child::new(&class.below(), device)?),
+                Some(class) => Some(Child::new(class.below(), device)?),
                 None => None,
             });
         }
         let mut htb = Htb {
             tree,
             leaves,
-            direct: Fifo::new(&params.direct(), device),
+            direct: Fifo::new(&params.direct(), device)?,
             direct_packets: 0,
             default: None,
             stalled: false,
             totals: Totals::default(),
             now: device.now,
             last: 0,
-            params: params.clone(),
+            params: Params { classes: copied(&params.classes)?, ..*params },
             device: *device,
         };
         htb.default = htb.leaf_of(params.default);
@@ -539,56 +542,34 @@ impl Managed for Htb {
         Config::Htb(self.params.clone())
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Htb(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        let device = Device { now, ..self.device };
-        let mut new = Htb::new(params, &device)?;
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(new) = spare_of::<Htb>(spare) else { return };
         // What the old classes have saved up, and their disciplines with their packets.
-        for node in &mut new.tree.classes {
-            if let Some(old) = self.tree.classes.iter().find(|old| old.id == node.id) {
-                node.inherit(old, now);
-            }
-        }
-        let classes = core::mem::take(&mut new.tree.classes);
-        if let Some(tree) = Tree::new(classes, now) {
-            new.tree = tree;
-        }
-        new.tree.overlimits = self.tree.overlimits;
-        new.totals = self.totals;
-        new.direct_packets = self.direct_packets;
-        let mut orphans = Vec::new();
+        new.tree.inherit(&self.tree, now);
+        (new.totals, new.direct_packets) = (self.totals, self.direct_packets);
         for (node, leaf) in self.tree.classes.iter().zip(&mut self.leaves) {
-            let Some(mut child) = leaf.take() else { continue };
-            match new.leaf_of(node.id) {
-                Some(index) => {
-                    let below = params.classes.iter().find(|class| class.id == node.id);
-                    let below = below.map_or_else(|| child.qdisc().config(), Class::below);
-                    let mut tally = Tally { owner, dropped: &mut new.totals.dropped };
-                    child.configure(&below, &device, now, &mut tally)?;
-                    if !child.is_empty() {
-                        new.tree.activate(index);
-                    }
-                    new.leaves[usize::from(index)] = Some(child);
-                }
-                None => orphans.push(child),
+            let (Some(child), Some(index)) = (leaf, new.leaf_of(node.id)) else { continue };
+            let Some(Some(spare)) = new.leaves.get_mut(usize::from(index)) else { continue };
+            child.adopt(spare, now, &mut Tally { owner, dropped: &mut new.totals.dropped });
+            core::mem::swap(child, spare);
+            if !spare.is_empty() {
+                new.tree.activate(index);
             }
         }
-        self.direct
-            .change(&params.direct(), &mut Tally { owner, dropped: &mut new.totals.dropped });
+        let mut tally = Tally { owner, dropped: &mut new.totals.dropped };
+        self.direct.change(&mut new.direct, &mut tally);
         core::mem::swap(&mut self.direct, &mut new.direct);
-        for mut child in orphans {
-            let mut adopter = Adopter { htb: &mut new, now, owner };
-            child.reset(&mut adopter);
+        for (node, leaf) in self.tree.classes.iter().zip(&mut self.leaves) {
+            if let (Some(child), None) = (leaf, new.leaf_of(node.id)) {
+                child.reset(&mut Adopter { htb: new, now, owner });
+            }
         }
-        new.now = now;
-        new.device = self.device;
-        *self = new;
-        Ok(())
+        (new.now, new.device) = (now, self.device);
+        core::mem::swap(self, new);
     }
 }
 

@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::framing::Framing;
+use crate::memory::{filled, reserved, NoMemory};
 use crate::packet::Packet;
 use crate::rate::ByteTime;
 use crate::room;
@@ -104,8 +105,8 @@ pub(super) struct Tree {
 }
 
 impl Feed {
-    fn with_room(members: usize) -> Feed {
-        Feed { members: Vec::with_capacity(members), turn: None, lost: None }
+    fn with_room(members: usize) -> Result<Feed, NoMemory> {
+        Ok(Feed { members: reserved(members)?, turn: None, lost: None })
     }
 
     fn clear(&mut self) {
@@ -223,7 +224,7 @@ impl Class {
     }
 
     /// As full, as far as it fits, as `old` was at `now`.
-    pub fn inherit(&mut self, old: &Class, now: Time) {
+    fn inherit(&mut self, old: &Class, now: Time) {
         let (mut rate, mut ceil) = (old.rate, old.ceil);
         rate.fill(old.elapsed(now));
         ceil.fill(old.elapsed(now));
@@ -256,9 +257,9 @@ fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
 impl Tree {
     /// The tree of `classes`, which are in the order of their ids and name their parents by index.
     /// None if it is too deep. Full or not, the buckets are as of `now`.
-    pub fn new(mut classes: Vec<Class>, now: Time) -> Option<Tree> {
+    pub fn new(mut classes: Vec<Class>, now: Time) -> Result<Option<Tree>, NoMemory> {
         let count = classes.len();
-        let mut children = alloc::vec![0usize; count];
+        let mut children = filled(count, 0usize)?;
         for class in &classes {
             if let Some(parent) = class.parent {
                 children[usize::from(parent)] += 1;
@@ -271,33 +272,60 @@ impl Tree {
             let mut level = LEVELS - 1;
             let mut above = classes[index].parent;
             while let Some(parent) = above {
-                level = level.checked_sub(1).filter(|level| *level > 0)?;
+                level -= 1;
+                if level == 0 {
+                    return Ok(None);
+                }
                 above = classes[usize::from(parent)].parent;
             }
             let class = &mut classes[index];
             class.level = level as u8;
-            class.feeds = (0..PRIORITIES).map(|_| Feed::with_room(children[index])).collect();
+            let feeds = (0..PRIORITIES).map(|_| Feed::with_room(children[index]));
+            class.feeds = feeds.collect::<Result<_, _>>()?;
         }
         let mut levels: [Level; LEVELS] = Default::default();
         for (number, level) in levels.iter_mut().enumerate() {
             let members = classes.iter().filter(|class| usize::from(class.level) == number).count();
-            level.rows = core::array::from_fn(|_| Feed::with_room(members));
-            level.waiting = Vec::with_capacity(members);
+            for row in &mut level.rows {
+                *row = Feed::with_room(members)?;
+            }
+            level.waiting = reserved(members)?;
         }
         let used = classes.iter().fold(0, |used, class| used | 1 << class.level);
         let none = TokenBucket::with_depth(ByteTime::default(), Span::ZERO);
         let nobody = Class::new(0, None, none, none);
         let mut tree = Tree { classes, nobody, levels, used, overlimits: 0 };
-        for index in 0..count {
-            let class = &mut tree.classes[index];
+        tree.start(now);
+        Ok(Some(tree))
+    }
+
+    /// Permissions by buckets that are as they are since `now`; nobody has packets.
+    fn start(&mut self, now: Time) {
+        for level in &mut self.levels {
+            level.waiting.clear();
+        }
+        for index in 0..self.classes.len() {
+            let Some(class) = self.classes.get_mut(index) else { break };
             class.filled = now;
             let (mode, lack) = class.mode_after(Span::ZERO);
             class.mode = mode;
             if mode != Mode::Send {
-                tree.wait(index as u16, now, lack);
+                self.wait(index as u16, now, lack);
             }
         }
-        Some(tree)
+    }
+
+    /// Buckets as full, as far as that fits, as those of the same classes in `old` at `now`; nobody
+    /// has packets.
+    pub fn inherit(&mut self, old: &Tree, now: Time) {
+        for class in &mut self.classes {
+            let index = old.classes.binary_search_by_key(&class.id, |class| class.id);
+            if let Some(old) = index.ok().and_then(|index| old.classes.get(index)) {
+                class.inherit(old, now);
+            }
+        }
+        self.start(now);
+        self.overlimits = old.overlimits;
     }
 
     /// All buckets are full, nobody has packets; counters stay.

@@ -17,15 +17,17 @@
 
 mod words;
 
+use alloc::boxed::Box;
+
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::delay::Delay;
 use crate::qdisc::fifo::Fifo;
 use crate::qdisc::{
-    delay, fifo, Backlog, Config, ConfigError, Detail, Device, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    delay, fifo, prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
-use crate::rate::{Arithmetic, ByteTime, Rate};
+use crate::rate::{ByteTime, Rate};
 use crate::steps::Budget;
 use crate::time::Time;
 
@@ -53,7 +55,7 @@ impl Params {
 #[derive(Clone, Debug)]
 pub struct Line {
     params: Params,
-    arithmetic: Arithmetic,
+    device: Device,
     queue: Fifo,
     transmitter: Transmitter,
     way: Delay,
@@ -73,19 +75,19 @@ struct Transmitter {
 
 impl Line {
     /// An idle line.
-    pub fn new(params: &Params, device: &Device) -> Line {
-        Line {
+    pub fn new(params: &Params, device: &Device) -> Result<Line, ConfigError> {
+        Ok(Line {
             params: *params,
-            arithmetic: device.arithmetic,
-            queue: Fifo::new(&params.fifo, device),
+            device: *device,
+            queue: Fifo::new(&params.fifo, device)?,
             transmitter: Transmitter {
                 byte_time: ByteTime::new(params.rate, device.arithmetic),
                 free: Time::ZERO,
                 remainder: 0,
             },
-            way: Delay::new(&params.delay, device),
+            way: Delay::new(&params.delay, device)?,
             overlimits: 0,
-        }
+        })
     }
 
     /// Packets that wait for the transmitter: the standing queue, without those under way.
@@ -171,22 +173,20 @@ impl Managed for Line {
         Config::Line(self.params)
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Line(params) = config else { return Err(ConfigError::OtherDiscipline) };
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Line>(spare) else { return };
         self.transmit(now, &Budget::default(), owner);
-        self.queue.change(&params.fifo, owner);
-        self.way.change(&params.delay, owner);
-        if params.rate != self.params.rate {
-            self.transmitter.byte_time = ByteTime::new(params.rate, self.arithmetic);
+        self.queue.change(&mut spare.queue, owner);
+        self.way.change(&mut spare.way, owner);
+        if spare.params.rate != self.params.rate {
+            self.transmitter.byte_time = spare.transmitter.byte_time;
             self.transmitter.remainder = 0;
         }
-        self.params = *params;
-        Ok(())
+        self.params = spare.params;
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn line(bits: u64, delay: u64, limit: u32) -> Line {
-        Line::new(&params(bits, delay, limit), &Device::default())
+        Line::new(&params(bits, delay, limit), &Device::default()).unwrap()
     }
 
     /// Delivery times, found by calling exactly when the line asks for it.
@@ -264,7 +264,7 @@ mod tests {
     fn framing_and_segments_are_charged() {
         let mut params = params(8_000_000, 0, 10);
         params.framing = Framing { compensate: true, overhead: 32, mpu: 0, cells: Cells::Atm };
-        let mut line = Line::new(&params, &Device::default());
+        let mut line = Line::new(&params, &Device::default()).unwrap();
         line.enqueue(&Packet::new(0, 1514), Time(0), &mut Discard);
         // 1532 bytes are 32 cells: 1696 bytes, 1 µs each.
         assert_eq!(deliver(&mut line), [(0, 1_696_000)]);
@@ -287,7 +287,7 @@ mod tests {
     fn limits_of_both_stages_drop_and_count() {
         let mut params = params(8_000_000, 100_000_000, 2);
         params.delay.limit = 4;
-        let mut line = Line::new(&params, &Device::default());
+        let mut line = Line::new(&params, &Device::default()).unwrap();
         for handle in 0..4 {
             line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }
@@ -335,7 +335,7 @@ mod tests {
         let mut random = crate::random::Random::new(11);
         let mut settings = params(80_000_000, 40_000, 8);
         settings.delay.limit = 6;
-        let mut line = Line::new(&settings, &Device::default());
+        let mut line = Line::new(&settings, &Device::default()).unwrap();
         let (mut now, mut last, mut delivered) = (Time::ZERO, None, 0u64);
         let mut free = Time::ZERO;
         for handle in 0..50_000u64 {
@@ -367,7 +367,7 @@ mod tests {
     fn a_long_pause_costs_each_call_little() {
         let mut settings = params(8_000_000_000, 0, 20_000);
         settings.delay.limit = 20_000;
-        let mut line = Line::new(&settings, &Device::default());
+        let mut line = Line::new(&settings, &Device::default()).unwrap();
         for handle in 0..20_000 {
             line.enqueue(&Packet::new(handle, 1000), Time(0), &mut Discard);
         }

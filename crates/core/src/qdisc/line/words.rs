@@ -138,7 +138,7 @@ impl Described for Params {
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        Ok(Box::new(Line::new(self, device)))
+        Ok(Box::new(Line::new(self, device)?))
     }
 }
 

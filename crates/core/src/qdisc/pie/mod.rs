@@ -90,10 +90,9 @@ impl Aqm for Controlled {
         Limit::packets(params.limit)
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
+    fn change(&mut self, params: &Params, device: &Device, _: &mut Controlled) {
         self.law = law(params, device);
         self.timer.set_period(params.aqm.tupdate);
-        Ok(())
     }
 
     #[inline]

@@ -109,9 +109,8 @@ impl Aqm for Early {
     }
 
     /// The average starts again: it is bound to the settings.
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
-        self.controller = Controller::new(&params.kind, device, self.now)?;
-        Ok(())
+    fn change(&mut self, _: &Params, _: &Device, spare: &mut Early) {
+        core::mem::swap(&mut self.controller, &mut spare.controller);
     }
 
     #[inline]

@@ -23,6 +23,7 @@ mod words;
 
 use alloc::collections::VecDeque;
 
+use crate::memory::reserved_queue;
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, Totals};
@@ -305,7 +306,7 @@ impl Aqm for Blue {
             arithmetic: device.arithmetic,
             tick: device.tick,
             hashes: [0; 2],
-            queued: VecDeque::with_capacity(limit.packets as usize + 1),
+            queued: reserved_queue(limit.packets as usize + 1)?,
             overlimits: 0,
             stats: Stats::default(),
         })
@@ -315,12 +316,15 @@ impl Aqm for Blue {
         Limit::packets(params.effective_limit(device))
     }
 
-    fn change(&mut self, params: &Params, device: &Device) -> Result<(), ConfigError> {
-        let limit = Limit::packets(params.effective_limit(device)).packets as usize + 1;
-        self.queued.reserve(limit.saturating_sub(self.queued.len()));
+    fn change(&mut self, params: &Params, _: &Device, spare: &mut Blue) {
+        // As much as the spare was made for: the queue is within its limit.
+        while let Some(hashes) = self.queued.pop_front() {
+            let moved = room::push_back(&mut spare.queued, hashes);
+            debug_assert!(moved.is_some(), "there is room for all");
+        }
+        core::mem::swap(&mut self.queued, &mut spare.queued);
         self.tokens = self.tokens.min(params.penalty_burst);
         self.params = *params;
-        Ok(())
     }
 
     #[inline]

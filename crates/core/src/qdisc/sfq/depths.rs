@@ -5,8 +5,8 @@
 //! the one that became so last is used first.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
+use crate::memory::{filled, NoMemory};
 use crate::sched::active::Turns;
 use crate::sched::rotation::{Linked, Links, Rotation};
 
@@ -38,16 +38,16 @@ impl Linked for Slot {
 
 impl Depths {
     /// `slots` empty slots; the last of them is used first.
-    pub(super) fn new(slots: u32) -> Depths {
+    pub(super) fn new(slots: u32) -> Result<Depths, NoMemory> {
         let mut depths = Depths {
-            slots: vec![Slot::default(); slots as usize].into_boxed_slice(),
+            slots: filled(slots as usize, Slot::default())?,
             lists: [Rotation::default(); LISTS],
             deepest: 0,
         };
         for slot in 0..slots {
             depths.lists[0].push_front(&mut depths.slots, slot);
         }
-        depths
+        Ok(depths)
     }
 
     /// Packets in `slot`.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_longest_and_latest_is_at_hand() {
-        let mut depths = Depths::new(3);
+        let mut depths = Depths::new(3).unwrap();
         assert_eq!((depths.longest(), depths.free()), (None, Some(2)));
         depths.grown(2);
         assert_eq!((depths.longest(), depths.free()), (Some((2, 1)), Some(1)));

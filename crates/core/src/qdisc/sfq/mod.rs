@@ -20,16 +20,17 @@ mod stats;
 mod words;
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use self::depths::{Depths, MAX_DEPTH};
 use super::store::{Queue, Store};
 use super::{
-    Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
+    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
+    PacketOwner, Qdisc, Snapshot,
 };
 use crate::aqm::red::{self, Red, Signals};
 use crate::aqm::Verdict;
 use crate::flow::rekeyed;
+use crate::memory::filled;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::rate::Arithmetic;
@@ -182,11 +183,11 @@ impl Sfq {
         params.validate()?;
         let limits = params.effective();
         let mut sfq = Sfq {
-            buckets: vec![NO_SLOT; limits.divisor as usize].into_boxed_slice(),
-            slots: vec![Slot::default(); limits.flows as usize].into_boxed_slice(),
-            depths: Depths::new(limits.flows),
+            buckets: filled(limits.divisor as usize, NO_SLOT)?,
+            slots: filled(limits.flows as usize, Slot::default())?,
+            depths: Depths::new(limits.flows)?,
             drr: Drr::default(),
-            store: Store::new(limits.limit),
+            store: Store::new(limits.limit)?,
             early: Early::new(params, limits.flows, device)?,
             key: [0; 2],
             perturbation: Periodic::never(),
@@ -412,7 +413,7 @@ impl Early {
             expected: "min below max, and burst and probability that fit them",
         })?;
         let fresh = Red::new(&blind, &law, device.now, Periodic::never());
-        let slots = vec![fresh.clone(); flows as usize].into_boxed_slice();
+        let slots = filled(flows as usize, fresh.clone())?;
         Ok(Some(Early { law, slots, signals: red.signals, fresh }))
     }
 }
@@ -486,37 +487,33 @@ impl Managed for Sfq {
         Config::Sfq(self.params.clone())
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Sfq(params) = config else { return Err(ConfigError::OtherDiscipline) };
-        params.validate()?;
-        let limits = params.effective();
-        let early = Early::new(params, limits.flows, &self.device)?;
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Sfq>(spare) else { return };
         self.catch_up(now, owner);
-        let perturbed = params.perturb != self.params.perturb;
-        self.params = params.clone();
+        let perturbed = spare.params.perturb != self.params.perturb;
+        core::mem::swap(&mut self.params, &mut spare.params);
+        let limits = spare.limits;
         while self.store.len() > limits.limit {
             self.drop_from_longest(owner);
         }
         let mut packets = self.drain();
-        self.store.resize(limits.limit, core::iter::once(&mut packets));
+        self.store.take_room(&mut spare.store, core::iter::once(&mut packets));
         if limits.divisor != self.limits.divisor || limits.flows != self.limits.flows {
-            self.buckets = vec![NO_SLOT; limits.divisor as usize].into_boxed_slice();
-            self.slots = vec![Slot::default(); limits.flows as usize].into_boxed_slice();
-            self.depths = Depths::new(limits.flows);
+            core::mem::swap(&mut self.buckets, &mut spare.buckets);
+            core::mem::swap(&mut self.slots, &mut spare.slots);
+            core::mem::swap(&mut self.depths, &mut spare.depths);
             self.drr = Drr::default();
         }
-        (self.limits, self.early) = (limits, early);
-        self.quantum = params.quantum.unwrap_or(self.device.mtu);
+        core::mem::swap(&mut self.early, &mut spare.early);
+        (self.limits, self.quantum) = (limits, spare.quantum);
         if perturbed {
             self.start_perturbation(now);
         }
         self.sort_in(packets, now, owner);
-        Ok(())
     }
 }
 

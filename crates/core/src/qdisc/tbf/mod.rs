@@ -16,8 +16,8 @@ use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{
-    fifo, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Qdisc,
-    Snapshot, Totals,
+    fifo, prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::shaper::token_bucket::TokenBucket;
@@ -222,27 +222,24 @@ impl Managed for Tbf {
         Config::Tbf(self.params.clone())
     }
 
-    fn configure(
-        &mut self,
-        config: &Config,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) -> Result<(), ConfigError> {
-        let Config::Tbf(params) = config else { return Err(ConfigError::OtherDiscipline) };
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        prepared::<Params>(config, &self.device, now)
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(spare) = spare_of::<Tbf>(spare) else { return };
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
-        self.child.configure(&params.below(), &self.device, now, &mut tally)?;
+        self.child.adopt(&mut spare.child, now, &mut tally);
         let elapsed = now.since(self.filled);
-        let (mut rate, mut peak) = params.buckets(self.device.arithmetic);
         self.rate.fill(elapsed);
-        rate.inherit(&self.rate);
-        if let (Some(new), Some(mut old)) = (&mut peak, self.peak) {
+        spare.rate.inherit(&self.rate);
+        if let (Some(new), Some(old)) = (&mut spare.peak, &mut self.peak) {
             old.fill(elapsed);
-            new.inherit(&old);
+            new.inherit(old);
         }
-        (self.rate, self.peak, self.filled) = (rate, peak, self.filled.max(now));
-        (self.framing, self.max_size) = (params.framing, params.max_size());
-        self.params = params.clone();
-        Ok(())
+        (self.rate, self.peak, self.filled) = (spare.rate, spare.peak, self.filled.max(now));
+        (self.framing, self.max_size) = (spare.framing, spare.max_size);
+        core::mem::swap(&mut self.params, &mut spare.params);
     }
 }
 

@@ -1,0 +1,47 @@
+//! Memory of any size, or an error: what is large is allocated here and nowhere else.
+//!
+//! A kernel gives small pieces to whoever can wait for them, and refuses large ones when memory is
+//! short. So all that grows with settings is asked for in a way that can be refused, and
+//! [`build`](crate::qdisc::build) fails where it is.
+
+use alloc::boxed::Box;
+use alloc::collections::{TryReserveError, VecDeque};
+use alloc::vec::Vec;
+
+/// An allocation was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;
+
+impl From<TryReserveError> for NoMemory {
+    fn from(_: TryReserveError) -> NoMemory {
+        NoMemory
+    }
+}
+
+/// `count` times `value`.
+pub fn filled<T: Clone>(count: usize, value: T) -> Result<Box<[T]>, NoMemory> {
+    let mut all = reserved(count)?;
+    all.resize(count, value);
+    Ok(all.into_boxed_slice())
+}
+
+/// Nothing, with room for `count`.
+pub fn reserved<T>(count: usize) -> Result<Vec<T>, NoMemory> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(count)?;
+    Ok(room)
+}
+
+/// A queue of nothing, with room for `count`.
+pub fn reserved_queue<T>(count: usize) -> Result<VecDeque<T>, NoMemory> {
+    let mut room = VecDeque::new();
+    room.try_reserve_exact(count)?;
+    Ok(room)
+}
+
+/// A copy of `all`.
+pub fn copied<T: Clone>(all: &[T]) -> Result<Vec<T>, NoMemory> {
+    let mut copy = reserved(all.len())?;
+    copy.extend_from_slice(all);
+    Ok(copy)
+}

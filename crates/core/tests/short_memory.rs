@@ -1,0 +1,167 @@
+//! Memory that runs short: with an allocator that refuses the n-th large piece, for every n in
+//! turn, each discipline of the table is an error to build and to change, and what runs goes on as
+//! if nobody had asked. The part of a change that takes effect asks for nothing at all.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{build, parse, Config, ConfigError, Device, Discard, Managed};
+use simnel_core::random::Random;
+use simnel_core::{Packet, Span, Time};
+use support::table::DISCIPLINES;
+
+/// Pieces up to this size are never refused: a kernel waits for them.
+const SMALL: usize = 8 << 10;
+
+thread_local! {
+    /// Large pieces that this thread may still have; all others are refused.
+    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    /// Pieces of any size that this thread asked for.
+    static ASKED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which refuses as it is told.
+struct Refusing;
+
+impl Refusing {
+    fn grants(size: usize) -> bool {
+        ASKED.set(ASKED.get().wrapping_add(1));
+        if size <= SMALL || LEFT.get() == u32::MAX {
+            return true;
+        }
+        let left = LEFT.get();
+        LEFT.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+// SAFETY: what is granted is the system allocator's own answer; a null pointer refuses.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match Refusing::grants(layout.size()) {
+            // SAFETY: passed on as it came.
+            true => unsafe { System.alloc(layout) },
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: passed on as it came; `pointer` is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Result of `work` with an allocator that gives `large` large pieces.
+fn with_memory<T>(large: u32, work: impl FnOnce() -> T) -> T {
+    LEFT.set(large);
+    let result = work();
+    LEFT.set(u32::MAX);
+    result
+}
+
+fn settings(words: &str) -> Config {
+    parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"))
+}
+
+/// Packets of many flows, so that every queue and every class has some.
+fn fill(qdisc: &mut dyn Managed) -> Time {
+    let mut random = Random::new(5);
+    let mut now = Time(1_000_000_000);
+    for handle in 0..400 {
+        let mut packet = Packet::new(handle, 60 + random.below(1455));
+        packet.flow = u64::from(random.below(40)) * 0x9e37_79b1;
+        (packet.src_host, packet.dst_host) = (random.below(5) + 1, random.below(5) + 1);
+        packet.tos = random.u32() as u8;
+        packet.flags = Flags::IPV4;
+        packet.class = if random.below(2) == 0 { 0 } else { 0x8001_0001 + random.below(12) };
+        qdisc.enqueue(&packet, now, &mut Discard);
+        now += Span(u64::from(random.below(20_000)));
+        if handle % 3 == 0 {
+            qdisc.dequeue(now, &mut Discard);
+        }
+    }
+    now
+}
+
+/// All that leaves from now on.
+fn drain(qdisc: &mut dyn Managed, mut now: Time) -> Vec<u64> {
+    let mut left = Vec::new();
+    while let Some(due) = qdisc.next_event() {
+        // Some call that did all that one may needs another, and some wait for a neighbour's time.
+        now = now.max(due) + Span(1_000);
+        left.extend(qdisc.dequeue(now, &mut Discard).map(|packet| packet.handle));
+    }
+    left
+}
+
+#[test]
+fn a_discipline_for_which_memory_is_short_is_an_error() {
+    let mut refused = 0;
+    for (words, _) in DISCIPLINES.iter() {
+        let config = settings(words);
+        for large in 0.. {
+            match with_memory(large, || build(&config, &Device::default())) {
+                Ok(_) => break,
+                Err(error) => assert_eq!(error, ConfigError::NoMemory, "`{words}`, {large}"),
+            }
+            refused += 1;
+        }
+    }
+    // Each has a queue at least, most several tables.
+    assert!(refused > 2 * DISCIPLINES.len(), "{refused} refusals");
+}
+
+#[test]
+fn a_change_for_which_memory_is_short_changes_nothing() {
+    let device = Device::default();
+    let (mut changes, mut refused) = (0, 0);
+    for (from, _) in DISCIPLINES.iter() {
+        for (to, _) in DISCIPLINES.iter() {
+            let (from, to) = (settings(from), settings(to));
+            if from.name() != to.name() {
+                continue;
+            }
+            let make = || {
+                let mut qdisc = build(&from, &device).expect("memory");
+                let now = fill(qdisc.as_mut());
+                (qdisc, now)
+            };
+            let (mut qdisc, now) = make();
+            let state = |qdisc: &dyn Managed| (qdisc.config(), qdisc.snapshot(), qdisc.backlog());
+            let before = state(qdisc.as_ref());
+            let mut large = 0;
+            let spare = loop {
+                match with_memory(large, || qdisc.prepare(&to, now)) {
+                    Ok(spare) => break spare,
+                    Err(error) => assert_eq!(error, ConfigError::NoMemory, "{from} to {to}"),
+                }
+                assert_eq!(state(qdisc.as_ref()), before);
+                (large, refused) = (large + 1, refused + 1);
+            };
+            changes += 1;
+            let (mut untouched, _) = make();
+            assert_eq!(drain(qdisc.as_mut(), now), drain(untouched.as_mut(), now), "{from}");
+
+            let (mut qdisc, now) = make();
+            let mut spare = spare;
+            let asked = ASKED.get();
+            qdisc.adopt(spare.as_mut(), now, &mut Discard);
+            assert_eq!(ASKED.get(), asked, "{from} to {to} allocates");
+            assert_eq!(qdisc.config(), to);
+            drop(spare);
+            let (backlog, totals) = (qdisc.backlog(), qdisc.snapshot().totals);
+            assert_eq!(
+                totals.enqueued_packets,
+                totals.sent_packets + totals.drops() + u64::from(backlog.packets)
+            );
+            drain(qdisc.as_mut(), now);
+        }
+    }
+    assert!(changes > 300 && refused > 2 * changes, "{changes} changes, {refused} refusals");
+}
