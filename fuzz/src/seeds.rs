@@ -8,7 +8,7 @@ use std::path::Path;
 
 use simnel_core::qdisc;
 
-use crate::support::table::DISCIPLINES;
+use crate::support::{self, table::DISCIPLINES};
 
 /// What the real `tc` was asked and said: lines that start with `$` are words.
 const RECORDED: &str = include_str!("../../crates/core/tests/data/tc/options.txt");
@@ -41,6 +41,16 @@ pub fn write(inputs: Vec<Vec<u8>>) {
         let path = Path::new(&directory).join(format!("seed-{number:04}"));
         std::fs::write(&path, input).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
+}
+
+/// What the real `tc` sends for disciplines, with packets for each.
+pub fn requests_for_disciplines() -> Vec<Vec<u8>> {
+    let operations: Vec<u8> = (0..100u8).map(|n| n.wrapping_mul(37)).collect();
+    let seed = |(name, payload): (&str, Vec<u8>)| {
+        let kind = qdisc::netlink::kinds().position(|kind| kind == name)?;
+        Some(support::netlink::seed(kind as u8, &payload, &operations))
+    };
+    support::netlink::requests().into_iter().filter_map(seed).collect()
 }
 
 /// Lives of a queue as `support::contract` decodes them, for every discipline of the table.

@@ -10,6 +10,7 @@
 
 pub mod contract;
 pub mod input;
+pub mod netlink;
 pub mod packets;
 pub mod saturation;
 pub mod table;

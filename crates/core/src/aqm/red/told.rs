@@ -32,7 +32,9 @@ impl Params {
     /// The same with a size of packets, a burst and a rate for which the average has this weight
     /// and this table. None if no line has them.
     pub fn with_table(self, wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<Params> {
-        let micros = packet_time(wlog, scell_log, table)?;
+        // `tc` has no smaller or larger ones.
+        let known = Some(wlog).filter(|wlog| (1..32).contains(wlog))?;
+        let micros = packet_time(known, scell_log, table)?;
         SIZES.into_iter().find_map(|avpkt| {
             let rate = (u64::from(avpkt) * 1_000_000).div_ceil(micros.max(1));
             let bandwidth = if micros == 0 { Rate(u64::MAX) } else { Rate(rate) };

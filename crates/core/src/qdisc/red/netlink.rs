@@ -122,26 +122,33 @@ impl Told {
             return Err("a cell of less than 2^32");
         }
         if self.max <= self.min {
-            Err("max above min")
-        } else {
-            Ok(())
+            return Err("max above min");
+        }
+        // Less is nothing for a byte more.
+        match u64::from(self.probability()) <= 2 * u64::from(self.max - self.min) {
+            true => Err("probability above (max - min) / 2^31"),
+            false => Ok(()),
+        }
+    }
+
+    /// The highest chance, Q0.32.
+    fn probability(&self) -> u32 {
+        match self.max_p {
+            // Told by its logarithm, as from old versions of `tc`.
+            0 => (u32::MAX >> self.plog.min(31)).wrapping_mul(self.max.wrapping_sub(self.min)),
+            max_p => max_p,
         }
     }
 
     /// RED's settings, but for packets, bursts and the line.
     pub fn params(&self, flags: u8) -> LinuxParams {
-        let probability = match self.max_p {
-            // Told by its logarithm, as from old versions of `tc`.
-            0 => (u32::MAX >> self.plog.min(31)).wrapping_mul(self.max - self.min),
-            max_p => max_p,
-        };
         LinuxParams {
             min: self.min,
             max: self.max,
             avpkt: 1000,
             burst: 0,
             bandwidth: Rate::from_bits(10_000_000),
-            probability,
+            probability: self.probability(),
             adaptive: flags & ADAPTIVE != 0,
             signals: signals(flags),
         }
