@@ -81,6 +81,20 @@ pub enum Error {
         /// The fix.
         fix: &'static str,
     },
+    /// The kernel does not know the qdisc `simnel`.
+    #[error(
+        "this kernel has no qdisc `simnel`: build and install the module with \
+         `make install-kernel`, then load it with `modprobe simnel`"
+    )]
+    NoModule,
+    /// The kernel's traffic control refused something.
+    #[error("{doing}: {reason}")]
+    Refused {
+        /// What was asked for.
+        doing: String,
+        /// In the kernel's words.
+        reason: String,
+    },
     /// All queue numbers that we tried are taken.
     #[error(
         "no free NFQUEUE number from {first} to {last}: \

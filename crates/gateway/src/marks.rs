@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
-use crate::netlink::{Attributes, Message, Socket, Writer};
+use crate::netlink::{text, Attributes, Message, Socket, Writer};
 use crate::nft::MarkBits;
 
 /// Programs whose chains or tables begin so take all these bits, whatever their rules show.
@@ -220,10 +220,6 @@ fn policy(message: &Message<'_>) -> Option<Use> {
     (bits != 0).then(|| Use { bits, by: format!("the rule {priority} of `ip rule`") })
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
-}
-
 /// A number in network order.
 fn be(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.first_chunk()?))
@@ -270,7 +266,7 @@ mod tests {
         let mut random = simnel_core::random::Random::new(23);
         for _ in 0..20_000 {
             let bytes: Vec<u8> = (0..random.below(120)).map(|_| random.below(24) as u8).collect();
-            let message = Message { kind: 0, seq: 0, body: &bytes };
+            let message = Message { kind: 0, flags: 0, seq: 0, body: &bytes };
             let _ = (rule(&message), policy(&message), expressions(&bytes));
         }
     }

@@ -1,8 +1,8 @@
 //! Netlink messages: a writer for what we send, a bounds-checked reader for what comes back.
 //!
-//! Layout (linux/netlink.h): a 16-byte header `len, type, flags, seq, port` in host order, then for
-//! netfilter 4 bytes `family, version, resource id (network order)`, then attributes `len, type,
-//! data`, all padded to 4 bytes. The reader never trusts a length: any bytes give some attributes
+//! Layout (linux/netlink.h): a 16-byte header `len, type, flags, seq, port` in host order, then a
+//! fixed part, then attributes `len, type, data`, all padded to 4 bytes. Netfilter's fixed part is
+//! 4 bytes: `family, version, resource id (network order)`. The reader never trusts a length: any bytes give some attributes
 //! or none.
 
 use std::io;
@@ -30,16 +30,21 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a message; [`Writer::finish`] ends it.
+    /// Begins a message of netfilter; [`Writer::finish`] ends it.
     pub(crate) fn begin(&mut self, kind: i32, flags: i32, seq: u32, family: u8, resource: u16) {
+        let [high, low] = resource.to_be_bytes();
+        self.begin_with(kind, flags, seq, &[family, 0, high, low]);
+    }
+
+    /// Begins a message whose fixed part is `fixed`.
+    pub(crate) fn begin_with(&mut self, kind: i32, flags: i32, seq: u32, fixed: &[u8]) {
         self.message = self.bytes.len();
         self.bytes.extend(0u32.to_ne_bytes());
         self.bytes.extend((kind as u16).to_ne_bytes());
         self.bytes.extend((flags as u16 | libc::NLM_F_REQUEST as u16).to_ne_bytes());
         self.bytes.extend(seq.to_ne_bytes());
         self.bytes.extend(0u32.to_ne_bytes());
-        self.bytes.extend([family, 0]);
-        self.bytes.extend(resource.to_be_bytes());
+        self.bytes.extend(fixed);
     }
 
     /// Writes the length of the message that was begun last.
@@ -92,6 +97,7 @@ impl Writer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: i32,
+    pub(crate) flags: u16,
     pub(crate) seq: u32,
     /// Payload after the 16-byte header.
     pub(crate) body: &'a [u8],
@@ -108,6 +114,7 @@ impl<'a> Iterator for Messages<'a> {
         let header: &[u8; 16] = self.0.first_chunk()?;
         let length = u32_at(header, 0)? as usize;
         let kind = i32::from(u16::from_ne_bytes([header[4], header[5]]));
+        let flags = u16::from_ne_bytes([header[6], header[7]]);
         let seq = u32_at(header, 8)?;
         if length < 16 {
             self.0 = &[];
@@ -116,7 +123,7 @@ impl<'a> Iterator for Messages<'a> {
         let end = length.min(self.0.len());
         let body = &self.0[16..end];
         self.0 = &self.0[length.next_multiple_of(4).min(self.0.len())..];
-        Some(Message { kind, seq, body })
+        Some(Message { kind, flags, seq, body })
     }
 }
 
@@ -126,9 +133,25 @@ impl<'a> Message<'a> {
         (self.kind == libc::NLMSG_ERROR).then(|| u32_at(self.body, 0).unwrap_or(0) as i32)
     }
 
+    /// The kernel's words about an error, if it was asked for them ([`Socket::open_routing`]).
+    fn explanation(&self) -> Option<String> {
+        /// NLM_F_CAPPED and NLM_F_ACK_TLVS: of the request only its header is repeated, and
+        /// attributes follow it.
+        const EXPLAINED: u16 = 0x100 | 0x200;
+        /// NLMSGERR_ATTR_MSG.
+        const TEXT: i32 = 1;
+        let rest = self.body.get(HEADER..).filter(|_| self.flags & EXPLAINED == EXPLAINED)?;
+        Attributes(rest).find(|(kind, _)| *kind == TEXT).map(|(_, data)| text(data))
+    }
+
     /// The attributes after netfilter's own header.
     pub(crate) fn attributes(&self) -> Attributes<'a> {
-        Attributes(self.body.get(4..).unwrap_or(&[]))
+        self.attributes_after(4)
+    }
+
+    /// The attributes after a fixed part of so many bytes.
+    pub(crate) fn attributes_after(&self, fixed: usize) -> Attributes<'a> {
+        Attributes(self.body.get(fixed..).unwrap_or(&[]))
     }
 }
 
@@ -151,6 +174,11 @@ impl<'a> Iterator for Attributes<'a> {
         self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or(&[]);
         Some((kind, data))
     }
+}
+
+/// A string up to its final zero.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -194,6 +222,20 @@ impl Answers {
     }
 }
 
+/// A request that the kernel refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: io::Error,
+    /// In the kernel's words, if it had any.
+    pub(crate) explanation: Option<String>,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal { error, explanation: None }
+    }
+}
+
 /// A blocking netfilter socket for requests and their answers.
 pub(crate) struct Socket(OwnedFd);
 
@@ -203,10 +245,14 @@ impl Socket {
         Ok(Socket(sys::netlink_socket(Some(rustix::net::netlink::NETFILTER), PATIENCE)?))
     }
 
-    /// The same for questions about routing.
+    /// The same for routing, interfaces and traffic control; errors are explained.
     pub(crate) fn open_routing() -> io::Result<Socket> {
         // Protocol 0.
-        Ok(Socket(sys::netlink_socket(None, PATIENCE)?))
+        let socket = sys::netlink_socket(None, PATIENCE)?;
+        for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
+            sys::set_option(&socket, libc::SOL_NETLINK, option, 1i32)?;
+        }
+        Ok(Socket(socket))
     }
 
     /// The descriptor, for a socket that goes on to other work.
@@ -232,6 +278,25 @@ impl Socket {
             }
         }
         answers.failure.map_or(Ok(()), Err)
+    }
+
+    /// Sends one request that asks for an acknowledgement, and waits for that.
+    pub(crate) fn request(&self, writer: &Writer) -> Result<(), Refusal> {
+        sys::send(&self.0, writer.bytes())?;
+        let mut buffer = vec![0; 32 * 1024];
+        loop {
+            let n = sys::receive(&self.0, &mut buffer)?;
+            for message in Messages(&buffer[..n]) {
+                match message.error() {
+                    Some(0) => return Ok(()),
+                    Some(error) => {
+                        let explanation = message.explanation();
+                        return Err(Refusal { error: system_error(error), explanation });
+                    }
+                    None => {}
+                }
+            }
+        }
     }
 
     /// Sends a dump request and calls `each` for every message of the answer.
@@ -289,6 +354,21 @@ mod tests {
         bytes.extend((libc::NLMSG_ERROR as u16).to_ne_bytes());
         bytes.extend([0; 2]);
         [&bytes[..], &seq.to_ne_bytes(), &[0; 4], &error.to_ne_bytes()].concat()
+    }
+
+    #[test]
+    fn the_kernels_words_about_an_error_are_found() {
+        let mut writer = Writer::default();
+        // The error, and the header of the refused request.
+        let fixed = [&(-22i32).to_ne_bytes()[..], &[0; 16]].concat();
+        writer.begin_with(libc::NLMSG_ERROR, 0x300, 1, &fixed);
+        writer.string(1, "no such word");
+        writer.finish();
+        let message = Messages(writer.bytes()).next().unwrap();
+        assert_eq!(message.error(), Some(-22));
+        assert_eq!(message.explanation().as_deref(), Some("no such word"));
+        let silent = Message { flags: 0x100, ..message };
+        assert_eq!(silent.explanation(), None);
     }
 
     #[test]

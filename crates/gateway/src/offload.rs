@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::netlink::{Attributes, Message, Socket, Writer};
+use crate::netlink::{text, Attributes, Message, Socket, Writer};
 use crate::sys;
 
 /// Warnings about `interface`, one sentence or two each. Whatever cannot be found out gives none.
@@ -57,10 +57,6 @@ fn flowtable(message: &Message<'_>, interface: &str) -> Option<String> {
         }
     }
     ours.then(|| format!("flowtable `{name}` of table `{table}`"))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 /// State of a feature of the NIC (linux/ethtool.h).

@@ -354,6 +354,12 @@ pub(crate) fn interface(interface: &str, query: Query) -> io::Result<u32> {
     Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
 }
 
+/// Name of the interface with the number `index` in the calling thread's network namespace.
+pub(crate) fn interface_name(index: u32) -> Option<String> {
+    let socket = interface_socket().ok()?;
+    rustix::net::netdevice::index_to_name(socket, index).ok()
+}
+
 /// One SIOCETHTOOL request (linux/ethtool.h) for `interface`; `command` holds the request and takes
 /// the answer, in native byte order.
 pub(crate) fn ethtool(interface: &str, command: &mut [u8]) -> io::Result<()> {
@@ -373,10 +379,15 @@ fn interface_request(interface: &str) -> libc::ifreq {
     request
 }
 
-fn interface_ioctl(code: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // Sockets of any family answer; an Internet socket is nothing that the daemon needs.
+/// A socket for questions about interfaces: those of any family answer, and an Internet socket is
+/// nothing that the daemon needs.
+fn interface_socket() -> io::Result<OwnedFd> {
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?)
+}
+
+fn interface_ioctl(code: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    let socket = interface_socket()?;
     // SAFETY: `request` is a valid ifreq, and what it may point at is sized by the caller.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), code as _, ptr::from_mut(request)) }).map(drop)
 }

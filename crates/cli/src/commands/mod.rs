@@ -18,6 +18,7 @@ mod down;
 pub mod lab;
 mod link;
 mod show;
+mod tc;
 mod up;
 mod words;
 
@@ -31,6 +32,7 @@ pub enum Command {
     Show(show::Args),
     Words(words::Args),
     Link(link::Args),
+    Tc(tc::Args),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Lab(lab::Command),
@@ -47,6 +49,7 @@ impl Command {
             Command::Show(args) => show::run(&args, out),
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
+            Command::Tc(args) => tc::run(&args, out),
             #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(out),
         }

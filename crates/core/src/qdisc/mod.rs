@@ -45,7 +45,10 @@ use parse::parse_child;
 pub use parse::{
     amend, discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
 };
-pub use show::{show, show_json, show_own, show_own_json, Parent, QdiscView, Statistics};
+pub use show::{
+    show, show_json, show_own, show_own_json, Common, Handle, NotAHandle, Parent, QdiscView,
+    Statistics,
+};
 pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};
 
 // All disciplines. To add one: its file beside this one, and its line here (docs/LAB.md).

@@ -5,8 +5,9 @@
 //! always after what `tc` prints, so that existing parsers keep working.
 
 use core::fmt::{self, Write};
+use core::str::FromStr;
 
-use super::{Config, DropReason, Snapshot};
+use super::{Backlog, Config, DropReason, Snapshot};
 use crate::tc::units::write_size;
 use crate::tc::{Digits, Json};
 
@@ -87,17 +88,65 @@ pub fn show(out: &mut dyn Write, views: &[QdiscView<'_>], statistics: Statistics
     Ok(())
 }
 
+/// Counters that Linux keeps of every discipline (`gnet_stats_basic`, `gnet_stats_queue`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Common {
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets given up.
+    pub drops: u64,
+    /// Times that the shaper held a packet back, or that a limit was exceeded.
+    pub overlimits: u64,
+    /// Packets that the device handed back.
+    pub requeues: u64,
+    /// Present backlog.
+    pub backlog: Backlog,
+}
+
+impl From<&Snapshot> for Common {
+    fn from(snapshot: &Snapshot) -> Common {
+        let totals = &snapshot.totals;
+        Common {
+            sent_bytes: totals.sent_bytes,
+            sent_packets: totals.sent_packets,
+            drops: totals.drops(),
+            overlimits: totals.overlimits,
+            // A discipline of ours is never handed a packet back.
+            requeues: 0,
+            backlog: snapshot.backlog,
+        }
+    }
+}
+
+impl Common {
+    /// Writes the two lines that `tc -s` has of every discipline.
+    pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        let Common { sent_bytes, sent_packets, drops, overlimits, requeues, backlog } = self;
+        write!(out, " Sent {sent_bytes} bytes {sent_packets} pkt ")?;
+        writeln!(out, "(dropped {drops}, overlimits {overlimits} requeues {requeues}) ")?;
+        out.write_str(" backlog ")?;
+        write_size(backlog.bytes, Digits::AsTc, out)?;
+        writeln!(out, " {}p requeues {requeues}", backlog.packets)
+    }
+
+    /// Writes the same as members of a JSON object.
+    pub fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.key("bytes")?.number(self.sent_bytes)?;
+        json.key("packets")?.number(self.sent_packets)?;
+        json.key("drops")?.number(self.drops)?;
+        json.key("overlimits")?.number(self.overlimits)?;
+        json.key("requeues")?.number(self.requeues)?;
+        json.key("backlog")?.number(self.backlog.bytes)?;
+        json.key("qlen")?.number(self.backlog.packets.into())
+    }
+}
+
 fn write_statistics(snapshot: &Snapshot, all: bool, out: &mut dyn Write) -> fmt::Result {
-    let own = snapshot.detail.own();
+    let (own, totals) = (snapshot.detail.own(), &snapshot.totals);
     own.write_above(out)?;
-    let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
-    let (bytes, packets) = (totals.sent_bytes, totals.sent_packets);
-    let (drops, overlimits) = (totals.drops(), totals.overlimits);
-    write!(out, " Sent {bytes} bytes {packets} pkt ")?;
-    writeln!(out, "(dropped {drops}, overlimits {overlimits} requeues 0) ")?;
-    out.write_str(" backlog ")?;
-    write_size(backlog.bytes, Digits::AsTc, out)?;
-    writeln!(out, " {}p requeues 0", backlog.packets)?;
+    Common::from(snapshot).write(out)?;
     own.write_below(all, out)?;
     if all {
         write!(
@@ -168,15 +217,8 @@ pub fn show_json(
 }
 
 fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) -> fmt::Result {
-    let (totals, backlog) = (&snapshot.totals, &snapshot.backlog);
-    json.key("bytes")?.number(totals.sent_bytes)?;
-    json.key("packets")?.number(totals.sent_packets)?;
-    json.key("drops")?.number(totals.drops())?;
-    json.key("overlimits")?.number(totals.overlimits)?;
-    // A discipline of ours is never handed a packet back.
-    json.key("requeues")?.number(0)?;
-    json.key("backlog")?.number(backlog.bytes)?;
-    json.key("qlen")?.number(backlog.packets.into())?;
+    let totals = &snapshot.totals;
+    Common::from(snapshot).write_json(json)?;
     snapshot.detail.own().write_json(all, json)?;
     if all {
         // In an object of their own: other disciplines of `tc` use the same names.
@@ -194,7 +236,8 @@ fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) ->
 }
 
 /// A handle or class as `tc` writes it: `8001:`, `1:10`, hexadecimal.
-struct Handle(u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(pub u32);
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -205,6 +248,33 @@ impl fmt::Display for Handle {
         }
     }
 }
+
+/// Read as `tc` reads it: hexadecimal numbers on both sides of a colon.
+impl FromStr for Handle {
+    type Err = NotAHandle;
+
+    fn from_str(word: &str) -> Result<Handle, NotAHandle> {
+        let number = |digits: &str| match digits {
+            "" => Ok(0),
+            digits if digits.starts_with('+') => Err(NotAHandle),
+            digits => u16::from_str_radix(digits, 16).map_err(|_| NotAHandle),
+        };
+        let (major, minor) = word.split_once(':').ok_or(NotAHandle)?;
+        Ok(Handle(u32::from(number(major)?) << 16 | u32::from(number(minor)?)))
+    }
+}
+
+/// A word is no handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAHandle;
+
+impl fmt::Display for NotAHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a handle or class such as 1: or 1:10")
+    }
+}
+
+impl core::error::Error for NotAHandle {}
 
 #[cfg(test)]
 mod tests {
@@ -248,6 +318,19 @@ mod tests {
         let (text, json) = shown("cobalt", Statistics::Tc);
         assert!(text.ends_with("  dropped 0 flooded 0 overlimit 0 ecn_mark 0\n"), "{text}");
         assert!(json.ends_with("\"ecn_mark\":0,\"unresponsive\":false}]\n"), "{json}");
+    }
+
+    #[test]
+    fn handles_are_read_as_they_are_written() {
+        for word in ["8001:", "1:10", "0:", "ffff:fff1"] {
+            assert_eq!(
+                word.parse::<Handle>().map(|handle| std::format!("{handle}")),
+                Ok(word.into())
+            );
+        }
+        for word in ["", "1", "10000:", "1:+2", "x:", "1:2:3"] {
+            assert_eq!(word.parse::<Handle>(), Err(NotAHandle), "{word}");
+        }
     }
 
     #[test]

@@ -96,6 +96,15 @@ impl<'w> Json<'w> {
         write(self.out)
     }
 
+    /// The members of `object`, which is JSON already, as members of the open object.
+    pub fn members(&mut self, object: &str) -> fmt::Result {
+        let inner = object.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        match inner.unwrap_or_default().trim() {
+            "" => Ok(()),
+            members => self.raw(|out| out.write_str(members)),
+        }
+    }
+
     /// A number that may be negative.
     pub fn signed(&mut self, n: i64) -> fmt::Result {
         self.divide()?;
@@ -128,13 +137,15 @@ mod tests {
             json.boolean(true)?;
             json.end_array()?;
             json.key("c")?.begin_object()?;
+            json.members(" {} ")?;
             json.end_object()?;
+            json.members("{\"d\":1,\"e\":{}}")?;
             json.end_object()?;
             json.number(3)?;
             json.end_array()
         };
         write(&mut json).unwrap();
-        let expected = r#"[{"a\"\\\u0001\n":"ü\u001f\t\r","b":[1,-2,true],"c":{}},3]"#;
+        let expected = r#"[{"a\"\\\u0001\n":"ü\u001f\t\r","b":[1,-2,true],"c":{},"d":1,"e":{}},3]"#;
         assert_eq!(out, expected);
     }
 }
