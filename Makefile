@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test demo bench lint fuzz clean setup help
+.PHONY: all build gateway test demo bench lint fuzz tc-plugin clean setup help
 
 all: build
 
@@ -32,6 +32,9 @@ lint: setup ## format and lints only
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
 	@scripts/fuzz.sh $(or $(SECONDS),60)
 
+tc-plugin: ## build iproute2's plug-in for the kernel module: target/tc/q_simnel.so
+	@kernel/tc/build target/tc
+
 clean: ## remove everything that was built
 	cargo clean
 
@@ -39,4 +42,4 @@ setup:
 	@scripts/setup.sh
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22

@@ -134,60 +134,75 @@ fn show(args: &Args, device: Option<&str>, out: &mut dyn Write) -> miette::Resul
     let here = |listed: &&Listed| device.is_none_or(|device| listed.device == device);
     let ours: Vec<&Listed> = all.iter().filter(|listed| listed.is_ours()).filter(here).collect();
     let mut text = String::new();
+    let view = View { device: device.is_none(), statistics: args.statistics };
     let written = if args.json {
-        write_json(&ours, args.statistics, &mut text)
+        view.write_json(&ours, &mut text)
     } else {
-        ours.iter().try_for_each(|listed| write(listed, args.statistics, &mut text))
+        ours.iter().try_for_each(|listed| view.write(listed, &mut text))
     };
     written.map_err(|error| miette!("{error}"))?;
     out.write_all(text.as_bytes()).map_err(output_failed)
 }
 
-/// Writes `listed` as `tc` does.
-fn write(listed: &Listed, statistics: bool, out: &mut dyn fmt::Write) -> fmt::Result {
-    write!(out, "qdisc {} {} dev {} ", listed.kind, Handle(listed.handle), listed.device)?;
-    match listed.parent {
-        ROOT => out.write_str("root ")?,
-        parent => write!(out, "parent {} ", Handle(parent))?,
-    }
-    if listed.refcnt != 1 {
-        write!(out, "refcnt {} ", listed.refcnt)?;
-    }
-    writeln!(out, "{} ", listed.words())?;
-    if statistics {
-        listed.common.write(out)?;
-        out.write_str(&listed.text())?;
-    }
-    Ok(())
+/// Parts of a discipline that are shown.
+struct View {
+    /// Its interface, which `tc` leaves out where one is asked for by name.
+    device: bool,
+    statistics: bool,
 }
 
-/// Writes `all` as `tc -j` does.
-fn write_json(all: &[&Listed], statistics: bool, out: &mut dyn fmt::Write) -> fmt::Result {
-    let mut json = Json::new(out);
-    json.begin_array()?;
-    for listed in all {
-        json.begin_object()?;
-        json.key("kind")?.string(&listed.kind)?;
-        json.key("handle")?.display(Handle(listed.handle))?;
-        json.key("dev")?.string(&listed.device)?;
+impl View {
+    /// Writes `listed` as `tc` does.
+    fn write(&self, listed: &Listed, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "qdisc {} {} ", listed.kind, Handle(listed.handle))?;
+        if self.device {
+            write!(out, "dev {} ", listed.device)?;
+        }
         match listed.parent {
-            ROOT => json.key("root")?.boolean(true)?,
-            parent => json.key("parent")?.display(Handle(parent))?,
+            ROOT => out.write_str("root ")?,
+            parent => write!(out, "parent {} ", Handle(parent))?,
         }
         if listed.refcnt != 1 {
-            json.key("refcnt")?.number(listed.refcnt.into())?;
+            write!(out, "refcnt {} ", listed.refcnt)?;
         }
-        json.key("options")?.begin_object()?;
-        json.key("words")?.string(&listed.words())?;
-        json.end_object()?;
-        if statistics {
-            listed.common.write_json(&mut json)?;
-            json.members(&listed.json())?;
+        writeln!(out, "{} ", listed.words())?;
+        if self.statistics {
+            listed.common.write(out)?;
+            out.write_str(&listed.text())?;
         }
-        json.end_object()?;
+        Ok(())
     }
-    json.end_array()?;
-    out.write_char('\n')
+
+    /// Writes `all` as `tc -j` does.
+    fn write_json(&self, all: &[&Listed], out: &mut dyn fmt::Write) -> fmt::Result {
+        let mut json = Json::new(out);
+        json.begin_array()?;
+        for listed in all {
+            json.begin_object()?;
+            json.key("kind")?.string(&listed.kind)?;
+            json.key("handle")?.display(Handle(listed.handle))?;
+            if self.device {
+                json.key("dev")?.string(&listed.device)?;
+            }
+            match listed.parent {
+                ROOT => json.key("root")?.boolean(true)?,
+                parent => json.key("parent")?.display(Handle(parent))?,
+            }
+            if listed.refcnt != 1 {
+                json.key("refcnt")?.number(listed.refcnt.into())?;
+            }
+            json.key("options")?.begin_object()?;
+            json.key("words")?.string(&listed.words())?;
+            json.end_object()?;
+            if self.statistics {
+                listed.common.write_json(&mut json)?;
+                json.members(&listed.json())?;
+            }
+            json.end_object()?;
+        }
+        json.end_array()?;
+        out.write_char('\n')
+    }
 }
 
 #[cfg(test)]
