@@ -19,7 +19,7 @@ import sys
 CRATES = r"simnel_(core|kernel)"
 METHODS = {
     "Qdisc": "enqueue dequeue next_event peek placement backlog reset".split(),
-    "Managed": "snapshot adopt".split(),
+    "Managed": "snapshot marked adopt".split(),
     "PacketOwner": "dropped keyed_hash ack_view expect".split(),
 }
 ROOTS = [
@@ -128,6 +128,11 @@ class Graph:
         """The one name of a function that has several."""
         place = self.aliases.get(name)
         return self.body.get(place, name) if place else name
+
+    def size(self, name):
+        """Bytes of code of a function."""
+        member, section, address = self.aliases[name]
+        return max(size for start, size, _ in self.at[member, section] if start == address)
 
     def resolve(self, member, text, pc_relative):
         """The function's name, or the table's (member, section), that a relocation is for."""

@@ -30,18 +30,21 @@ pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, item: T) -> Option<()> {
 }
 
 /// [`Vec::insert`]; None if there is no room for it, or not as many items before it.
-pub(crate) fn insert<T>(list: &mut Vec<T>, at: usize, item: T) -> Option<()> {
+pub(crate) fn insert<T: Copy>(list: &mut Vec<T>, at: usize, item: T) -> Option<()> {
     push(list, item)?;
     let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
-    moved.rotate_right(1);
+    moved.copy_within(..moved.len() - 1, 1);
+    *moved.first_mut()? = item;
     Some(())
 }
 
 /// [`Vec::remove`]; None if there is no such item.
-pub(crate) fn remove<T>(list: &mut Vec<T>, at: usize) -> Option<T> {
+pub(crate) fn remove<T: Copy>(list: &mut Vec<T>, at: usize) -> Option<T> {
     let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
-    moved.rotate_left(1);
-    list.pop()
+    let removed = *moved.first()?;
+    moved.copy_within(1.., 0);
+    list.pop();
+    Some(removed)
 }
 
 #[cfg(test)]

@@ -63,7 +63,8 @@ impl Arrival {
     ///
     /// # Safety
     /// `start` and `translation` must be null or point to what their fields say.
-    #[inline(always)]
+    // Apart: what it takes of the stack is free again when the discipline is called.
+    #[inline(never)]
     pub(crate) unsafe fn describe(&self, classifier: &Classifier) -> Packet {
         // SAFETY: the caller's promise.
         let head = unsafe { bytes(self.start, self.captured) }.unwrap_or(&[]);

@@ -210,6 +210,8 @@ pub struct Change {
     config: Config,
     /// Another discipline in place of the present one. Afterwards the former one.
     other: Option<Box<dyn Managed + Send>>,
+    classifier: Classifier,
+    choice: Choice,
 }
 
 /// Prepares a change; null with a message if it cannot be. May wait for memory: not under a lock.
@@ -228,7 +230,8 @@ pub unsafe extern "C" fn simnel_prepare(
     let ready = read.and_then(|(config, _)| {
         let is_other = config.name() != old.name();
         let other = is_other.then(|| built(&config, &line.device)).transpose()?;
-        Ok(Change { config, other })
+        let (classifier, choice) = (classifier(line.key, &config), Choice::of(&config));
+        Ok(Change { config, other, classifier, choice })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),
@@ -254,8 +257,8 @@ pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, c
             }
         }
     }
-    line.classifier = classifier(line.key, &change.config);
-    line.choice = Choice::of(&change.config);
+    core::mem::swap(&mut line.classifier, &mut change.classifier);
+    core::mem::swap(&mut line.choice, &mut change.choice);
 }
 
 /// Frees a change. Not under a lock.

@@ -263,6 +263,12 @@ pub trait Managed: Qdisc + Any {
     /// A copy of all counters.
     fn snapshot(&self) -> Snapshot;
 
+    /// Packets that were marked here or below: `marked` of the snapshot, for which a discipline
+    /// above needs no room on the stack for all of it.
+    fn marked(&self) -> u64 {
+        self.snapshot().totals.marked
+    }
+
     /// The settings in force. May allocate.
     fn config(&self) -> Config;
 

@@ -147,7 +147,8 @@ impl Cake {
         self.set_rate(self.params.bandwidth);
     }
 
-    /// Everything that follows from the rate.
+    /// Everything that follows from the rate. Apart, for the stack's sake.
+    #[inline(never)]
     fn set_rate(&mut self, rate: Rate) {
         self.rate = rate;
         self.tins.set_rate(rate, &self.params, &self.device);
@@ -193,14 +194,6 @@ impl Cake {
         })
     }
 
-    /// Queues a copy of `packet` with a length that can be charged.
-    #[cold]
-    #[inline(never)]
-    fn enqueue_clamped(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let packet = packet.clamped(MOST_BYTES).unwrap_or(*packet);
-        self.enqueue(&packet, now, owner);
-    }
-
     /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
     /// been empty. None if no slot is free, which `enqueue` sees to after each arrival.
     #[inline(always)]
@@ -221,6 +214,7 @@ impl Cake {
 
     /// Gives up an arrival for which there is no slot.
     #[cold]
+    #[inline(never)]
     fn refuse(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.give_up(Packet { enqueued: now, ..*packet }, DropReason::Overlimit, owner);
     }
@@ -236,6 +230,7 @@ impl Cake {
     }
 
     #[cold]
+    #[inline(never)]
     fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
         self.totals.dropped[reason as usize] += 1;
         owner.dropped(packet, reason);
@@ -273,20 +268,7 @@ impl Cake {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        let Some(store) = &mut self.acks else { return };
-        let Some(newest) = self.arena.get(slot) else { return };
-        let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
-        let is_tcp = view.is_some();
-        store.set(slot, view);
-        if !is_tcp {
-            return;
-        }
-        let Some(flow) = self.tins.flows.queues.get_mut(queue as usize) else { return };
-        let list = &mut flow.packets;
-        let Some(before) = store.redundant(self.params.ack_filter, &self.arena, list) else {
-            return;
-        };
-        let Some(&mut ack) = self.arena.remove_after(list, before) else { return };
+        let Some(ack) = self.redundant_ack(queue, slot, owner) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
         self.tins.settle(tin, queue, false, now, &self.arena);
         self.tins.tin_mut(tin).counters.ack_drops += 1;
@@ -294,6 +276,28 @@ impl Cake {
             charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
         }
         self.give_up(ack, DropReason::AckFilter, owner);
+    }
+
+    /// The acknowledgement that the packet in `slot`, the last of `queue`, makes redundant: taken
+    /// out. Apart, for the stack's sake.
+    #[inline(never)]
+    fn redundant_ack(
+        &mut self,
+        queue: u32,
+        slot: u32,
+        owner: &mut dyn PacketOwner,
+    ) -> Option<Packet> {
+        let store = self.acks.as_mut()?;
+        let newest = self.arena.get(slot)?;
+        let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
+        let is_tcp = view.is_some();
+        store.set(slot, view);
+        if !is_tcp {
+            return None;
+        }
+        let list = &mut self.tins.flows.queues.get_mut(queue as usize)?.packets;
+        let before = store.redundant(self.params.ack_filter, &self.arena, list)?;
+        self.arena.remove_after(list, before).copied()
     }
 
     /// True if packets must go for want of memory or slots.
@@ -511,9 +515,14 @@ fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, del
 
 impl Qdisc for Cake {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if !packet.is_chargeable(MOST_BYTES) {
-            return self.enqueue_clamped(packet, now, owner);
-        }
+        let shortened;
+        let packet = match packet.is_chargeable(MOST_BYTES) {
+            true => packet,
+            false => {
+                shortened = packet.shortened(MOST_BYTES);
+                &shortened
+            }
+        };
         self.totals.enqueued_packets += 1;
         let adj_len = self.sizes.charge(&self.params.framing, packet);
 
@@ -601,12 +610,7 @@ impl Qdisc for Cake {
 impl Managed for Cake {
     fn snapshot(&self) -> Snapshot {
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
-        let mut tins = [TinStats::default(); MAX_TINS];
-        for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
-            let tin = usize::from(tin);
-            *stats = self.tins.tin(tin).stats(self.tins.flows.of_tin(tin));
-        }
-        Snapshot {
+        let mut snapshot = Snapshot {
             totals: self.totals.settled(self.arena.len()),
             backlog: self.backlog(),
             detail: Detail::Cake(Stats {
@@ -620,9 +624,21 @@ impl Managed for Cake {
                 max_adj_size: short(self.sizes.adjusted.1),
                 avg_hdr_offset: ((self.sizes.offset + 0x8000) >> 16) as u16,
                 tin_count: self.tins.count() as u8,
-                tins,
+                tins: [TinStats::default(); MAX_TINS],
             }),
+        };
+        // In place: they are a kilobyte of stack.
+        if let Detail::Cake(Stats { tins, .. }) = &mut snapshot.detail {
+            for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
+                let tin = usize::from(tin);
+                *stats = self.tins.tin(tin).stats(self.tins.flows.of_tin(tin));
+            }
         }
+        snapshot
+    }
+
+    fn marked(&self) -> u64 {
+        self.totals.marked
     }
 
     fn config(&self) -> Config {

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use super::flows::Flow;
 use super::params::Params;
 use super::tiers::DiffservMode;
-use super::{TinStats, MAX_TINS};
+use super::TinStats;
 use crate::aqm::cobalt;
 use crate::qdisc::Device;
 use crate::rate::{ByteTime, Rate};
@@ -203,25 +203,20 @@ impl Tin {
     }
 }
 
-/// Share of the rate and weight in DRR of each tier of `mode`, by internal index.
-pub(super) fn shares(mode: DiffservMode, rate: Rate) -> ([(Rate, u32); MAX_TINS], usize) {
-    let part = |shift: u32| Rate(rate.0 >> shift);
-    let mut tiers = [(rate, 0); MAX_TINS];
-    let table: &[(Rate, u32)] = match mode {
-        DiffservMode::Besteffort => &[(rate, 65_535)],
-        DiffservMode::Diffserv3 => &[(rate, 1024), (part(4), 64), (part(2), 256)],
-        DiffservMode::Diffserv4 => &[(rate, 1024), (part(4), 64), (part(1), 512), (part(2), 256)],
+/// Share of the rate and weight in DRR of tier `number` of `mode`, by internal index.
+pub(super) fn share(mode: DiffservMode, rate: Rate, number: usize) -> (Rate, u32) {
+    // Rates as powers of one half.
+    let tiers: &[(u32, u32)] = match mode {
+        DiffservMode::Besteffort => &[(0, 65_535)],
+        DiffservMode::Diffserv3 => &[(0, 1024), (4, 64), (2, 256)],
+        DiffservMode::Diffserv4 => &[(0, 1024), (4, 64), (1, 512), (2, 256)],
         DiffservMode::Diffserv8 | DiffservMode::Precedence => {
             // Each tier has seven eighths of the rate and of the weight of the one below.
-            let (mut threshold, mut quantum) = (rate.0, 256);
-            for tier in &mut tiers {
-                *tier = (Rate(threshold), quantum);
-                threshold = threshold * 7 / 8;
-                quantum = quantum * 7 / 8;
-            }
-            return (tiers, MAX_TINS);
+            let below = (0..number).fold((rate.0, 256), |(rate, quantum), _| {
+                (rate * 7 / 8, quantum * 7 / 8)
+            });
+            return (Rate(below.0), below.1);
         }
     };
-    tiers[..table.len()].copy_from_slice(table);
-    (tiers, table.len())
+    tiers.get(number).map_or((rate, 0), |&(shift, quantum)| (Rate(rate.0 >> shift), quantum))
 }

@@ -19,7 +19,7 @@ use super::guard::Guard;
 use super::hosts::{End, Hosts};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, HostLoad, Params};
-use super::tin::{shares, Tin};
+use super::tin::{share, Tin};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
@@ -85,9 +85,8 @@ impl Tins {
 
     /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
     pub(super) fn set_rate(&mut self, rate: Rate, params: &Params, device: &Device) {
-        let (shares, count) = shares(params.diffserv, rate);
-        debug_assert_eq!(count, self.count);
-        for (tin, (rate, quantum)) in self.iter_mut().zip(shares) {
+        for (number, tin) in self.iter_mut().enumerate() {
+            let (rate, quantum) = share(params.diffserv, rate, number);
             tin.configure(rate, quantum, params, device);
         }
     }
@@ -570,7 +569,7 @@ impl Quanta<Flow> for TierQuanta<'_> {
     }
 
     fn mean(&self, flow: &Flow) -> u64 {
-        u64::from(self.flow_quantum * share(self.base, flow, self.hosts))
+        u64::from(self.flow_quantum * part(self.base, flow, self.hosts))
     }
 }
 
@@ -585,12 +584,12 @@ pub(super) fn quantum(
     hosts: &Hosts,
     random: &mut Random,
 ) -> u32 {
-    (flow_quantum * share(base, flow, hosts) + u32::from(random.u16())) >> 16
+    (flow_quantum * part(base, flow, hosts) + u32::from(random.u16())) >> 16
 }
 
 /// The part of a quantum that a flow gets, of 65536: one by the larger load of its hosts.
 #[inline(always)]
-fn share(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
+fn part(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
     let [source, destination] = flow.hosts;
     let source = hosts.load(base, End::Source, source);
     let load = source.max(hosts.load(base, End::Destination, destination));

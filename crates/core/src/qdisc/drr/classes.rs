@@ -249,20 +249,21 @@ impl Classes {
 
     /// Packets that the disciplines below marked.
     pub(super) fn marked(&self) -> u64 {
-        self.classes.iter().map(|class| class.child.qdisc().snapshot().totals.marked).sum()
+        self.classes.iter().map(|class| class.child.qdisc().marked()).sum()
     }
 
     /// Takes over the packets of `old`: classes that stay keep their disciplines, which become what
     /// those here are. Packets of the others belong to no class any more.
     pub(super) fn inherit(&mut self, old: &mut Classes, now: Time, owner: &mut Tally<'_>) {
         for &(minor, place) in &old.places {
-            let class = &mut old.classes[place as usize];
+            let Some(class) = old.classes.get_mut(place as usize) else { continue };
             let new = self.places.binary_search_by_key(&minor, |(minor, _)| *minor);
-            let Ok(new) = new else {
+            let new = new.ok().and_then(|at| self.places.get(at));
+            let spare = new.and_then(|(_, place)| self.classes.get_mut(*place as usize));
+            let Some(Class { child: spare, .. }) = spare else {
                 class.child.reset(&mut Renamed(owner));
                 continue;
             };
-            let spare = &mut self.classes[self.places[new].1 as usize].child;
             class.child.adopt(spare, now, owner);
             core::mem::swap(&mut class.child, spare);
         }

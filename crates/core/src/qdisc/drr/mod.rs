@@ -280,11 +280,16 @@ impl Managed for Drr {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut totals = self.totals.settled(self.backlog().packets);
-        if let Form::Classes(classes) = &self.form {
-            totals.marked = classes.marked();
-        }
+        let totals = self.totals.settled(self.backlog().packets);
+        let totals = Totals { marked: self.marked(), ..totals };
         Snapshot { totals, backlog: self.backlog(), detail: Detail::Drr(()) }
+    }
+
+    fn marked(&self) -> u64 {
+        match &self.form {
+            Form::Users(_) => 0,
+            Form::Classes(classes) => classes.marked(),
+        }
     }
 
     fn config(&self) -> Config {

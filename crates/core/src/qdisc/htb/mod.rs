@@ -264,10 +264,8 @@ impl Htb {
     /// As `enqueue`, for any packet.
     #[inline(never)]
     fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        match packet.clamped(ByteTime::MOST_BYTES) {
-            None => self.place(packet, now, owner),
-            Some(packet) => self.enqueue_any(&packet, now, owner),
-        }
+        let clamped = packet.clamped(ByteTime::MOST_BYTES);
+        self.place(clamped.as_ref().unwrap_or(packet), now, owner);
     }
 
     /// As `enqueue`, for a packet that belongs to `leaf`.
@@ -528,14 +526,17 @@ impl Managed for Htb {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let marks = |child: &Child| child.qdisc().snapshot().totals.marked;
         let totals = Totals {
-            marked: self.leaves.iter().flatten().map(marks).sum(),
+            marked: self.marked(),
             overlimits: self.tree.overlimits,
             ..self.totals
         };
         let detail = Detail::Htb(Stats { direct_packets: self.direct_packets });
         Snapshot { totals, backlog: self.backlog(), detail }
+    }
+
+    fn marked(&self) -> u64 {
+        self.leaves.iter().flatten().map(|child| child.qdisc().marked()).sum()
     }
 
     fn config(&self) -> Config {

@@ -121,9 +121,8 @@ impl Tbf {
     /// As `enqueue`, for any packet and any discipline below.
     #[inline(never)]
     fn enqueue_any(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        if let Some(packet) = packet.clamped(ByteTime::MOST_BYTES) {
-            return self.enqueue_any(&packet, now, owner);
-        }
+        let clamped = packet.clamped(ByteTime::MOST_BYTES);
+        let packet = clamped.as_ref().unwrap_or(packet);
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         let segment = match packet.segments() {
             1 => packet.len,
@@ -213,9 +212,13 @@ impl Managed for Tbf {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let marked = self.child.qdisc().snapshot().totals.marked;
+        let marked = self.marked();
         let totals = Totals { marked, ..self.totals.settled(self.backlog().packets) };
         Snapshot { totals, backlog: self.backlog(), detail: Detail::Tbf(()) }
+    }
+
+    fn marked(&self) -> u64 {
+        self.child.qdisc().marked()
     }
 
     fn config(&self) -> Config {
