@@ -300,6 +300,12 @@ impl Arena {
         }
         self.get(index)?.next.slot()
     }
+
+    /// Number of packets in `list`, all of which are gone through.
+    pub fn count(&self, list: &List) -> u32 {
+        let slots = core::iter::successors(list.head(), |index| self.next(list, *index));
+        slots.take(self.len() as usize).count() as u32
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,13 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
+
+    /// Microseconds from `other` to this time, rounded towards zero; below zero if it is earlier.
+    pub fn micros_after(self, other: Time) -> i32 {
+        let micros =
+            |later: Time, earlier| later.since(earlier).as_micros().min(i32::MAX as u64) as i32;
+        micros(self, other) - micros(other, self)
+    }
 }
 
 impl Span {

@@ -5,8 +5,10 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use simnel_core::netlink::{Attributes, Options};
-use simnel_core::qdisc::{netlink, Device};
+use simnel_core::qdisc::{netlink, Class, Device, Discard};
+use simnel_core::{Packet, Span, Time};
 use support::netlink::{check, requests, seed};
+use support::table::make;
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -55,4 +57,66 @@ fn cut_and_mistold_lengths_are_refused_by_name_or_ignored() {
         }
     }
     assert!(refused > 1000, "{refused}");
+}
+
+#[test]
+fn classes_are_the_queues_and_nothing_else() {
+    for (words, classes) in [
+        ("cake bandwidth 1mbit", 3 * 1024),
+        ("cake diffserv8 queues 64", 8 * 64),
+        ("fq_codel flows 50", 50),
+        ("fq_pie flows 50", 50),
+    ] {
+        let mut qdisc = make(words);
+        for n in 0..300u64 {
+            let mut packet = Packet::new(n, 100 + n as u32);
+            packet.flow = (n % 7) << 29;
+            packet.tos = (n % 3 * 0x20) as u8;
+            qdisc.enqueue(&packet, Time(n), &mut Discard);
+        }
+        for n in 0..5 {
+            let _ = qdisc.dequeue(Time(1000 + n), &mut Discard);
+        }
+        let all: Vec<Class> = (0..classes).map(|n| qdisc.class(n).expect(words)).collect();
+        assert_eq!(qdisc.class(classes), None, "{words}");
+        let packets: u32 = all.iter().map(|class| class.backlog.packets).sum();
+        let bytes: u64 = all.iter().map(|class| class.backlog.bytes).sum();
+        assert_eq!((packets, bytes), (qdisc.backlog().packets, qdisc.backlog().bytes), "{words}");
+        assert!(all.iter().filter(|class| class.is_used).count() >= 7, "{words}");
+        assert!(all.iter().all(|class| class.is_used || class.backlog.packets == 0), "{words}");
+    }
+    assert_eq!(make("pfifo").class(0), None);
+}
+
+#[test]
+fn classes_are_dumped_as_linux_dumps_them() {
+    let now = Time(5_000_000_000);
+    let class = Class {
+        deficit: -5,
+        count: 3,
+        lastcount: 2,
+        drop_next: Some(now + Span::from_millis(2)),
+        p_drop: 7,
+        blue_timer: Time(4_999_000_000),
+        ..Class::default()
+    };
+    let mut room = [0; 64];
+    let len = netlink::write_class("fq_codel", &class, now, &mut room).unwrap();
+    let number = |bytes: &[u8]| i32::from_ne_bytes(bytes.try_into().unwrap());
+    let words: Vec<i32> = room[..len].chunks(4).map(number).collect();
+    // struct tc_fq_codel_xstats: type, deficit, ldelay, count, lastcount, dropping, drop_next.
+    assert_eq!(words, [1, -5, 0, 3, 2, 1, 2000, 0, 0, 0]);
+
+    let written = |class: &Class| {
+        let mut room = [0; 64];
+        let len = netlink::write_class("cake", class, now, &mut room).unwrap();
+        let found = Attributes::new(&room[..len]);
+        found.map(|found| (found.number, number(found.payload))).collect::<Vec<_>>()
+    };
+    // TCA_CAKE_STATS_: DEFICIT, DROPPING, COBALT_COUNT, P_DROP, BLUE_TIMER_US, DROP_NEXT_US.
+    let all = [(11, -5), (13, 1), (12, 3), (15, 7), (16, 1000), (14, -2000)];
+    assert_eq!(written(&class), all);
+    let calm = Class { drop_next: None, p_drop: 0, ..class };
+    assert_eq!(written(&calm), [(11, -5), (13, 0), (12, 3), (15, 0)]);
+    assert_eq!(netlink::write_class("red", &class, now, &mut room), Ok(0));
 }

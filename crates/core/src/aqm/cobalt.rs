@@ -204,6 +204,16 @@ impl Cobalt {
         self.drop_next = now + self.spacing(params);
     }
 
+    /// Signals in this spell, and when the next one is due, if the queue is above target.
+    pub fn spell(&self) -> (u32, Option<Time>) {
+        (self.count, self.dropping.then_some(self.drop_next))
+    }
+
+    /// BLUE's drop probability, Q0.32, and when it last changed.
+    pub fn blue(&self) -> (u32, Time) {
+        (self.p_drop, self.blue_timer)
+    }
+
     /// True if BLUE is active.
     pub fn is_flooded(&self) -> bool {
         self.p_drop != 0

@@ -20,8 +20,8 @@ use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{
-    prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Listed, Managed,
-    PacketOwner, Qdisc, Snapshot, Totals,
+    prepared, spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Listed,
+    Managed, PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled, Standing};
@@ -95,6 +95,12 @@ pub trait FlowAqm: Sized + Send + 'static {
     /// Other settings from now on; what was learnt stays. [`FlowAqm::settle`] goes before, for
     /// each queue.
     fn change(&mut self, params: &Self::Params, device: &Device);
+
+    /// `class` with what the AQM knows of its queue.
+    fn class(&self, state: &Self::State, class: Class) -> Class {
+        let _ = state;
+        class
+    }
 
     /// Notes what was due by `now`.
     #[inline]
@@ -603,6 +609,18 @@ impl<A: FlowAqm> Managed for Many<A> {
 
     fn config(&self) -> Config {
         self.params.into()
+    }
+
+    fn class(&self, n: u32) -> Option<Class> {
+        let Queues { flows, store, aqm, .. } = &self.queues;
+        let flow = flows.get(n as usize)?;
+        let class = Class {
+            backlog: store.backlog_of(&flow.queue),
+            is_used: flow.account.standing != Standing::Idle,
+            deficit: flow.account.deficit,
+            ..Class::default()
+        };
+        Some(aqm.class(&flow.state, class))
     }
 
     fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -49,7 +49,7 @@ pub use show::{
     show, show_json, show_own, show_own_json, Common, Handle, NotAHandle, Parent, QdiscView,
     Statistics,
 };
-pub use stats::{Chance, OwnStats, Snapshot, Totals, UnlessZero};
+pub use stats::{Chance, Class, OwnStats, Snapshot, Totals, UnlessZero};
 
 // All disciplines. To add one: its file beside this one, and its line here (docs/LAB.md).
 disciplines! {
@@ -292,6 +292,13 @@ pub trait Managed: Qdisc + Any {
         let mut spare = self.prepare(config, now)?;
         self.adopt(spare.as_mut(), now, owner);
         Ok(())
+    }
+
+    /// The `n`-th of its queues, if it has so many, in the order in which Linux numbers them. Goes
+    /// through all packets of that queue.
+    fn class(&self, n: u32) -> Option<Class> {
+        let _ = n;
+        None
     }
 
     /// The `n`-th discipline below this one, with the class that it hangs at. None from the number

@@ -5,8 +5,9 @@
 //! refuses is refused here, with its error number. Each discipline's attributes stand in its room,
 //! `netlink.rs`; recordings of the real `tc` are the test (tests/data/tc/netlink.txt).
 
-use super::{Config, Device, Snapshot, DISCIPLINES};
+use super::{Class, Config, Device, Snapshot, DISCIPLINES};
 use crate::netlink::{Error, Options, Problem, Table, Writer};
+use crate::time::Time;
 
 pub use crate::netlink::Full;
 
@@ -19,7 +20,12 @@ pub struct Abi<P, S> {
     pub(super) write_options: fn(&P, Option<&S>, &mut Writer<'_>),
     /// Writes statistics as `TCA_STATS_APP` has them.
     pub(super) write_statistics: fn(&S, &mut Writer<'_>),
+    /// Writes statistics of a class at a moment likewise, where Linux has some.
+    pub(super) write_class: Option<WriteClass>,
 }
+
+/// Writes statistics of a class at a moment.
+pub(super) type WriteClass = fn(&Class, Time, &mut Writer<'_>);
 
 /// A request for a discipline.
 #[derive(Clone, Copy, Debug)]
@@ -84,5 +90,16 @@ pub fn write_options(
 pub fn write_statistics(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Full> {
     let mut out = Writer::new(out);
     snapshot.detail.write_netlink(&mut out);
+    out.finish()
+}
+
+/// Writes what `TCA_STATS_APP` holds for a class of the discipline `name` at `now` into `out`: its
+/// length, zero where Linux has nothing.
+pub fn write_class(name: &str, class: &Class, now: Time, out: &mut [u8]) -> Result<usize, Full> {
+    let mut out = Writer::new(out);
+    let known = DISCIPLINES.iter().find(|known| known.name == name);
+    if let Some(write) = known.and_then(|known| known.class) {
+        write(class, now, &mut out);
+    }
     out.finish()
 }

@@ -7,7 +7,7 @@
 use alloc::format;
 
 use super::described::{Listed, Names};
-use super::netlink::{Read, Request, OTHER};
+use super::netlink::{Read, Request, WriteClass, OTHER};
 use super::{Config, DISCIPLINES};
 use crate::netlink::Error;
 use crate::tc::{Keyword, Keywords, ParseError, Problem, Words};
@@ -32,6 +32,8 @@ pub struct Discipline {
     parse: fn(&mut Words<'_>) -> Result<Config, ParseError>,
     /// The reader of its netlink attributes, if Linux has any under this name.
     pub(super) netlink: Option<Read>,
+    /// The writer of its classes' statistics, if Linux has any.
+    pub(super) class: Option<WriteClass>,
 }
 
 impl Discipline {
@@ -47,6 +49,10 @@ impl Discipline {
             contenders,
             parse: parse_as::<T>,
             netlink: if nth == 0 && T::NETLINK.is_some() { Some(read_as::<T>) } else { None },
+            class: match T::NETLINK {
+                Some(abi) => abi.write_class,
+                None => None,
+            },
         }
     }
 

@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 use super::{Backlog, Detail, DropReason};
 use crate::tc::units::{write_fraction, write_time};
 use crate::tc::{Digits, Json};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// Counters that every discipline keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,27 @@ impl Totals {
         let sent_packets = self.enqueued_packets - self.drops() - u64::from(queued);
         Totals { sent_packets, ..self }
     }
+}
+
+/// One of many queues at one moment: a class, as `tc class show` calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// Packets and bytes queued.
+    pub backlog: Backlog,
+    /// True if a flow uses it.
+    pub is_used: bool,
+    /// Bytes that it may send in its turn; below zero it is in debt.
+    pub deficit: i32,
+    /// Signals in the present or last spell.
+    pub count: u32,
+    /// Signals with which it began, where that is remembered.
+    pub lastcount: u32,
+    /// When the next signal is due; None outside a spell of them.
+    pub drop_next: Option<Time>,
+    /// BLUE's drop probability, Q0.32.
+    pub p_drop: u32,
+    /// When BLUE last changed it.
+    pub blue_timer: Time,
 }
 
 /// All counters of one discipline at one moment.

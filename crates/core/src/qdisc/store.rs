@@ -125,6 +125,11 @@ impl<M: Memory> Store<M> {
         self.head(queue).map(|packet| packet.len)
     }
 
+    /// Packets and bytes of `queue`. All its packets are gone through.
+    pub fn backlog_of(&self, queue: &Queue) -> Backlog {
+        Backlog { packets: self.arena.count(&queue.packets), bytes: queue.bytes }
+    }
+
     /// The first packet of `queue`.
     #[inline]
     pub fn head(&self, queue: &Queue) -> Option<&Packet> {

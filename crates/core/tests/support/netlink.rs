@@ -106,7 +106,7 @@ fn attributes(name: &str, input: &mut Input<'_>) -> Vec<u8> {
     if input.u8() & 3 != 0 && structure.is_none() && name != "sfq" {
         out.u32(limit, 1000 + u32::from(input.u16()) * 16 % MOST_PACKETS);
     }
-    let cut = usize::from(input.u8() % 8 == 0) * usize::from(input.u8() % 5);
+    let cut = usize::from(input.u8() < 32) * usize::from(input.u8() % 5);
     out.finish().map_or(Vec::new(), |len| room[..len.saturating_sub(cut)].to_vec())
 }
 

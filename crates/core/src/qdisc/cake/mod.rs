@@ -50,8 +50,8 @@ use self::tiers::Tiers;
 use self::tin::Tin;
 use self::tins::Tins;
 use super::{
-    spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner,
-    Qdisc, Snapshot, Totals,
+    spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
+    PacketOwner, Qdisc, Snapshot, Totals,
 };
 use crate::aqm::cobalt::Verdict;
 use crate::arena::Arena;
@@ -59,6 +59,7 @@ use crate::packet::{Flags, Packet};
 use crate::qdisc::stats::narrow;
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
+use crate::sched::Standing;
 use crate::shaper::deficit_clock::DeficitClock;
 use crate::steps::Budget;
 use crate::time::Time;
@@ -639,6 +640,25 @@ impl Managed for Cake {
 
     fn marked(&self) -> u64 {
         self.totals.marked
+    }
+
+    fn class(&self, n: u32) -> Option<Class> {
+        let queues = self.params.queues.max(1);
+        let tin = usize::from(*self.tiers.order.get((n / queues) as usize)?);
+        let flow = self.tins.flows.of_tin(tin).get((n % queues) as usize)?;
+        let (count, drop_next) = flow.cobalt.spell();
+        let (p_drop, blue_timer) = flow.cobalt.blue();
+        let packets = self.arena.count(&flow.packets);
+        Some(Class {
+            backlog: Backlog { packets, bytes: flow.backlog.into() },
+            is_used: flow.account.standing != Standing::Idle,
+            deficit: flow.account.deficit,
+            count,
+            lastcount: 0,
+            drop_next,
+            p_drop,
+            blue_timer,
+        })
     }
 
     fn config(&self) -> Config {

@@ -8,8 +8,9 @@ use crate::framing::Cells;
 use crate::netlink::{Error, Field, Rules, Table, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::stats::narrow;
+use crate::qdisc::Class;
 use crate::rate::Rate;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 const OVERHEADS: &str = "-64 to 256";
 const MPUS: &str = "0 to 256";
@@ -154,8 +155,12 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| TABLE.write(params, out),
+    write_statistics,
+    write_class: Some(write_class),
+};
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     request.read(&TABLE, old)
@@ -169,6 +174,20 @@ fn micros(span: Span) -> u32 {
 /// A time of which there must be some.
 fn some_time(micros: u32) -> Span {
     Span::from_micros(micros.max(1).into())
+}
+
+/// `TCA_CAKE_STATS_*` of a flow. Times are below zero as long as they are to come.
+fn write_class(class: &Class, now: Time, out: &mut Writer<'_>) {
+    out.u32(11, class.deficit as u32);
+    out.u32(13, class.drop_next.is_some().into());
+    out.u32(12, class.count);
+    out.u32(15, class.p_drop);
+    if class.p_drop != 0 {
+        out.u32(16, now.micros_after(class.blue_timer) as u32);
+    }
+    if let Some(due) = class.drop_next {
+        out.u32(14, now.micros_after(due) as u32);
+    }
 }
 
 /// `TCA_CAKE_STATS_*`, the tiers in a nest of nests.

@@ -109,18 +109,11 @@ impl Aqm for Controlled {
             lastcount,
             last_delay: self.law.last_delay(&self.counters),
             dropping: drop_next.is_some(),
-            drop_next_us: drop_next.map_or(0, |time| signed_micros(time, self.now)),
+            drop_next_us: drop_next.map_or(0, |time| time.micros_after(self.now)),
             max_packet,
             ecn_mark: ecn_marks,
             drop_overlimit: self.drop_overlimit,
             ce_mark: ce_marks,
         })
     }
-}
-
-/// `time - now` in microseconds, rounded towards zero.
-fn signed_micros(time: Time, now: Time) -> i32 {
-    let micros =
-        |later: Time, earlier| later.since(earlier).as_micros().min(i32::MAX as u64) as i32;
-    micros(time, now) - micros(now, time)
 }

@@ -134,8 +134,12 @@ const PACKETS: &str = "TCA_DUALPI2_STEP_THRESH_PKTS";
 const MICROS: &str = "TCA_DUALPI2_STEP_THRESH_US";
 const MASK: &str = "TCA_DUALPI2_ECN_MASK";
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| TABLE.write(params, out),
+    write_statistics,
+    write_class: None,
+};
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     let payload = request.options.map_or(&[][..], |options| options.payload);

@@ -16,7 +16,7 @@ use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Settings};
 use crate::qdisc::stats::narrow;
-use crate::qdisc::{ConfigError, Detail, Device, Totals, UnlessZero};
+use crate::qdisc::{Class, ConfigError, Detail, Device, Totals, UnlessZero};
 use crate::time::Time;
 
 pub use stats::Stats;
@@ -123,6 +123,11 @@ impl FlowAqm for Controlled {
     #[inline]
     fn found_empty(&mut self, state: &mut State) {
         state.found_empty();
+    }
+
+    fn class(&self, state: &State, class: Class) -> Class {
+        let (count, lastcount) = state.counts();
+        Class { count, lastcount, drop_next: state.drop_next(&self.law), ..class }
     }
 
     fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {

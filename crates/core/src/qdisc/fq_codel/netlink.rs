@@ -8,7 +8,8 @@ use crate::netlink::{Error, Field, Rules, Table, Writer};
 use crate::qdisc::codel::netlink::kept_micros;
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::{Abi, Request};
-use crate::time::Span;
+use crate::qdisc::Class;
+use crate::time::{Span, Time};
 
 /// Linux counts memory up to 2 GiB.
 const MOST_MEMORY: u32 = 1 << 31;
@@ -88,8 +89,12 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| TABLE.write(params, out),
+    write_statistics,
+    write_class: Some(write_class),
+};
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     let mut params = request.read(&TABLE, old)?;
@@ -98,6 +103,22 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
         params.aqm.ce_selector = CeSelector::default();
     }
     Ok(params)
+}
+
+/// `struct tc_fq_codel_xstats` of a flow. The delay of its last packet is not known: zero.
+fn write_class(class: &Class, now: Time, out: &mut Writer<'_>) {
+    const OF_A_FLOW: u32 = 1;
+    out.words(&[
+        OF_A_FLOW,
+        class.deficit as u32,
+        0,
+        class.count,
+        class.lastcount,
+        class.drop_next.is_some().into(),
+        class.drop_next.map_or(0, |due| due.micros_after(now)) as u32,
+    ]);
+    // The discipline's own part of it is longer.
+    out.words(&[0; 3]);
 }
 
 /// `struct tc_fq_codel_xstats` of the discipline.

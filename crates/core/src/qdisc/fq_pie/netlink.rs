@@ -97,8 +97,12 @@ const TABLE: Table<Params> = Table {
     ],
 };
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| TABLE.write(params, out),
+    write_statistics,
+    write_class: None,
+};
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     request.read(&TABLE, old)

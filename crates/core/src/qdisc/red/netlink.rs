@@ -68,8 +68,12 @@ const TABLE: Table<Told> = Table {
     ],
 };
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| write_options(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| write_options(params, out),
+    write_statistics,
+    write_class: None,
+};
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
     let Some(options) = &request.options else {

@@ -34,8 +34,12 @@ const TABLE: Table<Params> = Table {
     .required()],
 };
 
-pub(super) const ABI: Abi<Params, Stats> =
-    Abi { read, write_options: |params, _, out| TABLE.write(params, out), write_statistics };
+pub(super) const ABI: Abi<Params, Stats> = Abi {
+    read,
+    write_options: |params, _, out| TABLE.write(params, out),
+    write_statistics,
+    write_class: None,
+};
 
 fn read(request: &Request<'_>, _: Option<&Params>) -> Result<Params, Error> {
     if request.options.is_none() {

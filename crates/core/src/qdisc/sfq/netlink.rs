@@ -60,6 +60,7 @@ pub(super) const ABI: Abi<Params, Option<Stats>> = Abi {
     write_options,
     // They are among the options.
     write_statistics: |_, _| {},
+    write_class: None,
 };
 
 fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
