@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test demo bench lint fuzz tc-plugin clean setup help
+.PHONY: all build gateway test demo bench lint fuzz kernel-module install-kernel uninstall-kernel tc-plugin clean setup help
 
 all: build
 
@@ -31,6 +31,15 @@ lint: setup ## format and lints only
 
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
 	@scripts/fuzz.sh $(or $(SECONDS),60)
+
+kernel-module: setup ## build the kernel module for the running kernel's headers, or KDIR=...
+	kernel/build target/kernel-module $(KDIR)
+
+install-kernel: setup ## install the module through DKMS, as root, and tc's plug-in; KERNEL=VERSION
+	@kernel/dkms/install $(KERNEL)
+
+uninstall-kernel: ## remove what install-kernel installed
+	@kernel/dkms/uninstall
 
 tc-plugin: ## build iproute2's plug-in for the kernel module: target/tc/q_simnel.so
 	@kernel/tc/build target/tc

@@ -6,7 +6,8 @@
  *     tc -s qdisc show dev eth0
  *
  * The module reads the words, and writes its statistics as text and as JSON; nothing here knows
- * any discipline. tc looks for q_simnel.so in the directory $TC_LIB_DIR, else in /usr/lib/tc.
+ * any discipline. tc looks for q_simnel.so in the directory $TC_LIB_DIR, else in the one that it
+ * was built with: /usr/lib/tc, or in Debian /usr/lib/ARCHITECTURE/tc.
  */
 #include <string.h>
 
