@@ -74,7 +74,7 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	if (!options)
 		return 0;
 	request(&asked, sch, options);
-	change = simnel_prepare(q->line, &asked, &message);
+	change = simnel_prepare(q->line, &asked, ktime_get_ns(), &message);
 	if (!change)
 		return refuse(&message, extack);
 	sch_tree_lock(sch);

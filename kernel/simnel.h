@@ -97,7 +97,7 @@ u64 simnel_next_event(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line, void *call);
 u32 simnel_wants(const struct simnel_line *line);
 struct simnel_change *simnel_prepare(const struct simnel_line *line,
-				     const struct simnel_request *request,
+				     const struct simnel_request *request, u64 now,
 				     struct simnel_message *message);
 void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now, void *call);
 void simnel_forget(struct simnel_change *change);

@@ -1,5 +1,5 @@
-//! Changes of vectors whose room was reserved: they do not panic, and do not allocate either unless a
-//! clone has less room than its original.
+//! Changes of vectors whose room was reserved: they do not panic, and do not allocate either unless
+//! a clone has less room than its original.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

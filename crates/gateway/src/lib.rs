@@ -5,7 +5,8 @@
 //! gateways running, answers the control socket and handles signals, with a guard beside it that
 //! opens the line if they hang; [`control::Client`] is the other end of that socket. [`words`]
 //! makes settings of what users say, [`config`] reads `/etc/simnel/simnel.toml`. [`link`] is an
-//! emulated line between two interfaces. [`kernel`] is for disciplines that run in the kernel itself.
+//! emulated line between two interfaces. [`kernel`] is for disciplines that run in the kernel
+//! itself.
 //!
 //! Needs CAP_NET_ADMIN, nf_tables and nfnetlink_queue (Linux 5.12 or later); no module of ours.
 //! When the process ends, however it ends, the kernel removes our rules and traffic passes as

@@ -2,8 +2,8 @@
 //!
 //! Layout (linux/netlink.h): a 16-byte header `len, type, flags, seq, port` in host order, then a
 //! fixed part, then attributes `len, type, data`, all padded to 4 bytes. Netfilter's fixed part is
-//! 4 bytes: `family, version, resource id (network order)`. The reader never trusts a length: any bytes give some attributes
-//! or none.
+//! 4 bytes: `family, version, resource id (network order)`. The reader never trusts a length: any
+//! bytes give some attributes or none.
 
 use std::io;
 use std::ops::RangeInclusive;

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 
-use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::flow::HashKey;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::netlink::{write_options, write_statistics, Full};
-use simnel_core::qdisc::{build, Config, Device, Managed, Snapshot};
+use simnel_core::qdisc::{build, Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 use simnel_core::time::Time;
@@ -15,7 +15,7 @@ use simnel_core::wire::Classifier;
 
 use crate::arrival::Arrival;
 use crate::host::Call;
-use crate::settings::{wanted, Choice, Form, Refusal, Request, ENOMEM};
+use crate::settings::{wanted, Choice, Form, Refusal, Request, EINVAL, ENOMEM};
 use crate::shown;
 
 /// A discipline with what makes descriptors for it.
@@ -107,12 +107,13 @@ impl Surroundings {
 }
 
 fn classifier(key: [u64; 2], config: &Config) -> Classifier {
-    let host_prefix = config.host_prefix().unwrap_or(128);
-    Classifier::new(FlowHasher::new(HashKey::new(key[0], key[1]), host_prefix))
+    Classifier::new(config.hasher(HashKey::new(key[0], key[1])))
 }
 
-fn built(config: &Config, device: &Device) -> Result<Box<dyn Managed + Send>, Refusal> {
-    build(config, device).map_err(|error| Refusal::new(ENOMEM, &error))
+/// Why a discipline cannot be built.
+fn refused(error: &ConfigError) -> Refusal {
+    let errno = if *error == ConfigError::NoMemory { ENOMEM } else { EINVAL };
+    Refusal::new(errno, error)
 }
 
 /// A discipline as a request asks for it; null with a message if it cannot be. May wait for memory:
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn simnel_create(
     let device = surroundings.device();
     // SAFETY: the caller's promise.
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
-        let qdisc = built(&config, &device)?;
+        let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
         let (classifier, choice) = (classifier(key, &config), Choice::of(&config));
         Ok(Line { qdisc, classifier, choice, key, form, device })
@@ -205,11 +206,11 @@ pub extern "C" fn simnel_wants(line: &Line) -> u32 {
     wanted(&line.qdisc.config(), line.form)
 }
 
-/// Settings that are ready to be put in place.
+/// A discipline with the settings that are to be put in place, and with all memory for that.
 pub struct Change {
-    config: Config,
-    /// Another discipline in place of the present one. Afterwards the former one.
-    other: Option<Box<dyn Managed + Send>>,
+    spare: Box<dyn Managed + Send>,
+    /// The spare is another discipline, to stand in place of the present one.
+    is_other: bool,
     classifier: Classifier,
     choice: Choice,
 }
@@ -222,6 +223,7 @@ pub struct Change {
 pub unsafe extern "C" fn simnel_prepare(
     line: &Line,
     request: &Request,
+    now: u64,
     message: &mut Message,
 ) -> *mut Change {
     let old = line.qdisc.config();
@@ -229,9 +231,13 @@ pub unsafe extern "C" fn simnel_prepare(
     let read = unsafe { request.read(Some(&old), &line.device) };
     let ready = read.and_then(|(config, _)| {
         let is_other = config.name() != old.name();
-        let other = is_other.then(|| built(&config, &line.device)).transpose()?;
+        let spare = match is_other {
+            true => build(&config, &Device { now: Time(now), ..line.device }),
+            false => line.qdisc.prepare(&config, Time(now)),
+        };
+        let spare = spare.map_err(|error| refused(&error))?;
         let (classifier, choice) = (classifier(line.key, &config), Choice::of(&config));
-        Ok(Change { config, other, classifier, choice })
+        Ok(Change { spare, is_other, classifier, choice })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),
@@ -246,16 +252,12 @@ pub unsafe extern "C" fn simnel_prepare(
 /// back. Afterwards the change holds what is no longer needed.
 #[no_mangle]
 pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, call: *mut c_void) {
-    match &mut change.other {
-        Some(other) => {
-            line.qdisc.reset(&mut Call(call));
-            core::mem::swap(&mut line.qdisc, other);
-        }
-        None => {
-            if line.qdisc.configure(&change.config, Time(now), &mut Call(call)).is_err() {
-                return;
-            }
-        }
+    let owner = &mut Call(call);
+    if change.is_other {
+        line.qdisc.reset(owner);
+        core::mem::swap(&mut line.qdisc, &mut change.spare);
+    } else {
+        line.qdisc.adopt(change.spare.as_mut(), Time(now), owner);
     }
     core::mem::swap(&mut line.classifier, &mut change.classifier);
     core::mem::swap(&mut line.choice, &mut change.choice);

@@ -118,7 +118,7 @@ impl Guest {
         unsafe {
             let options = attribute(words);
             let request = Request::new("simnel", &options);
-            let change = simnel_prepare(self.line(), &request, &mut message);
+            let change = simnel_prepare(self.line(), &request, 0, &mut message);
             let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
             simnel_apply(self.line(), ready, 0, call);
             simnel_forget(change);

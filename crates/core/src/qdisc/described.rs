@@ -8,6 +8,7 @@ use core::fmt::{self, Write};
 
 use super::netlink::Abi;
 use super::{Config, ConfigError, Device, Managed, OwnStats};
+use crate::flow::{FlowHasher, HashKey};
 use crate::rate::Rate;
 use crate::tc::{Digits, Json, Keywords, ParseError, Words};
 use crate::time::Span;
@@ -111,6 +112,15 @@ pub trait Described: Sized {
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError>;
 }
 
+/// The discipline of `params`. Apart from the others, for the stack's sake.
+#[inline(never)]
+pub(super) fn built<P: Described>(
+    params: &P,
+    device: &Device,
+) -> Result<Box<dyn Managed + Send>, ConfigError> {
+    params.build(device)
+}
+
 /// Settings of a discipline that stands in the list: the list itself makes them this.
 pub trait Listed: Described + Into<Config> {
     /// The settings within `config`, if they are of this discipline.
@@ -123,6 +133,14 @@ impl Config {
     pub fn host_prefix(&self) -> Option<u8> {
         let below = || self.children().into_iter().find_map(|(_, child)| child.host_prefix());
         self.own_host_prefix().or_else(below)
+    }
+
+    /// The hasher of packets' flows under `key`, and of hosts where these are told apart.
+    pub fn hasher(&self, key: HashKey) -> FlowHasher {
+        match self.host_prefix() {
+            Some(prefix) => FlowHasher::new(key, prefix),
+            None => FlowHasher::of_flows(key),
+        }
     }
 
     /// True if acknowledgements are looked at.

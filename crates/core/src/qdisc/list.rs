@@ -180,7 +180,7 @@ macro_rules! disciplines {
             }
 
             fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-                match self { $($(#[$when])* Config::$variant(params) => params.build(device),)* }
+                match self { $($(#[$when])* Config::$variant(params) => built(params, device),)* }
             }
         }
 

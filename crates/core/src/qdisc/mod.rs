@@ -39,7 +39,7 @@ pub mod single;
 mod stats;
 pub(crate) mod store;
 
-use described::too_small;
+use described::{built, too_small};
 pub use described::{Described, Listed, Names};
 use parse::parse_child;
 pub use parse::{

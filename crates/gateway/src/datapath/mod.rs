@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::flow::HashKey;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::wire::{ack_view, Classifier};
@@ -596,7 +596,7 @@ impl Turn {
 
 /// A classifier that tells hosts apart as the discipline wants it.
 fn classifier(key: HashKey, qdisc: &dyn Managed) -> Classifier {
-    Classifier::new(FlowHasher::new(key, qdisc.config().host_prefix().unwrap_or(128)))
+    Classifier::new(qdisc.config().hasher(key))
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ use alloc::boxed::Box;
 
 use self::ack_filter::AckStore;
 use self::autorate::Autorate;
+use self::flows::Flows;
+use self::guard::Guard;
+use self::hosts::Hosts;
 use self::sizes::Sizes;
 use self::tiers::Tiers;
 use self::tin::Tin;
@@ -103,15 +106,21 @@ pub struct Cake {
 }
 
 impl Cake {
-    /// An empty discipline. All memory is reserved here.
-    pub fn new(params: &Params, device: &Device) -> Result<Cake, ConfigError> {
-        Cake::with_slots(0, params, device)
-    }
-
-    /// An empty discipline with `slots` at least.
-    fn with_slots(slots: u32, params: &Params, device: &Device) -> Result<Cake, ConfigError> {
+    /// An empty discipline, with room for at least `slots` packets. All memory is reserved here;
+    /// it is made in a box, since it is too large for a kernel's stack.
+    fn boxed(slots: u32, params: &Params, device: &Device) -> Result<Box<Cake>, ConfigError> {
         params.validate()?;
-        let mut cake = Cake {
+        let count = tiers::tiers(params.diffserv).count();
+        let guard = Guard::wanted(params, count)?;
+        let (flows, hosts) =
+            (Flows::new(count, params.queues)?, Hosts::new(count, params.queues)?);
+        let arena = Arena::new(params.capacity(device.mtu).max(slots))?;
+        let heap = overflow::Heap::new(params.queues)?;
+        let acks = match params.ack_filter {
+            AckFilter::Off => None,
+            _ => Some(AckStore::new(arena.capacity())?),
+        };
+        let mut cake = Box::new(Cake {
             clock: DeficitClock::default(),
             memory: 0,
             memory_limit: 0,
@@ -119,23 +128,21 @@ impl Cake {
             current_queue: 0,
             random: Random::new(device.seed),
             has_extras: false,
-            tins: Tins::new(params)?,
-            arena: Arena::new(params.capacity(device.mtu).max(slots))?,
-            heap: overflow::Heap::new(params.queues)?,
+            tins: Tins::new(params, flows, hosts, guard),
+            arena,
+            heap,
             tiers: tiers::tiers(params.diffserv),
             params: *params,
             rate: params.bandwidth,
-            acks: None,
+            acks,
             autorate: Autorate::new(params.bandwidth),
             sizes: Sizes::NONE,
             memory_used: 0,
             overruns: 0,
             totals: Totals::default(),
             device: *device,
-        };
-        if params.ack_filter != AckFilter::Off {
-            cake.acks = Some(AckStore::new(cake.arena.capacity())?);
-        }
+        });
+        cake.tins.reserve(params.queues)?;
         cake.apply_params();
         Ok(cake)
     }
@@ -669,7 +676,7 @@ impl Managed for Cake {
         let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
         // Room is not given up, since all packets stay.
         let device = Device { now, ..self.device };
-        Ok(Box::new(Cake::with_slots(self.arena.capacity(), params, &device)?))
+        Ok(Cake::boxed(self.arena.capacity(), params, &device)?)
     }
 
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {

@@ -60,27 +60,36 @@ pub(super) struct Tins {
 }
 
 impl Tins {
-    /// Idle tiers for `params`; [`Tins::set_rate`] must follow.
-    pub(super) fn new(params: &Params) -> Result<Tins, NoMemory> {
+    /// Idle tiers for `params`; [`Tins::reserve`] and [`Tins::set_rate`] must follow.
+    #[inline(always)]
+    pub(super) fn new(
+        params: &Params,
+        flows: Flows,
+        hosts: Hosts,
+        guard: Option<Box<Guard>>,
+    ) -> Tins {
         let count = super::tiers::tiers(params.diffserv).count();
-        let guard = Guard::wanted(params, count)?;
-        let mut tins = Tins {
+        Tins {
             tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
             count,
-            flows: Flows::new(count, params.queues)?,
-            hosts: Hosts::new(count, params.queues)?,
+            flows,
+            hosts,
             rule: LoadRule::new(params),
             active: 0,
             owing: every_tier(count),
             savings: params.savings,
             is_plain: params.savings.is_none() && guard.is_none(),
             guard,
-        };
-        for tin in tins.iter_mut() {
+        }
+    }
+
+    /// Reserves the memory of the tiers themselves.
+    pub(super) fn reserve(&mut self, queues: u32) -> Result<(), NoMemory> {
+        for tin in self.iter_mut() {
             tin.sparse = Sparse::with_wheel()?;
         }
-        tins.open_savings(params.queues);
-        Ok(tins)
+        self.open_savings(queues);
+        Ok(())
     }
 
     /// Sets rates, quanta, targets and intervals of all tiers for a global rate.

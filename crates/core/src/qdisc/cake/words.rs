@@ -290,7 +290,7 @@ impl Described for Params {
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
-        Ok(Box::new(Cake::new(self, device)?))
+        Ok(Cake::boxed(0, self, device)?)
     }
 }
 

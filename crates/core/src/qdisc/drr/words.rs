@@ -151,6 +151,10 @@ impl Described for Params {
         classes.filter_map(|class| Some((class.id, class.child.as_deref()?))).collect()
     }
 
+    fn own_host_prefix(&self) -> Option<u8> {
+        (self.user != User::Flow).then_some(128)
+    }
+
     fn drops_all(&self, _: &Device) -> Option<String> {
         let reason = "`drr` drops packets whose priority names none of its classes";
         (!self.classes.is_empty()).then(|| String::from(reason))

@@ -49,7 +49,7 @@ static struct sk_buff *make(struct net_device *device, u32 flow)
 	ip->ttl = 64;
 	ip->protocol = IPPROTO_UDP;
 	ip->tot_len = htons(size - sizeof(*eth));
-	ip->saddr = htonl(0x0a000001);
+	ip->saddr = htonl(0x0a000000 + flow);
 	ip->daddr = htonl(0x0a010000 + flow);
 	udp = skb_put_zero(skb, sizeof(*udp));
 	udp->source = htons(1000 + flow);
@@ -65,6 +65,8 @@ static bool enqueue(struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct sk_buff *skb = __skb_dequeue(&spare);
 
+	if (!skb)
+		return false;
 	skb_clear_hash(skb);
 	qdisc_skb_cb(skb)->pkt_len = skb->len;
 	return sch->enqueue(skb, sch, to_free) == NET_XMIT_SUCCESS && !*to_free;

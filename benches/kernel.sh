@@ -1,0 +1,99 @@
+#!/bin/bash
+# What a pair of enqueue and dequeue costs in the kernel, in Linux's own disciplines and in ours, in
+# one run: nanoseconds in user-mode Linux, instructions in a kernel of Debian's under QEMU.
+#
+# usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]
+#
+# DIRECTORY holds, or will hold, the guests (user-mode Linux takes some ten minutes to build) and
+# the modules built for them. Needs what kernel/guest/build-uml and kernel/guest/qemu need, and for
+# QEMU the headers of the kernel package that this system would install (linux-headers-cloud-amd64).
+# Each packet's headers are read anew each time; nothing is dropped. Ratios are ours to Linux's.
+set -euo pipefail
+export LC_ALL=C
+usage='usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]'
+directory=$(realpath -m "${1:?$usage}")
+shift
+json='' only=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --json) json=1 ;;
+        --only) only=${2:?$usage} && shift ;;
+        *) echo "$usage" >&2 && exit 1 ;;
+    esac
+    shift
+done
+root=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$directory"
+
+cases() {
+    local words load
+    for words in 'cake unlimited diffserv4' 'cake bandwidth 200gbit diffserv4' 'fq_codel limit 20000'; do
+        for load in '1|0' '100|0' '1000|0' '1|1000' '100|1000' '1000|5000'; do
+            echo "$words|$load"
+        done
+    done
+    for words in 'codel limit 20000' 'pie limit 20000' 'sfq'; do
+        for load in '1|0' '100|0'; do echo "$words|$load"; done
+    done
+}
+
+# Builds our module and the one that times for a kernel, into a directory with all that a guest needs.
+modules() { # OUT KDIR MAKE-ARGUMENT...
+    local out=$1 kdir=$2
+    shift 2
+    mkdir -p "$out/timer"
+    "$root/kernel/build" "$out/module" "$kdir" >"$out/module.log" 2>&1 || { cat "$out/module.log" >&2; return 1; }
+    cp "$root"/kernel/bench/{simnel_bench.c,Kbuild} "$out/timer/"
+    make -C "$kdir" "M=$out/timer" "$@" modules >"$out/timer.log" 2>&1 || { cat "$out/timer.log" >&2; return 1; }
+    cp "$out/module/simnel.ko" "$out/timer/simnel_bench.ko" "$out/"
+    "$root/kernel/tc/build" "$out"
+    cases > "$out/cases"
+}
+
+# Lines of a guest as a table or as JSON; SCALE picoseconds are a unit.
+show() { # GUEST UNIT
+    awk -F'|' -v guest="$1" -v unit="$2" -v json="$json" '
+        $1 != "case" { if (NF) print > "/dev/stderr"; next }
+        !json && !head++ { printf "%-6s%7s%8s%9s%8s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" unit ")" }
+        {
+            stock = $5 / 1000; ours = $6 / 1000; ratio = stock ? ours / stock : 0
+            if (json)
+                printf "{\"bench\":\"kernel\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,\"stock\":%.1f,\"ours\":%.1f,\"ratio\":%.3f,\"unit\":\"%s\"}\n", guest, $2, $3, $4, stock, ours, ratio, unit
+            else
+                printf "%-6s%7d%8d%9.1f%8.1f  %-13.2f%s\n", guest, $3, $4, stock, ours, ratio, $2
+            fflush()
+        }'
+}
+
+if [ "$only" != qemu ]; then
+    if ! [ -x "$directory/uml/linux" ]; then
+        echo 'building user-mode Linux: some ten minutes' >&2
+        "$root/kernel/guest/build-uml" "$directory/uml" >"$directory/uml.log" 2>&1 || { tail -20 "$directory/uml.log" >&2; exit 1; }
+    fi
+    modules "$directory/for-uml" "$directory/uml/src" ARCH=um
+    for name in cake codel fq_codel pie sfq; do
+        cp "$directory/uml/src/net/sched/sch_$name.ko" "$directory/for-uml/"
+    done
+    "$root/kernel/guest/uml" "$directory/uml/linux" "$root/kernel/bench/guest.sh" \
+        "$directory/for-uml" 5 100000 | show uml ns
+fi
+
+if [ "$only" != uml ]; then
+    version=$(ls /lib/modules | sed -n '/cloud-amd64$/p' | sort -V | head -1)
+    if [ -z "$version" ] || ! [ -d "/lib/modules/$version/build" ]; then
+        echo 'NOT RUN: QEMU: apt-get install linux-headers-cloud-amd64 qemu-system-x86 busybox-static' >&2
+        exit 0
+    fi
+    if ! [ -e "$directory/qemu/boot/vmlinuz-$version" ]; then
+        (mkdir -p "$directory/qemu" && cd "$directory/qemu" && apt-get download "linux-image-$version" &&
+            dpkg -x linux-image-*.deb .) >&2
+    fi
+    modules "$directory/for-qemu" "/lib/modules/$version/build"
+    cp -r "$root/kernel/bench/guest.sh" "$directory/for-qemu/"
+    cat > "$directory/for-qemu/run" <<END
+bash ./guest.sh /share 1 3000
+END
+    ICOUNT=1 MODULES='dummy sch_cake sch_codel sch_pie sch_sfq' "$root/kernel/guest/qemu" \
+        "$directory/qemu/boot/vmlinuz-$version" "$directory/for-qemu/run" \
+        "$directory"/for-qemu/{guest.sh,cases,simnel.ko,simnel_bench.ko,q_simnel.so} | show qemu instructions
+fi
