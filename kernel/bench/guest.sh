@@ -4,7 +4,8 @@ modules=$1 rounds=$2 pairs=$3
 export TC_LIB_DIR=$modules
 insmod "$modules/simnel.ko" || exit 1
 for name in cake codel fq_codel pie sfq; do
-    [ ! -e "$modules/sch_$name.ko" ] || insmod "$modules/sch_$name.ko" || exit 1
+    [ -d "/sys/module/sch_$name" ] || [ ! -e "$modules/sch_$name.ko" ] ||
+        insmod "$modules/sch_$name.ko" || exit 1
 done
 ip link add d0 type dummy 2>/dev/null
 ip link set d0 up
