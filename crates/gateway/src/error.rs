@@ -52,6 +52,11 @@ pub enum Error {
         /// Its process, or a question mark.
         owner: String,
     },
+    /// The kernel shapes it already.
+    #[error(
+        "the kernel shapes `{0}` already: `simnel show {0}` shows how, `simnel down {0}` ends it"
+    )]
+    InKernel(String),
     /// Somebody else could have put something in our files' place.
     #[error(
         "{} is not safe to use ({reason}): make it root's with `chown root` and \

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
-use simnel_core::qdisc;
+use simnel_core::qdisc::{self, Config};
 use simnel_gateway::control::Client;
+use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::words::{changed, misgiving, names_discipline, settings_of, Said};
-use simnel_gateway::Direction;
+use simnel_gateway::{Direction, Error};
 
 use super::{interface_name, misuse, Control};
 
@@ -32,7 +33,7 @@ pub struct Args {
     control: Control,
 }
 
-/// Asks the daemon.
+/// Asks the daemon or the kernel.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let direction = match args.direction.as_str() {
         "download" => Direction::Download,
@@ -51,19 +52,69 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         let early = if begins_with_keyword(&words) { Said::default() } else { said };
         settings_of(direction, rate.or(Some(UNLIMITED)), early).map_err(misuse)?;
     }
-    let mut client = Client::connect(&args.control.directory, &args.interface).into_diagnostic()?;
-    let shown = client.show().into_diagnostic()?;
-    let present = shown.iter().find(|entry| entry.direction == direction);
-    let config = match present {
-        Some(entry) => changed(direction, &entry.config, rate, said),
+    let mut running = Running::find(args)?;
+    let config = match running.words(direction)? {
+        Some(present) => changed(direction, &present, rate, said),
         None => settings_of(direction, rate, said),
     };
     let config = config.map_err(misuse)?;
-    client.change(direction, &config.to_string()).into_diagnostic()?;
+    running.change(&args.interface, direction, &config)?;
     if let Some(warning) = misgiving(&args.interface, direction, &config) {
         crate::say!("simnel: warning: {warning}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What shapes the interface.
+enum Running {
+    Daemon(Client),
+    Kernel(Vec<Shaped>),
+}
+
+impl Running {
+    fn find(args: &Args) -> miette::Result<Running> {
+        match Client::connect(&args.control.directory, &args.interface) {
+            Err(missing @ Error::NotUp { .. }) => {
+                let shaped = kernel::shaped(Some(&args.interface)).into_diagnostic()?;
+                if shaped.is_empty() {
+                    return Err(missing).into_diagnostic();
+                }
+                Ok(Running::Kernel(shaped))
+            }
+            client => client.map(Running::Daemon).into_diagnostic(),
+        }
+    }
+
+    /// Words of the settings in force.
+    fn words(&mut self, direction: Direction) -> miette::Result<Option<String>> {
+        match self {
+            Running::Daemon(client) => {
+                let shown = client.show().into_diagnostic()?;
+                let present = shown.into_iter().find(|entry| entry.direction == direction);
+                Ok(present.map(|entry| entry.config))
+            }
+            Running::Kernel(shaped) => {
+                let present = shaped.iter().find(|shaped| shaped.direction == direction);
+                present.map(Shaped::words).transpose().into_diagnostic()
+            }
+        }
+    }
+
+    fn change(
+        &mut self,
+        interface: &str,
+        direction: Direction,
+        config: &Config,
+    ) -> miette::Result<()> {
+        match self {
+            Running::Daemon(client) => client.change(direction, &config.to_string()),
+            Running::Kernel(all) => match all.iter().find(|shaped| shaped.direction == direction) {
+                Some(present) => kernel::change(present, config),
+                None => Err(Error::NoDirection { interface: interface.into(), direction }),
+            },
+        }
+        .into_diagnostic()
+    }
 }
 
 /// The word for no limit.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
 use simnel_gateway::control::Client;
+use simnel_gateway::{kernel, Error};
 
 use super::{interface_name, output_failed, Control};
 
@@ -18,9 +19,18 @@ pub struct Args {
     control: Control,
 }
 
-/// Asks the daemon.
+/// Asks the daemon, or takes the kernel's disciplines away.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut client = Client::connect(&args.control.directory, &args.interface).into_diagnostic()?;
+    let client = Client::connect(&args.control.directory, &args.interface);
+    if matches!(client, Err(Error::NotUp { .. }))
+        && !kernel::shaped(Some(&args.interface)).into_diagnostic()?.is_empty()
+    {
+        kernel::down(&args.interface).into_diagnostic()?;
+        return writeln!(out, "{}: down", args.interface)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(output_failed);
+    }
+    let mut client = client.into_diagnostic()?;
     let packets = client.down().into_diagnostic()?;
     writeln!(out, "{}: down, {packets} queued packets let go", args.interface)
         .map_err(output_failed)?;

@@ -1,13 +1,17 @@
 //! `simnel show`: settings and statistics as `tc qdisc show` prints them.
 
+use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config, Parent, QdiscView, Snapshot, Statistics};
+use simnel_core::tc::Json;
 use simnel_gateway::control::{interfaces, Below, Client};
+use simnel_gateway::kernel::{self, Listed, Shaped};
 use simnel_gateway::{Direction, Error};
 
+use super::tc::View;
 use super::{interface_name, output_failed, Control};
 
 /// The first handle that the kernel gives to a discipline without one.
@@ -45,11 +49,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(name) => vec![name.clone()],
         None => interfaces(directory).into_diagnostic()?,
     };
+    let mut kernels = in_kernel(args)?;
     let mut shown = Shown::default();
     for name in names {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
-            Err(Error::NotUp { .. }) if args.interface.is_none() => continue,
+            Err(Error::NotUp { .. }) if args.interface.is_none() || !kernels.is_empty() => continue,
             client => client.into_diagnostic()?,
         };
         for entry in client.show().into_diagnostic()? {
@@ -62,24 +67,61 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             shown.add(&dev, Parent::Root, root)?;
         }
     }
-    if shown.0.is_empty() {
+    let nothing = shown.0.is_empty() && kernels.is_empty();
+    if nothing {
         crate::say!("nothing is shaped here: `simnel up IFACE download RATE upload RATE` begins");
     }
     let mut text = String::new();
+    if args.classes {
+        kernels.clear();
+    }
     let written = if args.classes {
         shown.write_classes(&mut text)
     } else if args.json {
-        qdisc::show_json(&mut text, &shown.views(), Statistics::Tc)
+        write_json(&shown, &kernels, &mut text)
     } else {
-        let detail = if args.statistics { Statistics::Tc } else { Statistics::Off };
-        qdisc::show(&mut text, &shown.views(), detail)
+        write(&shown, &kernels, args.statistics, &mut text)
     };
     written.map_err(|error| miette!("{error}"))?;
     out.write_all(text.as_bytes()).map_err(output_failed)?;
     if args.json && !text.ends_with('\n') {
         writeln!(out).map_err(output_failed)?;
     }
-    Ok(if shown.0.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A discipline that runs in the kernel, with its interface as it is shown, and its words.
+type InKernel = (Listed, String);
+
+fn in_kernel(args: &Args) -> miette::Result<Vec<InKernel>> {
+    let shaped = kernel::shaped(args.interface.as_deref()).into_diagnostic()?;
+    let shown = |shaped: Shaped| {
+        let words = shaped.words().into_diagnostic()?;
+        // Of Linux's own kinds the name stands before already.
+        let words = words.strip_prefix(&format!("{} ", shaped.listed.kind)).unwrap_or(&words);
+        let device = match shaped.direction {
+            Direction::Upload => shaped.interface,
+            Direction::Download => format!("{}:download", shaped.interface),
+        };
+        Ok((Listed { device, ..shaped.listed }, words.to_owned()))
+    };
+    shaped.into_iter().map(shown).collect()
+}
+
+fn write(shown: &Shown, kernels: &[InKernel], statistics: bool, out: &mut String) -> fmt::Result {
+    let detail = if statistics { Statistics::Tc } else { Statistics::Off };
+    qdisc::show(out, &shown.views(), detail)?;
+    let view = View { device: true, statistics };
+    kernels.iter().try_for_each(|(listed, words)| view.write(listed, words, out))
+}
+
+fn write_json(shown: &Shown, kernels: &[InKernel], out: &mut String) -> fmt::Result {
+    let view = View { device: true, statistics: true };
+    let mut json = Json::new(out);
+    json.begin_array()?;
+    qdisc::show_json_items(&mut json, &shown.views(), Statistics::Tc)?;
+    kernels.iter().try_for_each(|(listed, words)| view.write_json(listed, words, &mut json))?;
+    json.end_array()
 }
 
 /// A discipline that runs, and the handle that it is shown under.

@@ -136,24 +136,39 @@ fn show(args: &Args, device: Option<&str>, out: &mut dyn Write) -> miette::Resul
     let mut text = String::new();
     let view = View { device: device.is_none(), statistics: args.statistics };
     let written = if args.json {
-        view.write_json(&ours, &mut text)
+        write_all_json(view, &ours, &mut text)
     } else {
-        ours.iter().try_for_each(|listed| view.write(listed, &mut text))
+        ours.iter().try_for_each(|listed| view.write(listed, &listed.words(), &mut text))
     };
     written.map_err(|error| miette!("{error}"))?;
     out.write_all(text.as_bytes()).map_err(output_failed)
 }
 
+fn write_all_json(view: View, all: &[&Listed], out: &mut String) -> fmt::Result {
+    let mut json = Json::new(out);
+    json.begin_array()?;
+    all.iter().try_for_each(|listed| view.write_json(listed, &listed.words(), &mut json))?;
+    json.end_array()?;
+    out.push('\n');
+    Ok(())
+}
+
 /// Parts of a discipline that are shown.
-struct View {
+#[derive(Clone, Copy)]
+pub(super) struct View {
     /// Its interface, which `tc` leaves out where one is asked for by name.
-    device: bool,
-    statistics: bool,
+    pub(super) device: bool,
+    pub(super) statistics: bool,
 }
 
 impl View {
     /// Writes `listed` as `tc` does.
-    fn write(&self, listed: &Listed, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(super) fn write(
+        self,
+        listed: &Listed,
+        words: &str,
+        out: &mut dyn fmt::Write,
+    ) -> fmt::Result {
         write!(out, "qdisc {} {} ", listed.kind, Handle(listed.handle))?;
         if self.device {
             write!(out, "dev {} ", listed.device)?;
@@ -165,7 +180,7 @@ impl View {
         if listed.refcnt != 1 {
             write!(out, "refcnt {} ", listed.refcnt)?;
         }
-        writeln!(out, "{} ", listed.words())?;
+        writeln!(out, "{words} ")?;
         if self.statistics {
             listed.common.write(out)?;
             out.write_str(&listed.text())?;
@@ -173,35 +188,34 @@ impl View {
         Ok(())
     }
 
-    /// Writes `all` as `tc -j` does.
-    fn write_json(&self, all: &[&Listed], out: &mut dyn fmt::Write) -> fmt::Result {
-        let mut json = Json::new(out);
-        json.begin_array()?;
-        for listed in all {
-            json.begin_object()?;
-            json.key("kind")?.string(&listed.kind)?;
-            json.key("handle")?.display(Handle(listed.handle))?;
-            if self.device {
-                json.key("dev")?.string(&listed.device)?;
-            }
-            match listed.parent {
-                ROOT => json.key("root")?.boolean(true)?,
-                parent => json.key("parent")?.display(Handle(parent))?,
-            }
-            if listed.refcnt != 1 {
-                json.key("refcnt")?.number(listed.refcnt.into())?;
-            }
-            json.key("options")?.begin_object()?;
-            json.key("words")?.string(&listed.words())?;
-            json.end_object()?;
-            if self.statistics {
-                listed.common.write_json(&mut json)?;
-                json.members(&listed.json())?;
-            }
-            json.end_object()?;
+    /// Writes `listed` as `tc -j` does, as an item of the open array.
+    pub(super) fn write_json(
+        self,
+        listed: &Listed,
+        words: &str,
+        json: &mut Json<'_>,
+    ) -> fmt::Result {
+        json.begin_object()?;
+        json.key("kind")?.string(&listed.kind)?;
+        json.key("handle")?.display(Handle(listed.handle))?;
+        if self.device {
+            json.key("dev")?.string(&listed.device)?;
         }
-        json.end_array()?;
-        out.write_char('\n')
+        match listed.parent {
+            ROOT => json.key("root")?.boolean(true)?,
+            parent => json.key("parent")?.display(Handle(parent))?,
+        }
+        if listed.refcnt != 1 {
+            json.key("refcnt")?.number(listed.refcnt.into())?;
+        }
+        json.key("options")?.begin_object()?;
+        json.key("words")?.string(words)?;
+        json.end_object()?;
+        if self.statistics {
+            listed.common.write_json(json)?;
+            json.members(&listed.json())?;
+        }
+        json.end_object()
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_core::qdisc;
+use simnel_core::qdisc::{self, Config};
 use simnel_gateway::daemon::{Daemon, Notice};
-use simnel_gateway::words::{names_discipline, settings_of, Said};
-use simnel_gateway::{check_name, default_routes, Direction, Settings};
+use simnel_gateway::kernel::{self, Maker};
+use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
+use simnel_gateway::{check_name, default_routes, Direction, Error, Settings};
 
 use super::{misuse, misuse_with_help, Control};
 
@@ -26,20 +27,36 @@ pub struct Args {
     /// Take the interface although the default route does not lead by it.
     #[arg(long)]
     anyway: bool,
+    /// Who shapes: a process here, or the kernel; `auto` is the kernel if the module is there.
+    #[arg(long, value_enum, default_value = "userspace")]
+    backend: Backend,
     #[command(flatten)]
     control: Control,
+}
+
+/// Who holds and releases the packets.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Backend {
+    /// This process, with any kernel.
+    Userspace,
+    /// The module `simnel`; without it Linux's own cake, if it has all settings.
+    Kernel,
+    /// The module if it is there, else this process.
+    Auto,
 }
 
 const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit\n  \
     simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n  \
     simnel up eth0 download 50mbit upload 10mbit fq_codel\n  \
-    simnel up eth0 htb rate 10mbit burst 15k fq_codel\n\n\
+    simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
+    simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\
 rates, so that the queue stands here and not in the modem. What does not shape is put\n\
 below htb. Without rates a discipline that is named serves both directions. Needs root\n\
 or CAP_NET_ADMIN. When the process ends, however it ends, the kernel removes its rules\n\
-and traffic passes as before.";
+and traffic passes as before. With `--backend kernel` no process runs: the kernel shapes\n\
+until `simnel down` (docs/KERNEL.md).";
 
 /// The examples, and the names of all disciplines.
 fn help() -> String {
@@ -115,7 +132,13 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     if !args.anyway {
         leads_out(&request.interface)?;
     }
-    let done = account(&settings);
+    if args.backend != Backend::Userspace {
+        match in_kernel(&settings, &request, args.backend) {
+            Err(Error::NoModule) if args.backend == Backend::Auto => {}
+            done => return done.map(|()| ExitCode::SUCCESS).into_diagnostic(),
+        }
+    }
+    let done = account(&settings.interface, |direction| settings.direction(direction).cloned());
     let mut daemon = Daemon::new(move |notice| {
         crate::say!("simnel: {notice}");
         if let Notice::Up(_) = notice {
@@ -126,6 +149,47 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     daemon.up(settings).into_diagnostic()?;
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets the kernel shape.
+fn in_kernel(settings: &Settings, request: &Request, backend: Backend) -> Result<(), Error> {
+    let wanted = |direction, maker| match maker {
+        Maker::Module => settings.direction(direction).cloned(),
+        Maker::Linux if backend == Backend::Kernel => {
+            settings.direction(direction)?;
+            plain(direction, request).or_else(|| settings.direction(direction).cloned())
+        }
+        Maker::Linux => None,
+    };
+    let maker = kernel::up(&settings.interface, &wanted)?;
+    let by = match maker {
+        Maker::Module => "the module `simnel`",
+        Maker::Linux => "Linux's own cake, since the module `simnel` is not there",
+    };
+    crate::say!("simnel: {} is shaped by the kernel: {by}", settings.interface);
+    crate::say!("{}", account(&settings.interface, |direction| wanted(direction, maker)));
+    for direction in [Direction::Download, Direction::Upload] {
+        let config = settings.direction(direction);
+        if let Some(warning) =
+            config.and_then(|config| misgiving(&settings.interface, direction, config))
+        {
+            crate::say!("simnel: warning: {warning}");
+        }
+    }
+    Ok(())
+}
+
+/// Settings without the guard of hosts that only ours has, if nobody asked for it.
+fn plain(direction: Direction, request: &Request) -> Option<Config> {
+    let words = &request.discipline;
+    if words.split_whitespace().any(|word| word == "host-guard") {
+        return None;
+    }
+    let rate = match direction {
+        Direction::Upload => &request.upload,
+        Direction::Download => &request.download,
+    };
+    settings_of(direction, rate.as_deref(), format!("{words} no-host-guard").as_str()).ok()
 }
 
 /// An error if the default route, where there is one, leads by other interfaces.
@@ -144,14 +208,13 @@ fn leads_out(interface: &str) -> miette::Result<()> {
 }
 
 /// Account of what `up` has done, how to look at it and how to end it.
-fn account(settings: &Settings) -> String {
+fn account(name: &str, config: impl Fn(Direction) -> Option<Config>) -> String {
     let mut lines = String::new();
     for direction in [Direction::Download, Direction::Upload] {
-        let config = settings.direction(direction);
-        let words = config.map_or("passes as it is".into(), ToString::to_string);
+        let config = config(direction);
+        let words = config.map_or("passes as it is".into(), |config| config.to_string());
         lines += &format!("  {:<9} {words}\n", direction.name());
     }
-    let name = &settings.interface;
     lines + &format!("  `simnel show -s {name}` shows how it goes, `simnel down {name}` ends it")
 }
 

@@ -46,8 +46,8 @@ pub use parse::{
     amend, discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
 };
 pub use show::{
-    show, show_json, show_own, show_own_json, Common, Handle, NotAHandle, Parent, QdiscView,
-    Statistics,
+    show, show_json, show_json_items, show_own, show_own_json, Common, Handle, NotAHandle, Parent,
+    QdiscView, Statistics,
 };
 pub use stats::{Chance, Class, OwnStats, Snapshot, Totals, UnlessZero};
 

@@ -186,6 +186,17 @@ pub fn show_json(
 ) -> fmt::Result {
     let mut json = Json::new(out);
     json.begin_array()?;
+    show_json_items(&mut json, views, statistics)?;
+    json.end_array()?;
+    out.write_char('\n')
+}
+
+/// Writes `views` as items of the open array.
+pub fn show_json_items(
+    json: &mut Json<'_>,
+    views: &[QdiscView<'_>],
+    statistics: Statistics,
+) -> fmt::Result {
     for view in views {
         json.begin_object()?;
         json.key("kind")?.string(view.config.name())?;
@@ -202,18 +213,17 @@ pub fn show_json(
         }
         let counted = view.snapshot.filter(|_| statistics != Statistics::Off);
         json.key("options")?.begin_object()?;
-        view.config.show_json(view.snapshot.map(|snapshot| &snapshot.detail), &mut json)?;
+        view.config.show_json(view.snapshot.map(|snapshot| &snapshot.detail), json)?;
         if let Some(snapshot) = counted {
-            snapshot.detail.own().write_option_json(&mut json)?;
+            snapshot.detail.own().write_option_json(json)?;
         }
         json.end_object()?;
         if let Some(snapshot) = counted {
-            write_statistics_json(snapshot, statistics == Statistics::All, &mut json)?;
+            write_statistics_json(snapshot, statistics == Statistics::All, json)?;
         }
         json.end_object()?;
     }
-    json.end_array()?;
-    out.write_char('\n')
+    Ok(())
 }
 
 fn write_statistics_json(snapshot: &Snapshot, all: bool, json: &mut Json<'_>) -> fmt::Result {

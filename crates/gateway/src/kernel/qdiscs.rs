@@ -123,24 +123,26 @@ impl Listed {
 
     /// Words that make the same settings again, of a discipline of ours.
     pub fn words(&self) -> String {
-        member(&self.options, WORDS)
+        self.member(&self.options, WORDS)
     }
 
     /// The lines of statistics that are its own, of a discipline of ours.
     pub fn text(&self) -> String {
-        member(&self.own, TEXT)
+        self.member(&self.own, TEXT)
     }
 
     /// The same as a JSON object.
     pub fn json(&self) -> String {
-        member(&self.own, JSON)
+        self.member(&self.own, JSON)
     }
-}
 
-fn member(attributes: &[u8], wanted: i32) -> String {
-    Attributes(attributes)
-        .find(|(kind, _)| *kind == wanted)
-        .map_or_else(String::new, |(_, data)| text(data))
+    fn member(&self, attributes: &[u8], wanted: i32) -> String {
+        // The numbers mean something else in the attributes of others.
+        let attributes = if self.is_ours() { attributes } else { &[] };
+        Attributes(attributes)
+            .find(|(kind, _)| *kind == wanted)
+            .map_or_else(String::new, |(_, data)| text(data))
+    }
 }
 
 /// The kernel's traffic control.
@@ -174,6 +176,20 @@ impl Qdiscs {
         self.0.request(&writer).map_err(|refusal| refused(verb, place, kind, refusal))
     }
 
+    /// Sends a request of any kind.
+    pub(super) fn ask(&self, request: &Writer) -> Result<(), Refusal> {
+        self.0.request(request)
+    }
+
+    /// Sends a question whose answer is many messages.
+    pub(super) fn dump(
+        &self,
+        question: &Writer,
+        each: impl FnMut(Message<'_>),
+    ) -> std::io::Result<()> {
+        self.0.dump(question, each)
+    }
+
     /// All disciplines, each before those below it.
     ///
     /// # Errors
@@ -190,6 +206,15 @@ impl Qdiscs {
     }
 }
 
+/// A `tcmsg`.
+pub(super) fn fixed_part(device: u32, handle: u32, parent: u32, info: u32) -> [u8; FIXED] {
+    let mut fixed = [0; FIXED];
+    for (at, number) in [(4, device), (8, handle), (12, parent), (16, info)] {
+        fixed[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+    }
+    fixed
+}
+
 /// The request `verb` for a discipline at the interface with the number `device`.
 fn message(
     verb: Verb,
@@ -198,10 +223,7 @@ fn message(
     kind: &str,
     settings: Settings<'_>,
 ) -> Writer {
-    let mut fixed = [0; FIXED];
-    fixed[4..8].copy_from_slice(&device.to_ne_bytes());
-    fixed[8..12].copy_from_slice(&place.handle.to_ne_bytes());
-    fixed[12..16].copy_from_slice(&place.parent.to_ne_bytes());
+    let fixed = fixed_part(device, place.handle, place.parent, 0);
     let (number, flags) = verb.message();
     let mut writer = Writer::default();
     writer.begin_with(number, flags | libc::NLM_F_ACK, 1, &fixed);
@@ -235,8 +257,13 @@ fn refused(verb: Verb, place: Place<'_>, kind: &str, refusal: Refusal) -> Error 
     let code = error.raw_os_error().unwrap_or(0);
     match code {
         libc::EPERM => return Error::Privilege,
-        // The module's directory is the witness: the texts differ between versions of Linux.
-        libc::ENOENT if kind == OWN_KIND && verb.creates() && !is_loaded() => {
+        libc::ENOENT if verb.creates() && kind == "ingress" => {
+            let fix = "`modprobe sch_ingress`, or `--backend userspace`";
+            return Error::KernelLacks { what: "the qdisc `ingress`", fix };
+        }
+        // Nothing but the kind can be missing at a root; elsewhere the module's directory is the
+        // witness, since the texts differ between versions of Linux.
+        libc::ENOENT if verb.creates() && (place.parent == ROOT || !is_loaded()) => {
             return Error::NoModule;
         }
         _ => {}
@@ -353,10 +380,7 @@ mod tests {
 
     /// A message of the kernel's list, as it is sent.
     fn told() -> Writer {
-        let mut fixed = [0u8; FIXED];
-        for (at, value) in [(4, 5), (8, 0x8001_0000), (12, ROOT), (16, 2)] {
-            fixed[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value));
-        }
+        let fixed = fixed_part(5, 0x8001_0000, ROOT, 2);
         let mut writer = Writer::default();
         writer.begin_with(libc::RTM_NEWQDISC.into(), 0, 1, &fixed);
         writer.string(TCA_KIND, "simnel");

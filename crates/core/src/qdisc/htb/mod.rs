@@ -526,11 +526,8 @@ impl Managed for Htb {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let totals = Totals {
-            marked: self.marked(),
-            overlimits: self.tree.overlimits,
-            ..self.totals
-        };
+        let totals =
+            Totals { marked: self.marked(), overlimits: self.tree.overlimits, ..self.totals };
         let detail = Detail::Htb(Stats { direct_packets: self.direct_packets });
         Snapshot { totals, backlog: self.backlog(), detail }
     }

@@ -1,0 +1,201 @@
+//! Arriving packets on the way through a discipline: an `ifb` device, on which they leave once
+//! more, and a filter at the interface's ingress that sends them there (linux/if_link.h,
+//! linux/pkt_cls.h, linux/tc_act/tc_mirred.h).
+
+use simnel_core::qdisc::Handle;
+
+use super::qdiscs::{fixed_part, Place, Qdiscs, Settings, Verb};
+use crate::error::Error;
+use crate::netlink::{text, Refusal, Writer};
+
+/// Parent of filters of arriving packets, of an `ingress` as of a `clsact` qdisc.
+const ARRIVALS: u32 = 0xffff_fff2;
+/// Handle of either.
+const INGRESS_HANDLE: u32 = 0xffff_0000;
+/// Preference of our filter, which is how it is known.
+const PREFERENCE: u32 = 0x51a1;
+/// ETH_P_ALL, in network order as the kernel has it there.
+const ALL_PROTOCOLS: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+
+const TCA_KIND: i32 = 1;
+const TCA_OPTIONS: i32 = 2;
+
+/// Prefix of the names of our devices; the interface's number follows.
+const PREFIX: &str = "simnel-";
+
+/// Name of the device through which what arrives by interface number `index` goes.
+pub(super) fn device_name(index: u32) -> String {
+    format!("{PREFIX}{index}")
+}
+
+/// The number of the interface whose arrivals go through the device `name`, if it is ours.
+pub(super) fn interface_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.parse().ok()
+}
+
+/// Makes the device `name` and sets it up.
+pub(super) fn make_device(kernel: &Qdiscs, name: &str) -> Result<(), Error> {
+    let made = kernel.ask(&new_device(name));
+    made.map_err(|refusal| lacking(refusal, "ifb devices", "`modprobe ifb`"))
+}
+
+fn new_device(name: &str) -> Writer {
+    const IFLA_IFNAME: i32 = 3;
+    const IFLA_LINKINFO: i32 = 18;
+    const IFLA_INFO_KIND: i32 = 1;
+    let up = (libc::IFF_UP as u32).to_ne_bytes();
+    // Family, padding, type and number: the kernel's choice; then flags and which of them count.
+    let fixed = [&[0; 8][..], &up, &up].concat();
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_NEWLINK.into(), flags, 1, &fixed);
+    writer.string(IFLA_IFNAME, name);
+    let info = writer.start(IFLA_LINKINFO);
+    writer.string(IFLA_INFO_KIND, "ifb");
+    writer.end(info);
+    writer.finish();
+    writer
+}
+
+/// Removes device number `index`, with its disciplines.
+pub(super) fn remove_device(kernel: &Qdiscs, index: u32) -> Result<(), Error> {
+    let fixed = [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat();
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_DELLINK.into(), libc::NLM_F_ACK, 1, &fixed);
+    writer.finish();
+    kernel.ask(&writer).map_err(|refusal| Error::system("removing the ifb device", refusal.error))
+}
+
+/// Sends what arrives by `interface`, which has the number `from`, through device number `to`.
+pub(super) fn begin(kernel: &Qdiscs, interface: &str, from: u32, to: u32) -> Result<(), Error> {
+    let taken = kernel
+        .list()?
+        .into_iter()
+        .any(|listed| listed.device == interface && listed.parent == super::INGRESS);
+    if !taken {
+        let place = Place { device: interface, parent: super::INGRESS, handle: INGRESS_HANDLE };
+        kernel.request(Verb::Add, place, "ingress", Settings::None)?;
+    }
+    let filtered = kernel.ask(&new_filter(from, to));
+    filtered.map_err(|refusal| {
+        let fix = "`modprobe -a cls_matchall act_mirred`, or `--backend userspace`";
+        lacking(refusal, "the filter `matchall` or the action `mirred`", fix)
+    })
+}
+
+fn new_filter(from: u32, to: u32) -> Writer {
+    const TCA_MATCHALL_ACT: i32 = 2;
+    const TCA_MIRRED_PARMS: i32 = 2;
+    const TC_ACT_STOLEN: u32 = 4;
+    const TCA_EGRESS_REDIR: u32 = 1;
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_NEWTFILTER.into(), flags, 1, &filter(from, PREFERENCE));
+    writer.string(TCA_KIND, "matchall");
+    let options = writer.start(TCA_OPTIONS);
+    let actions = writer.start(TCA_MATCHALL_ACT);
+    let first = writer.start(1);
+    writer.string(TCA_KIND, "mirred");
+    let mirred = writer.start(TCA_OPTIONS);
+    // struct tc_mirred: index, capabilities, verdict, two counts, action, device.
+    let parameters = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
+    writer.attribute(TCA_MIRRED_PARMS, &parameters.map(u32::to_ne_bytes).concat());
+    for open in [mirred, first, actions, options] {
+        writer.end(open);
+    }
+    writer.finish();
+    writer
+}
+
+/// The fixed part of a message about filters of the preference `preference`.
+fn filter(device: u32, preference: u32) -> [u8; 20] {
+    fixed_part(device, 0, ARRIVALS, preference << 16 | ALL_PROTOCOLS)
+}
+
+/// Removes our filter at `interface`, number `index`, and the ingress qdisc if no other needs it.
+pub(super) fn end(kernel: &Qdiscs, interface: &str, index: u32) -> Result<(), Error> {
+    let mut writer = Writer::default();
+    let fixed = filter(index, PREFERENCE);
+    writer.begin_with(libc::RTM_DELTFILTER.into(), libc::NLM_F_ACK, 1, &fixed);
+    writer.string(TCA_KIND, "matchall");
+    writer.finish();
+    // Where it is gone already, nothing is left to do.
+    let _ = kernel.ask(&writer);
+    let mut others = Writer::default();
+    let fixed = fixed_part(index, 0, ARRIVALS, 0);
+    others.begin_with(libc::RTM_GETTFILTER.into(), libc::NLM_F_DUMP, 1, &fixed);
+    others.finish();
+    let mut used = false;
+    let filters = kernel.dump(&others, |message| {
+        used |= message
+            .attributes_after(20)
+            .any(|(kind, data)| kind == TCA_KIND && !text(data).is_empty());
+    });
+    let ours = kernel.list()?.into_iter().any(|listed| {
+        let here = listed.device == interface && listed.parent == super::INGRESS;
+        here && listed.kind == "ingress"
+    });
+    if ours && !used && filters.is_ok() {
+        let place = Place { device: interface, parent: super::INGRESS, handle: INGRESS_HANDLE };
+        kernel.request(Verb::Delete, place, "", Settings::None)?;
+    }
+    Ok(())
+}
+
+/// The error that the kernel lacks `what`, where that is what `refusal` says.
+fn lacking(refusal: Refusal, what: &'static str, fix: &'static str) -> Error {
+    match refusal.error.raw_os_error() {
+        Some(libc::EPERM) => Error::Privilege,
+        Some(libc::ENOENT | libc::EOPNOTSUPP) => Error::KernelLacks { what, fix },
+        _ => Error::Refused {
+            doing: format!(
+                "sending what arrives through a discipline ({})",
+                Handle(INGRESS_HANDLE)
+            ),
+            reason: refusal.explanation.unwrap_or_else(|| refusal.error.to_string()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_known_by_their_names() {
+        assert_eq!(interface_of(&device_name(4_294_967)), Some(4_294_967));
+        assert_eq!(interface_of("simnel-x").or(interface_of("ifb4eth0")), None);
+    }
+
+    #[test]
+    fn requests_have_the_bytes_that_the_kernel_expects() {
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let expected = [
+            // Length, RTM_NEWLINK, REQUEST | ACK | EXCL | CREATE.
+            &[60, 0, 0, 0, 16, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            // Flags and mask: IFF_UP.
+            &[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],
+            &[13, 0, 3, 0],
+            b"simnel-5\0\0\0\0",
+            &[12, 0, 18, 0x80, 8, 0, 1, 0],
+            b"ifb\0",
+        ];
+        assert_eq!(new_device("simnel-5").bytes(), expected.concat());
+        let expected = [
+            // Length, RTM_NEWTFILTER.
+            &[120, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            // Interface, handle, parent ffff:fff2, protocol ETH_P_ALL, preference 20897.
+            &[0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff, 0, 3, 0xa1, 0x51],
+            &[13, 0, 1, 0],
+            b"matchall\0\0\0\0",
+            &[68, 0, 2, 0x80, 64, 0, 2, 0x80, 60, 0, 1, 0x80, 11, 0, 1, 0],
+            b"mirred\0\0",
+            &[36, 0, 2, 0x80, 32, 0, 2, 0],
+            &[0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0],
+        ];
+        assert_eq!(new_filter(5, 9).bytes(), expected.concat());
+    }
+}
