@@ -1,14 +1,20 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! All memory is reserved at construction and touched only as it is first used. A [`List`] is two
-//! indices; the links live in the packets themselves, so a queue costs eight bytes and moving a
-//! packet costs one cache line.
+//! A [`List`] is two indices; the links live in the packets themselves, so a queue costs eight bytes
+//! and moving a packet costs one cache line.
+//!
+//! Memory is either reserved at construction, and touched only as it is first used; or there is a
+//! page at first, and more come and go as needed (`pages.rs`). A look beyond the slots that were
+//! reserved is a look into the pages: where all are reserved, pages cost nothing.
 //!
 //! Rule for callers: a `List` belongs to the arena that filled it, and to no other.
 
+mod pages;
+
 use alloc::vec::Vec;
 
-use crate::memory::{reserved, NoMemory};
+use self::pages::{Pages, PAGE};
+use crate::memory::{reserved, Memory, NoMemory, PAGES};
 use crate::packet::{Link, Packet};
 use crate::room;
 use crate::time::Time;
@@ -24,12 +30,23 @@ pub struct List {
 /// A fixed pool of packet slots.
 #[derive(Clone, Debug)]
 pub struct Arena {
-    /// Slots that were ever used; grows within its reserved capacity only.
+    /// The first slots, as far as they were ever used; grows within its reserved capacity only.
     slots: Vec<Packet>,
-    /// Those of them that are free, the last one to be used next: its line is in the cache.
+    /// Slots that are free, the last one to be used next: its line is in the cache.
     free: Vec<u32>,
+    /// These, and those in use.
+    open: u32,
+    /// Slots that lie in `slots`.
+    first: u32,
     capacity: u32,
+    /// The slots after the first, where memory is taken as needed; those that are not open are free
+    /// there.
+    pages: Pages,
 }
+
+/// Free slots at hand, where memory is taken as needed: all of the first page, and some that need
+/// not go back and forth.
+const AT_HAND: u32 = PAGE + PAGE / 2;
 
 impl Default for List {
     fn default() -> List {
@@ -66,10 +83,14 @@ impl List {
 
 impl Arena {
     /// An arena of `capacity` slots (at least one).
-    pub fn new(capacity: u32) -> Result<Arena, NoMemory> {
+    pub fn new(capacity: u32, memory: Memory) -> Result<Arena, NoMemory> {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
-        let (slots, free) = (reserved(capacity as usize)?, reserved(capacity as usize)?);
-        Ok(Arena { slots, free, capacity })
+        let (first, free, pages) = match memory {
+            Memory::AsNeeded if PAGES => (PAGE, AT_HAND, Pages::new(capacity)?),
+            _ => (capacity, capacity, Pages::default()),
+        };
+        let (slots, free) = (reserved(first as usize)?, reserved(free as usize)?);
+        Ok(Arena { slots, free, open: 0, first, capacity, pages })
     }
 
     /// Slots in all.
@@ -80,7 +101,7 @@ impl Arena {
     /// Packets held.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        (self.slots.len() - self.free.len()) as u32
+        self.open - self.free.len() as u32
     }
 
     /// True if no packet is held.
@@ -88,10 +109,10 @@ impl Arena {
         self.len() == 0
     }
 
-    /// True if `push` would fail.
+    /// True if `push` would fail, whatever memory there is.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.free.is_empty() && self.slots.len() == self.capacity as usize
+        self.free.is_empty() && self.open == self.capacity
     }
 
     /// Puts a copy of `packet` at the end of `list`, and gives the copy out to be changed; None if
@@ -103,26 +124,37 @@ impl Arena {
             self.open_slot()?;
         }
         let index = self.free.pop()?;
-        let slots = &mut *self.slots;
         if list.is_empty() {
             list.head = Link::to(index);
         } else {
-            slots.get_mut(list.tail as usize)?.next = Link::to(index);
+            self.get_mut(list.tail)?.next = Link::to(index);
         }
         list.tail = index;
-        let slot = slots.get_mut(index as usize)?;
+        let slot = self.get_mut(index)?;
         *slot = *packet;
         Some((index, slot))
     }
 
-    /// Makes a slot that was never used before the only free one; None if all are used.
+    /// True if a packet can be pushed; where need be, memory is taken for it. Without pages, callers
+    /// know by the limits that they keep.
+    #[inline(always)]
+    pub fn has_slot(&mut self) -> bool {
+        !PAGES || !self.free.is_empty() || self.open_slot().is_some()
+    }
+
+    /// Makes a slot the only free one; None if all are used, or memory for another page is short.
     #[cold]
     fn open_slot(&mut self) -> Option<()> {
-        let index = self.slots.len() as u32;
-        if index == self.capacity {
+        if self.open == self.capacity {
             return None;
         }
-        room::push(&mut self.slots, Packet::new(0, 0))?;
+        let mut index = self.slots.len() as u32;
+        if index < self.first {
+            room::push(&mut self.slots, Packet::new(0, 0))?;
+        } else {
+            index = self.pages.take()?;
+        }
+        self.open += 1;
         room::push(&mut self.free, index)
     }
 
@@ -138,8 +170,9 @@ impl Arena {
     #[inline(always)]
     pub fn detach(&mut self, list: &mut List) -> Option<(u32, &mut Packet)> {
         let index = list.head.index();
-        let packet = self.slots.get_mut(index as usize)?;
-        list.head = if index == list.tail { Link::END } else { packet.next };
+        let tail = list.tail;
+        let packet = self.get_mut(index)?;
+        list.head = if index == tail { Link::END } else { packet.next };
         Some((index, packet))
     }
 
@@ -147,19 +180,42 @@ impl Arena {
     /// pushed. None if there is no such slot.
     #[inline(always)]
     pub fn release(&mut self, index: u32) -> Option<&mut Packet> {
-        // Never more than there are slots, so that nothing is allocated.
+        if PAGES && self.free.len() == self.free.capacity() {
+            self.make_way();
+        }
+        // Never more than there is room for, so that nothing is allocated.
         if self.free.len() < self.free.capacity() {
             self.free.push(index);
         }
-        self.slots.get_mut(index as usize)
+        self.get_mut(index)
+    }
+
+    /// Makes room for another free slot: those of pages are given back to them. (Where all slots are
+    /// reserved, only a clone has less room than slots.)
+    #[cold]
+    fn make_way(&mut self) {
+        if !self.pages.are_used() {
+            let _ = self.free.try_reserve(1);
+            return;
+        }
+        let Arena { free, pages, .. } = self;
+        let before = free.len();
+        free.retain(|&slot| {
+            let is_first = slot < PAGE;
+            if !is_first {
+                pages.put(slot);
+            }
+            is_first
+        });
+        self.open -= (before - free.len()) as u32;
     }
 
     /// Takes the packet that follows `before` (or the first, if None) out of `list`.
     pub fn remove_after(&mut self, list: &mut List, before: Option<u32>) -> Option<&mut Packet> {
         let Some(before) = before else { return self.pop(list) };
         let index = self.next(list, before)?;
-        let next = self.slots.get(index as usize)?.next;
-        self.slots.get_mut(before as usize)?.next = next;
+        let next = self.get(index)?.next;
+        self.get_mut(before)?.next = next;
         if index == list.tail {
             list.tail = before;
         }
@@ -172,7 +228,7 @@ impl Arena {
             (_, None) => {}
             (None, _) => *to = *list,
             (Some(tail), Some(head)) => {
-                if let Some(last) = self.slots.get_mut(tail as usize) {
+                if let Some(last) = self.get_mut(tail) {
                     last.next = Link::to(head);
                     to.tail = list.tail;
                 }
@@ -248,6 +304,11 @@ impl Arena {
         if spare.capacity == self.capacity || spare.capacity < self.len() {
             return;
         }
+        if self.pages.are_used() && spare.pages.are_used() {
+            self.pages.take_room(&mut spare.pages);
+            self.capacity = spare.capacity.max(self.open);
+            return;
+        }
         for list in lists {
             let mut moved = List::EMPTY;
             while let Some(packet) = self.pop(list) {
@@ -262,26 +323,34 @@ impl Arena {
     /// The packet in slot `index`, if there is such a slot.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&Packet> {
-        self.slots.get(index as usize)
+        match self.slots.get(index as usize) {
+            Some(packet) => Some(packet),
+            None if PAGES => self.pages.get(index),
+            None => None,
+        }
     }
 
     /// The packet in slot `index`, to be changed in place.
     #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Packet> {
-        self.slots.get_mut(index as usize)
+        match self.slots.get_mut(index as usize) {
+            Some(packet) => Some(packet),
+            None if PAGES => self.pages.get_mut(index),
+            None => None,
+        }
     }
 
     /// The first packet of `list`, if any.
     #[inline(always)]
     pub fn head(&self, list: &List) -> Option<&Packet> {
         // One comparison: the end is out of range.
-        self.slots.get(list.head.index() as usize)
+        self.get(list.head.index())
     }
 
     /// The first packet of `list`, if any, to be changed in place.
     #[inline(always)]
     pub fn head_mut(&mut self, list: &List) -> Option<&mut Packet> {
-        self.slots.get_mut(list.head.index() as usize)
+        self.get_mut(list.head.index())
     }
 
     /// Brings the first packet of `list` into the cache.
@@ -315,7 +384,7 @@ mod tests {
 
     #[test]
     fn lists_share_an_arena_and_return_their_slots() {
-        let mut arena = Arena::new(3).unwrap();
+        let mut arena = Arena::new(3, Memory::Reserved).unwrap();
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
         for handle in 0..3 {
             let list = if handle == 1 { &mut b } else { &mut a };
@@ -333,8 +402,10 @@ mod tests {
     #[test]
     fn packets_are_sorted_by_their_coming_and_ties_stay() {
         let mut random = Random::new(3);
-        for count in [0, 1, 2, 3, 7, 100, 1000] {
-            let (mut arena, mut list) = (Arena::new(1001).unwrap(), List::EMPTY);
+        let memories = [Memory::Reserved, Memory::AsNeeded];
+        let counts = [0, 1, 2, 3, 7, 100, 1000];
+        for (memory, count) in memories.into_iter().flat_map(|m| counts.map(|count| (m, count))) {
+            let (mut arena, mut list) = (Arena::new(1001, memory).unwrap(), List::EMPTY);
             let mut expected: std::vec::Vec<(Time, u64)> = (0..count)
                 .map(|handle| {
                     let enqueued = Time(u64::from(random.below(50)));
@@ -344,9 +415,11 @@ mod tests {
                 .collect();
             expected.sort_by_key(|(enqueued, _)| *enqueued);
             arena.sort(&mut list);
-            let mut spare = Arena::new(2000).unwrap();
+            let mut spare = Arena::new(2000, memory).unwrap();
             arena.take_room(&mut spare, core::iter::once(&mut list));
             assert_eq!((arena.capacity(), spare.len()), (2000, 0));
+            let held = arena.len();
+            assert_eq!(u64::from(held), count);
             for (enqueued, handle) in expected {
                 let packet = arena.pop(&mut list).unwrap();
                 assert_eq!((packet.enqueued, packet.handle), (enqueued, handle));
@@ -356,8 +429,44 @@ mod tests {
     }
 
     #[test]
+    fn pages_come_with_packets_and_go_with_them() {
+        let mut arena = Arena::new(10_000, Memory::AsNeeded).unwrap();
+        let mut lists = [List::EMPTY; 7];
+        let mut random = Random::new(7);
+        let mut model: [std::collections::VecDeque<u64>; 7] = Default::default();
+        for spell in 0..60 {
+            let most = [10_000, 0, 200, 64, 3_000, 1][spell % 6];
+            for handle in 0..20_000 {
+                let number = random.below(7) as usize;
+                // Towards `most`, with some to and fro.
+                if (arena.len() < most) == (random.below(8) > 0) {
+                    let is_full = arena.is_full();
+                    let pushed = arena.push(&mut lists[number], &Packet::new(handle, 64));
+                    assert_eq!(pushed.is_none(), is_full);
+                    if pushed.is_some() {
+                        model[number].push_back(handle);
+                    }
+                } else {
+                    let taken = arena.pop(&mut lists[number]).map(|packet| packet.handle);
+                    assert_eq!(taken, model[number].pop_front());
+                }
+                let held: usize = model.iter().map(|list| list.len()).sum();
+                assert_eq!(arena.len() as usize, held);
+            }
+            let (pages, needed) = (arena.pages.open_pages(), arena.len() as usize / 64);
+            assert!(pages >= needed.saturating_sub(1), "{pages} pages for {}", arena.len());
+            // Queues that are emptied in the order of their filling leave few pages half empty.
+            assert!(most > 64 || pages <= 100, "{pages} pages for {}", arena.len());
+        }
+        for list in &mut lists {
+            while arena.pop(list).is_some() {}
+        }
+        assert!(arena.is_empty() && arena.pages.open_pages() <= 33);
+    }
+
+    #[test]
     fn a_packet_can_be_taken_from_the_middle_and_the_end() {
-        let mut arena = Arena::new(4).unwrap();
+        let mut arena = Arena::new(4, Memory::Reserved).unwrap();
         let mut list = List::EMPTY;
         let slots: [u32; 3] =
             core::array::from_fn(|i| arena.push(&mut list, &Packet::new(i as u64, 64)).unwrap().0);

@@ -8,11 +8,13 @@
 //! chunk that was put back last is used next, since it is in the cache; so a short queue stays in
 //! two of them, however much memory is reserved for a long one.
 //!
-//! All memory is reserved at construction and touched only as it is first used.
+//! Memory is either reserved at construction, and touched only as it is first used; or there are
+//! two chunks at first, and more come and go as needed. A look beyond the slots that were reserved
+//! is a look into those.
 
 use alloc::vec::Vec;
 
-use crate::memory::{reserved, NoMemory};
+use crate::memory::{reserved, Memory, NoMemory, PAGES};
 use crate::packet::Packet;
 use crate::room;
 
@@ -28,9 +30,13 @@ const NIL: usize = usize::MAX;
 /// their numbers in the order in which they were first used.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Slots of all chunks that were ever used; grows within its reserved capacity only.
+    /// Slots of the first chunks, as far as they were ever used; grows within its reserved capacity
+    /// only.
     slots: Vec<Packet>,
-    /// For each of these chunks, the one behind it in the queue or among those that are free.
+    /// The other chunks by number, where memory is taken as needed. Of those that are free, the
+    /// next to be used has memory.
+    chunks: Vec<Vec<Packet>>,
+    /// For each chunk that was ever used, the one behind it in the queue or among those that are free.
     behind: Vec<usize>,
     /// The free chunk to be used next.
     free: usize,
@@ -41,7 +47,8 @@ pub struct Chain {
     /// the first packet and for that of the last. Meaningless while there is no packet.
     front: usize,
     back: usize,
-    /// Slots that there may be.
+    /// Slots that lie in `slots`, and slots that there may be.
+    first: usize,
     capacity: usize,
 }
 
@@ -51,19 +58,31 @@ fn place(number: u64) -> usize {
     number as usize % CHUNK
 }
 
+#[cold]
+#[inline(never)]
+fn give_memory_back(packets: &mut Vec<Packet>) {
+    *packets = Vec::new();
+}
+
 impl Chain {
     /// An empty queue with room for `capacity` packets.
-    pub fn new(capacity: u32) -> Result<Chain, NoMemory> {
+    pub fn new(capacity: u32, memory: Memory) -> Result<Chain, NoMemory> {
         // The first packet need not be the first of its chunk.
         let chunks = (capacity as usize).div_ceil(CHUNK) + 1;
+        let (first, others) = match memory {
+            Memory::AsNeeded if PAGES => (2, chunks),
+            _ => (chunks, 0),
+        };
         Ok(Chain {
-            slots: reserved(chunks * CHUNK)?,
+            slots: reserved(first * CHUNK)?,
+            chunks: reserved(others)?,
             behind: reserved(chunks)?,
             free: NIL,
             came: 0,
             went: 0,
             front: 0,
             back: 0,
+            first: first * CHUNK,
             capacity: chunks * CHUNK,
         })
     }
@@ -106,7 +125,12 @@ impl Chain {
     /// and which is not full yet, and gives the copy out to be changed.
     #[inline(always)]
     pub fn push(&mut self, packet: &Packet) -> Option<&mut Packet> {
-        let slot = self.slots.get_mut(self.back.wrapping_add(self.came as usize))?;
+        let slot = self.back.wrapping_add(self.came as usize);
+        let slot = match self.slots.get_mut(slot) {
+            Some(slot) => slot,
+            None if PAGES => self.chunks.get_mut(slot / CHUNK)?.get_mut(slot % CHUNK)?,
+            None => return None,
+        };
         self.came += 1;
         *slot = *packet;
         Some(slot)
@@ -116,17 +140,16 @@ impl Chain {
     fn add_chunk(&mut self) -> Option<()> {
         let chunk = match self.free {
             NIL => {
-                let slots = self.slots.len() + CHUNK;
-                if slots > self.capacity {
+                let chunk = self.behind.len();
+                if (chunk + 1) * CHUNK > self.capacity {
                     return None;
                 }
-                while self.slots.len() < slots {
-                    room::push(&mut self.slots, Packet::new(0, 0))?;
-                }
+                self.take_memory(chunk)?;
                 room::push(&mut self.behind, NIL)?;
-                self.behind.len() - 1
+                chunk
             }
             free => {
+                self.take_memory(free)?;
                 self.free = *self.behind.get(free)?;
                 free
             }
@@ -142,6 +165,28 @@ impl Chain {
         Some(())
     }
 
+    /// Sees to it that `chunk` has memory; None if there is none.
+    fn take_memory(&mut self, chunk: usize) -> Option<()> {
+        let end = (chunk + 1) * CHUNK;
+        if end <= self.first {
+            while self.slots.len() < end {
+                room::push(&mut self.slots, Packet::new(0, 0))?;
+            }
+            return Some(());
+        }
+        while self.chunks.len() <= chunk {
+            room::push(&mut self.chunks, Vec::new())?;
+        }
+        let packets = self.chunks.get_mut(chunk)?;
+        if packets.is_empty() {
+            *packets = reserved(CHUNK).ok()?;
+            while packets.len() < CHUNK {
+                room::push(packets, Packet::new(0, 0))?;
+            }
+        }
+        Some(())
+    }
+
     /// Takes the first packet and gives it out with its slot, where it lies until the next one is
     /// put in.
     #[inline(always)]
@@ -154,13 +199,16 @@ impl Chain {
         if place(self.went) == 0 {
             self.remove_chunk(slot / CHUNK);
         }
-        Some((slot, self.slots.get_mut(slot)?))
+        Some((slot, self.get_mut(slot)?))
     }
 
     #[inline(always)]
     fn remove_chunk(&mut self, chunk: usize) {
         if let Some(behind) = self.behind.get_mut(chunk) {
             let next = core::mem::replace(behind, self.free);
+            if PAGES {
+                self.chunks.get_mut(self.free).map(give_memory_back);
+            }
             self.free = chunk;
             self.front = next.wrapping_mul(CHUNK).wrapping_sub(self.went as usize);
         }
@@ -174,7 +222,7 @@ impl Chain {
             0 => self.free.wrapping_mul(CHUNK) + CHUNK - 1,
             _ => self.front.wrapping_add(self.went as usize - 1),
         };
-        self.slots.get_mut(slot)
+        self.get_mut(slot)
     }
 
     /// The first packet.
@@ -183,19 +231,27 @@ impl Chain {
         if self.is_empty() {
             return None;
         }
-        self.slots.get(self.front.wrapping_add(self.went as usize))
+        self.get(self.front.wrapping_add(self.went as usize))
     }
 
     /// The packet in `slot`, if there is such a slot.
     #[inline(always)]
     pub fn get(&self, slot: usize) -> Option<&Packet> {
-        self.slots.get(slot)
+        match self.slots.get(slot) {
+            Some(packet) => Some(packet),
+            None if PAGES => self.chunks.get(slot / CHUNK)?.get(slot % CHUNK),
+            None => None,
+        }
     }
 
     /// The packet in `slot`, to be changed in place.
     #[inline(always)]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Packet> {
-        self.slots.get_mut(slot)
+        match self.slots.get_mut(slot) {
+            Some(packet) => Some(packet),
+            None if PAGES => self.chunks.get_mut(slot / CHUNK)?.get_mut(slot % CHUNK),
+            None => None,
+        }
     }
 
     /// Becomes as large as `spare`, which was never used and becomes what this one was. A chain
@@ -203,6 +259,9 @@ impl Chain {
     pub fn take_room(&mut self, spare: &mut Chain) {
         if spare.capacity == self.capacity || spare.capacity < self.len() as usize + CHUNK {
             return;
+        }
+        if spare.chunks.capacity() > 0 {
+            return self.take_table(spare);
         }
         (spare.came, spare.went) = (self.went, self.went);
         if place(self.went) != 0 {
@@ -215,6 +274,24 @@ impl Chain {
         }
         core::mem::swap(self, spare);
     }
+
+    /// As [`Chain::take_room`], where packets stay in their chunks.
+    fn take_table(&mut self, spare: &mut Chain) {
+        self.capacity = spare.capacity;
+        if spare.behind.capacity() <= self.behind.capacity() {
+            return;
+        }
+        for behind in self.behind.drain(..) {
+            let moved = room::push(&mut spare.behind, behind);
+            debug_assert!(moved.is_some(), "there is more room");
+        }
+        for packets in self.chunks.drain(..) {
+            let moved = room::push(&mut spare.chunks, packets);
+            debug_assert!(moved.is_some(), "there is more room");
+        }
+        core::mem::swap(&mut self.behind, &mut spare.behind);
+        core::mem::swap(&mut self.chunks, &mut spare.chunks);
+    }
 }
 
 #[cfg(test)]
@@ -222,6 +299,8 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
+
+    const MEMORIES: [Memory; 2] = [Memory::Reserved, Memory::AsNeeded];
 
     /// Fills to `most` and empties to `least` in turns; what goes is what came, in its order.
     fn swing(chain: &mut Chain, model: &mut VecDeque<u64>, least: usize, most: usize) {
@@ -242,28 +321,35 @@ mod tests {
 
     #[test]
     fn packets_leave_in_the_order_of_their_coming() {
-        let (mut chain, mut model) = (Chain::new(100).unwrap(), VecDeque::new());
-        for (least, most) in [(0, 1), (1, 2), (0, 32), (7, 90), (31, 65), (0, 100), (0, 99)] {
-            (0..100).for_each(|_| swing(&mut chain, &mut model, least, most));
+        for memory in MEMORIES {
+            let (mut chain, mut model) = (Chain::new(100, memory).unwrap(), VecDeque::new());
+            for (least, most) in [(0, 1), (1, 2), (0, 32), (7, 90), (31, 65), (0, 100), (0, 99)] {
+                (0..100).for_each(|_| swing(&mut chain, &mut model, least, most));
+            }
+            assert!(chain.is_empty() && chain.head().is_none() && chain.pop().is_none());
+            let taken = chain.chunks.iter().filter(|packets| !packets.is_empty()).count();
+            assert!(taken <= 1, "{taken} chunks for nothing");
         }
-        assert!(chain.is_empty() && chain.head().is_none() && chain.pop().is_none());
     }
 
     #[test]
     fn a_short_queue_stays_in_two_chunks() {
-        let (mut chain, mut model) = (Chain::new(10_000).unwrap(), VecDeque::new());
+        let (mut chain, mut model) =
+            (Chain::new(10_000, Memory::Reserved).unwrap(), VecDeque::new());
         (0..500).for_each(|_| swing(&mut chain, &mut model, 3, 10));
         assert_eq!(chain.slots.len(), 2 * CHUNK);
     }
 
     #[test]
     fn packets_move_to_another_capacity() {
-        let (mut chain, mut model) = (Chain::new(40).unwrap(), VecDeque::new());
-        for capacity in [50, 20, 300, 17] {
-            swing(&mut chain, &mut model, 13, 20);
-            chain.take_room(&mut Chain::new(capacity).unwrap());
-            swing(&mut chain, &mut model, 0, 17);
+        for memory in MEMORIES {
+            let (mut chain, mut model) = (Chain::new(40, memory).unwrap(), VecDeque::new());
+            for capacity in [50, 20, 300, 17] {
+                swing(&mut chain, &mut model, 13, 20);
+                chain.take_room(&mut Chain::new(capacity, memory).unwrap());
+                swing(&mut chain, &mut model, 0, 17);
+            }
+            assert!(chain.is_empty());
         }
-        assert!(chain.is_empty());
     }
 }

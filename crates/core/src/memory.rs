@@ -8,6 +8,20 @@ use alloc::boxed::Box;
 use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
+/// When memory for packets is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// At construction, for all packets that the limits allow: nothing allocates later.
+    #[default]
+    Reserved,
+    /// As packets come, and given back as they go. When there is none, the queue counts as full.
+    /// Only with the feature `pages`; else all is reserved.
+    AsNeeded,
+}
+
+/// Memory can be taken as needed. Where it never is, no access looks whether it was.
+pub(crate) const PAGES: bool = cfg!(feature = "pages");
+
 /// An allocation was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;

@@ -6,8 +6,9 @@ mod support;
 use std::hint::black_box;
 
 use allocation_counter::{measure, AllocationInfo};
+use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{DropReason, Managed, PacketOwner};
+use simnel_core::qdisc::{build, parse, Device, Discard, DropReason, Managed, PacketOwner};
 use simnel_core::random::Random;
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 use simnel_core::{Packet, Span, Time};
@@ -115,4 +116,65 @@ fn nothing_allocates_after_construction() {
     }
     // The counter counts.
     assert!(measure(|| drop(make("pfifo"))).count_total > 0);
+}
+
+/// Memory that an empty discipline takes where that is taken as needed, beside what Linux 6.1
+/// commits for the same: settings, and most bytes.
+const EMPTY: [(&str, u64); 8] = [
+    ("cake unlimited", 1_000_000),
+    ("cake bandwidth 20mbit", 1_000_000),
+    ("cake bandwidth 1gbit diffserv8", 1_000_000),
+    // A table of 1024 flows of one cache line each, as in Linux, and 12 KiB.
+    ("fq_codel", (64 + 12) << 10),
+    ("sfq", 64 << 10),
+    ("pfifo limit 10000", 16 << 10),
+    ("pie limit 10000", 16 << 10),
+    ("fq_pie", 160 << 10),
+];
+
+#[test]
+fn an_empty_discipline_takes_little_where_memory_is_taken_as_needed() {
+    let device = Device { memory: Memory::AsNeeded, ..Device::default() };
+    for (words, most) in EMPTY {
+        let config = parse(words).expect(words);
+        let of = |device: &Device| {
+            let mut kept = None;
+            let held = measure(|| kept = Some(build(&config, device))).bytes_current;
+            held as u64
+        };
+        let (needed, reserved) = (of(&device), of(&Device::default()));
+        println!("{words}: {needed} bytes, {reserved} if reserved");
+        assert!(needed <= most && needed < reserved, "{words}: {needed} bytes");
+    }
+}
+
+#[test]
+fn memory_that_comes_with_packets_goes_with_them() {
+    let device = Device { memory: Memory::AsNeeded, ..Device::default() };
+    for (words, _) in EMPTY {
+        let mut qdisc = build(&parse(words).expect(words), &device).expect(words);
+        let now = Time(1_000_000_000);
+        let fill = |qdisc: &mut dyn Managed| {
+            for handle in 0..4_000 {
+                let mut packet = Packet::new(handle, 1_000);
+                (packet.flow, packet.flags) = (handle % 100 * 0x9e37_79b1, Flags::IPV4);
+                qdisc.enqueue(&packet, now, &mut Discard);
+            }
+        };
+        let drain = |qdisc: &mut dyn Managed| {
+            let mut now = now;
+            while let Some(due) = qdisc.next_event() {
+                now = now.max(due);
+                qdisc.dequeue(now, &mut Discard);
+            }
+        };
+        let filled = measure(|| fill(qdisc.as_mut())).bytes_current;
+        let queued = i64::from(qdisc.backlog().packets) * size_of::<Packet>() as i64;
+        let drained = measure(|| drain(qdisc.as_mut())).bytes_current;
+        println!("{words}: {filled} bytes for {queued} of packets, {} stay", filled + drained);
+        // Half a page for what comes and goes, and pages that are not full.
+        assert!(filled <= queued + (64 << 10), "{words}: {filled} bytes for {queued}");
+        // Some pages may be in part at hand, and a wheel was needed or not.
+        assert!(filled + drained <= (192 << 10), "{words}: {} bytes stay", filled + drained);
+    }
 }

@@ -6,13 +6,14 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, TestRunner};
+use simnel_core::memory::Memory;
 use simnel_core::qdisc::{
-    self, Backlog, Config, ConfigError, Detail, DropReason, Managed, PacketOwner, Snapshot,
+    self, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed, PacketOwner, Snapshot,
 };
 use simnel_core::random::Random;
 use simnel_core::{Packet, Qdisc, Span, Time};
 use support::contract::{exercise, exercise_floods};
-use support::table::{make, DISCIPLINES};
+use support::table::{make, make_on, DISCIPLINES};
 
 /// Runs for each line of the table.
 const CASES: u32 = 300;
@@ -44,6 +45,19 @@ fn every_discipline_keeps_the_contract_under_floods() {
             let mut bytes = vec![16, 13 + (run % 3) as u8];
             bytes.extend((0..400).map(|_| random.u32() as u8));
             exercise_floods(make(words), &bytes);
+        }
+    }
+}
+
+#[test]
+fn every_discipline_keeps_the_contract_where_memory_is_taken_as_needed() {
+    let device = Device { memory: Memory::AsNeeded, ..Device::default() };
+    for (number, (words, _)) in DISCIPLINES.iter().enumerate() {
+        for run in 0..FLOODS {
+            let mut random = Random::new(FLOODS * number as u64 + run + 77);
+            let bytes: Vec<u8> = (0..600).map(|_| random.u32() as u8).collect();
+            exercise(make_on(words, &device), &bytes);
+            exercise_floods(make_on(words, &device), &bytes);
         }
     }
 }

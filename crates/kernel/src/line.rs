@@ -5,6 +5,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 
 use simnel_core::flow::HashKey;
+use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::netlink::{write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Config, ConfigError, Device, Managed, Snapshot};
@@ -102,7 +103,8 @@ impl Surroundings {
         let Surroundings { mtu, tx_queue_len, handle, hz, now, seed, .. } = *self;
         let tick = if hz == 0 { Tick::Exact } else { Tick::Jiffies { hz, wheel: true } };
         let now = Time(now);
-        Device { mtu, tx_queue_len, seed, handle, arithmetic: Arithmetic::Exact, now, tick }
+        let (arithmetic, memory) = (Arithmetic::Exact, Memory::AsNeeded);
+        Device { mtu, tx_queue_len, seed, handle, arithmetic, now, tick, memory }
     }
 }
 

@@ -10,7 +10,7 @@
 //! more room.
 
 use crate::chain::Chain;
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
@@ -66,9 +66,9 @@ pub(crate) struct BookedQueue {
 
 impl BookedQueue {
     /// An empty queue for up to `limit`, with `capacity` slots.
-    pub fn new(limit: Limit, capacity: u32) -> Result<BookedQueue, NoMemory> {
+    pub fn new(limit: Limit, capacity: u32, memory: Memory) -> Result<BookedQueue, NoMemory> {
         Ok(BookedQueue {
-            chain: Chain::new(capacity)?,
+            chain: Chain::new(capacity, memory)?,
             bytes_in: 0,
             bytes_out: 0,
             sure_packets: 0,
@@ -143,12 +143,11 @@ impl BookedQueue {
     }
 
     /// Puts a copy of `packet`, for which there is room, at the end, as one that is there since
-    /// `enqueued`, and gives the copy out to be changed.
+    /// `enqueued`, and gives the copy out to be changed. None if memory for more is short.
     #[cold]
     pub fn insert(&mut self, packet: &Packet, enqueued: Time) -> Option<&mut Packet> {
-        let full = self.chain.make_room();
-        debug_assert!(full.is_some(), "there is a slot for each packet that may be queued");
-        self.sure_packets = full?.min(self.chain.counts().1 + u64::from(self.limit.packets));
+        let full = self.chain.make_room()?;
+        self.sure_packets = full.min(self.chain.counts().1 + u64::from(self.limit.packets));
         self.sure_bytes = self.bytes_out.saturating_add(self.limit.bytes);
         self.bytes_in += u64::from(packet.len);
         let queued = self.chain.push(packet)?;

@@ -125,6 +125,7 @@ fn winner_from(tree: &[u64], start: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Memory;
     use crate::packet::Packet;
     use crate::qdisc::store::Store;
     use crate::qdisc::{Discard, DropReason};
@@ -136,7 +137,7 @@ mod tests {
     fn a_tournament_finds_what_a_search_finds() {
         for queues in [1_025, 1_500, 4_096] {
             let mut random = Random::new(queues.into());
-            let mut store: Store = Store::new(100_000).unwrap();
+            let mut store: Store = Store::new(100_000, Memory::Reserved).unwrap();
             let mut all: Vec<Queue> = std::vec![Queue::default(); queues as usize];
             let mut longest = Longest::of(queues).unwrap();
             let search = Longest { queues, tree: None };

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use crate::aqm::Verdict;
-use crate::memory::{filled, NoMemory};
+use crate::memory::{filled, Memory, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
@@ -229,11 +229,11 @@ impl<A: FlowAqm> Many<A> {
         settings.validate()?;
         let aqm = A::new(params, device)?;
         let mut flows = empty(&aqm, settings.flows)?;
-        let sharing = settings.sharing(&mut flows)?;
+        let sharing = settings.sharing(&mut flows, device.memory)?;
         let queues = Queues {
             flows,
             longest: longest::<A>(settings.flows)?,
-            store: Store::new(settings.limit)?,
+            store: Store::new(settings.limit, device.memory)?,
             aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
             limit: settings.limit.min(MAX_PACKETS),
@@ -270,11 +270,15 @@ impl<A: FlowAqm> Queues<A> {
     ) {
         self.store.totals.enqueued_packets += 1;
         self.aqm.catch_up(now);
+        let has_slot = self.store.has_slot();
+        if !A::REFUSES && !has_slot {
+            self.make_room(scheduler, self.batch, owner);
+        }
         let index = self.index_of(packet.flow);
         let Some(flow) = self.flows.get_mut(index as usize) else {
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         };
-        if A::REFUSES && self.store.len() >= self.limit {
+        if A::REFUSES && (self.store.len() >= self.limit || !has_slot) {
             self.aqm.refused(&mut flow.state, flow.queue.bytes);
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }
@@ -551,10 +555,10 @@ impl Settings {
     }
 
     /// The scheduler of `flows`, which are empty and on no list.
-    fn sharing<F: Scheduled>(&self, flows: &mut [F]) -> Result<Sharing, NoMemory> {
+    fn sharing<F: Scheduled>(&self, flows: &mut [F], memory: Memory) -> Result<Sharing, NoMemory> {
         match self.savings {
             Some(limit) => Ok(Sharing::savings(limit, flows)),
-            None => Sharing::sparse(),
+            None => Sharing::sparse(memory),
         }
     }
 }

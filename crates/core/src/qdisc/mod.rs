@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::netlink::Writer;
 use crate::packet::Packet;
 use crate::rate::Rate;
@@ -349,6 +349,8 @@ pub struct Device {
     pub now: Time,
     /// When its timers fire.
     pub tick: Tick,
+    /// When memory for packets is taken.
+    pub memory: Memory,
 }
 
 impl Default for Device {
@@ -361,6 +363,7 @@ impl Default for Device {
             arithmetic: crate::rate::Arithmetic::Exact,
             now: Time::ZERO,
             tick: Tick::Exact,
+            memory: Memory::Reserved,
         }
     }
 }

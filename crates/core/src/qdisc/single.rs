@@ -111,7 +111,7 @@ impl<A: Aqm> Single<A> {
     pub fn new(params: &A::Params, device: &Device) -> Result<Single<A>, ConfigError> {
         let limit = A::limit(params, device);
         Ok(Single {
-            queue: BookedQueue::new(limit, limit.packets)?,
+            queue: BookedQueue::new(limit, limit.packets, device.memory)?,
             aqm: A::new(params, device)?,
             params: *params,
             device: *device,
@@ -140,8 +140,11 @@ impl<A: Aqm> Single<A> {
             self.aqm.refused(now);
             return self.queue.refuse(refused, DropReason::Overlimit, owner);
         }
-        let queued = self.queue.insert(packet, now);
-        if let Some(queued) = queued.filter(|_| verdict == Verdict::Marked) {
+        let Some(queued) = self.queue.insert(packet, now) else {
+            self.aqm.refused(now);
+            return self.queue.refuse(refused, DropReason::Overlimit, owner);
+        };
+        if verdict == Verdict::Marked {
             queued.mark_ce();
         }
         self.aqm.queued(backlog.packets + 1);

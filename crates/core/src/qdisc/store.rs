@@ -7,7 +7,7 @@
 //! dropped + queued.
 
 use crate::arena::{Arena, List};
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
@@ -43,12 +43,12 @@ impl Queue {
 }
 
 /// The sum of `truesize` where somebody asks for it: a `u64`, or nothing.
-pub(crate) trait Memory: Copy + Default {
+pub(crate) trait Truesizes: Copy + Default {
     fn grow(&mut self, truesize: u32);
     fn shrink(&mut self, truesize: u32);
 }
 
-impl Memory for u64 {
+impl Truesizes for u64 {
     #[inline(always)]
     fn grow(&mut self, truesize: u32) {
         *self += u64::from(truesize);
@@ -59,7 +59,7 @@ impl Memory for u64 {
     }
 }
 
-impl Memory for () {
+impl Truesizes for () {
     #[inline(always)]
     fn grow(&mut self, _: u32) {}
     #[inline(always)]
@@ -82,16 +82,22 @@ pub(crate) struct Store<M = ()> {
     pub totals: Totals,
 }
 
-impl<M: Memory> Store<M> {
+impl<M: Truesizes> Store<M> {
     /// A store for `limit` packets and one that is just coming in.
-    pub fn new(limit: u32) -> Result<Store<M>, NoMemory> {
+    pub fn new(limit: u32, memory: Memory) -> Result<Store<M>, NoMemory> {
         Ok(Store {
-            arena: Arena::new(limit.min(MAX_PACKETS) + 1)?,
+            arena: Arena::new(limit.min(MAX_PACKETS) + 1, memory)?,
             inserted: 0,
             given_up: 0,
             memory: M::default(),
             totals: Totals::default(),
         })
+    }
+
+    /// True if a packet can be inserted; where need be, memory is taken for it.
+    #[inline(always)]
+    pub fn has_slot(&mut self) -> bool {
+        self.arena.has_slot()
     }
 
     /// Packets queued.

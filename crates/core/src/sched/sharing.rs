@@ -13,7 +13,7 @@ use super::drr::Drr;
 use super::savings::Savings;
 use super::sparse::Sparse;
 use super::{Scheduled, Standing};
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::steps::Budget;
 
 /// A scheduler.
@@ -34,8 +34,8 @@ impl Sharing {
     }
 
     /// DRR++.
-    pub fn sparse() -> Result<Sharing, NoMemory> {
-        Ok(Sharing::Sparse(Sparse::with_wheel()?))
+    pub fn sparse(memory: Memory) -> Result<Sharing, NoMemory> {
+        Ok(Sharing::Sparse(Sparse::with_wheel(memory)?))
     }
 
     /// DRR-LDS with savings of up to `limit` bytes. All of `flows` are empty.
@@ -359,7 +359,7 @@ mod tests {
             let mut flows = flows.clone();
             let mut sharing = match kind {
                 0 => Sharing::covered(),
-                1 => Sharing::sparse().unwrap(),
+                1 => Sharing::sparse(Memory::Reserved).unwrap(),
                 _ => Sharing::savings(5_000, &mut flows),
             };
             let mut sent = [0u32; 4];

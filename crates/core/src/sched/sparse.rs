@@ -18,7 +18,7 @@ use super::active::{ActiveList, Turns};
 use super::rotation::Rotation;
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::steps::Budget;
 
 /// The two lists, and those who wait to join the second.
@@ -54,8 +54,8 @@ impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
 
 impl<L: Turns> Sparse<L> {
     /// No flows, and a wheel for those in debt.
-    pub fn with_wheel() -> Result<Sparse<L>, NoMemory> {
-        Ok(Sparse { in_debt: Some(Box::new(Wheel::new()?)), ..Sparse::default() })
+    pub fn with_wheel(memory: Memory) -> Result<Sparse<L>, NoMemory> {
+        Ok(Sparse { in_debt: Some(Box::new(Wheel::new(memory)?)), ..Sparse::default() })
     }
 
     /// True if no flow stands here.
@@ -156,7 +156,8 @@ impl<L: Turns> Sparse<L> {
             if flow.account().deficit > 0 {
                 return Some(first);
             }
-            if let Some(in_debt) = &mut self.in_debt {
+            let wheel = self.in_debt.as_mut();
+            if let Some(in_debt) = wheel.and_then(|wheel| wheel.has_slots().then_some(wheel)) {
                 let quantum = quanta.mean(flow);
                 self.old.pop(flows);
                 in_debt.wait(flows, first, quantum);
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn a_new_flow_goes_first_until_its_quantum_is_used_up() {
         let mut flows = vec![Flow::default(); 3];
-        let mut sparse: Sparse = Sparse::with_wheel().unwrap();
+        let mut sparse: Sparse = Sparse::with_wheel(Memory::Reserved).unwrap();
         let choose = |sparse: &mut Sparse, flows: &mut [Flow]| {
             sparse.choose(flows, |_: &Flow| 1000, &Budget::default())
         };
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn an_empty_flow_leaves_at_once_if_nobody_waits() {
         let mut flows = vec![Flow::default(); 1];
-        let mut sparse: Sparse = Sparse::with_wheel().unwrap();
+        let mut sparse: Sparse = Sparse::with_wheel(Memory::Reserved).unwrap();
         sparse.activate(&mut flows, 0, 1000);
         sparse.found_empty(&mut flows, 0);
         let chosen = sparse.choose(&mut flows, |_: &Flow| 1000, &Budget::default());
@@ -284,7 +285,7 @@ mod tests {
         quanta: impl Quanta<Flow> + Copy,
         packets: u32,
     ) -> (Vec<u64>, u64) {
-        let mut sparse: Sparse = Sparse::with_wheel().unwrap();
+        let mut sparse: Sparse = Sparse::with_wheel(Memory::Reserved).unwrap();
         for flow in 0..flows.len() as u32 {
             sparse.enter(flows, flow, 1);
         }

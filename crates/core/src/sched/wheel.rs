@@ -13,11 +13,12 @@
 //!
 //! Caller's rule: [`Wheel::advance`] only when all that was due before has had its turn.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::active::{ActiveList, Turns};
 use super::Scheduled;
-use crate::memory::{filled, NoMemory};
+use crate::memory::{reserved, Memory, NoMemory};
+use crate::room;
 
 const LEVELS: usize = 5;
 /// A slot covers eight times as many rounds as one of the level below.
@@ -38,7 +39,7 @@ pub struct Wheel<L = ActiveList> {
     round: u64,
     levels: [Level; LEVELS],
     /// The slots of all levels, level by level: the flows that are due then.
-    slots: Box<[L]>,
+    slots: Vec<L>,
 }
 
 /// Slots of equal length.
@@ -93,10 +94,30 @@ impl Level {
 }
 
 impl<L: Turns> Wheel<L> {
-    /// A wheel in which no flow waits.
-    pub fn new() -> Result<Wheel<L>, NoMemory> {
-        let slots = filled(LEVELS * SLOTS as usize, L::default())?;
-        Ok(Wheel { round: 0, levels: [Level::EMPTY; LEVELS], slots })
+    /// A wheel in which no flow waits; without slots, if memory is to be taken as needed.
+    pub fn new(memory: Memory) -> Result<Wheel<L>, NoMemory> {
+        let mut wheel = Wheel { round: 0, levels: [Level::EMPTY; LEVELS], slots: Vec::new() };
+        if memory == Memory::Reserved && !wheel.has_slots() {
+            return Err(NoMemory);
+        }
+        Ok(wheel)
+    }
+
+    /// True if flows can wait; where need be, memory is taken for it.
+    #[inline]
+    pub fn has_slots(&mut self) -> bool {
+        !self.slots.is_empty() || self.open().is_ok()
+    }
+
+    #[cold]
+    fn open(&mut self) -> Result<(), NoMemory> {
+        let all = LEVELS * SLOTS as usize;
+        let mut slots = reserved(all)?;
+        for _ in 0..all {
+            room::push(&mut slots, L::default()).ok_or(NoMemory)?;
+        }
+        self.slots = slots;
+        Ok(())
     }
 
     /// True if no flow waits.
@@ -181,7 +202,7 @@ mod tests {
     #[test]
     fn a_debt_takes_as_many_rounds_as_its_quanta() {
         let mut random = Random::new(3);
-        let mut wheel = Wheel::<ActiveList>::new().unwrap();
+        let mut wheel = Wheel::<ActiveList>::new(Memory::Reserved).unwrap();
         for _ in 0..20_000 {
             let mut flows = std::vec![Flow::default(); 1];
             let debt = (random.u32() >> (random.u32() % 32)).min(1 << 20) as i32;
@@ -209,7 +230,7 @@ mod tests {
 
     #[test]
     fn flows_come_in_the_order_of_their_rounds() {
-        let mut wheel = Wheel::<ActiveList>::new().unwrap();
+        let mut wheel = Wheel::<ActiveList>::new(Memory::Reserved).unwrap();
         let mut flows = std::vec![Flow::default(); 500];
         let mut random = Random::new(5);
         for flow in 0..500 {

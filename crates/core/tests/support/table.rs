@@ -162,8 +162,13 @@ const LINES: &[Line] = &[
 
 /// Makes the discipline that `words` describe. Panics on words that are no discipline's.
 pub fn make(words: &str) -> Box<dyn Managed> {
+    make_on(words, &Device::default())
+}
+
+/// Makes the discipline that `words` describe on `device`.
+pub fn make_on(words: &str, device: &Device) -> Box<dyn Managed> {
     let config = qdisc::parse(words).unwrap_or_else(|error| panic!("`{words}`: {error}"));
-    match build(&config, &Device::default()) {
+    match build(&config, device) {
         Ok(qdisc) => qdisc,
         Err(error) => panic!("`{words}`: {error}"),
     }

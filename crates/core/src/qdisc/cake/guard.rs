@@ -30,7 +30,7 @@ use super::tins::{empty, recount, LoadRule, Tins};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::Arena;
-use crate::memory::{filled, NoMemory};
+use crate::memory::{filled, Memory, NoMemory};
 use crate::packet::Packet;
 use crate::sched::active::Turns;
 use crate::sched::rotation::Rotation;
@@ -102,7 +102,11 @@ pub(super) struct Guard {
 
 impl Guard {
     /// The guard that `params` ask for, over `tins` tiers, if their flow mode isolates hosts.
-    pub(super) fn wanted(params: &Params, tins: usize) -> Result<Option<Box<Guard>>, NoMemory> {
+    pub(super) fn wanted(
+        params: &Params,
+        tins: usize,
+        memory: Memory,
+    ) -> Result<Option<Box<Guard>>, NoMemory> {
         let end = match (params.flow_mode, params.host_guard) {
             (_, HostGuard::Off) => return Ok(None),
             (FlowMode::DualSrchost, _) => Some(End::Source),
@@ -122,7 +126,7 @@ impl Guard {
             heaviest: 0,
         });
         for turns in &mut guard.turns[..tins] {
-            *turns = Sparse::with_wheel()?;
+            *turns = Sparse::with_wheel(memory)?;
         }
         Ok(Some(guard))
     }

@@ -111,10 +111,9 @@ impl Cake {
     fn boxed(slots: u32, params: &Params, device: &Device) -> Result<Box<Cake>, ConfigError> {
         params.validate()?;
         let count = tiers::tiers(params.diffserv).count();
-        let guard = Guard::wanted(params, count)?;
-        let (flows, hosts) =
-            (Flows::new(count, params.queues)?, Hosts::new(count, params.queues)?);
-        let arena = Arena::new(params.capacity(device.mtu).max(slots))?;
+        let guard = Guard::wanted(params, count, device.memory)?;
+        let (flows, hosts) = (Flows::new(count, params.queues)?, Hosts::new(count, params.queues)?);
+        let arena = Arena::new(params.capacity(device.mtu).max(slots), device.memory)?;
         let heap = overflow::Heap::new(params.queues)?;
         let acks = match params.ack_filter {
             AckFilter::Off => None,
@@ -142,7 +141,7 @@ impl Cake {
             totals: Totals::default(),
             device: *device,
         });
-        cake.tins.reserve(params.queues)?;
+        cake.tins.reserve(params.queues, device.memory)?;
         cake.apply_params();
         Ok(cake)
     }
@@ -355,6 +354,14 @@ impl Cake {
         self.overruns = self.overruns.saturating_add(u32::from(overran));
     }
 
+    /// Drops the head of a longest queue, since memory for another slot is short.
+    #[cold]
+    fn free_slot(&mut self, now: Time, owner: &mut dyn PacketOwner) {
+        let heaviest = self.tins.heaviest_flow(&Budget::default());
+        let queue = heaviest.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
+        self.drop_head(queue, now, owner);
+    }
+
     /// Drops the first packet of `queue` for want of room.
     fn drop_head(&mut self, queue: u32, now: Time, owner: &mut dyn PacketOwner) {
         let tin = self.tins.flows.tin_of(queue);
@@ -532,6 +539,9 @@ impl Qdisc for Cake {
             }
         };
         self.totals.enqueued_packets += 1;
+        if !self.arena.has_slot() {
+            self.free_slot(now, owner);
+        }
         let adj_len = self.sizes.charge(&self.params.framing, packet);
 
         let tin = self.select_tin(packet);

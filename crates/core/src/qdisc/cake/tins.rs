@@ -23,7 +23,7 @@ use super::tin::{share, Tin};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
-use crate::memory::NoMemory;
+use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
@@ -84,9 +84,9 @@ impl Tins {
     }
 
     /// Reserves the memory of the tiers themselves.
-    pub(super) fn reserve(&mut self, queues: u32) -> Result<(), NoMemory> {
+    pub(super) fn reserve(&mut self, queues: u32, memory: Memory) -> Result<(), NoMemory> {
         for tin in self.iter_mut() {
-            tin.sparse = Sparse::with_wheel()?;
+            tin.sparse = Sparse::with_wheel(memory)?;
         }
         self.open_savings(queues);
         Ok(())

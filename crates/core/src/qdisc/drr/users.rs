@@ -61,7 +61,7 @@ impl Users {
             queues,
             longest: Longest::of(params.queues)?,
             ways: Ways::new(params.queues)?,
-            store: Store::new(params.buffer)?,
+            store: Store::new(params.buffer, device.memory)?,
             user: params.user,
             quantum: params.quantum.unwrap_or(device.mtu),
             buffer: params.buffer.min(MAX_PACKETS),
@@ -72,7 +72,7 @@ impl Users {
 
     #[inline]
     pub(super) fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut Tally<'_>) {
-        if self.store.len() >= self.buffer {
+        if self.store.len() >= self.buffer || !self.store.has_slot() {
             self.steal(owner);
         }
         let Users { queues, longest, ways, sharing, store, .. } = self;

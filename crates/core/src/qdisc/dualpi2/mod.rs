@@ -157,7 +157,7 @@ impl Dualpi2 {
             device: *device,
             lanes: [Lane::default(); 2],
             drr: Drr::default(),
-            store: Store::new(params.limit)?,
+            store: Store::new(params.limit, device.memory)?,
             pi: Pi2::default(),
             overload: Recurrence::default(),
             timer: Periodic::new(device.tick, device.now, params.aqm.tupdate, params.aqm.tupdate),
@@ -295,7 +295,7 @@ impl Qdisc for Dualpi2 {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now);
-        if self.is_full(packet) {
+        if self.is_full(packet) || !self.store.has_slot() {
             self.stats.overlimit += 1;
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         }

@@ -86,7 +86,8 @@ pub struct Fifo {
 impl Fifo {
     /// An empty FIFO for `device`.
     pub fn new(params: &Params, device: &Device) -> Result<Fifo, ConfigError> {
-        let queue = BookedQueue::new(params.bounds(device), params.max_packets(device))?;
+        let queue =
+            BookedQueue::new(params.bounds(device), params.max_packets(device), device.memory)?;
         Ok(Fifo { params: *params, device: *device, queue })
     }
 
@@ -167,7 +168,11 @@ impl Fifo {
                 return false;
             }
         }
-        self.queue.insert(packet, enqueued).is_some()
+        let is_queued = self.queue.insert(packet, enqueued).is_some();
+        if !is_queued {
+            self.queue.refuse(*packet, DropReason::Overlimit, owner);
+        }
+        is_queued
     }
 }
 

@@ -187,7 +187,7 @@ impl Sfq {
             slots: filled(limits.flows as usize, Slot::default())?,
             depths: Depths::new(limits.flows)?,
             drr: Drr::default(),
-            store: Store::new(limits.limit)?,
+            store: Store::new(limits.limit, device.memory)?,
             early: Early::new(params, limits.flows, device)?,
             key: [0; 2],
             perturbation: Periodic::never(),
@@ -429,6 +429,9 @@ impl Qdisc for Sfq {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.store.totals.enqueued_packets += 1;
         self.catch_up(now, owner);
+        if !self.store.has_slot() {
+            self.drop_from_longest(owner);
+        }
         let bucket = self.bucket(packet, owner);
         let Some(slot) = self.slot_of(bucket) else {
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);

@@ -1,0 +1,173 @@
+//! Pages of slots that come and go: what an arena is made of where memory is taken as needed.
+//!
+//! Free slots of a page are a list through their packets' links. Slots pass between pages and the
+//! arena's stack of free ones several at a time. A page all of whose slots have come back is given
+//! up when another one has, too: so a queue that swings about a page's end takes and gives nothing.
+
+use alloc::vec::Vec;
+
+use crate::memory::{reserved, NoMemory};
+use crate::packet::{Link, Packet};
+use crate::room;
+use crate::sched::active::Turns;
+use crate::sched::rotation::{Linked, Links, Rotation};
+
+/// Slots of a page: 4 KiB.
+pub(super) const PAGE: u32 = 64;
+
+/// Pages by number: slot n lies in page n / [`PAGE`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pages {
+    pages: Vec<Page>,
+    /// Pages with free slots.
+    with_room: Rotation,
+    /// Pages without memory.
+    vacant: Rotation,
+    /// A page that is kept although all of its slots are free.
+    idle: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Page {
+    /// [`PAGE`] slots, or none.
+    packets: Vec<Packet>,
+    links: Links,
+    /// The first of its free slots.
+    first: Link,
+    free: u32,
+}
+
+impl Linked for Page {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl Pages {
+    /// Room for pages of `capacity` slots, without memory for any. The first page is never used.
+    pub(super) fn new(capacity: u32) -> Result<Pages, NoMemory> {
+        let room = reserved(capacity.div_ceil(PAGE) as usize)?;
+        let mut pages = Pages { pages: room, ..Pages::default() };
+        pages.extend();
+        Ok(pages)
+    }
+
+    /// Adds pages without memory as far as there is room.
+    fn extend(&mut self) {
+        while self.pages.len() < self.pages.capacity() {
+            let number = self.pages.len() as u32;
+            let page =
+                Page { packets: Vec::new(), links: Links::default(), first: Link::END, free: 0 };
+            if room::push(&mut self.pages, page).is_none() {
+                return;
+            }
+            if number > 0 {
+                self.vacant.push(&mut self.pages, number);
+            }
+        }
+    }
+
+    /// True where memory is taken as needed.
+    pub(super) fn are_used(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Packet> {
+        self.pages.get((slot / PAGE) as usize)?.packets.get((slot % PAGE) as usize)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Packet> {
+        self.pages.get_mut((slot / PAGE) as usize)?.packets.get_mut((slot % PAGE) as usize)
+    }
+
+    /// Takes a free slot, with a page of its own if need be. None if there is none, or no memory.
+    pub(super) fn take(&mut self) -> Option<u32> {
+        if self.with_room.is_empty() {
+            self.open()?;
+        }
+        let number = self.with_room.first()?;
+        let page = self.pages.get_mut(number as usize)?;
+        let slot = page.first.slot()?;
+        let packet = page.packets.get((slot % PAGE) as usize)?;
+        (page.first, page.free) = (packet.next, page.free.wrapping_sub(1));
+        let is_used_up = page.first.is_end();
+        if is_used_up {
+            self.with_room.pop(&mut self.pages);
+        }
+        if self.idle == Some(number) {
+            self.idle = None;
+        }
+        Some(slot)
+    }
+
+    /// Gives `slot` back.
+    pub(super) fn put(&mut self, slot: u32) {
+        let number = slot / PAGE;
+        let Some(page) = self.pages.get_mut(number as usize) else { return };
+        let Some(packet) = page.packets.get_mut((slot % PAGE) as usize) else { return };
+        packet.next = page.first;
+        (page.first, page.free) = (Link::to(slot), page.free.wrapping_add(1));
+        let free = page.free;
+        if free == 1 {
+            self.with_room.push(&mut self.pages, number);
+        }
+        if free == PAGE {
+            if let Some(other) = self.idle.replace(number) {
+                self.close(other);
+            }
+        }
+    }
+
+    /// Memory for another page.
+    #[cold]
+    fn open(&mut self) -> Option<()> {
+        let number = self.vacant.first()?;
+        let page = self.pages.get_mut(number as usize)?;
+        let mut packets = reserved(PAGE as usize).ok()?;
+        let base = number * PAGE;
+        let last = base + PAGE - 1;
+        for slot in base..base + PAGE {
+            let mut packet = Packet::new(0, 0);
+            packet.next = if slot < last { Link::to(slot + 1) } else { Link::END };
+            room::push(&mut packets, packet)?;
+        }
+        page.packets = packets;
+        (page.first, page.free) = (Link::to(base), PAGE);
+        self.vacant.pop(&mut self.pages);
+        self.with_room.push(&mut self.pages, number);
+        self.idle = self.idle.or(Some(number));
+        Some(())
+    }
+
+    /// Gives up the memory of a page whose slots are all free.
+    #[cold]
+    fn close(&mut self, number: u32) {
+        self.with_room.remove(&mut self.pages, number);
+        self.vacant.push(&mut self.pages, number);
+        if let Some(page) = self.pages.get_mut(number as usize) {
+            (page.packets, page.first, page.free) = (Vec::new(), Link::END, 0);
+        }
+    }
+
+    /// Takes over the room of `spare`, which was never used, if it is more.
+    pub(super) fn take_room(&mut self, spare: &mut Pages) {
+        if spare.pages.capacity() <= self.pages.len() {
+            return;
+        }
+        spare.pages.clear();
+        for page in self.pages.drain(..) {
+            let moved = room::push(&mut spare.pages, page);
+            debug_assert!(moved.is_some(), "there is more room");
+        }
+        core::mem::swap(&mut self.pages, &mut spare.pages);
+        self.extend();
+    }
+
+    /// Pages that have memory.
+    #[cfg(test)]
+    pub(super) fn open_pages(&self) -> usize {
+        self.pages.iter().filter(|page| !page.packets.is_empty()).count()
+    }
+}
