@@ -254,8 +254,7 @@ impl Packet {
     }
 
     /// A copy with a length of 1 to `most`, for packets that are not chargeable.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn shortened(&self, most: u32) -> Packet {
         Packet { len: self.len.clamp(1, most), ..*self }
     }

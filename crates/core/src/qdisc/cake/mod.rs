@@ -201,6 +201,60 @@ impl Cake {
         })
     }
 
+    /// Queues a copy of `packet` with a length that can be charged.
+    #[cold]
+    #[inline(never)]
+    fn admit_shortened(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.admit(&packet.shortened(MOST_BYTES), now, owner);
+    }
+
+    /// Queues a copy of `packet`, whose length can be charged.
+    #[inline(never)]
+    fn admit(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.totals.enqueued_packets += 1;
+        if !self.arena.has_slot() {
+            self.free_slot(now, owner);
+        }
+        let adj_len = self.sizes.charge(&self.params.framing, packet);
+
+        let tin = self.select_tin(packet);
+        let tier = self.tins.tin_mut(tin);
+        if tier.backlog == 0 {
+            tier.time_next = tier.time_next.max(now);
+            if self.arena.is_empty() && self.clock.start(now) {
+                self.totals.overlimits += 1;
+            }
+        }
+        if packet.len > tier.counters.max_len {
+            tier.counters.max_len = packet.len;
+        }
+        tier.counters.bytes += u64::from(packet.len);
+
+        let queue = self.tins.queue_of(tin, packet, &mut self.arena, &mut self.heap);
+        // Not beside `bytes`: compilers make one slow vector of two neighbours.
+        self.tins.tin_mut(tin).counters.packets += 1;
+        let Some((slot, was_empty, queued)) = self.append(packet, tin, queue) else {
+            return self.refuse(packet, now, owner);
+        };
+        (queued.enqueued, queued.adj_len) = (now, adj_len);
+        if !self.tins.is_plain() {
+            self.tins.note_arrival(tin, queue, packet.len);
+        }
+        if self.has_extras {
+            self.apply_extras(slot, tin, queue, now, owner);
+        }
+        self.heap.grown(queue, &self.tins.flows);
+        if was_empty {
+            self.tins.wake(tin, queue, packet, adj_len, &mut self.random);
+        }
+        if self.memory > self.memory_used {
+            self.memory_used = self.memory;
+        }
+        if self.is_over_limit() {
+            self.make_room(Some(queue), now, owner);
+        }
+    }
+
     /// Puts a copy of `packet` at the end of a queue. Says where it lies, and whether the queue had
     /// been empty. None if no slot is free, which `enqueue` sees to after each arrival.
     #[inline(always)]
@@ -223,7 +277,7 @@ impl Cake {
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.give_up(Packet { enqueued: now, ..*packet }, DropReason::Overlimit, owner);
+        self.give_up(&Packet { enqueued: now, ..*packet }, DropReason::Overlimit, owner);
     }
 
     /// The books for a packet that has been taken out of a queue.
@@ -238,9 +292,9 @@ impl Cake {
 
     #[cold]
     #[inline(never)]
-    fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
+    fn give_up(&mut self, packet: &Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
         self.totals.dropped[reason as usize] += 1;
-        owner.dropped(packet, reason);
+        owner.dropped(*packet, reason);
     }
 
     /// Work of some configurations on a packet that was just queued.
@@ -282,7 +336,7 @@ impl Cake {
         if self.params.ingress {
             charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
         }
-        self.give_up(ack, DropReason::AckFilter, owner);
+        self.give_up(&ack, DropReason::AckFilter, owner);
     }
 
     /// The acknowledgement that the packet in `slot`, the last of `queue`, makes redundant: taken
@@ -317,6 +371,7 @@ impl Cake {
     /// no more than a call may. Where `arrived` is a queue with a packet that has just come, that
     /// one stands in for a longest queue that is not found at once.
     #[cold]
+    #[inline(never)]
     fn make_room(&mut self, arrived: Option<u32>, now: Time, owner: &mut dyn PacketOwner) {
         let mut stand_in = arrived.filter(|_| self.tins.guard.is_some());
         let (mut vain, mut is_renewed) = (0, false);
@@ -375,7 +430,7 @@ impl Cake {
         }
         self.heap.shrunk(queue, &self.tins.flows);
         self.tins.settle(tin, queue, false, now, &self.arena);
-        self.give_up(packet, DropReason::Overlimit, owner);
+        self.give_up(&packet, DropReason::Overlimit, owner);
     }
 
     /// The tier to serve, if one may be served now.
@@ -492,7 +547,7 @@ impl Cake {
         }
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
         self.tins.note_turn(tin, queue, packet.len, charged);
-        self.give_up(packet, reason, owner);
+        self.give_up(&packet, reason, owner);
         if self.params.ingress {
             self.tins.settle(tin, queue, false, now, &self.arena);
         }
@@ -530,55 +585,9 @@ fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, del
 
 impl Qdisc for Cake {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let shortened;
-        let packet = match packet.is_chargeable(MOST_BYTES) {
-            true => packet,
-            false => {
-                shortened = packet.shortened(MOST_BYTES);
-                &shortened
-            }
-        };
-        self.totals.enqueued_packets += 1;
-        if !self.arena.has_slot() {
-            self.free_slot(now, owner);
-        }
-        let adj_len = self.sizes.charge(&self.params.framing, packet);
-
-        let tin = self.select_tin(packet);
-        let tier = self.tins.tin_mut(tin);
-        if tier.backlog == 0 {
-            tier.time_next = tier.time_next.max(now);
-            if self.arena.is_empty() && self.clock.start(now) {
-                self.totals.overlimits += 1;
-            }
-        }
-        if packet.len > tier.counters.max_len {
-            tier.counters.max_len = packet.len;
-        }
-        tier.counters.bytes += u64::from(packet.len);
-
-        let queue = self.tins.queue_of(tin, packet, &mut self.arena, &mut self.heap);
-        // Not beside `bytes`: compilers make one slow vector of two neighbours.
-        self.tins.tin_mut(tin).counters.packets += 1;
-        let Some((slot, was_empty, queued)) = self.append(packet, tin, queue) else {
-            return self.refuse(packet, now, owner);
-        };
-        (queued.enqueued, queued.adj_len) = (now, adj_len);
-        if !self.tins.is_plain() {
-            self.tins.note_arrival(tin, queue, packet.len);
-        }
-        if self.has_extras {
-            self.apply_extras(slot, tin, queue, now, owner);
-        }
-        self.heap.grown(queue, &self.tins.flows);
-        if was_empty {
-            self.tins.wake(tin, queue, packet, adj_len, &mut self.random);
-        }
-        if self.memory > self.memory_used {
-            self.memory_used = self.memory;
-        }
-        if self.is_over_limit() {
-            self.make_room(Some(queue), now, owner);
+        match packet.is_chargeable(MOST_BYTES) {
+            true => self.admit(packet, now, owner),
+            false => self.admit_shortened(packet, now, owner),
         }
     }
 

@@ -98,7 +98,8 @@ pub(super) struct Tree {
     pub classes: Vec<Class>,
     /// Stands in for a class of a number that there is none of.
     nobody: Class,
-    levels: [Level; LEVELS],
+    /// Apart: a tree that is made is moved on the stack.
+    levels: Box<[Level; LEVELS]>,
     /// Levels that have classes, a bit each.
     used: u8,
     pub overlimits: u64,
@@ -257,6 +258,7 @@ fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
 impl Tree {
     /// The tree of `classes`, which are in the order of their ids and name their parents by index.
     /// None if it is too deep. Full or not, the buckets are as of `now`.
+    #[inline(never)]
     pub fn new(mut classes: Vec<Class>, now: Time) -> Result<Option<Tree>, NoMemory> {
         let count = classes.len();
         let mut children = filled(count, 0usize)?;
@@ -283,7 +285,7 @@ impl Tree {
             let feeds = (0..PRIORITIES).map(|_| Feed::with_room(children[index]));
             class.feeds = feeds.collect::<Result<_, _>>()?;
         }
-        let mut levels: [Level; LEVELS] = Default::default();
+        let mut levels: Box<[Level; LEVELS]> = Box::default();
         for (number, level) in levels.iter_mut().enumerate() {
             let members = classes.iter().filter(|class| usize::from(class.level) == number).count();
             for row in &mut level.rows {
@@ -301,7 +303,7 @@ impl Tree {
 
     /// Permissions by buckets that are as they are since `now`; nobody has packets.
     fn start(&mut self, now: Time) {
-        for level in &mut self.levels {
+        for level in self.levels.iter_mut() {
             level.waiting.clear();
         }
         for index in 0..self.classes.len() {
@@ -330,7 +332,7 @@ impl Tree {
 
     /// All buckets are full, nobody has packets; counters stay.
     pub fn forget(&mut self, now: Time) {
-        for level in &mut self.levels {
+        for level in self.levels.iter_mut() {
             level.rows.iter_mut().for_each(Feed::clear);
             level.mask = 0;
             level.waiting.clear();
