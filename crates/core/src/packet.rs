@@ -253,12 +253,6 @@ impl Packet {
         Some(Packet { len: self.len.clamp(1, most), ..*self })
     }
 
-    /// A copy with a length of 1 to `most`, for packets that are not chargeable.
-    #[inline]
-    pub(crate) fn shortened(&self, most: u32) -> Packet {
-        Packet { len: self.len.clamp(1, most), ..*self }
-    }
-
     /// Segments that a super-packet will become; 1 for an ordinary packet.
     #[inline]
     pub const fn segments(&self) -> u32 {

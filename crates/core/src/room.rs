@@ -31,20 +31,22 @@ pub(crate) fn push_back<T>(queue: &mut VecDeque<T>, item: T) -> Option<()> {
 
 /// [`Vec::insert`]; None if there is no room for it, or not as many items before it.
 pub(crate) fn insert<T: Copy>(list: &mut Vec<T>, at: usize, item: T) -> Option<()> {
+    if at > list.len() {
+        return None;
+    }
     push(list, item)?;
-    let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
-    moved.copy_within(..moved.len() - 1, 1);
-    *moved.first_mut()? = item;
+    let mut carried = item;
+    list.iter_mut().skip(at).for_each(|place| core::mem::swap(place, &mut carried));
     Some(())
 }
 
 /// [`Vec::remove`]; None if there is no such item.
 pub(crate) fn remove<T: Copy>(list: &mut Vec<T>, at: usize) -> Option<T> {
-    let moved = list.get_mut(at..).filter(|moved| !moved.is_empty())?;
-    let removed = *moved.first()?;
-    moved.copy_within(1.., 0);
+    let moved = list.get_mut(at..)?;
+    let mut carried = *moved.last()?;
+    moved.iter_mut().rev().for_each(|place| core::mem::swap(place, &mut carried));
     list.pop();
-    Some(removed)
+    Some(carried)
 }
 
 #[cfg(test)]

@@ -205,7 +205,9 @@ impl Cake {
     #[cold]
     #[inline(never)]
     fn admit_shortened(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.admit(&packet.shortened(MOST_BYTES), now, owner);
+        let mut shortened = *packet;
+        shortened.len = packet.len.clamp(1, MOST_BYTES);
+        self.admit(&shortened, now, owner);
     }
 
     /// Queues a copy of `packet`, whose length can be charged.
