@@ -161,7 +161,7 @@ fn in_kernel(settings: &Settings, request: &Request, backend: Backend) -> Result
         }
         Maker::Linux => None,
     };
-    let maker = kernel::up(&settings.interface, &wanted)?;
+    let maker = kernel::up(&settings.interface, wanted)?;
     let by = match maker {
         Maker::Module => "the module `simnel`",
         Maker::Linux => "Linux's own cake, since the module `simnel` is not there",

@@ -43,6 +43,10 @@ fn completion_offers_words_interfaces_and_experiments() {
         (&["simnel", "up", "v0", "upload", "9mbit", "fq_codel", ""], &["flows", "target"]),
         (&["simnel", "change", "v0", ""], &["download", "upload"]),
         (&["simnel", "change", "v0", "upload", "diff"], &["diffserv8"]),
+        (&["simnel", "tc", "qdisc", ""], &["add", "show"]),
+        (&["simnel", "tc", "qdisc", "add", "dev", ""], &["lo"]),
+        (&["simnel", "tc", "qdisc", "add", "dev", "v0", "root", "simnel", ""], &["cake", "pie"]),
+        (&["simnel", "up", "v0", "--backend", ""], &["kernel", "userspace"]),
         (&["simnel", "words", "fq"], &["fq_codel", "fq_pie"]),
         (&["simnel", "paper", ""], &["A3", "B4"]),
     ] {

@@ -42,7 +42,7 @@ pub fn answer() {
 fn command() -> clap::Command {
     type Candidates = fn() -> Vec<CompletionCandidate>;
     // Of one command in their order: each goes to its end.
-    let open: [(&str, &str, Candidates); 11] = [
+    let open: [(&str, &str, Candidates); 12] = [
         ("up", "words", words),
         ("demo", "words", words),
         ("change", "interface", interfaces),
@@ -52,6 +52,7 @@ fn command() -> clap::Command {
         ("show", "interface", interfaces),
         ("link", "interface", interfaces),
         ("link", "words", line),
+        ("tc", "words", traffic_control),
         ("words", "discipline", disciplines),
         ("paper", "experiments", experiments),
     ];
@@ -65,11 +66,18 @@ fn with_help(word: &'static str, help: &'static str) -> CompletionCandidate {
     CompletionCandidate::new(word).help(Some(help.into()))
 }
 
+/// The command and its whole words so far. The shell gives those of its command line after `--`,
+/// the last one perhaps in part.
+fn said() -> Vec<String> {
+    let mut said: Vec<String> = std::env::args().skip_while(|word| word != "--").skip(2).collect();
+    said.pop();
+    said
+}
+
 /// The interface, then directions, disciplines, and keywords of the one that was named last.
 fn words() -> Vec<CompletionCandidate> {
-    // The shell gives the words of its command line after `--`, the last one perhaps in part.
-    let said: Vec<String> = std::env::args().skip_while(|word| word != "--").skip(2).collect();
-    let [command, said @ .., _] = said.as_slice() else { return Vec::new() };
+    let said = said();
+    let [command, said @ ..] = said.as_slice() else { return Vec::new() };
     if command == "up" && said.is_empty() {
         return interfaces();
     }
@@ -81,6 +89,22 @@ fn words() -> Vec<CompletionCandidate> {
         candidates.extend(directions().into_iter().chain(disciplines()));
     }
     candidates
+}
+
+/// A verb, a place, and after `simnel` disciplines and their keywords.
+fn traffic_control() -> Vec<CompletionCandidate> {
+    const VERBS: [&str; 5] = ["add", "change", "replace", "del", "show"];
+    const PLACES: [&str; 5] = ["dev", "root", "parent", "handle", "simnel"];
+    let said = said();
+    let said: Vec<&str> =
+        said.iter().skip(1).map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    match said.as_slice() {
+        [] => vec![CompletionCandidate::new("qdisc")],
+        [_] => VERBS.map(CompletionCandidate::new).into(),
+        [.., "dev"] => interfaces(),
+        said if said.contains(&"simnel") => words(),
+        _ => PLACES.map(CompletionCandidate::new).into(),
+    }
 }
 
 /// Description of a line.
