@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Packets: what is read of them on their way in, and written on their way out. */
-#include <linux/if_arp.h>
 #include <linux/netfilter.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
@@ -17,42 +16,6 @@ const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length)
 		return NULL;
 	*length = min_t(u32, size, skb->len - offset);
 	return skb_header_pointer(skb, offset, *length, buffer);
-}
-
-/* Headers that do not lie in one piece. */
-static noinline void gather(const struct sk_buff *skb, int offset, struct simnel_arrival *arrival,
-			    u8 *buffer)
-{
-	u32 wanted = min_t(u32, SIMNEL_HEADERS, arrival->remaining);
-	const u8 *start = skb_header_pointer(skb, offset, wanted, buffer);
-
-	if (start) {
-		arrival->start = start;
-		arrival->captured = wanted;
-	}
-}
-
-/* The part of a packet that is parsed: all of its headers. */
-void simnel_describe(const struct sk_buff *skb, struct simnel_arrival *arrival, u8 *buffer)
-{
-	u32 headlen = skb_headlen(skb);
-	int offset = 0;
-
-	if (likely(skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6))) {
-		offset = skb_network_offset(skb);
-		if (unlikely(offset < 0 || offset > headlen))
-			offset = 0;
-		arrival->link_header = offset;
-	} else if (skb->dev->type == ARPHRD_ETHER) {
-		arrival->link_header = SIMNEL_ETHERNET;
-	} else {
-		arrival->link_header = 0;
-	}
-	arrival->start = skb->data + offset;
-	arrival->captured = headlen - offset;
-	arrival->remaining = skb->len - offset;
-	if (unlikely(arrival->captured < SIMNEL_HEADERS && skb_is_nonlinear(skb)))
-		gather(skb, offset, arrival, buffer);
 }
 
 /*

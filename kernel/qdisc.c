@@ -4,6 +4,7 @@
  * descriptors, netlink to settings, time to timers. What happens to packets is decided in Rust
  * (simnel.h).
  */
+#include <linux/if_arp.h>
 #include <linux/module.h>
 #include <linux/version.h>
 #if __has_include(<net/gso.h>)
@@ -47,31 +48,65 @@ static void tell(struct Qdisc *sch, int packets, int bytes)
 		qdisc_tree_reduce_backlog(sch, packets, bytes);
 }
 
+/* Gives one packet, all but whose headers is described, to the Rust side. */
+static noinline void hand_over_rare(struct simnel_sched *q, struct sk_buff *skb,
+				    struct simnel_arrival *arrival, u64 now,
+				    struct simnel_call *call)
+{
+	struct simnel_translation translation SIMNEL_WRITTEN;
+	u8 buffer[SIMNEL_HEADERS] SIMNEL_WRITTEN;
+	u32 wanted = min_t(u32, SIMNEL_HEADERS, arrival->remaining);
+
+	if (arrival->captured < wanted) {
+		const u8 *start = skb_header_pointer(skb, skb->len - arrival->remaining, wanted,
+						     buffer);
+
+		if (start) {
+			arrival->start = start;
+			arrival->captured = wanted;
+		}
+	}
+	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
+		arrival->translation = &translation;
+	if (skb_is_gso(skb))
+		arrival->gso = skb_shinfo(skb)->gso_size | skb_shinfo(skb)->gso_segs << 16;
+	simnel_enqueue(q->line, arrival, now, call);
+}
+
 /* Gives one packet to the Rust side. */
 static __always_inline void hand_over(struct simnel_sched *q, struct sk_buff *skb, u32 class,
 				      u64 now, struct simnel_call *call)
 {
-	struct simnel_translation translation;
+	struct simnel_arrival arrival SIMNEL_WRITTEN;
 	struct Qdisc *sch = call->sch;
-	struct simnel_arrival arrival;
-	u8 buffer[SIMNEL_HEADERS];
+	u32 offset = 0;
 
-	simnel_describe(skb, &arrival, buffer);
+	if (likely(skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6))) {
+		offset = skb_network_offset(skb);
+		if (unlikely(offset > skb_headlen(skb)))
+			offset = 0;
+		arrival.link_header = offset;
+	} else {
+		arrival.link_header = skb->dev->type == ARPHRD_ETHER ? SIMNEL_ETHERNET : 0;
+	}
 	arrival.handle = (unsigned long)skb;
+	arrival.start = skb->data + offset;
 	arrival.translation = NULL;
-	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
-		arrival.translation = &translation;
+	arrival.captured = skb_headlen(skb) - offset;
+	arrival.remaining = skb->len - offset;
 	arrival.len = qdisc_pkt_len(skb);
 	arrival.truesize = skb->truesize;
 	arrival.mark = skb->mark;
 	arrival.priority = skb->priority;
 	arrival.class = class;
 	arrival.gso = 0;
-	if (skb_is_gso(skb))
-		arrival.gso = skb_shinfo(skb)->gso_size | skb_shinfo(skb)->gso_segs << 16;
 	sch->q.qlen++;
 	sch->qstats.backlog += arrival.len;
-	simnel_enqueue(q->line, &arrival, now, call);
+	if (unlikely(skb_is_nonlinear(skb) || skb_is_gso(skb) ||
+		     q->wants & SIMNEL_WANTS_TRANSLATION))
+		hand_over_rare(q, skb, &arrival, now, call);
+	else
+		simnel_enqueue(q->line, &arrival, now, call);
 }
 
 /* A super-packet in pieces. */

@@ -34,8 +34,14 @@ struct simnel_call {
 /* As many bytes of headers as the parser looks at. */
 #define SIMNEL_HEADERS 256
 
+/* All fields are written before they are read: kernels that zero the stack need not. */
+#if __has_attribute(__uninitialized__)
+#define SIMNEL_WRITTEN __attribute__((__uninitialized__))
+#else
+#define SIMNEL_WRITTEN
+#endif
+
 /* packet.c */
-void simnel_describe(const struct sk_buff *skb, struct simnel_arrival *arrival, u8 *buffer);
 bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation);
 void simnel_rewrite(struct sk_buff *skb, u64 changes);
 

@@ -48,7 +48,8 @@ pub struct FlowHash {
 /// Hashes five-tuples under a key.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowHasher {
-    key: HashKey,
+    /// Before the first word.
+    start: SipHash13,
     /// Hosts are told apart; else their hashes are zero.
     has_hosts: bool,
     /// Which bits of each half of an IPv6 address tell hosts apart.
@@ -67,14 +68,11 @@ impl HashKey {
 impl FlowHasher {
     /// A hasher that tells IPv6 hosts apart by their first `host_prefix` bits (128: by all).
     pub const fn new(key: HashKey, host_prefix: u8) -> FlowHasher {
-        let secret = [
-            SipHash13::new(key).finish(0, 8),
-            SipHash13::new(key).finish(1, 8),
-            SipHash13::new(key).finish(2, 8),
-            SipHash13::new(key).finish(3, 8),
-        ];
+        let start = SipHash13::new(key);
+        let secret =
+            [start.finish(0, 8), start.finish(1, 8), start.finish(2, 8), start.finish(3, 8)];
         FlowHasher {
-            key,
+            start,
             has_hosts: true,
             host_mask: [leading(host_prefix), leading(host_prefix.saturating_sub(64))],
             host_keys: [HashKey::new(secret[0], secret[1]), HashKey::new(secret[2], secret[3])],
@@ -88,39 +86,58 @@ impl FlowHasher {
 
     /// The three hashes. `ports` holds the four bytes of source and destination port as in the
     /// header, zero where the protocol has none.
-    #[inline]
     pub fn hash(&self, addresses: &Addresses, protocol: u8, ports: [u8; 4]) -> FlowHash {
-        let ports_and_protocol = u64::from(u32::from_le_bytes(ports)) | u64::from(protocol) << 32;
-        let start = SipHash13::new(self.key);
-        let (flow, src_host, dst_host) = match addresses {
-            Addresses::V4(src, dst) => {
-                let (src, dst) = (u32::from_le_bytes(*src), u32::from_le_bytes(*dst));
-                let flow = start.word(u64::from(src) | u64::from(dst) << 32);
-                let [of_src, of_dst] = &self.host_keys;
-                (flow.finish(ports_and_protocol, 13), of_src.hash(src), of_dst.hash(dst))
-            }
-            Addresses::V6(src, dst) => self.hash_v6(halves(src), halves(dst), ports_and_protocol),
-        };
-        match self.has_hosts {
-            true => FlowHash { flow, src_host, dst_host },
-            false => FlowHash { flow, src_host: 0, dst_host: 0 },
+        match addresses {
+            Addresses::V4(src, dst) => self.hash_v4(*src, *dst, protocol, ports),
+            Addresses::V6(src, dst) => self.hash_v6(src, dst, protocol, ports),
         }
     }
 
-    /// The hashes of a flow, and of source and destination, which are computed side by side.
-    #[inline]
-    fn hash_v6(&self, src: [u64; 2], dst: [u64; 2], ports_and_protocol: u64) -> (u64, u32, u32) {
-        let start = SipHash13::new(self.key);
-        let flow = start.word(src[0]).word(src[1]).word(dst[0]).word(dst[1]);
-        let flow = flow.finish(ports_and_protocol, 37);
+    /// [`FlowHasher::hash`] of IPv4 addresses.
+    #[inline(always)]
+    pub(crate) fn hash_v4(
+        &self,
+        src: [u8; 4],
+        dst: [u8; 4],
+        protocol: u8,
+        ports: [u8; 4],
+    ) -> FlowHash {
+        let (src, dst) = (u32::from_le_bytes(src), u32::from_le_bytes(dst));
+        let flow = self.start.word(u64::from(src) | u64::from(dst) << 32);
+        let flow = flow.finish(last_word(protocol, ports), 13);
         if !self.has_hosts {
-            return (flow, 0, 0);
+            return FlowHash { flow, src_host: 0, dst_host: 0 };
+        }
+        let [of_src, of_dst] = &self.host_keys;
+        FlowHash { flow, src_host: of_src.hash(src), dst_host: of_dst.hash(dst) }
+    }
+
+    /// [`FlowHasher::hash`] of IPv6 addresses: the three are computed side by side.
+    #[inline]
+    pub(crate) fn hash_v6(
+        &self,
+        src: &[u8; 16],
+        dst: &[u8; 16],
+        protocol: u8,
+        ports: [u8; 4],
+    ) -> FlowHash {
+        let (start, src, dst) = (self.start, halves(src), halves(dst));
+        let flow = start.word(src[0]).word(src[1]).word(dst[0]).word(dst[1]);
+        let flow = flow.finish(last_word(protocol, ports), 37);
+        if !self.has_hosts {
+            return FlowHash { flow, src_host: 0, dst_host: 0 };
         }
         let host = |[a, b]: [u64; 2]| {
             start.word(a & self.host_mask[0]).word(b & self.host_mask[1]).finish(0, 16)
         };
-        (flow, nonzero(host(src)), nonzero(host(dst)))
+        FlowHash { flow, src_host: nonzero(host(src)), dst_host: nonzero(host(dst)) }
     }
+}
+
+/// The last word of a flow's message.
+#[inline(always)]
+const fn last_word(protocol: u8, ports: [u8; 4]) -> u64 {
+    u32::from_le_bytes(ports) as u64 | (protocol as u64) << 32
 }
 
 impl HashKey {
@@ -171,6 +188,12 @@ fn nonzero(hash: u64) -> u32 {
 /// SipHash with one round a word and three at the end.
 #[derive(Clone, Copy)]
 struct SipHash13([u64; 4]);
+
+impl core::fmt::Debug for SipHash13 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("SipHash13(secret)")
+    }
+}
 
 impl SipHash13 {
     #[inline]

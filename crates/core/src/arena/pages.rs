@@ -4,6 +4,7 @@
 //! arena's stack of free ones several at a time. A page all of whose slots have come back is given
 //! up when another one has, too: so a queue that swings about a page's end takes and gives nothing.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::memory::{reserved, NoMemory};
@@ -15,9 +16,15 @@ use crate::sched::rotation::{Linked, Links, Rotation};
 /// Slots of a page: 4 KiB.
 pub(super) const PAGE: u32 = 64;
 
+/// Memory of a page.
+type Packets = Box<[Packet; PAGE as usize]>;
+
 /// Pages by number: slot n lies in page n / [`PAGE`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
+    /// The pages' memory, apart and dense: each look at a packet passes here.
+    memory: Vec<Option<Packets>>,
+    /// As many.
     pages: Vec<Page>,
     /// Pages with free slots.
     with_room: Rotation,
@@ -29,8 +36,6 @@ pub(super) struct Pages {
 
 #[derive(Clone, Debug)]
 struct Page {
-    /// [`PAGE`] slots, or none.
-    packets: Vec<Packet>,
     links: Links,
     /// The first of its free slots.
     first: Link,
@@ -46,8 +51,9 @@ impl Linked for Page {
 impl Pages {
     /// Room for pages of `capacity` slots, without memory for any. The first page is never used.
     pub(super) fn new(capacity: u32) -> Result<Pages, NoMemory> {
-        let room = reserved(capacity.div_ceil(PAGE) as usize)?;
-        let mut pages = Pages { pages: room, ..Pages::default() };
+        let count = capacity.div_ceil(PAGE) as usize;
+        let (memory, room) = (reserved(count)?, reserved(count)?);
+        let mut pages = Pages { memory, pages: room, ..Pages::default() };
         pages.extend();
         Ok(pages)
     }
@@ -56,9 +62,9 @@ impl Pages {
     fn extend(&mut self) {
         while self.pages.len() < self.pages.capacity() {
             let number = self.pages.len() as u32;
-            let page =
-                Page { packets: Vec::new(), links: Links::default(), first: Link::END, free: 0 };
-            if room::push(&mut self.pages, page).is_none() {
+            let page = Page { links: Links::default(), first: Link::END, free: 0 };
+            let pushed = room::push(&mut self.memory, None).is_some();
+            if !pushed || room::push(&mut self.pages, page).is_none() {
                 return;
             }
             if number > 0 {
@@ -72,14 +78,16 @@ impl Pages {
         !self.pages.is_empty()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, slot: u32) -> Option<&Packet> {
-        self.pages.get((slot / PAGE) as usize)?.packets.get((slot % PAGE) as usize)
+        let page = self.memory.get((slot / PAGE) as usize)?.as_ref()?;
+        Some(&page[(slot % PAGE) as usize])
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Packet> {
-        self.pages.get_mut((slot / PAGE) as usize)?.packets.get_mut((slot % PAGE) as usize)
+        let page = self.memory.get_mut((slot / PAGE) as usize)?.as_mut()?;
+        Some(&mut page[(slot % PAGE) as usize])
     }
 
     /// Takes a free slot, with a page of its own if need be. None if there is none, or no memory.
@@ -90,8 +98,9 @@ impl Pages {
         let number = self.with_room.first()?;
         let page = self.pages.get_mut(number as usize)?;
         let slot = page.first.slot()?;
-        let packet = page.packets.get((slot % PAGE) as usize)?;
-        (page.first, page.free) = (packet.next, page.free.wrapping_sub(1));
+        let packet = self.memory.get((slot / PAGE) as usize)?.as_ref()?;
+        let next = packet[(slot % PAGE) as usize].next;
+        (page.first, page.free) = (next, page.free.wrapping_sub(1));
         let is_used_up = page.first.is_end();
         if is_used_up {
             self.with_room.pop(&mut self.pages);
@@ -106,7 +115,8 @@ impl Pages {
     pub(super) fn put(&mut self, slot: u32) {
         let number = slot / PAGE;
         let Some(page) = self.pages.get_mut(number as usize) else { return };
-        let Some(packet) = page.packets.get_mut((slot % PAGE) as usize) else { return };
+        let Some(Some(packets)) = self.memory.get_mut(number as usize) else { return };
+        let packet = &mut packets[(slot % PAGE) as usize];
         packet.next = page.first;
         (page.first, page.free) = (Link::to(slot), page.free.wrapping_add(1));
         let free = page.free;
@@ -125,6 +135,7 @@ impl Pages {
     fn open(&mut self) -> Option<()> {
         let number = self.vacant.first()?;
         let page = self.pages.get_mut(number as usize)?;
+        let memory = self.memory.get_mut(number as usize)?;
         let mut packets = reserved(PAGE as usize).ok()?;
         let base = number * PAGE;
         let last = base + PAGE - 1;
@@ -133,7 +144,7 @@ impl Pages {
             packet.next = if slot < last { Link::to(slot + 1) } else { Link::END };
             room::push(&mut packets, packet)?;
         }
-        page.packets = packets;
+        *memory = Some(packets.into_boxed_slice().try_into().ok()?);
         (page.first, page.free) = (Link::to(base), PAGE);
         self.vacant.pop(&mut self.pages);
         self.with_room.push(&mut self.pages, number);
@@ -146,8 +157,11 @@ impl Pages {
     fn close(&mut self, number: u32) {
         self.with_room.remove(&mut self.pages, number);
         self.vacant.push(&mut self.pages, number);
+        if let Some(memory) = self.memory.get_mut(number as usize) {
+            *memory = None;
+        }
         if let Some(page) = self.pages.get_mut(number as usize) {
-            (page.packets, page.first, page.free) = (Vec::new(), Link::END, 0);
+            (page.first, page.free) = (Link::END, 0);
         }
     }
 
@@ -161,13 +175,19 @@ impl Pages {
             let moved = room::push(&mut spare.pages, page);
             debug_assert!(moved.is_some(), "there is more room");
         }
+        spare.memory.clear();
+        for memory in self.memory.drain(..) {
+            let moved = room::push(&mut spare.memory, memory);
+            debug_assert!(moved.is_some(), "there is more room");
+        }
         core::mem::swap(&mut self.pages, &mut spare.pages);
+        core::mem::swap(&mut self.memory, &mut spare.memory);
         self.extend();
     }
 
     /// Pages that have memory.
     #[cfg(test)]
     pub(super) fn open_pages(&self) -> usize {
-        self.pages.iter().filter(|page| !page.packets.is_empty()).count()
+        self.memory.iter().flatten().count()
     }
 }

@@ -87,9 +87,8 @@ impl Classifier {
         let stated = usize::from(be16(fixed[2], fixed[3])).checked_sub(IPV4_HEADER)?;
         let (ports, length, tcp) = plain_transport(fixed[9], transport, stated)?;
         let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
-        let addresses = Addresses::V4([s0, s1, s2, s3], [d0, d1, d2, d3]);
         Some(Summary {
-            hash: self.hasher.hash(&addresses, fixed[9], ports),
+            hash: self.hasher.hash_v4([s0, s1, s2, s3], [d0, d1, d2, d3], fixed[9], ports),
             headers: IPV4_HEADER + length,
             tos: fixed[1],
             flags: Flags::IPV4 | tcp,
@@ -106,9 +105,8 @@ impl Classifier {
         let stated = usize::from(be16(fixed[4], fixed[5]));
         let (ports, length, tcp) = plain_transport(fixed[6], transport, stated)?;
         let (src, dst) = fixed[8..].split_first_chunk()?;
-        let addresses = Addresses::V6(*src, *dst.first_chunk()?);
         Some(Summary {
-            hash: self.hasher.hash(&addresses, fixed[6], ports),
+            hash: self.hasher.hash_v6(src, dst.first_chunk()?, fixed[6], ports),
             headers: IPV6_HEADER + length,
             tos: fixed[0] << 4 | fixed[1] >> 4,
             flags: Flags::IPV6 | tcp,
