@@ -68,6 +68,14 @@ tc qdisc add dev v0 root simnel fq_pie savings 15kb || fail 'add by tc'
 reaches
 has 'savings 15Kb' tc -s qdisc show dev v0
 
+# Disciplines that hold queues by the thousand, and others.
+for words in fq_codel 'htb rate 10mbit fq_codel limit 100' 'tbf rate 5mbit burst 10kb latency 20ms' dualpi2 sfq; do
+    tc qdisc replace dev v0 root handle 7: simnel $words || fail "$words"
+    reaches
+    tc qdisc del dev v0 root
+done
+tc qdisc add dev v0 root simnel fq_pie savings 15kb
+
 # What somebody else has set stays.
 has 'replace' up upload 10mbit --backend kernel
 has 'savings 15Kb' tc qdisc show dev v0
@@ -89,7 +97,7 @@ lacks ingress tc qdisc show dev v0
 
 # Beside somebody's own filters.
 tc qdisc add dev v0 clsact
-tc filter add dev v0 ingress prio 30000 matchall action pass
+tc filter add dev v0 ingress prio 30000 matchall classid 1:1 || fail 'no filter'
 up download 20mbit --backend auto 2>/dev/null || fail 'auto'
 reaches
 has 'Sent' "$simnel" show -s v0
