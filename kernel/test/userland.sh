@@ -95,6 +95,32 @@ has 'v0: down' "$simnel" down v0
 clean
 lacks ingress tc qdisc show dev v0
 
+# The daemon: its file says who does the work, and is read again.
+file() { # WORDS
+    printf '[[interface]]\nname = "v0"\nbackend = "kernel"\nupload = "9mbit"\ndownload = "20mbit"\nqdisc = "%s"\n' \
+        "$1" > /run/simnel.toml
+}
+# Waits until the command prints the text.
+soon() { # TEXT COMMAND...
+    local n
+    for n in $(seq 50); do
+        [[ $("${@:2}" 2>&1) == *"$1"* ]] && return
+        sleep 0.1
+    done
+    has "$@"
+}
+file 'cake nat'
+"$simnel" daemon --config /run/simnel.toml 2>/run/daemon.log & daemon=$!
+soon 'v0: up' cat /run/daemon.log
+has 'bandwidth 9Mbit diffserv3' "$simnel" show v0
+reaches
+file 'cake besteffort'
+kill -HUP $daemon
+soon 'bandwidth 9Mbit besteffort' "$simnel" show v0
+kill -TERM $daemon
+wait $daemon || fail "the daemon: $(cat /run/daemon.log)"
+clean
+
 # Beside somebody's own filters.
 tc qdisc add dev v0 clsact
 tc filter add dev v0 ingress prio 30000 matchall classid 1:1 || fail 'no filter'

@@ -18,7 +18,7 @@ use simnel_core::Span;
 
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{check_name, Settings, DEFAULT_CONTROL_DIR};
+use crate::gateway::{check_name, Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
 use crate::words::settings_of;
 
@@ -40,6 +40,9 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Interface {
     name: String,
+    /// Who does the work.
+    #[serde(default)]
+    backend: Backend,
     /// Rate of what arrives, as `tc` writes it.
     download: Option<String>,
     /// Rate of what leaves.
@@ -142,6 +145,7 @@ impl Interface {
     fn settings(self) -> Result<Settings, String> {
         check_name(&self.name).map_err(|e| e.to_string())?;
         let mut settings = Settings::new(&self.name);
+        settings.backend = self.backend;
         let both = self.qdisc.as_deref();
         let compose = |direction, rate: &Option<String>, words: &Option<String>| {
             // A direction without a rate and without words of its own is left alone.
@@ -186,6 +190,19 @@ mod tests {
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, None);
         assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn the_backend_is_userspace_unless_it_is_set() {
+        let read = |rest: &str| {
+            let text = format!("[[interface]]\nname = \"eth0\"\nupload = \"9mbit\"\n{rest}");
+            parse(&text).map(|all| all[0].backend)
+        };
+        assert_eq!(read(""), Ok(Backend::Userspace));
+        assert_eq!(read("backend = \"kernel\""), Ok(Backend::Kernel));
+        assert_eq!(read("backend = \"auto\""), Ok(Backend::Auto));
+        let error = read("backend = \"kernle\"").unwrap_err();
+        assert!(error.contains("kernle") && error.contains("`userspace`"), "{error}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::gateway::{Drained, Gateway, Settings, Watch};
+use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};
+use crate::kernel;
 pub use crate::notice::Notice;
 use crate::privileges;
 use crate::server::Server;
@@ -50,6 +51,8 @@ pub struct Daemon {
     server: Server,
     served: Vec<Gateway>,
     waiting: Vec<Waiting>,
+    /// Interfaces that the kernel shapes.
+    in_kernel: Vec<String>,
     /// When those are tried again.
     next_try: Time,
     notice: Box<dyn FnMut(Notice)>,
@@ -87,6 +90,7 @@ impl Daemon {
             server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
             waiting: Vec::new(),
+            in_kernel: Vec::new(),
             next_try: Time::ZERO,
             notice: Box::new(notice),
         })
@@ -97,6 +101,9 @@ impl Daemon {
     /// # Errors
     /// As `Gateway::up`; also if the control socket cannot be made.
     pub fn up(&mut self, settings: Settings) -> Result<(), Error> {
+        if self.up_in_kernel(&settings)? {
+            return Ok(());
+        }
         let Some(settings) = self.tether.recall(settings) else { return Ok(()) };
         let taken = |slot: &usize| self.served.iter().any(|gateway| gateway.slot() == *slot);
         let Some(slot) = (0..SLOTS).find(|slot| !taken(slot)) else {
@@ -125,6 +132,36 @@ impl Daemon {
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface));
         Ok(())
+    }
+
+    /// Lets the kernel shape, if that is wanted and can be; false: a process is to do it.
+    fn up_in_kernel(&mut self, settings: &Settings) -> Result<bool, Error> {
+        if settings.backend == Backend::Userspace {
+            return Ok(false);
+        }
+        match kernel::hold(settings) {
+            Err(Error::NoModule) if settings.backend == Backend::Auto => return Ok(false),
+            held => held?,
+        }
+        if !self.in_kernel.contains(&settings.interface) {
+            self.in_kernel.push(settings.interface.clone());
+            (self.notice)(Notice::Up(settings.interface.clone()));
+        }
+        Ok(true)
+    }
+
+    /// Gives back those interfaces of the kernel's of which `gone` is true.
+    fn end_in_kernel(&mut self, gone: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let mut result = Ok(());
+        for interface in std::mem::take(&mut self.in_kernel) {
+            if gone(&interface) {
+                result = result.and(kernel::down(&interface));
+                (self.notice)(Notice::Down(interface, 0));
+            } else {
+                self.in_kernel.push(interface);
+            }
+        }
+        result
     }
 
     /// As [`Daemon::up`], but an interface that is not there yet is waited for.
@@ -177,7 +214,7 @@ impl Daemon {
         self.confine(file.as_deref());
         self.tether.tell(&Event::Ready);
         let mut result = Ok(());
-        while !(self.served.is_empty() && self.waiting.is_empty()) {
+        while !(self.served.is_empty() && self.waiting.is_empty() && self.in_kernel.is_empty()) {
             self.tether.board.daemon.fetch_add(1, Ordering::Relaxed);
             match self.turn() {
                 Next::Continue => {}
@@ -202,7 +239,7 @@ impl Daemon {
                 result = result.and(Err(e));
             }
         }
-        result
+        result.and(self.end_in_kernel(|_| true))
     }
 
     /// The error that a thread of the data path has ended by itself.
@@ -324,6 +361,14 @@ impl Daemon {
     fn apply(&mut self, settings: Vec<Settings>) {
         self.tether.reloaded();
         self.waiting.clear();
+        let stays = |interface: &str| {
+            let stays =
+                |new: &Settings| new.interface == interface && new.backend != Backend::Userspace;
+            settings.iter().any(stays)
+        };
+        if let Err(e) = self.end_in_kernel(|interface| !stays(interface)) {
+            self.warn(e.to_string());
+        }
         for index in (0..self.served.len()).rev() {
             let interface = self.served[index].interface();
             if !settings.iter().any(|s| s.interface == interface) {
@@ -373,6 +418,6 @@ impl Daemon {
 /// True if the change is more than other settings of the same directions.
 fn needs_restart(old: &Settings, new: &Settings) -> bool {
     let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
-    let rest = |s: &Settings| (s.mark_bits, s.tuning, s.control_dir.clone());
+    let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning, s.control_dir.clone());
     directions(old) != directions(new) || rest(old) != rest(new)
 }

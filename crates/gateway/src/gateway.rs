@@ -36,11 +36,26 @@ const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
+/// Who holds and releases packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// A process of ours.
+    #[default]
+    Userspace,
+    /// The kernel ([`crate::kernel`]).
+    Kernel,
+    /// The kernel if the module is there, else a process.
+    Auto,
+}
+
 /// Settings of `up`.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The interface, usually the one that leads to the Internet.
     pub interface: String,
+    /// Who does the work.
+    pub backend: Backend,
     /// Discipline of what leaves; None lets it pass.
     pub upload: Option<Config>,
     /// Discipline of what arrives; None lets it pass.
@@ -58,6 +73,7 @@ impl Settings {
     pub fn new(interface: impl Into<String>) -> Settings {
         Settings {
             interface: interface.into(),
+            backend: Backend::default(),
             upload: None,
             download: None,
             mark_bits: None,

@@ -62,7 +62,7 @@ pub mod words;
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
-pub use gateway::{check_name, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{check_name, Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
 pub use routes::default_routes;

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
 use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
-use simnel_gateway::{check_name, default_routes, Direction, Error, Settings};
+use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
 
 use super::{misuse, misuse_with_help, Control};
 
@@ -28,21 +29,19 @@ pub struct Args {
     #[arg(long)]
     anyway: bool,
     /// Who shapes: a process here, or the kernel; `auto` is the kernel if the module is there.
-    #[arg(long, value_enum, default_value = "userspace")]
+    #[arg(long, value_parser = backends(), default_value = "userspace")]
     backend: Backend,
     #[command(flatten)]
     control: Control,
 }
 
-/// Who holds and releases the packets.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Backend {
-    /// This process, with any kernel.
-    Userspace,
-    /// The module `simnel`; without it Linux's own cake, if it has all settings.
-    Kernel,
-    /// The module if it is there, else this process.
-    Auto,
+/// A reader of the backend's name, for clap.
+fn backends() -> impl TypedValueParser<Value = Backend> {
+    PossibleValuesParser::new(["userspace", "kernel", "auto"]).map(|name| match name.as_str() {
+        "kernel" => Backend::Kernel,
+        "auto" => Backend::Auto,
+        _ => Backend::Userspace,
+    })
 }
 
 const EXAMPLES: &str = "Examples:\n  \

@@ -10,4 +10,5 @@ mod redirect;
 mod shaped;
 
 pub use qdiscs::{Listed, Place, Qdiscs, Settings, Verb, INGRESS, OWN_KIND, ROOT};
+pub(crate) use shaped::hold;
 pub use shaped::{change, down, shaped, up, Maker, Shaped};

@@ -185,12 +185,12 @@ mod tests {
         assert_eq!(new_device("simnel-5").bytes(), expected.concat());
         let expected = [
             // Length, RTM_NEWTFILTER.
-            &[120, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            &[112, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
             // Interface, handle, parent ffff:fff2, protocol ETH_P_ALL, preference 20897.
             &[0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff, 0, 3, 0xa1, 0x51],
             &[13, 0, 1, 0],
             b"matchall\0\0\0\0",
-            &[68, 0, 2, 0x80, 64, 0, 2, 0x80, 60, 0, 1, 0x80, 11, 0, 1, 0],
+            &[60, 0, 2, 0x80, 56, 0, 2, 0x80, 52, 0, 1, 0x80, 11, 0, 1, 0],
             b"mirred\0\0",
             &[36, 0, 2, 0x80, 32, 0, 2, 0],
             &[0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],

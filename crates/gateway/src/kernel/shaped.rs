@@ -14,6 +14,7 @@ use super::qdiscs::{Listed, Place, Qdiscs, Settings, Verb, OWN_KIND, ROOT};
 use super::redirect;
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::gateway;
 use crate::sys::{self, Query};
 
 /// Handle of the disciplines that are ours to find again.
@@ -177,6 +178,26 @@ fn find(kernel: &Qdiscs, interface: Option<&str>) -> Result<Vec<Shaped>, Error> 
 pub fn change(present: &Shaped, config: &Config) -> Result<(), Error> {
     let maker = if present.listed.is_ours() { Maker::Module } else { Maker::Linux };
     set(&Qdiscs::open()?, Verb::Change, &present.listed.device, config, maker)
+}
+
+/// Lets the module shape as `settings` say, whatever it did before; queued packets stay queued
+/// where the directions are the same.
+pub(crate) fn hold(settings: &gateway::Settings) -> Result<(), Error> {
+    let interface = settings.interface.as_str();
+    let present = shaped(Some(interface))?;
+    let runs = |direction| present.iter().any(|shaped| shaped.direction == direction);
+    let is_same = |direction| runs(direction) == settings.direction(direction).is_some();
+    if !present.is_empty() && is_same(Direction::Upload) && is_same(Direction::Download) {
+        return present.iter().try_for_each(|shaped| {
+            settings.direction(shaped.direction).map_or(Ok(()), |config| change(shaped, config))
+        });
+    }
+    down(interface)?;
+    let wanted = |direction, maker| match maker {
+        Maker::Module => settings.direction(direction).cloned(),
+        Maker::Linux => None,
+    };
+    up(interface, wanted).map(drop)
 }
 
 /// Gives `interface` back.
