@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test demo bench lint fuzz kernel-module install-kernel uninstall-kernel tc-plugin clean setup help
+.PHONY: all build gateway test demo bench lint fuzz kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -43,6 +43,9 @@ uninstall-kernel: ## remove what install-kernel installed
 
 tc-plugin: ## build iproute2's plug-in for the kernel module: target/tc/q_simnel.so
 	@kernel/tc/build target/tc
+
+test-kernel: setup ## the module in guests, for hours: ARGS=short for minutes
+	@kernel/test/run target/kernel-test $(or $(ARGS),long)
 
 clean: ## remove everything that was built
 	cargo clean

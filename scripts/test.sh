@@ -73,6 +73,7 @@ step 'simulation side' simulation_side
 step 'examples' examples
 step 'gateway alone' gateway_alone
 step 'compiled code' kernel/check
+step 'kernel' kernel/test/run target/kernel-test short
 step 'documentation' documentation
 
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests" |

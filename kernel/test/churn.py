@@ -107,9 +107,9 @@ def main():
         link("del", name)
         # A namespace that ends with a discipline in it.
         if draw.random() < 0.3:
-            os.system("ip netns add n && ip -n n link add d type dummy && ip -n n link set d up && "
+            os.system("ip netns add n && ip -n n link add d0 type dummy && ip -n n link set d0 up && "
                       "ip netns exec n python3 -c 'from tc import *; "
-                      "Tc().send(\"add\", \"d\", \"simnel\", words(\"cake\"))'; ip netns del n")
+                      "Tc().send(\"add\", \"d0\", \"simnel\", words(\"cake\"))'; ip netns del n")
         rounds += 1
     print(f"seed {SEED}: {rounds} devices, {packets} packets")
     if os.path.exists("/sys/kernel/debug/kmemleak"):

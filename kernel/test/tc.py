@@ -88,4 +88,4 @@ def complaints():
     signs = ("BUG:", "KASAN", "simnel:", "unreferenced", "Oops", "possible recursive",
              "circular locking", "suspicious RCU", "inconsistent lock", "list_add", "list_del")
     return [line for line in log.splitlines() if any(sign in line for sign in signs)
-            and "loading out-of-tree" not in line and "aliases:" not in line]
+            and "taint" not in line and "aliases:" not in line]

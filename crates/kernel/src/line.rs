@@ -27,6 +27,7 @@ pub struct Line {
     key: [u64; 2],
     form: Form,
     device: Device,
+    wants: u32,
 }
 
 /// What the kernel decides (`struct simnel_surroundings`).
@@ -135,7 +136,8 @@ pub unsafe extern "C" fn simnel_create(
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
         let (classifier, choice) = (classifier(key, &config), Choice::of(&config));
-        Ok(Line { qdisc, classifier, choice, key, form, device })
+        let wants = wanted(&config, form);
+        Ok(Line { qdisc, classifier, choice, key, form, device, wants })
     });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
@@ -205,7 +207,7 @@ pub extern "C" fn simnel_reset(line: &mut Line, call: *mut c_void) {
 /// Bits of what the settings want of the C side.
 #[no_mangle]
 pub extern "C" fn simnel_wants(line: &Line) -> u32 {
-    wanted(&line.qdisc.config(), line.form)
+    line.wants
 }
 
 /// A discipline with the settings that are to be put in place, and with all memory for that.
@@ -215,6 +217,7 @@ pub struct Change {
     is_other: bool,
     classifier: Classifier,
     choice: Choice,
+    wants: u32,
 }
 
 /// Prepares a change; null with a message if it cannot be. May wait for memory: not under a lock.
@@ -239,7 +242,8 @@ pub unsafe extern "C" fn simnel_prepare(
         };
         let spare = spare.map_err(|error| refused(&error))?;
         let (classifier, choice) = (classifier(line.key, &config), Choice::of(&config));
-        Ok(Change { spare, is_other, classifier, choice })
+        let wants = wanted(&config, line.form);
+        Ok(Change { spare, is_other, classifier, choice, wants })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),
@@ -263,6 +267,7 @@ pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, c
     }
     core::mem::swap(&mut line.classifier, &mut change.classifier);
     core::mem::swap(&mut line.choice, &mut change.choice);
+    line.wants = change.wants;
 }
 
 /// Frees a change. Not under a lock.
