@@ -1,7 +1,7 @@
 //! An emulated line between two network interfaces: what `simnel link A B rate 20mbit delay 45ms`
 //! runs.
 //!
-//! Ethernet frames that arrive at one interface leave by the other after their [`Line`]'s queue,
+//! Ethernet frames that arrive at one interface leave by the other after a line's queue,
 //! serialisation and delay, each direction with a line of its own: a bridge with an Internet line
 //! inside, for trying a gateway out where no slow line is at hand (veth and most LANs have no rate
 //! that matters). Frames go through AF_PACKET sockets with `PACKET_VNET_HDR`, so super-packets and
