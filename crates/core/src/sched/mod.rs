@@ -11,11 +11,14 @@
 //! * [`savings`]: DRR-LDS, where empty queues save up, too.
 //!
 //! [`sharing`] is any of them, behind one interface. [`ways`] finds the queue of a user.
+//! `parallel` makes several schedulers, each on a core of its own, share as one.
 
 use rotation::{Linked, Links};
 
 pub mod active;
 pub mod drr;
+#[cfg(target_has_atomic = "64")]
+pub mod parallel;
 pub mod rotation;
 pub mod savings;
 pub mod sharing;
@@ -62,6 +65,8 @@ pub struct Account {
     pub deficit: i32,
     /// Where it stands.
     pub standing: Standing,
+    /// Part of a quantum that it gets in a round, of 65536: kept in [`parallel`] queues only.
+    pub weight: u16,
 }
 
 /// A flow that can be scheduled.

@@ -38,7 +38,7 @@ pub trait Quanta<F> {
     fn next(&mut self, flow: &mut F, ages: bool) -> u32;
 
     /// Mean bytes for `flow` in a round, with 16 binary places, above zero.
-    fn mean(&self, flow: &F) -> u64;
+    fn mean(&mut self, flow: &mut F) -> u64;
 }
 
 impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
@@ -47,7 +47,7 @@ impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
         self(flow).max(1)
     }
 
-    fn mean(&self, flow: &F) -> u64 {
+    fn mean(&mut self, flow: &mut F) -> u64 {
         u64::from(self(flow).max(1)) << 16
     }
 }
@@ -200,6 +200,13 @@ impl<L: Turns> Sparse<L> {
 /// The list that `flow` stands in.
 fn standing<F: Scheduled>(flows: &mut [F], flow: u32) -> Standing {
     flows.get_mut(flow as usize).map_or(Standing::Idle, |flow| flow.account().standing)
+}
+
+impl Sparse<ActiveList> {
+    /// The flow without a standing queue that is next, if there is one.
+    pub fn newest(&self) -> Option<u32> {
+        self.new.first()
+    }
 }
 
 impl Sparse<Rotation> {

@@ -281,7 +281,7 @@ impl Quanta<Flow> for Within<'_> {
         self.tin.flow_quantum
     }
 
-    fn mean(&self, _: &Flow) -> u64 {
+    fn mean(&mut self, _: &mut Flow) -> u64 {
         u64::from(self.tin.flow_quantum) << 16
     }
 }

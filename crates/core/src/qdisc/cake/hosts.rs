@@ -6,8 +6,21 @@
 
 use alloc::boxed::Box;
 
+#[cfg(target_has_atomic = "64")]
+pub(super) use super::parallel::Everywhere;
 use crate::memory::{filled, NoMemory};
-use crate::sched::ways::{search, set_of};
+use crate::sched::ways::{search, set_of, Found};
+
+/// Without 64-bit atomics there are no parallel queues.
+#[cfg(not(target_has_atomic = "64"))]
+#[derive(Debug)]
+pub(super) enum Everywhere {}
+
+#[cfg(not(target_has_atomic = "64"))]
+impl Everywhere {
+    fn count(&self, _: End, _: u32) {}
+    fn discount(&self, _: End, _: u32, _: u16) {}
+}
 
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +30,7 @@ pub(super) enum End {
 }
 
 /// The hosts of all tiers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Hosts {
     /// The hash of the host at each place, as source and as destination.
     tags: Box<[[u32; 2]]>,
@@ -27,6 +40,8 @@ pub(super) struct Hosts {
     mask: u32,
     /// Places with flows that count, as source and as destination.
     in_use: [u32; 2],
+    /// The same over all parallel queues, if this is one.
+    pub(super) everywhere: Option<Everywhere>,
 }
 
 impl Hosts {
@@ -34,11 +49,12 @@ impl Hosts {
     pub(super) fn new(tins: usize, places: u32) -> Result<Hosts, NoMemory> {
         let all = tins * places as usize;
         let (tags, loads) = (filled(all, [0; 2])?, filled(all, [0; 2])?);
-        Ok(Hosts { tags, loads, mask: places - 1, in_use: [0; 2] })
+        Ok(Hosts { tags, loads, mask: places - 1, in_use: [0; 2], everywhere: None })
     }
 
     /// Forgets all hosts.
     pub(super) fn clear(&mut self) {
+        self.withdraw();
         self.tags.fill([0; 2]);
         self.loads.fill([0; 2]);
         self.in_use = [0; 2];
@@ -51,11 +67,31 @@ impl Hosts {
         let at = |place: u32| (base + place) as usize;
         let is_own = |place| self.tags.get(at(place)).is_some_and(|tags| tags[end] == hash);
         let is_free = |place| self.loads.get(at(place)).is_some_and(|loads| loads[end] == 0);
-        let (place, _) = search(hash & self.mask, is_own, is_free);
+        let (place, found) = search(hash & self.mask, is_own, is_free);
+        if self.everywhere.is_some() && found == Found::Collision {
+            // Who is counted under one name must be discounted under the same.
+            return place as u16;
+        }
         if let Some(tags) = self.tags.get_mut(at(place)) {
             tags[end] = hash;
         }
         place as u16
+    }
+
+    /// The host at `place`.
+    pub(super) fn tag(&self, base: u32, end: End, place: u16) -> u32 {
+        let tags = self.tags.get((base + u32::from(place)) as usize);
+        tags.map_or(0, |tags| tags[end as usize])
+    }
+
+    /// Takes its flows out of the loads that parallel queues share.
+    fn withdraw(&mut self) {
+        let Some(everywhere) = &self.everywhere else { return };
+        for (tags, loads) in self.tags.iter().zip(&self.loads) {
+            for end in [End::Source, End::Destination] {
+                everywhere.discount(end, tags[end as usize], loads[end as usize]);
+            }
+        }
     }
 
     /// One more flow counts at `place`.
@@ -65,6 +101,9 @@ impl Hosts {
         let load = &mut loads[end as usize];
         self.in_use[end as usize] += u32::from(*load == 0);
         *load = load.saturating_add(1);
+        if let Some(everywhere) = &self.everywhere {
+            everywhere.count(end, self.tag(base, end, place));
+        }
     }
 
     /// One flow fewer counts at `place`.
@@ -75,6 +114,9 @@ impl Hosts {
         debug_assert!(*load > 0, "a host was discounted more often than counted");
         self.in_use[end as usize] -= u32::from(*load == 1);
         *load = load.saturating_sub(1);
+        if let Some(everywhere) = &self.everywhere {
+            everywhere.discount(end, self.tag(base, end, place), 1);
+        }
     }
 
     /// Hosts with flows that count, as sources and as destinations.
@@ -98,6 +140,12 @@ impl Hosts {
     pub(super) fn load(&self, base: u32, end: End, place: u16) -> u16 {
         let loads = self.loads.get((base + u32::from(place)) as usize);
         loads.map_or(0, |loads| loads[end as usize])
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.withdraw();
     }
 }
 

@@ -27,6 +27,8 @@ mod guard;
 mod hosts;
 mod netlink;
 mod overflow;
+#[cfg(target_has_atomic = "64")]
+mod parallel;
 mod params;
 mod reconfigure;
 mod saving;
@@ -36,6 +38,8 @@ mod tiers;
 mod tin;
 mod tins;
 
+#[cfg(target_has_atomic = "64")]
+pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{Stats, TinStats, MAX_TINS};
 pub use tiers::DiffservMode;
@@ -76,7 +80,7 @@ const MOST_BYTES: u32 = 1 << 19;
 const NEAR_PACKETS: u32 = 256;
 
 /// The discipline.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Cake {
     clock: DeficitClock,
     /// Bytes of `truesize` queued.

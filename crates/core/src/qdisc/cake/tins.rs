@@ -41,7 +41,7 @@ const LONG: u32 = 16;
 const TURNS: u32 = 128;
 
 /// All tiers with their queues and hosts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Tins {
     pub(super) tins: [Tin; MAX_TINS],
     count: usize,
@@ -55,8 +55,11 @@ pub(super) struct Tins {
     /// Most savings of an empty queue in bytes, if it may save.
     pub(super) savings: Option<u32>,
     pub(super) guard: Option<Box<Guard>>,
-    /// Neither savings nor a guard: DRR++ with quanta by the load of hosts.
-    is_plain: bool,
+    /// Its place among parallel queues, if it is one.
+    #[cfg(target_has_atomic = "64")]
+    pub(super) seat: Option<Box<crate::sched::parallel::Seat>>,
+    /// Neither savings nor a guard nor a seat: DRR++ with quanta by the load of hosts.
+    pub(super) is_plain: bool,
 }
 
 impl Tins {
@@ -78,6 +81,8 @@ impl Tins {
             active: 0,
             owing: every_tier(count),
             savings: params.savings,
+            #[cfg(target_has_atomic = "64")]
+            seat: None,
             is_plain: params.savings.is_none() && guard.is_none(),
             guard,
         }
@@ -106,6 +111,8 @@ impl Tins {
         self.flows.clear();
         self.hosts.clear();
         self.guard.iter_mut().for_each(|guard| guard.clear());
+        #[cfg(target_has_atomic = "64")]
+        self.seat.iter_mut().for_each(|seat| seat.clear());
         self.active = 0;
         self.owing = every_tier(self.count);
         self.reopen_savings(queues);
@@ -315,6 +322,10 @@ impl Tins {
         random: &mut Random,
     ) {
         if !self.is_plain {
+            #[cfg(target_has_atomic = "64")]
+            if self.seat.is_some() {
+                return self.wake_parallel(number, queue, random);
+            }
             return match self.savings {
                 Some(_) => self.wake_saver(number, queue, packet, adj_len),
                 None => self.wake_guarded(number, queue),
@@ -383,6 +394,13 @@ impl Tins {
         budget: &Budget,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if !self.is_plain {
+            #[cfg(target_has_atomic = "64")]
+            if self.seat.is_some() {
+                let queue =
+                    budget.lend(|budget| self.choose_parallel(number, now, random, budget))?;
+                let (tin, flow) = self.pair_mut(number, queue)?;
+                return Some((queue, tin, flow));
+            }
             let queue = match self.savings {
                 Some(_) => {
                     budget.lend(|budget| self.choose_saver(number, arena, random, budget))?
@@ -462,6 +480,8 @@ impl Tins {
             guard.shrunk(tin, queue, flow, len);
             guard.charge(tin, queue, flow, charged);
         }
+        #[cfg(target_has_atomic = "64")]
+        self.sent_parallel(queue, charged);
     }
 
     /// The packets of the flow whose turn comes after `queue`'s.
@@ -577,7 +597,7 @@ impl Quanta<Flow> for TierQuanta<'_> {
         quantum(self.flow_quantum, self.base, flow, self.hosts, self.random)
     }
 
-    fn mean(&self, flow: &Flow) -> u64 {
+    fn mean(&mut self, flow: &mut Flow) -> u64 {
         u64::from(self.flow_quantum * part(self.base, flow, self.hosts))
     }
 }
@@ -612,7 +632,7 @@ fn part(base: u32, flow: &Flow, hosts: &Hosts) -> u32 {
 
 /// Apart, or the division is done in any case.
 #[cold]
-fn reciprocal(load: u16) -> u32 {
+pub(super) fn reciprocal(load: u16) -> u32 {
     65_535 / u32::from(load.max(1))
 }
 
@@ -631,6 +651,12 @@ impl LoadRule {
         let all_active = params.host_load == HostLoad::Active;
         let until_idle = params.host_guard != HostGuard::Off;
         LoadRule { mode: params.flow_mode, all_active, until_idle }
+    }
+
+    /// `flow` passes from the new flows to the old.
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn age(self, bulk_flows: &mut u32, base: u32, flow: &Flow, hosts: &mut Hosts) {
+        recount_in(bulk_flows, base, flow, Standing::New, Standing::Old, self, hosts);
     }
 
     #[inline(always)]

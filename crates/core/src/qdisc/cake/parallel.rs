@@ -1,0 +1,298 @@
+//! CAKE on parallel queues: one discipline for each transmit queue, one rate and one fairness.
+//!
+//! A [`Member`] is CAKE with a seat among others (`sched::parallel`, which has the scheme). Its own
+//! shaper is off: the seat says when a packet may leave. A flow's quantum is divided by the load
+//! that its hosts have over all queues, and the seat is told the sum of these weights and each
+//! byte of service, so that the rounds of all queues keep pace.
+//!
+//! So far for one tier, without `ingress`, `autorate-ingress`, savings and a guard of hosts; with
+//! these a member is refused.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::flows::Flow;
+use super::hosts::{End, Hosts};
+use super::params::HostGuard;
+use super::tins::{empty, reciprocal, recount, LoadRule, Tins};
+use super::{Cake, DiffservMode, Params, MAX_TINS};
+use crate::memory::reserved;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc, Snapshot};
+use crate::random::Random;
+use crate::rate::ByteTime;
+use crate::sched::active::Turns;
+use crate::sched::parallel::{Seat, Shared, MOST_SEATS};
+use crate::sched::sparse::Quanta;
+use crate::sched::Standing;
+use crate::steps::Budget;
+use crate::time::Time;
+
+/// The loads of hosts over all queues.
+#[derive(Debug)]
+pub(super) struct Everywhere(Arc<Shared>);
+
+impl Everywhere {
+    pub(super) fn count(&self, end: End, hash: u32) {
+        self.0.loads.count(end as usize, hash, 1);
+    }
+
+    pub(super) fn discount(&self, end: End, hash: u32, flows: u16) {
+        if flows > 0 {
+            self.0.loads.discount(end as usize, hash, flows.into());
+        }
+    }
+
+    fn load(&self, end: End, hash: u32) -> u16 {
+        self.0.loads.load(end as usize, hash)
+    }
+}
+
+/// One of several disciplines that share a rate and are fair together.
+#[derive(Debug)]
+pub struct Member(Box<Cake>);
+
+impl Member {
+    /// A discipline for each of `count` transmit queues, with `params` for all of them together.
+    pub fn all(params: &Params, device: &Device, count: usize) -> Result<Vec<Member>, ConfigError> {
+        let check = |ok: bool, option, expected| {
+            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+        };
+        check((1..=MOST_SEATS).contains(&count), "mq", "1 to 256 transmit queues")?;
+        check(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
+        let has_tiers = params.diffserv != DiffservMode::Besteffort;
+        check(!has_tiers, "diffserv", "`besteffort` on parallel queues")?;
+        let is_simple = !params.ingress && !params.autorate_ingress;
+        check(is_simple, "ingress", "`egress`, at a given rate, on parallel queues")?;
+        let is_plain = params.savings.is_none() && params.host_guard == HostGuard::Off;
+        check(is_plain, "savings", "no savings and no `host-guard` on parallel queues")?;
+        let mut members = reserved(count)?;
+        for (number, seat) in Shared::seats(count)?.enumerate() {
+            let seed = Random::derive(device.seed, number as u64).u64();
+            let mut cake = Cake::boxed(0, params, &Device { seed, ..*device })?;
+            cake.take_seat(seat);
+            members.push(Member(cake));
+        }
+        Ok(members)
+    }
+
+    /// A copy of all counters of this queue.
+    pub fn snapshot(&self) -> Snapshot {
+        crate::qdisc::Managed::snapshot(&*self.0)
+    }
+}
+
+impl Cake {
+    /// Leaves the rate to `seat`.
+    fn take_seat(&mut self, mut seat: Seat) {
+        seat.configure(self.rate, self.device.arithmetic, self.tins.tin(0).flow_quantum);
+        self.clock.set_rate(ByteTime::default());
+        self.tins.hosts.everywhere = Some(Everywhere(seat.shared().clone()));
+        self.tins.seat = Some(Box::new(seat));
+        self.tins.is_plain = false;
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.tins.seat.iter_mut().for_each(|seat| seat.clear());
+    }
+}
+
+impl Qdisc for Member {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.0.enqueue(packet, now, owner);
+    }
+
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        let is_sparse = self.0.tins.serves_new();
+        let left = self.0.arena.len();
+        let seat = self.0.tins.seat.as_mut()?;
+        if left == 0 {
+            seat.leave();
+            return None;
+        }
+        seat.expects_last(left == 1);
+        if !seat.may_send(now, is_sparse) {
+            return None;
+        }
+        self.0.dequeue(now, owner)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let seat = self.0.tins.seat.as_ref()?;
+        (!self.0.arena.is_empty()).then(|| seat.due(self.0.tins.serves_new()))
+    }
+
+    fn placement(&self) -> Option<(u8, u32)> {
+        self.0.placement()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.0.reset(owner);
+    }
+}
+
+impl Tins {
+    /// True if a flow without a standing queue is next.
+    fn serves_new(&self) -> bool {
+        let first = self.tins[0].sparse.newest();
+        let flow = first.and_then(|queue| self.flows.queues.get(queue as usize));
+        flow.is_some_and(|flow| flow.account.deficit > 0)
+    }
+
+    /// As [`Tins::wake`].
+    #[cold]
+    pub(super) fn wake_parallel(&mut self, number: usize, queue: u32, random: &mut Random) {
+        let Tins { tins, flows, hosts, rule, active, seat, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let from = flow.account.standing;
+        match from {
+            Standing::Idle | Standing::Decaying => {}
+            Standing::Waiting => {
+                recount(tin, flow, from, Standing::Old, *rule, hosts);
+                flow.account.standing = Standing::Old;
+                let weight = weight(tin.base, flow, hosts);
+                return reweigh(seat, flow, weight);
+            }
+            _ => return,
+        }
+        recount(tin, flow, from, Standing::New, *rule, hosts);
+        let part = weight(tin.base, flow, hosts);
+        if from == Standing::Decaying {
+            tin.decaying.remove(queues, queue);
+        }
+        tin.sparse.enter(queues, queue, rounded(tin.flow_quantum, part, random));
+        *active |= 1 << number;
+    }
+
+    /// As [`Tins::choose_flow`].
+    #[cold]
+    pub(super) fn choose_parallel(
+        &mut self,
+        number: usize,
+        now: Time,
+        random: &mut Random,
+        budget: &Budget,
+    ) -> Option<u32> {
+        let Tins { tins, flows, hosts, rule, active, seat, .. } = self;
+        let tin = &mut tins[number % MAX_TINS];
+        let queues = &mut *flows.queues;
+        loop {
+            let (base, flow_quantum) = (tin.base, tin.flow_quantum);
+            let bulk_flows = &mut tin.bulk_flows;
+            let rule = *rule;
+            let quanta = Rounds { flow_quantum, base, bulk_flows, rule, hosts, random, seat };
+            let Some(queue) = tin.sparse.choose(queues, quanta, budget) else {
+                if tin.sparse.is_empty() {
+                    *active &= !(1 << number);
+                }
+                return None;
+            };
+            let flow = queues.get_mut(queue as usize)?;
+            if !flow.packets.is_empty() {
+                return Some(queue);
+            }
+            if let (Standing::Old, Some(seat)) = (flow.account.standing, &mut *seat) {
+                // Service of its round that it forgoes.
+                seat.charge(flow.account.deficit.max(0) as u32);
+            }
+            reweigh(seat, flow, 0);
+            let to = empty(tin, flow, now, rule, hosts);
+            tin.sparse.leave(queues, queue);
+            if to == Standing::Decaying {
+                queues.get_mut(queue as usize)?.account.standing = to;
+                tin.decaying.push(queues, queue);
+            }
+            if !budget.spend() {
+                return None;
+            }
+        }
+    }
+
+    /// `queue` has sent a packet of which so many bytes are charged.
+    pub(super) fn sent_parallel(&mut self, queue: u32, charged: u32) {
+        let (Some(seat), Some(flow)) = (&mut self.seat, self.flows.queues.get(queue as usize))
+        else {
+            return;
+        };
+        if charged > 0 {
+            seat.sent(charged, flow.account.standing == Standing::Old);
+        }
+    }
+}
+
+/// The quanta of flows by their loads over all queues.
+struct Rounds<'a> {
+    flow_quantum: u32,
+    base: u32,
+    bulk_flows: &'a mut u32,
+    rule: LoadRule,
+    hosts: &'a mut Hosts,
+    random: &'a mut Random,
+    seat: &'a mut Option<Box<Seat>>,
+}
+
+impl Rounds<'_> {
+    /// The present weight of `flow`, which the seat is told if it has a standing queue.
+    fn weigh(&mut self, flow: &mut Flow) -> u16 {
+        let weight = weight(self.base, flow, self.hosts);
+        if flow.account.standing == Standing::Old {
+            reweigh(self.seat, flow, weight);
+        }
+        weight
+    }
+}
+
+impl Quanta<Flow> for Rounds<'_> {
+    fn next(&mut self, flow: &mut Flow, ages: bool) -> u32 {
+        if ages && flow.packets.is_empty() {
+            flow.account.standing = Standing::Waiting;
+        } else if ages {
+            self.rule.age(self.bulk_flows, self.base, flow, self.hosts);
+        }
+        let weight = self.weigh(flow);
+        if let (true, Standing::Old, Some(seat)) = (ages, flow.account.standing, &mut *self.seat) {
+            // What it sent beyond its first quantum it pays for in the rounds to come.
+            seat.charge(flow.account.deficit.min(0).unsigned_abs());
+        }
+        rounded(self.flow_quantum, weight, self.random)
+    }
+
+    fn mean(&mut self, flow: &mut Flow) -> u64 {
+        u64::from(self.flow_quantum * u32::from(self.weigh(flow)))
+    }
+}
+
+/// `weight` of a quantum, rounded up or down at random.
+fn rounded(flow_quantum: u32, weight: u16, random: &mut Random) -> u32 {
+    (flow_quantum * u32::from(weight) + u32::from(random.u16())) >> 16
+}
+
+/// Part of a quantum that a flow gets: one by the larger load of its hosts over all queues.
+fn weight(base: u32, flow: &Flow, hosts: &Hosts) -> u16 {
+    let ends = [(End::Source, flow.hosts[0]), (End::Destination, flow.hosts[1])];
+    let load = |(end, place)| {
+        // The mode does not isolate an end at whose place nobody counts.
+        let here = hosts.load(base, end, place);
+        let everywhere = hosts.everywhere.as_ref();
+        everywhere.map_or(here, |all| all.load(end, hosts.tag(base, end, place)))
+    };
+    let [source, destination] = ends.map(load);
+    reciprocal(source.max(destination)) as u16
+}
+
+/// Tells the seat that the weight of `flow` is another.
+fn reweigh(seat: &mut Option<Box<Seat>>, flow: &mut Flow, weight: u16) {
+    if let Some(seat) = seat {
+        seat.reweigh(flow.account.weight, weight);
+        flow.account.weight = weight;
+    }
+}

@@ -1,0 +1,312 @@
+//! Parallel queues: one rate and one fairness for schedulers that run on cores of their own.
+//!
+//! A device with many transmit queues has a scheduler and a lock for each. They share this
+//! structure of atomics, which nobody locks:
+//!
+//! * *One rate.* [`Shared::next`] is when the line is free again. Each packet moves it on by its
+//!   time on the line; nothing is sent while it is ahead of time. A queue may pay in lots of
+//!   [`LOT`]. A flow without a standing queue may go [`AHEAD`] early, so that no other queue's
+//!   backlog delays it. A line that was late or idle catches up with at most [`LATE`].
+//! * *One load of each host.* [`Loads`] counts the flows of a host over all queues, so the weight
+//!   of a flow, one by the larger load of its hosts, is the same wherever it is served.
+//! * *One round.* Deficit round robin gives each flow its quantum once a round. All queues' rounds
+//!   keep pace: each publishes the service it has given to a flow of weight one (`served`, its
+//!   number of rounds). It sends from standing queues only while that is at most a *lead* beyond
+//!   the least of all queues that contend. The lead is what the line serves in [`LEAD`], or one
+//!   quantum if that is more. No rate is divided and no period chosen: what one queue leaves, the
+//!   others have at once, in equal rounds.
+//!
+//! Bounds, for N queues, a rate R and packets of at most M bytes (`crates/core/tests/mq` asserts
+//! them over a hostile order of queues):
+//!
+//! * *Rate.* In any interval t at most R (t + LATE + AHEAD + N LOT) + N M bytes.
+//! * *Fairness.* Of two flows with standing queues, each has its weight times the rounds of its
+//!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a packet.
+//! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle only
+//!   if that queue is asked later than LEAD. One that was not asked for [`STALL`] while the line was
+//!   free is passed over, and joins again in the present round.
+//! * *Staleness.* Loads are always present; a flow's weight follows them at its next turn. The
+//!   least number of rounds and the lead are looked up when older ones forbid to send, and at
+//!   least every 500 µs.
+//!
+//! Work: an atomic addition a lot and a store a packet. A queue looks at all N others when it is
+//! ahead, and then sleeps until they have made up for half of its lead.
+
+mod clock;
+mod loads;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub use self::clock::{Clock, AHEAD, LATE, LOT};
+use self::loads::Loads;
+use crate::memory::{reserved, NoMemory};
+use crate::rate::{Arithmetic, ByteTime, Rate};
+use crate::steps::step;
+use crate::time::{Span, Time};
+
+/// A queue that was not asked for so long while the line was free gives up its turn.
+pub const STALL: Span = Span::from_micros(400);
+/// Service of all queues, in time on the line, by which one may be ahead of the least: so late may
+/// a queue be asked without the line being idle. Over 100 ms it is 0.25 %.
+pub const LEAD: Span = Span::from_micros(250);
+/// Longest sleep of a queue that is ahead, while the line is free: it must neither be taken for
+/// absent nor be missed when the others are ahead in their turn.
+const NAP: Span = Span::from_micros(100);
+/// Longest time between two looks at the others while a queue sends: so old may the lead be.
+const LOOK: Span = Span::from_micros(500);
+/// The weight of a host's only flow.
+const WHOLE: u64 = 1 << 16;
+/// Most queues: each may look at all of them.
+pub const MOST_SEATS: usize = 256;
+
+/// What all queues share.
+#[derive(Debug)]
+pub struct Shared {
+    clock: Clock,
+    /// Flows of each host over all queues.
+    pub loads: Loads,
+    lanes: Box<[Arc<Lane>]>,
+}
+
+/// What the others see of one queue, in cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Lane {
+    /// Service of a flow of weight one; 256ths of a byte, modulo 2^64.
+    served: AtomicU64,
+    /// When it last asked to send from a standing queue; zero: it does not contend.
+    asked: AtomicU64,
+    /// Sum of its flows' weights.
+    weight: AtomicU64,
+}
+
+impl Shared {
+    /// Seats for `count` queues, at most [`MOST_SEATS`].
+    pub fn seats(count: usize) -> Result<impl Iterator<Item = Seat>, NoMemory> {
+        let count = count.clamp(1, MOST_SEATS);
+        let mut lanes = reserved(count)?;
+        lanes.resize_with(count, Arc::default);
+        let lanes: Box<[Arc<Lane>]> = lanes.into_boxed_slice();
+        let shared = Arc::new(Shared { clock: Clock::default(), loads: Loads::new()?, lanes });
+        Ok((0..count).filter_map(move |n| Seat::new(shared.clone(), n)))
+    }
+}
+
+/// One queue's place among the others.
+///
+/// Caller's rule: [`Seat::may_send`] before each look for a packet; [`Seat::sent`] for each packet
+/// that leaves; [`Seat::reweigh`] and [`Seat::charge`] as flows come, go and run into debt.
+#[derive(Debug)]
+pub struct Seat {
+    shared: Arc<Shared>,
+    mine: Arc<Lane>,
+    byte_time: ByteTime,
+    remainder: u64,
+    /// Time on the line that was used and not yet paid.
+    unpaid: Span,
+    /// Sum of the weights of flows with a standing queue, in 65536ths.
+    weight: u64,
+    served: u64,
+    /// The least service of those that contended, when last looked at.
+    least: u64,
+    /// Service by which this queue may be ahead of the least: [`LEAD`], or one quantum.
+    lead: u64,
+    /// Bytes of all queues in [`LEAD`].
+    lead_bytes: u64,
+    /// One quantum, in the unit of `served`.
+    quantum: u64,
+    contends: bool,
+    is_last: bool,
+    /// When it last looked at the others.
+    looked: Time,
+    /// Ahead of the others until about then.
+    naps_until: Time,
+    now: Time,
+}
+
+/// `a - b` of numbers that wrap.
+fn beyond(a: u64, b: u64) -> i64 {
+    a.wrapping_sub(b) as i64
+}
+
+impl Seat {
+    fn new(shared: Arc<Shared>, n: usize) -> Option<Seat> {
+        Some(Seat {
+            mine: shared.lanes.get(n)?.clone(),
+            shared,
+            byte_time: ByteTime::default(),
+            remainder: 0,
+            unpaid: Span::ZERO,
+            weight: 0,
+            served: 0,
+            least: 0,
+            lead: 0,
+            lead_bytes: 0,
+            quantum: 0,
+            contends: false,
+            is_last: false,
+            looked: Time::ZERO,
+            naps_until: Time::ZERO,
+            now: Time::ZERO,
+        })
+    }
+
+    /// What all queues share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Runs at this rate and this quantum from now on, as all others must.
+    pub fn configure(&mut self, rate: Rate, arithmetic: Arithmetic, quantum: u32) {
+        (self.byte_time, self.remainder) = (ByteTime::new(rate, arithmetic), 0);
+        self.lead_bytes = (rate.0 / 1_000_000).saturating_mul(LEAD.as_micros()).min(1 << 32);
+        self.quantum = u64::from(quantum) << 8;
+        self.lead = self.quantum;
+    }
+
+    /// True if a packet may leave now; `is_sparse`: it is of a flow without a standing queue.
+    pub fn may_send(&mut self, now: Time, is_sparse: bool) -> bool {
+        self.now = now;
+        self.naps_until = Time::ZERO;
+        if !is_sparse {
+            // Before the line is free: who always comes second must not be left out.
+            self.contend();
+        }
+        if self.due(is_sparse) > now {
+            return false;
+        }
+        if is_sparse {
+            return true;
+        }
+        if self.is_ahead() || self.looked + LOOK < now {
+            self.look();
+        }
+        !self.is_ahead()
+    }
+
+    /// When a packet may leave, as far as is known.
+    pub fn due(&self, is_sparse: bool) -> Time {
+        let free = self.shared.clock.next() + self.unpaid;
+        match is_sparse {
+            true => Time(free.0.saturating_sub(self.ahead().0)),
+            false => free.max(self.naps_until),
+        }
+    }
+
+    /// How early flows without a standing queue may send: at least two full packets.
+    fn ahead(&self) -> Span {
+        AHEAD.max(self.byte_time.of(1514) * 2)
+    }
+
+    /// The next packet that leaves is the last one queued.
+    pub fn expects_last(&mut self, is_last: bool) {
+        self.is_last = is_last;
+    }
+
+    /// A packet of `len` bytes leaves, from a standing queue if `is_bulk`.
+    pub fn sent(&mut self, len: u32, is_bulk: bool) {
+        self.unpaid += self.byte_time.charge(len, &mut self.remainder);
+        if self.unpaid >= LOT || self.is_last {
+            self.shared.clock.pay(self.unpaid, self.now);
+            self.unpaid = Span::ZERO;
+        }
+        if is_bulk {
+            self.charge(len);
+        }
+        if self.is_last {
+            self.leave();
+        }
+    }
+
+    /// `bytes` of service that flows with a standing queue had, or forwent.
+    pub fn charge(&mut self, bytes: u32) {
+        if let Some(service) = (u64::from(bytes) << 24).checked_div(self.weight) {
+            self.served = self.served.wrapping_add(service);
+            self.mine.served.store(self.served, Relaxed);
+        }
+    }
+
+    /// The weight of a flow with a standing queue changes.
+    pub fn reweigh(&mut self, from: u16, to: u16) {
+        self.weight = self.weight + u64::from(to) - u64::from(from);
+        self.mine.weight.store(self.weight, Relaxed);
+    }
+
+    /// Contends for the line no longer: nothing is queued.
+    pub fn leave(&mut self) {
+        if self.contends {
+            self.contends = false;
+            self.mine.asked.store(0, Relaxed);
+        }
+    }
+
+    /// Forgets all flows.
+    pub fn clear(&mut self) {
+        self.leave();
+        self.weight = 0;
+        self.mine.weight.store(0, Relaxed);
+    }
+
+    /// Joins those that contend, if the others do not know of it, in their present round.
+    fn contend(&mut self) {
+        let is_known = self.contends && self.mine.asked.load(Relaxed) != 0;
+        if !is_known {
+            self.contends = false;
+            self.look();
+            let lead = beyond(self.served, self.least).clamp(0, self.lead as i64);
+            self.served = self.least.wrapping_add_signed(lead);
+            self.mine.served.store(self.served, Relaxed);
+            self.contends = true;
+        }
+        self.mine.asked.store(self.now.0.max(1), Relaxed);
+    }
+
+    fn is_ahead(&self) -> bool {
+        beyond(self.served, self.least) > self.lead as i64
+    }
+
+    /// Looks for the least service of all that contend. Those who missed their turn are passed
+    /// over. If this queue is ahead, says for how long.
+    fn look(&mut self) {
+        let free = self.shared.clock.next();
+        let is_idle = free + STALL < self.now;
+        // It goes on when it is ahead by half of that.
+        let limit = self.served.wrapping_sub(self.lead / 2);
+        let (mut least, mut work, mut weights) = (None, 0, self.weight);
+        for lane in &self.shared.lanes {
+            step();
+            let asked = lane.asked.load(Relaxed);
+            if asked == 0 || Arc::ptr_eq(lane, &self.mine) {
+                continue;
+            }
+            if is_idle && Time(asked) + STALL < self.now {
+                // Unless it asks at this moment.
+                let _ = lane.asked.compare_exchange(asked, 0, Relaxed, Relaxed);
+                continue;
+            }
+            let served = lane.served.load(Relaxed);
+            let weight = lane.weight.load(Relaxed);
+            weights += weight;
+            let behind = beyond(limit, served).max(0) as u64;
+            work += (behind >> 8).saturating_mul(weight) >> 16;
+            least = match least {
+                Some(least) if beyond(served, least) >= 0 => Some(least),
+                _ => Some(served),
+            };
+        }
+        self.looked = self.now;
+        self.lead = self.quantum.max((self.lead_bytes << 24) / weights.max(WHOLE));
+        // Alone, or the last itself: it may send.
+        self.least = match least {
+            Some(least) if beyond(least, self.served) < 0 || !self.contends => least,
+            _ => self.served,
+        };
+        if self.contends && self.is_ahead() {
+            let work = self.byte_time.of(work.min(u64::from(ByteTime::MOST_BYTES)) as u32);
+            let nap = work.min(NAP).max(Span::from_micros(1));
+            self.naps_until = self.now.max(free) + nap;
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Parallel queues: the bounds that `sched::parallel` states, over a hostile order of queues.
+
+mod run;
+mod traffic;
+
+use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
+use simnel_core::qdisc::{ConfigError, Device, Discard};
+use simnel_core::sched::parallel::{AHEAD, LATE, LOT};
+use simnel_core::{Packet, Qdisc, Rate, Span, Time};
+
+use run::{run, FULL};
+use traffic::{RATE, WINDOWS};
+
+/// How late queues wake.
+const LATENESS: Span = Span::from_micros(20);
+/// Largest deviation from the ideal share over 100 ms.
+const TOLERANCE: f64 = 0.05;
+
+/// Bytes by which an interval of `count` queues may hold more than its length at the rate.
+fn most_excess(count: u64) -> u64 {
+    RATE * (LATE.0 + AHEAD.0 + count * LOT.0) / 1_000_000_000 + count * u64::from(FULL)
+}
+
+#[test]
+fn hosts_and_flows_share_over_all_queues() {
+    for count in [2, 4, 8] {
+        for (name, flows) in traffic::all(count) {
+            let [(_, mut parallel), (_, mut alone)] = traffic::schemes(count);
+            let report = run(&mut parallel, &flows, RATE, WINDOWS, LATENESS);
+            let (hosts, within) = traffic::worst(&flows, &report);
+            let case = format!("{name} over {count}: {hosts:.3} of hosts, {within:.3} of flows");
+            assert!(hosts <= TOLERANCE && within <= TOLERANCE, "{case}");
+            assert!(report.excess <= most_excess(count as u64), "{name}: {} B", report.excess);
+            assert!(report.least_rate >= 0.95, "{name} over {count}: {}", report.least_rate);
+            // No other packet delays a sparse flow, but those that left at the same instant.
+            assert!(report.worst_sparse <= LATENESS, "{name}: {:?}", report.worst_sparse);
+
+            let report = run(&mut alone, &flows, RATE, 2, LATENESS);
+            let (hosts, _) = traffic::worst(&flows, &report);
+            assert!(hosts > 0.4, "{name} over {count}: {hosts} where only the rate is shared");
+        }
+    }
+}
+
+#[test]
+fn queues_that_are_asked_late_do_not_exceed_the_rate() {
+    for lateness in [300, 2_000] {
+        for (name, flows) in traffic::all(8) {
+            let [(_, mut queues), _] = traffic::schemes(8);
+            let report = run(&mut queues, &flows, RATE, 2, Span::from_micros(lateness));
+            assert!(report.excess <= most_excess(8), "{name}: {} B", report.excess);
+        }
+    }
+}
+
+/// Members that share 1 Gbit/s, with packets of one flow of a host of its own in each.
+fn backlogged(count: usize) -> Vec<Member> {
+    let params = Params {
+        bandwidth: Rate::from_bits(1_000_000_000),
+        diffserv: DiffservMode::Besteffort,
+        ..Params::default()
+    };
+    let mut members = Member::all(&params, &Device::default(), count).expect("parallel queues");
+    for (number, member) in members.iter_mut().enumerate() {
+        let mut packet = Packet::new(number as u64, FULL);
+        let host = number as u32;
+        (packet.flow, packet.src_host, packet.dst_host) = (number as u64, 77 + host, 5 + host);
+        (0..6_000).for_each(|_| member.enqueue(&packet, Time::ZERO, &mut Discard));
+    }
+    members
+}
+
+/// Bytes that members send between two times in microseconds, asked at each of them in turn.
+fn sent(members: &mut [Member], from: u64, to: u64) -> Vec<u64> {
+    let mut bytes = vec![0; members.len()];
+    for micros in from..to {
+        for (member, bytes) in members.iter_mut().zip(&mut bytes) {
+            let packet = member.dequeue(Time(micros * 1_000), &mut Discard);
+            *bytes += packet.map_or(0, |packet| u64::from(packet.len));
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_queue_that_nobody_asks_stops_no_other_and_catches_nothing_up() {
+    let mut members = backlogged(2);
+    let at = |millis: u64| millis * 1_000;
+    let near = |bytes: u64, ideal: u64| bytes.abs_diff(ideal) * 20 <= ideal;
+    let both = sent(&mut members, at(0), at(20));
+    assert!(both.iter().all(|&bytes| near(bytes, 1_250_000)), "{both:?}");
+    // The second one's device stands still.
+    let first = sent(&mut members[..1], at(20), at(40));
+    assert!(near(first[0], 2_500_000), "{first:?}");
+    let both = sent(&mut members, at(40), at(60));
+    assert!(both.iter().all(|&bytes| near(bytes, 1_250_000)), "{both:?}");
+}
+
+#[test]
+fn a_host_counts_over_all_queues_and_no_longer_than_its_flows() {
+    let mut members = backlogged(3);
+    // The second host has a flow in the first queue, too.
+    let mut packet = Packet::new(9, FULL);
+    (packet.flow, packet.src_host, packet.dst_host) = (9, 78, 9);
+    (0..6_000).for_each(|_| members[0].enqueue(&packet, Time::ZERO, &mut Discard));
+    let is_near = |bytes: &[u64], ideal: &[u64]| {
+        bytes.iter().zip(ideal).all(|(bytes, ideal)| bytes.abs_diff(*ideal) < ideal / 20)
+    };
+    let shared = sent(&mut members, 0, 40_000);
+    assert!(is_near(&shared, &[2_500_000, 833_333, 1_666_667]), "{shared:?}");
+    // Without the first queue it is one of two with a flow each.
+    members.remove(0);
+    let shared = sent(&mut members, 40_000, 60_000);
+    assert!(is_near(&shared, &[1_250_000, 1_250_000]), "{shared:?}");
+}
+
+#[test]
+fn what_is_not_shared_yet_is_refused() {
+    let bandwidth = Rate::from_bits(1_000_000_000);
+    let plain = Params { bandwidth, diffserv: DiffservMode::Besteffort, ..Params::default() };
+    let of = |params: Params, count| Member::all(&params, &Device::default(), count).map(drop);
+    assert_eq!(of(plain, 4), Ok(()));
+    let refused = [
+        (Params { bandwidth: Rate(0), ..plain }, 4, "bandwidth"),
+        (Params { diffserv: DiffservMode::Diffserv4, ..plain }, 4, "diffserv"),
+        (Params { ingress: true, ..plain }, 4, "ingress"),
+        (Params { savings: Some(15_000), ..plain }, 4, "savings"),
+        (plain, 0, "mq"),
+        (plain, 257, "mq"),
+    ];
+    for (params, count, named) in refused {
+        let error = of(params, count);
+        let names = matches!(error, Err(ConfigError::OutOfRange { option, .. }) if option == named);
+        assert!(names, "{named}: {error:?}");
+    }
+}
