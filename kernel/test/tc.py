@@ -84,8 +84,15 @@ def link(*arguments):
 
 def complaints():
     """Lines of the kernel's log that speak of a mistake in us."""
-    log = os.popen("dmesg").read()
-    signs = ("BUG:", "KASAN", "simnel:", "unreferenced", "Oops", "possible recursive",
-             "circular locking", "suspicious RCU", "inconsistent lock", "list_add", "list_del")
-    return [line for line in log.splitlines() if any(sign in line for sign in signs)
+    lines = os.popen("dmesg").read().splitlines()
+    signs = ("BUG:", "KASAN", "simnel:", "unreferenced", "Oops", "possible recursive", "corruption",
+             "circular locking", "inconsistent lock")
+
+    def is_ours(at):
+        # User-mode Linux makes mistakes of its own with RCU; ours have us in their trace.
+        if "suspicious RCU" in lines[at]:
+            return any("[simnel]" in line for line in lines[at : at + 60])
+        return any(sign in lines[at] for sign in signs)
+
+    return [line for at, line in enumerate(lines) if is_ours(at)
             and "taint" not in line and "aliases:" not in line]
