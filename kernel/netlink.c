@@ -13,7 +13,8 @@
 static int refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
 {
 #ifdef NL_SET_ERR_MSG_FMT
-	NL_SET_ERR_MSG_FMT(extack, "%s", message->text);
+	/* Of longer text the kernel's log would tell. */
+	NL_SET_ERR_MSG_FMT(extack, "%.*s", NETLINK_MAX_FMTMSG_LEN - 1, message->text);
 #else
 	/* The text must outlive the request; the next one may overwrite it. */
 	static char last[sizeof(message->text)];
@@ -130,4 +131,50 @@ out:
 	kvfree(room);
 	simnel_counters_free(counters);
 	return error;
+}
+
+/* One of the queues, of which class 1 is the first; false if there are not so many. */
+static bool read_class(struct Qdisc *sch, unsigned long class, struct simnel_class *shown)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	u32 found;
+
+	sch_tree_lock(sch);
+	found = simnel_class(q->line, class - 1, ktime_get_ns(), shown);
+	sch_tree_unlock(sch);
+	return found;
+}
+
+int simnel_class_dump_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *dump)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct gnet_stats_queue queue = {};
+	struct simnel_class shown;
+
+	if (!read_class(sch, class, &shown))
+		return 0;
+	queue.backlog = shown.bytes;
+	queue.qlen = shown.packets;
+	if (gnet_stats_copy_queue(dump, NULL, &queue, queue.qlen) < 0)
+		return -1;
+	if (!shown.length)
+		return 0;
+	if (q->wants & SIMNEL_WANTS_NEST)
+		return nla_put(dump->skb, TCA_STATS_APP, shown.length, shown.statistics) ? -1 : 0;
+	return gnet_stats_copy_app(dump, shown.statistics, shown.length);
+}
+
+void simnel_class_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	struct simnel_class shown;
+	unsigned long class;
+
+	for (class = 1; !walker->stop && read_class(sch, class, &shown); class++) {
+		if (shown.is_used && walker->count >= walker->skip &&
+		    walker->fn(sch, class, walker) < 0) {
+			walker->stop = 1;
+			return;
+		}
+		walker->count++;
+	}
 }

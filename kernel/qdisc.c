@@ -330,10 +330,6 @@ static int class_dump(struct Qdisc *sch, unsigned long class, struct sk_buff *sk
 	return 0;
 }
 
-static void class_walk(struct Qdisc *sch, struct qdisc_walker *walker)
-{
-}
-
 static const struct Qdisc_class_ops class_ops = {
 	.leaf = class_leaf,
 	.find = class_find,
@@ -341,7 +337,8 @@ static const struct Qdisc_class_ops class_ops = {
 	.unbind_tcf = class_unbind,
 	.tcf_block = class_block,
 	.dump = class_dump,
-	.walk = class_walk,
+	.dump_stats = simnel_class_dump_stats,
+	.walk = simnel_class_walk,
 };
 
 #define NAMED(name)						\

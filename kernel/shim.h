@@ -50,5 +50,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);
 int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb);
 int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump);
+int simnel_class_dump_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *dump);
+void simnel_class_walk(struct Qdisc *sch, struct qdisc_walker *walker);
 
 #endif

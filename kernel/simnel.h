@@ -68,6 +68,14 @@ struct simnel_surroundings {
 	u64 key[2];
 };
 
+struct simnel_class {
+	u32 packets;
+	u32 bytes;
+	u32 is_used;
+	u32 length;
+	u8 statistics[256];
+};
+
 #define SIMNEL_MESSAGE 160
 
 struct simnel_message {
@@ -106,6 +114,7 @@ struct simnel_counters *simnel_counters(void);
 void simnel_read(const struct simnel_line *line, struct simnel_counters *counters);
 u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counters *counters,
 		      u8 *out, u32 size);
+u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);
 void simnel_counters_free(struct simnel_counters *counters);
 
 /* C, called from Rust. */

@@ -78,6 +78,7 @@ def act(tc, device):
         tc.send("replace", device, "simnel", words(whole), parent=0x10001, handle=0x20000)
     elif what < 0.93:
         tc.dump()
+        os.system(f"tc -s class show dev {device} >/dev/null 2>&1")
     elif what < 0.96:
         link("set", device, draw.choice(["down", "up"]))
     else:

@@ -8,7 +8,7 @@ CASES = [
     # verb, words, error number, part of the text
     ("add", "cake bandwidth 10mbit diffserv4 nat ack-filter", 0, ""),
     ("change", "bandwidth 20mbit", 0, ""),
-    ("change", "bandwith 20mbit", 22, "`bandwidth`"),
+    ("change", "bandwith 20mbit", 22, "did you mean"),
     ("change", "cake bandwidth", 22, "bandwidth"),
     ("replace", "fq_codel limit 100", 0, ""),
     ("change", "limit 1000", 0, ""),

@@ -7,8 +7,8 @@ use core::ptr::null_mut;
 use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::netlink::{write_options, write_statistics, Full};
-use simnel_core::qdisc::{build, Config, ConfigError, Device, Managed, Snapshot};
+use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
+use simnel_core::qdisc::{build, Class, Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 use simnel_core::time::Time;
@@ -28,6 +28,7 @@ pub struct Line {
     form: Form,
     device: Device,
     wants: u32,
+    name: &'static str,
 }
 
 /// What the kernel decides (`struct simnel_surroundings`).
@@ -136,8 +137,8 @@ pub unsafe extern "C" fn simnel_create(
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
         let (classifier, choice) = (classifier(key, &config), Choice::of(&config));
-        let wants = wanted(&config, form);
-        Ok(Line { qdisc, classifier, choice, key, form, device, wants })
+        let (wants, name) = (wanted(&config, form), config.name());
+        Ok(Line { qdisc, classifier, choice, key, form, device, wants, name })
     });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
@@ -218,6 +219,7 @@ pub struct Change {
     classifier: Classifier,
     choice: Choice,
     wants: u32,
+    name: &'static str,
 }
 
 /// Prepares a change; null with a message if it cannot be. May wait for memory: not under a lock.
@@ -242,8 +244,8 @@ pub unsafe extern "C" fn simnel_prepare(
         };
         let spare = spare.map_err(|error| refused(&error))?;
         let (classifier, choice) = (classifier(line.key, &config), Choice::of(&config));
-        let wants = wanted(&config, line.form);
-        Ok(Change { spare, is_other, classifier, choice, wants })
+        let (wants, name) = (wanted(&config, line.form), config.name());
+        Ok(Change { spare, is_other, classifier, choice, wants, name })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),
@@ -268,6 +270,7 @@ pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, c
     core::mem::swap(&mut line.classifier, &mut change.classifier);
     core::mem::swap(&mut line.choice, &mut change.choice);
     line.wants = change.wants;
+    line.name = change.name;
 }
 
 /// Frees a change. Not under a lock.
@@ -307,6 +310,44 @@ pub unsafe extern "C" fn simnel_counters_free(counters: *mut Counters) {
         // SAFETY: it was made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(counters) });
     }
+}
+
+/// One of the queues, as `tc class show` shows it (`struct simnel_class`).
+#[repr(C)]
+#[derive(Debug)]
+pub struct Shown {
+    /// Packets queued.
+    pub packets: u32,
+    /// Bytes queued.
+    pub bytes: u32,
+    /// A flow uses it.
+    pub is_used: u32,
+    /// Bytes of `statistics`.
+    pub length: u32,
+    /// What `TCA_STATS_APP` holds.
+    pub statistics: [u8; Shown::BYTES],
+}
+
+impl Shown {
+    const BYTES: usize = 256;
+}
+
+/// Reads the `n`-th queue at `now`, under the lock; 0 if there are not so many.
+#[no_mangle]
+pub extern "C" fn simnel_class(line: &Line, n: u32, now: u64, shown: &mut Shown) -> u32 {
+    // Linux's red shows the queue below it as a class.
+    let whole = || Class { backlog: line.qdisc.backlog(), is_used: true, ..Class::default() };
+    let only = || (line.name == "red" && n == 0).then(whole);
+    let Some(class) = line.qdisc.class(n).or_else(only) else { return 0 };
+    shown.packets = class.backlog.packets;
+    shown.bytes = class.backlog.bytes as u32;
+    shown.is_used = class.is_used.into();
+    let written = match line.form {
+        Form::Linux => write_class(line.name, &class, Time(now), &mut shown.statistics),
+        Form::Words => Ok(0),
+    };
+    shown.length = written.map_or(0, |length| length as u32);
+    1
 }
 
 /// Writes what `TCA_OPTIONS` holds to `out`: the number of bytes, or more than `size` if there is
