@@ -36,7 +36,8 @@ pub struct Chain {
     /// The other chunks by number, where memory is taken as needed. Of those that are free, the
     /// next to be used has memory.
     chunks: Vec<Vec<Packet>>,
-    /// For each chunk that was ever used, the one behind it in the queue or among those that are free.
+    /// For each chunk that was ever used, the one behind it in the queue or among those that are
+    /// free.
     behind: Vec<usize>,
     /// The free chunk to be used next.
     free: usize,

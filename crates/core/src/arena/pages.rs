@@ -4,7 +4,6 @@
 //! arena's stack of free ones several at a time. A page all of whose slots have come back is given
 //! up when another one has, too: so a queue that swings about a page's end takes and gives nothing.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::memory::{reserved, NoMemory};
@@ -16,14 +15,11 @@ use crate::sched::rotation::{Linked, Links, Rotation};
 /// Slots of a page: 4 KiB.
 pub(super) const PAGE: u32 = 64;
 
-/// Memory of a page.
-type Packets = Box<[Packet; PAGE as usize]>;
-
 /// Pages by number: slot n lies in page n / [`PAGE`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
     /// The pages' memory, apart and dense: each look at a packet passes here.
-    memory: Vec<Option<Packets>>,
+    memory: Vec<Vec<Packet>>,
     /// As many.
     pages: Vec<Page>,
     /// Pages with free slots.
@@ -63,7 +59,7 @@ impl Pages {
         while self.pages.len() < self.pages.capacity() {
             let number = self.pages.len() as u32;
             let page = Page { links: Links::default(), first: Link::END, free: 0 };
-            let pushed = room::push(&mut self.memory, None).is_some();
+            let pushed = room::push(&mut self.memory, Vec::new()).is_some();
             if !pushed || room::push(&mut self.pages, page).is_none() {
                 return;
             }
@@ -80,14 +76,12 @@ impl Pages {
 
     #[inline(always)]
     pub(super) fn get(&self, slot: u32) -> Option<&Packet> {
-        let page = self.memory.get((slot / PAGE) as usize)?.as_ref()?;
-        Some(&page[(slot % PAGE) as usize])
+        self.memory.get((slot / PAGE) as usize)?.get((slot % PAGE) as usize)
     }
 
     #[inline(always)]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Packet> {
-        let page = self.memory.get_mut((slot / PAGE) as usize)?.as_mut()?;
-        Some(&mut page[(slot % PAGE) as usize])
+        self.memory.get_mut((slot / PAGE) as usize)?.get_mut((slot % PAGE) as usize)
     }
 
     /// Takes a free slot, with a page of its own if need be. None if there is none, or no memory.
@@ -98,8 +92,8 @@ impl Pages {
         let number = self.with_room.first()?;
         let page = self.pages.get_mut(number as usize)?;
         let slot = page.first.slot()?;
-        let packet = self.memory.get((slot / PAGE) as usize)?.as_ref()?;
-        let next = packet[(slot % PAGE) as usize].next;
+        let packets = self.memory.get(number as usize)?;
+        let next = packets.get((slot % PAGE) as usize)?.next;
         (page.first, page.free) = (next, page.free.wrapping_sub(1));
         let is_used_up = page.first.is_end();
         if is_used_up {
@@ -115,8 +109,9 @@ impl Pages {
     pub(super) fn put(&mut self, slot: u32) {
         let number = slot / PAGE;
         let Some(page) = self.pages.get_mut(number as usize) else { return };
-        let Some(Some(packets)) = self.memory.get_mut(number as usize) else { return };
-        let packet = &mut packets[(slot % PAGE) as usize];
+        let packets = self.memory.get_mut(number as usize);
+        let packet = packets.and_then(|packets| packets.get_mut((slot % PAGE) as usize));
+        let Some(packet) = packet else { return };
         packet.next = page.first;
         (page.first, page.free) = (Link::to(slot), page.free.wrapping_add(1));
         let free = page.free;
@@ -144,7 +139,7 @@ impl Pages {
             packet.next = if slot < last { Link::to(slot + 1) } else { Link::END };
             room::push(&mut packets, packet)?;
         }
-        *memory = Some(packets.into_boxed_slice().try_into().ok()?);
+        *memory = packets;
         (page.first, page.free) = (Link::to(base), PAGE);
         self.vacant.pop(&mut self.pages);
         self.with_room.push(&mut self.pages, number);
@@ -158,7 +153,7 @@ impl Pages {
         self.with_room.remove(&mut self.pages, number);
         self.vacant.push(&mut self.pages, number);
         if let Some(memory) = self.memory.get_mut(number as usize) {
-            *memory = None;
+            *memory = Vec::new();
         }
         if let Some(page) = self.pages.get_mut(number as usize) {
             (page.first, page.free) = (Link::END, 0);
@@ -188,6 +183,6 @@ impl Pages {
     /// Pages that have memory.
     #[cfg(test)]
     pub(super) fn open_pages(&self) -> usize {
-        self.memory.iter().flatten().count()
+        self.memory.iter().filter(|packets| !packets.is_empty()).count()
     }
 }

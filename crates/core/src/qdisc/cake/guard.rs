@@ -102,6 +102,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// The guard that `params` ask for, over `tins` tiers, if their flow mode isolates hosts.
+    #[inline(never)]
     pub(super) fn wanted(
         params: &Params,
         tins: usize,

@@ -21,10 +21,11 @@
 //!
 //! * *Rate.* In any interval t at most R (t + LATE + AHEAD + N LOT) + N M bytes.
 //! * *Fairness.* Of two flows with standing queues, each has its weight times the rounds of its
-//!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a packet.
-//! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle only
-//!   if that queue is asked later than LEAD. One that was not asked for [`STALL`] while the line was
-//!   free is passed over, and joins again in the present round.
+//!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a
+//!   packet.
+//! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle
+//!   only if that queue is asked later than LEAD. One that was not asked for [`STALL`] while the
+//!   line was free is passed over, and joins again in the present round.
 //! * *Staleness.* Loads are always present; a flow's weight follows them at its next turn. The
 //!   least number of rounds and the lead are looked up when older ones forbid to send, and at
 //!   least every 500 µs.

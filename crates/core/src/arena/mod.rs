@@ -1,7 +1,7 @@
 //! Packet storage: a fixed number of slots and lists threaded through them by index.
 //!
-//! A [`List`] is two indices; the links live in the packets themselves, so a queue costs eight bytes
-//! and moving a packet costs one cache line.
+//! A [`List`] is two indices; the links live in the packets themselves, so a queue costs eight
+//! bytes and moving a packet costs one cache line.
 //!
 //! Memory is either reserved at construction, and touched only as it is first used; or there is a
 //! page at first, and more come and go as needed (`pages.rs`). A look beyond the slots that were
@@ -135,8 +135,8 @@ impl Arena {
         Some((index, slot))
     }
 
-    /// True if a packet can be pushed; where need be, memory is taken for it. Without pages, callers
-    /// know by the limits that they keep.
+    /// True if a packet can be pushed; where need be, memory is taken for it. Without pages,
+    /// callers know by the limits that they keep.
     #[inline(always)]
     pub fn has_slot(&mut self) -> bool {
         !PAGES || !self.free.is_empty() || self.open_slot().is_some()
@@ -190,8 +190,8 @@ impl Arena {
         self.get_mut(index)
     }
 
-    /// Makes room for another free slot: those of pages are given back to them. (Where all slots are
-    /// reserved, only a clone has less room than slots.)
+    /// Makes room for another free slot: those of pages are given back to them. (Where all slots
+    /// are reserved, only a clone has less room than slots.)
     #[cold]
     fn make_way(&mut self) {
         if !self.pages.are_used() {
