@@ -188,3 +188,21 @@ fn settings_change_in_place_and_mistakes_are_told() {
     let error = Guest::new("caek").err().unwrap();
     assert!(error.contains("`cake`"), "{error}");
 }
+
+#[test]
+fn queues_are_shown_as_classes() {
+    let class = |guest: &mut Guest, n| {
+        let mut shown = Shown { packets: 0, bytes: 0, is_used: 0, length: 0, statistics: [0; 256] };
+        (simnel_class(guest.line(), n, 0, &mut shown) != 0).then_some((shown.is_used, shown.bytes))
+    };
+    let mut guest = Guest::new("fq_codel flows 16").unwrap();
+    guest.enqueue(1, 1, 0);
+    let used: Vec<_> = (0..16).filter(|&n| class(&mut guest, n).unwrap().0 != 0).collect();
+    assert_eq!(used.len(), 1);
+    assert!(class(&mut guest, used[0]).unwrap().1 > 0);
+    assert_eq!(class(&mut guest, 16), None);
+
+    let mut guest = Guest::new("red limit 100kb avpkt 1000").unwrap();
+    assert_eq!(class(&mut guest, 0), Some((1, 0)));
+    assert_eq!(class(&mut guest, 1), None);
+}
