@@ -3,10 +3,10 @@
 //! A device with many transmit queues has a scheduler and a lock for each. They share this
 //! structure of atomics, which nobody locks:
 //!
-//! * *One rate.* [`Shared::next`] is when the line is free again. Each packet moves it on by its
-//!   time on the line; nothing is sent while it is ahead of time. A queue may pay in lots of
-//!   [`LOT`]. A flow without a standing queue may go [`AHEAD`] early, so that no other queue's
-//!   backlog delays it. A line that was late or idle catches up with at most [`LATE`].
+//! * *One rate.* [`Clock`] says when the line is free again. Each packet moves it on by its time on
+//!   the line; nothing is sent while it is ahead of time. A queue may pay in lots of [`LOT`].
+//!   A flow without a standing queue may go [`AHEAD`] early, so that no other queue's backlog delays
+//!   it. A line that was late or idle catches up with at most [`LATE`].
 //! * *One load of each host.* [`Loads`] counts the flows of a host over all queues, so the weight
 //!   of a flow, one by the larger load of its hosts, is the same wherever it is served.
 //! * *One round.* Deficit round robin gives each flow its quantum once a round. All queues' rounds
@@ -41,7 +41,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use self::clock::{Clock, AHEAD, LATE, LOT};
-use self::loads::Loads;
+pub use self::loads::Loads;
 use crate::memory::{reserved, NoMemory};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::steps::step;
