@@ -5,8 +5,8 @@
 //!
 //! * *One rate.* [`Clock`] says when the line is free again. Each packet moves it on by its time on
 //!   the line; nothing is sent while it is ahead of time. A queue may pay in lots of [`LOT`].
-//!   A flow without a standing queue may go [`AHEAD`] early, so that no other queue's backlog delays
-//!   it. A line that was late or idle catches up with at most [`LATE`].
+//!   A flow without a standing queue may go [`AHEAD`] early, so that no other queue's backlog
+//!   delays it. A line that was late or idle catches up with at most [`LATE`].
 //! * *One load of each host.* [`Loads`] counts the flows of a host over all queues, so the weight
 //!   of a flow, one by the larger load of its hosts, is the same wherever it is served.
 //! * *One round.* Deficit round robin gives each flow its quantum once a round. All queues' rounds
