@@ -113,7 +113,7 @@ impl FlowHasher {
     }
 
     /// [`FlowHasher::hash`] of IPv6 addresses: the three are computed side by side.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn hash_v6(
         &self,
         src: &[u8; 16],

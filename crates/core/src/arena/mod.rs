@@ -28,7 +28,7 @@ pub struct List {
 }
 
 /// A fixed pool of packet slots.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Arena {
     /// The first slots, as far as they were ever used; grows within its reserved capacity only.
     slots: Vec<Packet>,
@@ -47,6 +47,15 @@ pub struct Arena {
 /// Free slots at hand, where memory is taken as needed: all of the first page, and some that need
 /// not go back and forth.
 const AT_HAND: u32 = PAGE + PAGE / 2;
+
+impl Clone for Arena {
+    /// With as much room for free slots as the original has.
+    fn clone(&self) -> Arena {
+        let mut free = Vec::with_capacity(self.free.capacity());
+        free.extend_from_slice(&self.free);
+        Arena { slots: self.slots.clone(), free, pages: self.pages.clone(), ..*self }
+    }
+}
 
 impl Default for List {
     fn default() -> List {
@@ -83,6 +92,7 @@ impl List {
 
 impl Arena {
     /// An arena of `capacity` slots (at least one).
+    #[inline(never)]
     pub fn new(capacity: u32, memory: Memory) -> Result<Arena, NoMemory> {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
         let (first, free, pages) = match memory {
@@ -190,12 +200,10 @@ impl Arena {
         self.get_mut(index)
     }
 
-    /// Makes room for another free slot: those of pages are given back to them. (Where all slots
-    /// are reserved, only a clone has less room than slots.)
+    /// Makes room for another free slot: those of pages are given back to them.
     #[cold]
     fn make_way(&mut self) {
         if !self.pages.are_used() {
-            let _ = self.free.try_reserve(1);
             return;
         }
         let Arena { free, pages, .. } = self;

@@ -38,6 +38,7 @@ pub(super) struct AckStore {
 
 impl AckStore {
     /// Room for the headers of `capacity` packets.
+    #[inline(never)]
     pub(super) fn new(capacity: u32) -> Result<AckStore, NoMemory> {
         Ok(AckStore { views: reserved(capacity as usize)? })
     }

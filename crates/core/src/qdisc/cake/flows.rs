@@ -57,6 +57,7 @@ pub(super) struct Flows {
 
 impl Flows {
     /// `count` queues (a power of two, at least eight) for each of `tins` tiers.
+    #[inline(never)]
     pub(super) fn new(tins: usize, count: u32) -> Result<Flows, NoMemory> {
         let all = tins * count as usize;
         Ok(Flows { tags: filled(all, 0)?, queues: filled(all, Flow::default())?, mask: count - 1 })

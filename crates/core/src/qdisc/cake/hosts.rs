@@ -46,6 +46,7 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// Tables of `places` (a power of two, at least eight) for each of `tins` tiers.
+    #[inline(never)]
     pub(super) fn new(tins: usize, places: u32) -> Result<Hosts, NoMemory> {
         let all = tins * places as usize;
         let (tags, loads) = (filled(all, [0; 2])?, filled(all, [0; 2])?);

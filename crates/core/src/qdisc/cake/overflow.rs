@@ -43,6 +43,7 @@ impl Heap {
     pub(super) const STEPS: u32 = 10;
 
     /// A heap over `queues` queues of each of eight tiers.
+    #[inline(never)]
     pub(super) fn new(queues: u32) -> Result<Heap, NoMemory> {
         let all = queues as usize * MAX_TINS;
         let mut heap = Heap {

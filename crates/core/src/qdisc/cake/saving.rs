@@ -35,7 +35,7 @@ impl Tins {
 
     /// The same where all tiers have theirs: nothing is allocated.
     pub(super) fn reopen_savings(&mut self, queues: u32) {
-        for tin in &mut self.tins {
+        for tin in self.tins.iter_mut() {
             if let Some(savings) = &mut tin.savings {
                 savings.restart(&mut self.flows.queues, tin.base..tin.base + queues);
             }

@@ -43,7 +43,7 @@ const TURNS: u32 = 128;
 /// All tiers with their queues and hosts.
 #[derive(Debug)]
 pub(super) struct Tins {
-    pub(super) tins: [Tin; MAX_TINS],
+    pub(super) tins: Box<[Tin; MAX_TINS]>,
     count: usize,
     pub(super) flows: Flows,
     pub(super) hosts: Hosts,
@@ -62,6 +62,12 @@ pub(super) struct Tins {
     pub(super) is_plain: bool,
 }
 
+/// Tiers of `queues` queues each, apart for the stack's sake.
+#[inline(never)]
+fn at_rest(queues: u32) -> Box<[Tin; MAX_TINS]> {
+    Box::new(core::array::from_fn(|n| Tin::new(n as u32 * queues)))
+}
+
 impl Tins {
     /// Idle tiers for `params`; [`Tins::reserve`] and [`Tins::set_rate`] must follow.
     #[inline(always)]
@@ -73,7 +79,7 @@ impl Tins {
     ) -> Tins {
         let count = super::tiers::tiers(params.diffserv).count();
         Tins {
-            tins: core::array::from_fn(|n| Tin::new(n as u32 * params.queues)),
+            tins: at_rest(params.queues),
             count,
             flows,
             hosts,
