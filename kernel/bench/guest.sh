@@ -1,3 +1,4 @@
+#!/bin/bash
 # Inside a guest: what a pair of enqueue and dequeue costs in Linux's disciplines and in ours, one
 # after the other. Modules lie in $1; one line a case, "words|flows|backlog|stock|ours", picoseconds.
 modules=$1 rounds=$2 pairs=$3
