@@ -2,7 +2,7 @@
 //!
 //! The C side (`kernel/`) owns the packets, the clock, the lock and netlink sockets; here are the
 //! disciplines. A packet's handle is the address of its `sk_buff`, which is never looked into. C
-//! calls [`enqueue`](line::simnel_enqueue) and the rest with the discipline's lock held, except
+//! calls `simnel_enqueue` and the rest with the discipline's lock held, except
 //! where a function says otherwise.
 //!
 //! All unsafe code of the module's Rust part is in this crate. Pointers from C are trusted: both
