@@ -47,7 +47,6 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	};
 	struct simnel_message message = {};
 	struct simnel_request asked;
-	int error;
 
 	qdisc_watchdog_init(&q->watchdog, sch);
 	get_random_bytes(&surroundings.seed, sizeof(surroundings.seed));
@@ -57,10 +56,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	if (!q->line)
 		return refuse(&message, extack);
 	q->wants = simnel_wants(q->line);
-	error = tcf_block_get(&q->block, &q->filters, sch, extack);
-	if (error)
-		return error;
-	return 0;
+	return tcf_block_get(&q->block, &q->filters, sch, extack);
 }
 
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)

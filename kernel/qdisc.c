@@ -20,7 +20,7 @@ static char *aliases = "";
 module_param(aliases, charp, 0444);
 MODULE_PARM_DESC(aliases, "Linux's names to answer to, if it has none of them: cake,fq_codel");
 
-void simnel_host_dropped(void *context, u64 packet, u32 len, u32 reason)
+void simnel_host_dropped(void *context, u64 packet, u32 reason)
 {
 	struct sk_buff *skb = (struct sk_buff *)(unsigned long)packet;
 	struct simnel_call *call = context;

@@ -118,7 +118,7 @@ u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_c
 void simnel_counters_free(struct simnel_counters *counters);
 
 /* C, called from Rust. */
-void simnel_host_dropped(void *call, u64 packet, u32 len, u32 reason);
+void simnel_host_dropped(void *call, u64 packet, u32 reason);
 const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length);
 void *simnel_host_alloc(size_t size, size_t align);
 void simnel_host_free(void *memory);

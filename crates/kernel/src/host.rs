@@ -8,7 +8,7 @@ use simnel_core::wire::{ack_view, AckView, LinkLayer, MAX_HEADERS};
 
 extern "C" {
     /// Takes `packet` back, which left the discipline during `call` without being sent.
-    fn simnel_host_dropped(call: *mut c_void, packet: u64, len: u32, reason: u32);
+    fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32);
     /// The first bytes of `packet` from its network header on, copied to `buffer` unless they lie
     /// in one piece; how many there are goes to `length`.
     fn simnel_host_headers(packet: u64, buffer: *mut u8, size: u32, length: *mut u32) -> *const u8;
@@ -20,7 +20,7 @@ pub(crate) struct Call(pub(crate) *mut c_void);
 impl PacketOwner for Call {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         // SAFETY: C's own pointer goes back to it, with the handle that it gave for this packet.
-        unsafe { simnel_host_dropped(self.0, packet.handle, packet.len, reason as u32) }
+        unsafe { simnel_host_dropped(self.0, packet.handle, reason as u32) }
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {

@@ -19,8 +19,6 @@ mod arrival;
 mod host;
 mod line;
 #[cfg(target_os = "none")]
-mod room;
-#[cfg(target_os = "none")]
 mod runtime;
 mod settings;
 mod shown;

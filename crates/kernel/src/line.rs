@@ -22,13 +22,29 @@ use crate::shown;
 /// A discipline with what makes descriptors for it.
 pub struct Line {
     qdisc: Box<dyn Managed + Send>,
-    classifier: Classifier,
-    choice: Choice,
+    derived: Derived,
     key: [u64; 2],
     form: Form,
     device: Device,
+}
+
+/// What follows from a discipline's settings.
+struct Derived {
+    classifier: Classifier,
+    choice: Choice,
     wants: u32,
     name: &'static str,
+}
+
+impl Derived {
+    fn of(config: &Config, form: Form, key: [u64; 2]) -> Derived {
+        Derived {
+            classifier: Classifier::new(config.hasher(HashKey::new(key[0], key[1]))),
+            choice: Choice::of(config),
+            wants: wanted(config, form),
+            name: config.name(),
+        }
+    }
 }
 
 /// What the kernel decides (`struct simnel_surroundings`).
@@ -110,10 +126,6 @@ impl Surroundings {
     }
 }
 
-fn classifier(key: [u64; 2], config: &Config) -> Classifier {
-    Classifier::new(config.hasher(HashKey::new(key[0], key[1])))
-}
-
 /// Why a discipline cannot be built.
 fn refused(error: &ConfigError) -> Refusal {
     let errno = if *error == ConfigError::NoMemory { ENOMEM } else { EINVAL };
@@ -136,9 +148,7 @@ pub unsafe extern "C" fn simnel_create(
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
-        let (classifier, choice) = (classifier(key, &config), Choice::of(&config));
-        let (wants, name) = (wanted(&config, form), config.name());
-        Ok(Line { qdisc, classifier, choice, key, form, device, wants, name })
+        Ok(Line { qdisc, derived: Derived::of(&config, form, key), key, form, device })
     });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
@@ -174,9 +184,9 @@ pub unsafe extern "C" fn simnel_enqueue(
     call: *mut c_void,
 ) {
     // SAFETY: the caller's promise.
-    let mut packet = unsafe { arrival.describe(&line.classifier) };
+    let mut packet = unsafe { arrival.describe(&line.derived.classifier) };
     if arrival.class != 0 {
-        line.choice.apply(arrival.class, &mut packet);
+        line.derived.choice.apply(arrival.class, &mut packet);
     }
     line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
 }
@@ -208,7 +218,7 @@ pub extern "C" fn simnel_reset(line: &mut Line, call: *mut c_void) {
 /// Bits of what the settings want of the C side.
 #[no_mangle]
 pub extern "C" fn simnel_wants(line: &Line) -> u32 {
-    line.wants
+    line.derived.wants
 }
 
 /// A discipline with the settings that are to be put in place, and with all memory for that.
@@ -216,10 +226,7 @@ pub struct Change {
     spare: Box<dyn Managed + Send>,
     /// The spare is another discipline, to stand in place of the present one.
     is_other: bool,
-    classifier: Classifier,
-    choice: Choice,
-    wants: u32,
-    name: &'static str,
+    derived: Derived,
 }
 
 /// Prepares a change; null with a message if it cannot be. May wait for memory: not under a lock.
@@ -243,9 +250,7 @@ pub unsafe extern "C" fn simnel_prepare(
             false => line.qdisc.prepare(&config, Time(now)),
         };
         let spare = spare.map_err(|error| refused(&error))?;
-        let (classifier, choice) = (classifier(line.key, &config), Choice::of(&config));
-        let (wants, name) = (wanted(&config, line.form), config.name());
-        Ok(Change { spare, is_other, classifier, choice, wants, name })
+        Ok(Change { spare, is_other, derived: Derived::of(&config, line.form, line.key) })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),
@@ -267,10 +272,7 @@ pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, c
     } else {
         line.qdisc.adopt(change.spare.as_mut(), Time(now), owner);
     }
-    core::mem::swap(&mut line.classifier, &mut change.classifier);
-    core::mem::swap(&mut line.choice, &mut change.choice);
-    line.wants = change.wants;
-    line.name = change.name;
+    core::mem::swap(&mut line.derived, &mut change.derived);
 }
 
 /// Frees a change. Not under a lock.
@@ -337,13 +339,13 @@ impl Shown {
 pub extern "C" fn simnel_class(line: &Line, n: u32, now: u64, shown: &mut Shown) -> u32 {
     // Linux's red shows the queue below it as a class.
     let whole = || Class { backlog: line.qdisc.backlog(), is_used: true, ..Class::default() };
-    let only = || (line.name == "red" && n == 0).then(whole);
+    let only = || (line.derived.name == "red" && n == 0).then(whole);
     let Some(class) = line.qdisc.class(n).or_else(only) else { return 0 };
     shown.packets = class.backlog.packets;
     shown.bytes = class.backlog.bytes as u32;
     shown.is_used = class.is_used.into();
     let written = match line.form {
-        Form::Linux => write_class(line.name, &class, Time(now), &mut shown.statistics),
+        Form::Linux => write_class(line.derived.name, &class, Time(now), &mut shown.statistics),
         Form::Words => Ok(0),
     };
     shown.length = written.map_or(0, |length| length as u32);

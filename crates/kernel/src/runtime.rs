@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::fmt::Write;
 use core::panic::PanicInfo;
 
-use crate::room::Room;
+use simnel_core::netlink::Text;
 
 extern "C" {
     fn simnel_host_alloc(size: usize, align: usize) -> *mut c_void;
@@ -36,11 +36,9 @@ unsafe impl GlobalAlloc for Kernel {
 /// Nothing that a packet can reach panics; what settings can reach ends the calling process.
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    let mut text = [0; 200];
-    // SAFETY: the array outlives the room in it.
-    let mut room = unsafe { Room::new(text.as_mut_ptr(), text.len() as u32) };
-    let _ = write!(room, "{info}");
-    let length = text.len().min(room.written() as usize);
+    let mut text = Text::<200>::default();
+    let _ = write!(text, "{info}");
+    let text = text.as_str();
     // SAFETY: the text is readable.
-    unsafe { simnel_host_panic(text.as_ptr(), length) }
+    unsafe { simnel_host_panic(text.as_ptr(), text.len()) }
 }

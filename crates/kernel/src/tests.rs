@@ -16,7 +16,7 @@ struct Host {
 }
 
 #[no_mangle]
-extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, _len: u32, reason: u32) {
+extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32) {
     // SAFETY: the tests pass a `Host` with every call.
     unsafe { &mut *call.cast::<Host>() }.dropped.push((packet, reason));
 }

@@ -123,20 +123,20 @@ impl core::error::Error for Error {}
 /// Most bytes of a text in an extended acknowledgement, without the zero behind it.
 const TEXT: usize = 79;
 
-/// A short text that needs no memory but its own.
+/// A text of `N` bytes at most that needs no memory but its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Text {
-    bytes: [u8; TEXT],
+pub struct Text<const N: usize = TEXT> {
+    bytes: [u8; N],
     len: usize,
 }
 
-impl Default for Text {
-    fn default() -> Text {
-        Text { bytes: [0; TEXT], len: 0 }
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Text<N> {
+        Text { bytes: [0; N], len: 0 }
     }
 }
 
-impl Text {
+impl<const N: usize> Text<N> {
     /// The text.
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..self.len).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Text {
     }
 }
 
-impl Write for Text {
+impl<const N: usize> Write for Text<N> {
     /// An error where not all of `text` fits; what fits, up to a whole character, is kept.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.get_mut(self.len..).unwrap_or_default();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn texts_are_cut_to_what_fits() {
-        let mut text = Text::default();
+        let mut text = Text::<TEXT>::default();
         assert!(text.write_str(&"é".repeat(40)).is_err());
         assert_eq!(text.as_str(), "é".repeat(39));
         assert!(text.write_str("!").is_ok());

@@ -5,8 +5,8 @@
 
 use super::{AckFilter, DiffservMode, FlowMode, Params, Stats, TinStats};
 use crate::framing::Cells;
-use crate::netlink::{Error, Field, Rules, Table, Writer};
-use crate::qdisc::netlink::{Abi, Request};
+use crate::netlink::{Field, Rules, Table, Writer};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
 use crate::qdisc::Class;
 use crate::rate::Rate;
@@ -156,15 +156,11 @@ const TABLE: Table<Params> = Table {
 };
 
 pub(super) const ABI: Abi<Params, Stats> = Abi {
-    read,
+    read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
     write_class: Some(write_class),
 };
-
-fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
-    request.read(&TABLE, old)
-}
 
 /// Microseconds in 32 bits.
 fn micros(span: Span) -> u32 {

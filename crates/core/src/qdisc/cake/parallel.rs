@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use super::flows::Flow;
 use super::hosts::{End, Hosts};
 use super::params::HostGuard;
-use super::tins::{empty, reciprocal, recount, LoadRule, Tins};
+use super::tins::{empty, reciprocal, recount, rounded, LoadRule, Tins};
 use super::{Cake, DiffservMode, Params, MAX_TINS};
 use crate::memory::reserved;
 use crate::packet::Packet;
@@ -169,7 +169,7 @@ impl Tins {
         if from == Standing::Decaying {
             tin.decaying.remove(queues, queue);
         }
-        tin.sparse.enter(queues, queue, rounded(tin.flow_quantum, part, random));
+        tin.sparse.enter(queues, queue, rounded(tin.flow_quantum, part.into(), random));
         *active |= 1 << number;
     }
 
@@ -263,17 +263,12 @@ impl Quanta<Flow> for Rounds<'_> {
             // What it sent beyond its first quantum it pays for in the rounds to come.
             seat.charge(flow.account.deficit.min(0).unsigned_abs());
         }
-        rounded(self.flow_quantum, weight, self.random)
+        rounded(self.flow_quantum, weight.into(), self.random)
     }
 
     fn mean(&mut self, flow: &mut Flow) -> u64 {
         u64::from(self.flow_quantum * u32::from(self.weigh(flow)))
     }
-}
-
-/// `weight` of a quantum, rounded up or down at random.
-fn rounded(flow_quantum: u32, weight: u16, random: &mut Random) -> u32 {
-    (flow_quantum * u32::from(weight) + u32::from(random.u16())) >> 16
 }
 
 /// Part of a quantum that a flow gets: one by the larger load of its hosts over all queues.

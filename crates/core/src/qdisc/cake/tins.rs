@@ -609,7 +609,7 @@ impl Quanta<Flow> for TierQuanta<'_> {
 }
 
 /// Bytes that a flow may send in a turn: the tier's quantum divided by the load of its hosts,
-/// rounded up or down at random so that no flow loses by rounding. (Ends that the mode does not
+/// rounded so that no flow loses by it. (Ends that the mode does not
 /// isolate have no load.)
 #[inline(always)]
 pub(super) fn quantum(
@@ -619,7 +619,13 @@ pub(super) fn quantum(
     hosts: &Hosts,
     random: &mut Random,
 ) -> u32 {
-    (flow_quantum * part(base, flow, hosts) + u32::from(random.u16())) >> 16
+    rounded(flow_quantum, part(base, flow, hosts), random)
+}
+
+/// So many of 65536 parts of a quantum, rounded up or down at random.
+#[inline(always)]
+pub(super) fn rounded(flow_quantum: u32, part: u32, random: &mut Random) -> u32 {
+    (flow_quantum * part + u32::from(random.u16())) >> 16
 }
 
 /// The part of a quantum that a flow gets, of 65536: one by the larger load of its hosts.

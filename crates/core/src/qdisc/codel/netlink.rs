@@ -3,8 +3,8 @@
 
 use super::words::shown;
 use super::{Params, Stats};
-use crate::netlink::{Error, Field, Rules, Table, Writer};
-use crate::qdisc::netlink::{Abi, Request};
+use crate::netlink::{Field, Rules, Table, Writer};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
 use crate::tc::Digits;
 use crate::time::Span;
@@ -46,15 +46,11 @@ const TABLE: Table<Params> = Table {
 };
 
 pub(super) const ABI: Abi<Params, Stats> = Abi {
-    read,
+    read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
     write_class: None,
 };
-
-fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
-    request.read(&TABLE, old)
-}
 
 /// Microseconds of a time as Linux's CoDel keeps it.
 pub(in crate::qdisc) fn kept_micros(span: Span) -> u32 {

@@ -3,9 +3,9 @@
 //! The number of queues is fixed while it runs, as in Linux; the words of ours change it.
 
 use super::{Params, Stats};
-use crate::netlink::{Error, Field, Rules, Table, Writer};
+use crate::netlink::{Field, Rules, Table, Writer};
 use crate::qdisc::many::MAX_FLOWS;
-use crate::qdisc::netlink::{Abi, Request};
+use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::netlink::{kept_micros, MOST_WEIGHT, WEIGHTS};
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -98,15 +98,11 @@ const TABLE: Table<Params> = Table {
 };
 
 pub(super) const ABI: Abi<Params, Stats> = Abi {
-    read,
+    read: |request, old| request.read(&TABLE, old),
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
     write_class: None,
 };
-
-fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
-    request.read(&TABLE, old)
-}
 
 /// `struct tc_fq_pie_xstats`.
 fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
