@@ -46,10 +46,11 @@ impl PacketOwner for Tally<'_> {
 /// A discipline below another one.
 pub(crate) struct Child {
     qdisc: Below,
-    /// The last packet that was taken out of a discipline that cannot show its first.
+    /// The next packet, where it was taken out to know its length.
     held: Packet,
-    /// It was taken out to know its length, and is still the next one.
     holds: bool,
+    /// The packet that [`Child::take`] took last.
+    taken: Packet,
 }
 
 /// The discipline itself. FIFOs, what stands below a class unless it is told otherwise, are called
@@ -125,7 +126,9 @@ impl fmt::Debug for Child {
 impl Child {
     /// The discipline that `config` describes, empty.
     pub fn new(config: &Config, device: &Device) -> Result<Child, ConfigError> {
-        Ok(Child { qdisc: Below::new(config, device)?, held: Packet::new(0, 0), holds: false })
+        let qdisc = Below::new(config, device)?;
+        let none = Packet::new(0, 0);
+        Ok(Child { qdisc, held: none, holds: false, taken: none })
     }
 
     /// The child itself, if it is a FIFO: the common case, which disciplines above handle without a
@@ -159,20 +162,21 @@ impl Child {
         match &mut self.qdisc {
             Below::Fifo(fifo) => fifo.dequeue(now, owner).map(|packet| packet.len),
             Below::Other(qdisc) => {
-                if !core::mem::take(&mut self.holds) {
-                    self.held = *qdisc.dequeue(now, owner)?;
-                }
-                Some(self.held.len)
+                self.taken = match core::mem::take(&mut self.holds) {
+                    true => self.held,
+                    false => *qdisc.dequeue(now, owner)?,
+                };
+                Some(self.taken.len)
             }
         }
     }
 
-    /// The packet that was last taken.
+    /// The packet that was last taken. A look at the next one in between does it no harm.
     #[inline]
     pub fn taken(&mut self) -> &mut Packet {
         match &mut self.qdisc {
-            Below::Fifo(fifo) => fifo.sent().unwrap_or(&mut self.held),
-            Below::Other(_) => &mut self.held,
+            Below::Fifo(fifo) => fifo.sent().unwrap_or(&mut self.taken),
+            Below::Other(_) => &mut self.taken,
         }
     }
 

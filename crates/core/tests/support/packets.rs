@@ -8,6 +8,9 @@ use simnel_core::{Packet, Span};
 
 use super::input::Input;
 
+/// Minor numbers of the classes in the table of disciplines, and one of none.
+const CLASSES: [u32; 8] = [0x1, 0x2, 0xa, 0xb, 0x10, 0x20, 0x30, 0x99];
+
 /// A packet of random fields, and how many of it to enqueue.
 pub fn random_packet(input: &mut Input) -> (Packet, u8) {
     let shape = input.u8();
@@ -23,6 +26,7 @@ pub fn random_packet(input: &mut Input) -> (Packet, u8) {
     packet.flow = if shape & 4 == 0 { u64::from(who & 15) } else { input.u64() };
     packet.src_host = u32::from(who >> 4 & 3) + 1;
     packet.dst_host = u32::from(who >> 6);
+    packet.class = CLASSES[usize::from(who & 7)];
     packet.tos = input.u8();
     packet.flags = match shape >> 3 & 3 {
         0 => Flags::IPV4,
@@ -79,6 +83,7 @@ impl Flood {
     pub fn packet(&self, n: u32) -> Packet {
         let mut packet = Packet::new(0, self.len);
         let flow = n % self.flows;
+        packet.class = CLASSES[(n % 8) as usize];
         packet.flow = u64::from(flow.wrapping_mul(0x9e37_79b1));
         (packet.src_host, packet.dst_host) = (1, flow + 1);
         (packet.tos, packet.flags) = (self.tos, Flags::IPV4);

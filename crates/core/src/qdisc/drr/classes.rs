@@ -2,7 +2,7 @@
 //!
 //! A class that sends its last packet leaves the round and loses its deficit; it comes back at the
 //! end with one quantum. A class whose discipline has packets but cannot send now, because it
-//! shapes, is passed over.
+//! shapes, is passed over. Under savings it counts as empty until it can send.
 
 use alloc::vec::Vec;
 
@@ -34,6 +34,8 @@ struct Class {
     account: Account,
     quantum: u32,
     child: Child,
+    /// Under savings: it counts as empty, since its discipline could not send yet.
+    waits: bool,
 }
 
 impl Scheduled for Class {
@@ -44,7 +46,7 @@ impl Scheduled for Class {
 }
 
 impl Class {
-    /// Length of the next packet; zero if it has packets but cannot say, None if it has none.
+    /// Length of the next packet; zero if it may have one but cannot say, None if it has none now.
     #[inline]
     fn head(&mut self, now: Time, budget: &Budget, owner: &mut dyn PacketOwner) -> Option<u32> {
         if let Some(packet) = self.child.known_front() {
@@ -55,7 +57,9 @@ impl Class {
             budget.spend_on(Budget::CHILD);
             len = self.child.front(now, owner, |packet| packet.len);
         }
-        len.or_else(|| (!self.child.is_empty()).then_some(0))
+        let is_due = self.child.is_due(now);
+        self.waits = len.is_none() && !is_due && !self.child.is_empty();
+        len.or_else(|| is_due.then_some(0))
     }
 
     /// As `head`, but the discipline is asked for its packet only if that must be.
@@ -70,6 +74,24 @@ impl Class {
         match needed {
             true => self.head(now, budget, owner),
             false => (!self.child.is_empty()).then_some(0),
+        }
+    }
+}
+
+/// Tells the scheduler of classes that waited and may send now.
+fn wake(
+    classes: &mut [Class],
+    sharing: &mut Sharing,
+    now: Time,
+    budget: &Budget,
+    owner: &mut dyn PacketOwner,
+) {
+    for index in 0..classes.len() {
+        let Some(class) = classes.get_mut(index) else { return };
+        if class.waits && class.child.is_due(now) {
+            step();
+            let head = class.head(now, budget, owner);
+            sharing.dropped(classes, index as u32, head);
         }
     }
 }
@@ -89,6 +111,7 @@ impl Classes {
                 account: Account::default(),
                 quantum: quantum.saturating_mul(class.weight),
                 child: Child::new(discipline(class), device)?,
+                waits: false,
             });
         }
         let minors = params.classes.iter().map(super::Class::minor);
@@ -193,6 +216,9 @@ impl Classes {
     pub(super) fn dequeue(&mut self, now: Time, owner: &mut Tally<'_>) -> Option<&mut Packet> {
         let Classes { classes, sharing, saves, .. } = self;
         let budget = Budget::default();
+        if *saves {
+            wake(classes, sharing, now, &budget, owner);
+        }
         let mut passed = 0;
         // Ends: each time round a class leaves, or its turn passes, once each.
         while passed <= classes.len() {

@@ -92,6 +92,27 @@ fn a_class_that_shapes_is_passed_over_and_asked_again() {
 }
 
 #[test]
+fn under_savings_a_class_that_shapes_holds_no_other_up() {
+    let words = "drr savings 3kb class 1:a codel class 1:b tbf rate 1mbit burst 2kb limit 100kb";
+    let mut qdisc = drr(words);
+    for handle in 0..20 {
+        qdisc.enqueue(&of_class(handle, 0xa + (handle as u32 & 1), 1500), Time(0), &mut Discard);
+    }
+    let (mut now, mut calls, mut sent) = (Time(0), 0, Vec::new());
+    while let Some(event) = qdisc.next_event() {
+        now = now.max(event);
+        calls += 1;
+        assert!(calls < 100, "asked in vain: {sent:?}");
+        sent.extend(next(&mut qdisc, now));
+    }
+    assert_eq!(sent.len(), 20);
+    // All of the first class, and of the second what its burst allows, leave at once.
+    let mut first: Vec<u64> = sent[..11].to_vec();
+    first.sort_unstable();
+    assert_eq!(first, [0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
+}
+
+#[test]
 fn a_full_buffer_costs_the_longest_queue_its_oldest_packet() {
     let (mut qdisc, mut lost) = (drr("drr srchost buffer 5"), Lost::default());
     for n in 0..4 {
