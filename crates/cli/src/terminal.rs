@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use simnel_core::printable::Printable;
 
@@ -18,6 +18,12 @@ macro_rules! say {
 /// Prints `words` and the end of the line on standard error.
 pub fn say(words: fmt::Arguments<'_>) {
     eprintln!("{}", Printable(&words.to_string()));
+}
+
+/// True if standard output is a terminal whose user wants colours (NO_COLOR is not set).
+pub fn colours() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !unwanted
 }
 
 /// Columns of the terminal that standard output is; None if it is none.

@@ -65,5 +65,5 @@ pub use error::Error;
 pub use gateway::{check_name, Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
 pub use nfqueue::{kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
-pub use routes::default_routes;
+pub use routes::{default_routes, home_router};
 pub use sys::pace_sender;

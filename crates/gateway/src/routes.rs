@@ -1,6 +1,7 @@
 //! Which interfaces lead to everywhere: the default routes of the main table, as /proc lists them.
 
 use std::fs;
+use std::net::Ipv4Addr;
 
 /// Names of the interfaces that default routes leave by, each once.
 pub fn default_routes() -> Vec<String> {
@@ -11,6 +12,28 @@ pub fn default_routes() -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The router that IPv4's default route leads to, if it is a router at home: one with a private
+/// address (RFC 1918). None for a machine that is itself at the line's end.
+pub fn home_router() -> Option<Ipv4Addr> {
+    let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
+    router(&table).filter(Ipv4Addr::is_private)
+}
+
+/// The gateway of the default route with the least metric.
+fn router(table: &str) -> Option<Ipv4Addr> {
+    let route = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [_, "00000000", gateway, _, _, _, metric, "00000000", ..] = columns[..] else {
+            return None;
+        };
+        // As the machine has it in memory.
+        let gateway = u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes();
+        Some((metric.parse::<u32>().ok()?, Ipv4Addr::from(gateway)))
+    };
+    let (_, gateway) = table.lines().filter_map(route).min_by_key(|(metric, _)| *metric)?;
+    (!gateway.is_unspecified()).then_some(gateway)
 }
 
 /// Column `name` of the lines whose `zero` columns, destination and mask, are so many zeros.
@@ -37,6 +60,10 @@ mod tests {
                     lan\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
                     vpn\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n";
         assert_eq!(defaults(four, 0, [(1, 8), (7, 8)]), ["wan"]);
+        if cfg!(target_endian = "little") {
+            assert_eq!(router(four), Some(Ipv4Addr::new(192, 168, 0, 1)));
+        }
+        assert_eq!(router("nonsense\n\n"), None);
         let zeros = "0".repeat(32);
         let line = |bits, name| {
             format!(

@@ -17,8 +17,10 @@ mod down;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod link;
+mod serve;
 mod show;
 mod tc;
+mod test;
 mod up;
 mod words;
 
@@ -32,6 +34,8 @@ pub enum Command {
     Show(show::Args),
     Words(words::Args),
     Link(link::Args),
+    Test(test::Args),
+    Serve(serve::Args),
     Tc(tc::Args),
     #[cfg(feature = "lab")]
     #[command(flatten)]
@@ -49,6 +53,8 @@ impl Command {
             Command::Show(args) => show::run(&args, out),
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
+            Command::Test(args) => test::run(&args, out),
+            Command::Serve(args) => serve::run(&args, out),
             Command::Tc(args) => tc::run(&args, out),
             #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(out),

@@ -11,6 +11,7 @@ mod fail_open;
 mod flood;
 mod latency;
 mod link;
+mod measure;
 mod words;
 
 use std::process::{Command, Output};

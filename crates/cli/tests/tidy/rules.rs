@@ -34,7 +34,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-gateway", &["simnel-core", "simnel-testbed"]),
     ("simnel-kernel", &["simnel-core"]),
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
-    ("simnel-testbed", &["simnel-core"]),
+    ("simnel-measure", &[]),
+    ("simnel-testbed", &["simnel-core", "simnel-measure"]),
     (
         "simnel-lab",
         &["simnel-core", "simnel-tcp", "simnel-sim", "simnel-scenario", "simnel-testbed"],
@@ -46,6 +47,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "simnel-sim",
             "simnel-scenario",
             "simnel-testbed",
+            "simnel-measure",
             "simnel-lab",
             "simnel-gateway",
         ],

@@ -12,6 +12,8 @@ use std::io::IsTerminal;
 use serde::Serialize;
 use simnel_core::printable::Printable;
 use simnel_core::Rate;
+use simnel_measure::grade::{quantile, HOW};
+pub use simnel_measure::Grade;
 
 use super::Options;
 use crate::probe::Echo;
@@ -82,60 +84,6 @@ pub struct Phase {
     pub grade: Grade,
 }
 
-/// A grade of the delay that load adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Grade {
-    /// Below 5 ms: nobody notices the load.
-    #[serde(rename = "A+")]
-    APlus,
-    /// Below 30 ms.
-    A,
-    /// Below 60 ms.
-    B,
-    /// Below 200 ms: calls suffer.
-    C,
-    /// Below 400 ms.
-    D,
-    /// More: calls fail.
-    F,
-}
-
-impl Grade {
-    /// The grade for an added delay in ms; None is "lost".
-    pub fn of(added_ms: Option<f64>) -> Grade {
-        let steps = [
-            (5.0, Grade::APlus),
-            (30.0, Grade::A),
-            (60.0, Grade::B),
-            (200.0, Grade::C),
-            (400.0, Grade::D),
-        ];
-        let below = |added: f64| steps.iter().find(|(limit, _)| added < *limit);
-        added_ms.and_then(below).map_or(Grade::F, |(_, grade)| *grade)
-    }
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Grade::APlus => "A+",
-            Grade::A => "A",
-            Grade::B => "B",
-            Grade::C => "C",
-            Grade::D => "D",
-            Grade::F => "F",
-        }
-    }
-
-    /// Green, yellow or red, for terminals.
-    fn colour(self) -> &'static str {
-        match self {
-            Grade::APlus | Grade::A => "\x1b[1;32m",
-            Grade::B | Grade::C => "\x1b[1;33m",
-            Grade::D | Grade::F => "\x1b[1;31m",
-        }
-    }
-}
-
 impl LineReport {
     pub(super) fn new(options: &Options) -> LineReport {
         LineReport {
@@ -176,14 +124,6 @@ impl Phase {
             grade: Grade::of(added(95)),
         }
     }
-}
-
-/// The smallest value that `percent` of 100 values do not exceed; None is larger than any.
-fn quantile(values: impl Iterator<Item = Option<f64>>, percent: usize) -> Option<f64> {
-    let mut values: Vec<f64> = values.map(|value| value.unwrap_or(f64::INFINITY)).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let rank = (values.len() * percent).div_ceil(100).max(1);
-    values.get(rank - 1).copied().filter(|value| value.is_finite())
 }
 
 fn megabits(rate: Rate) -> f64 {
@@ -314,9 +254,7 @@ impl DemoReport {
             text += &row(label, [(left, paint(without.grade)), (right, paint(with.grade))]);
         }
         text += &rule(lines[2]);
-        text +=
-            "The grade is of what load adds for 95 of 100 packets: below 5 ms A+, 30 A, 60 B,\n\
-             200 C, 400 D, else F. Rates are of payload.\n";
+        text += HOW;
         let packet_ms = 1514.0 * 8.0 / 1000.0 / upload_mbit;
         if packet_ms >= 1.0 {
             let _ = writeln!(
@@ -351,12 +289,6 @@ mod tests {
         assert_eq!((phase.added_ms_p95, phase.added_ms_p99), (Some(100.0), None));
         assert_eq!((phase.lost, phase.grade), (5, Grade::C));
         assert_eq!(Phase::new(&[], &[], &[], rate, rate).grade, Grade::F);
-    }
-
-    #[test]
-    fn grades_have_their_bounds() {
-        let grades = [0.0, 5.0, 30.0, 60.0, 200.0, 400.0].map(|ms| Grade::of(Some(ms)).name());
-        assert_eq!(grades, ["A+", "A", "B", "C", "D", "F"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod conformance;
 mod demo;
 mod guest;
 mod interrupt;
+pub mod line_page;
 mod man;
 mod paper;
 mod plot;

@@ -1,0 +1,44 @@
+//! The page of a measured line: to be shared, in one file.
+
+use maud::html;
+use simnel_lab::figures::{Axis, Figure, Line, Plot};
+use simnel_lab::report::page;
+use simnel_measure::Report;
+
+/// The result with its figures over time. The server's address is left out: pages are shared.
+pub fn page(report: &Report) -> String {
+    let time = || Axis::linear("seconds");
+    let line = |name: &str, points: &Vec<[f64; 2]>| {
+        (!points.is_empty()).then(|| Line { name: name.into(), points: points.clone() })
+    };
+    let series = &report.series;
+    let delays = [line("to the server", &series.rtt), line("to the router", &series.home)];
+    let rates = [line("download", &series.download), line("upload", &series.upload)];
+    let figures = [
+        Figure::new(
+            ("delay", "Round trips over time"),
+            (time(), Axis::linear("ms")),
+            Plot::Lines(delays.into_iter().flatten().collect()),
+        ),
+        Figure::new(
+            ("rate", "Payload over time"),
+            (time(), Axis::linear("Mbit/s")),
+            Plot::Lines(rates.into_iter().flatten().collect()),
+        ),
+    ];
+    let (head, rows) = report.table();
+    let grade = report.grade.map_or("-", |grade| grade.name());
+    let rpm = report.rpm.map_or(String::new(), |rpm| format!(", {rpm:.0} round trips per minute"));
+    let words = report.verdict();
+    let body = html! {
+        p { strong { "Grade " (grade) } (rpm) }
+        @for line in &words { p { (line.replace(&report.server, "the server")) } }
+        (page::table(&head, &rows))
+        (page::figures(&figures, false))
+        p .note {
+            "The line idle, then with " (report.flows) " TCP connections each way; an echo "
+            "every 20 ms. " (simnel_measure::grade::HOW)
+        }
+    };
+    page::frame("A line, idle and under load", &body)
+}

@@ -1,0 +1,128 @@
+//! `simnel test`: the user's own line, idle and under load.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use miette::IntoDiagnostic;
+use simnel_measure::{measure, wire, Grade, Options, Peer, Progress, Report, Way};
+
+use super::{misuse_with_help, output_failed, serve};
+use crate::terminal;
+
+/// Measure the line: delay idle and under load, throughput, loss, a grade.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel test --server 192.0.2.1             # `simnel serve --test` runs there\n  \
+    simnel test --server 192.0.2.1 --load both --seconds 15\n  \
+    simnel test --server 192.0.2.1 --json > before.json\n  \
+    simnel test --server 192.0.2.1 --html line.html\n\n\
+Sends an echo every 20 ms, and beside it nothing, downloads, uploads, and both, with four\n\
+TCP connections each. The first two seconds of each load, in which TCP starts, are left\n\
+out. The router at home is asked as well, so that WiFi is told from the line. Other\n\
+traffic falsifies the result. Needs no privileges; takes half a minute.")]
+pub struct Args {
+    /// The peer.
+    #[arg(long, value_name = "HOST[:PORT]", required = true)]
+    server: Option<String>,
+    /// A file whose first line is the token that the server wants.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Loads, separated by commas: download, upload, both.
+    #[arg(long, value_name = "WAYS", default_value = "download,upload,both")]
+    load: String,
+    /// Seconds of each load that count.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=60))]
+    seconds: u64,
+    /// TCP connections each way.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=16))]
+    flows: u64,
+    /// The router at home; `none` to leave it alone [default: the default route's, if private].
+    #[arg(long, value_name = "ADDRESS")]
+    gateway: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, too: one file, to be shared.
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Args {
+    fn options(&self) -> miette::Result<Options> {
+        let server = self.server.as_deref().unwrap_or_default();
+        let address = Peer::find(server, wire::PORT).map_err(super::misuse)?;
+        let token = self.token_file.as_deref().map(serve::token).transpose()?;
+        let gateway = match self.gateway.as_deref() {
+            None => simnel_gateway::home_router().map(IpAddr::V4),
+            Some("none") => None,
+            Some(text) => Some(text.parse().map_err(|_| {
+                let help = "an address such as 192.168.1.1, or none";
+                misuse_with_help(format!("`{text}` is no address"), help)
+            })?),
+        };
+        Ok(Options {
+            flows: self.flows as usize,
+            load: Duration::from_secs(self.seconds),
+            ways: ways(&self.load)?,
+            gateway: gateway.filter(|gateway| *gateway != address.ip()),
+            ..Options::new(Peer::simnel(address).with_token(token))
+        })
+    }
+}
+
+fn ways(text: &str) -> miette::Result<Vec<Way>> {
+    let way = |word: &str| {
+        Way::ALL.into_iter().find(|way| way.name() == word).ok_or_else(|| {
+            let help = "download, upload, both, or several of them separated by commas";
+            misuse_with_help(format!("`{word}` is no load"), help)
+        })
+    };
+    text.split(',').map(|word| way(word.trim())).collect()
+}
+
+/// Measures and prints.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let report = with_progress(&args.options()?)?;
+    #[cfg(feature = "lab")]
+    if let Some(path) = &args.html {
+        let page = super::lab::line_page::page(&report);
+        simnel_lab::files::put(path, page.as_bytes())
+            .map_err(|error| miette::miette!("cannot write {}: {error}", path.display()))?;
+    }
+    if args.json {
+        writeln!(out, "{}", report.to_json()).map_err(output_failed)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures, and says on a terminal how far it is.
+pub(super) fn with_progress(options: &Options) -> miette::Result<Report> {
+    let shown = io::stderr().is_terminal();
+    let mut progress = |Progress { what, elapsed, total }: Progress| {
+        if shown {
+            eprint!("\r\x1b[K{what} ({} of about {} s)", elapsed.as_secs(), total.as_secs());
+        }
+    };
+    let report = measure(options, &mut progress);
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    report.into_diagnostic()
+}
+
+/// Prints a result with its grade in colour.
+pub(super) fn print(report: &Report) -> miette::Result<()> {
+    let colours = terminal::colours();
+    let grade = |grade: Grade| match colours {
+        true => format!("{}{}\x1b[0m", grade.colour(), grade.name()),
+        false => grade.name().to_owned(),
+    };
+    // Its colours are ours, and nothing in it is others' words.
+    io::stdout().write_all(report.render(grade).as_bytes()).map_err(output_failed)
+}

@@ -1,0 +1,345 @@
+//! The measurement: echoes without a pause, and one load after the other beside them.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::grade::quantile;
+use crate::report::{Home, Idle, Phase, Report, Series};
+use crate::{Error, Grade};
+
+mod host;
+mod load;
+mod probe;
+mod simnel;
+
+use load::{Carried, Load, Plan};
+use probe::{Echo, Prober};
+
+/// Which way a load goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    /// To us.
+    #[serde(rename = "download")]
+    Down,
+    /// From us.
+    #[serde(rename = "upload")]
+    Up,
+    /// Both at once.
+    #[serde(rename = "both")]
+    Both,
+}
+
+impl Way {
+    /// All loads, in the order in which they are tried.
+    pub const ALL: [Way; 3] = [Way::Down, Way::Up, Way::Both];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Down => "download",
+            Way::Up => "upload",
+            Way::Both => "both",
+        }
+    }
+
+    /// The directions that it is made of.
+    fn each(self) -> &'static [Way] {
+        match self {
+            Way::Down => &[Way::Down],
+            Way::Up => &[Way::Up],
+            Way::Both => &[Way::Up, Way::Down],
+        }
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    address: SocketAddr,
+    token: Option<String>,
+}
+
+impl Peer {
+    /// `simnel serve --test`.
+    pub fn simnel(address: SocketAddr) -> Peer {
+        Peer { address, token: None }
+    }
+
+    /// With the token that it wants.
+    pub fn with_token(self, token: Option<String>) -> Peer {
+        Peer { token, ..self }
+    }
+
+    /// Finds the address of HOST or HOST:PORT.
+    ///
+    /// # Errors
+    /// It is none, or the name is not known.
+    pub fn find(text: &str, port: u16) -> Result<SocketAddr, Error> {
+        let failed = || Error::NoAddress(text.to_owned());
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return Ok(SocketAddr::new(address, port));
+        }
+        let with_port = |text: &str| text.to_socket_addrs().ok()?.next();
+        let colon = text.contains(':');
+        let found = if colon { with_port(text) } else { with_port(&format!("{text}:{port}")) };
+        found.ok_or_else(failed)
+    }
+}
+
+/// Settings of a measurement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The other end.
+    pub peer: Peer,
+    /// TCP connections each way.
+    pub flows: usize,
+    /// How long the idle line is measured.
+    pub idle: Duration,
+    /// Time in which flows start, before each load that counts.
+    pub ramp: Duration,
+    /// Time of each load that counts.
+    pub load: Duration,
+    /// Time between echoes.
+    pub interval: Duration,
+    /// Loads.
+    pub ways: Vec<Way>,
+    /// A router at home, to tell WiFi from the line.
+    pub gateway: Option<IpAddr>,
+}
+
+impl Options {
+    /// As it usually is: half a minute.
+    pub fn new(peer: Peer) -> Options {
+        Options {
+            peer,
+            flows: 4,
+            idle: Duration::from_secs(2),
+            ramp: Duration::from_secs(2),
+            load: Duration::from_secs(6),
+            interval: Duration::from_millis(20),
+            ways: Way::ALL.to_vec(),
+            gateway: None,
+        }
+    }
+
+    /// Time that it takes, but for queues that have to drain.
+    fn time(&self) -> Duration {
+        self.idle + (self.ramp + self.load) * self.ways.len() as u32
+    }
+}
+
+/// Step of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// In words.
+    pub what: &'a str,
+    /// Time passed and time planned, of the whole.
+    pub elapsed: Duration,
+    /// See `elapsed`.
+    pub total: Duration,
+}
+
+/// How long a queue may take to drain after a load.
+const DRAIN: Duration = Duration::from_secs(12);
+/// How long a first echo may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Measures.
+///
+/// # Errors
+/// The peer does not answer, or nothing comes through.
+pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Error> {
+    let start = Instant::now();
+    let mut notes = Vec::new();
+    let peer = &options.peer;
+    let mut session = simnel::Session::open(peer.address, peer.token.clone())?;
+    let mut echoes = session.probes(options.interval, start)?;
+    if !echoes.is_answered(PATIENCE) {
+        notes.push(format!("UDP to {} is not answered: echoes by another way", peer.address));
+        echoes = other_echoes(peer.address, options.interval, start)?;
+    }
+    let home = options.gateway.and_then(|gateway| {
+        let found = host::start(gateway, options.interval, start);
+        if found.is_none() {
+            notes.push(format!("the gateway {gateway} answers neither ICMP nor TCP"));
+        }
+        found.map(|(prober, by)| (prober, gateway, by))
+    });
+
+    let mut tell = |what: &str| {
+        progress(Progress { what, elapsed: start.elapsed(), total: options.time() });
+    };
+    tell("the idle line");
+    let idle_from = start.elapsed();
+    thread::sleep(options.idle);
+    let idle_to = start.elapsed();
+    let mut carried: Vec<(Way, Carried)> = Vec::new();
+    for &way in &options.ways {
+        tell(&format!("under load: {}", way.name()));
+        let Options { flows, ramp, load: time, .. } = *options;
+        let load: &mut dyn Load = &mut session;
+        carried.push((way, load.run(&Plan { way, flows, ramp, time, start })?));
+        tell("the queue drains");
+        drain(&echoes, idle_to);
+    }
+    let echoes = echoes.echoes();
+    let at_home = home.map(|(prober, gateway, by)| (prober.echoes(), gateway, by));
+    let idle = idle(within(&echoes, idle_from, idle_to));
+    let idle_ways = median_ways(within(&echoes, idle_from, idle_to));
+    let home = at_home.as_ref().map(|(echoes, gateway, by)| Home {
+        gateway: *gateway,
+        by: (*by).to_owned(),
+        idle_ms: quantile(within(echoes, idle_from, idle_to).map(milliseconds), 50),
+    });
+    let phase = |(way, carried): &(Way, Carried)| {
+        let span = |all| within(all, carried.from, carried.to);
+        let added = |echo: &Echo| milliseconds(echo).map(|ms| (ms - idle.rtt_ms).max(0.0));
+        let one_way = |which: usize| {
+            let idle = idle_ways?[which];
+            quantile(span(&echoes).map(|echo| Some((echo.ways?[which] - idle).max(0.0))), 95)
+        };
+        let within_home = home.as_ref().zip(at_home.as_ref()).and_then(|(home, all)| {
+            let idle = home.idle_ms?;
+            quantile(span(&all.0).map(|echo| Some((milliseconds(echo)? - idle).max(0.0))), 95)
+        });
+        let added_to = |percent| quantile(span(&echoes).map(added), percent);
+        let count = span(&echoes).count();
+        Phase {
+            load: *way,
+            download_mbit: carried.down.as_ref().map(|rate| rate.mbit),
+            upload_mbit: carried.up.as_ref().map(|rate| rate.mbit),
+            added_ms_median: added_to(50),
+            added_ms_p95: added_to(95),
+            added_ms_p99: added_to(99),
+            added_up_ms_p95: one_way(0),
+            added_down_ms_p95: one_way(1),
+            home_added_ms_p95: within_home,
+            echoes: count,
+            lost: span(&echoes).filter(|echo| echo.rtt.is_none()).count(),
+            rpm: carried.requests.rpm().map(f64::round),
+            grade: (count > 0).then(|| Grade::of(added_to(95))),
+        }
+    };
+    let phases: Vec<Phase> = carried.iter().map(phase).collect();
+    let rates = |which: fn(&Carried) -> Option<&load::Rate>| {
+        carried.iter().filter_map(|(_, c)| which(c)).flat_map(|rate| rate.series.clone()).collect()
+    };
+    let series = Series {
+        rtt: points(&echoes),
+        home: at_home.as_ref().map(|(echoes, ..)| points(echoes)).unwrap_or_default(),
+        download: rates(|carried| carried.down.as_ref()),
+        upload: rates(|carried| carried.up.as_ref()),
+    };
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(Report {
+        server: peer.address.to_string(),
+        time,
+        flows: options.flows,
+        seconds: options.load.as_secs_f64(),
+        grade: phases.iter().filter_map(|phase| phase.grade).max(),
+        rpm: phases.iter().filter_map(|phase| phase.rpm).min_by(f64::total_cmp),
+        idle,
+        phases,
+        home,
+        notes,
+        series,
+    })
+}
+
+/// Echoes from the host of a peer whose datagrams do not pass.
+fn other_echoes(address: SocketAddr, interval: Duration, start: Instant) -> Result<Prober, Error> {
+    if let Some((prober, _)) = host::start(address.ip(), interval, start) {
+        return Ok(prober);
+    }
+    let prober = Prober::connections(address, interval.max(Duration::from_millis(50)), start);
+    prober.is_answered(PATIENCE).then_some(prober).ok_or(Error::Silent(address))
+}
+
+/// Waits until echoes take as long as they did on the idle line.
+fn drain(echoes: &Prober, idle: Duration) {
+    const RECENT: usize = 10;
+    let begin = Instant::now();
+    while begin.elapsed() < DRAIN {
+        thread::sleep(Duration::from_millis(100));
+        let all = echoes.echoes();
+        let usual = quantile(within(&all, Duration::ZERO, idle).map(milliseconds), 90);
+        let quick = usual.unwrap_or(0.0) * 1.1 + 5.0;
+        // The last ones cannot be back yet.
+        let back = all.iter().rev().skip_while(|echo| echo.rtt.is_none()).take(RECENT);
+        let waiting = all.iter().rev().take_while(|echo| echo.rtt.is_none());
+        let waiting = all
+            .last()
+            .zip(waiting.last())
+            .map_or(0.0, |(last, first)| (last.sent - first.sent).as_secs_f64() * 1e3);
+        let calm = back.clone().count() == RECENT
+            && back.clone().all(|echo| milliseconds(echo).is_none_or(|ms| ms < quick));
+        if calm && waiting < quick {
+            return;
+        }
+    }
+}
+
+fn milliseconds(echo: &Echo) -> Option<f64> {
+    echo.rtt.map(|rtt| rtt.as_secs_f64() * 1e3)
+}
+
+fn within(echoes: &[Echo], from: Duration, to: Duration) -> impl Iterator<Item = &Echo> + Clone {
+    echoes.iter().filter(move |echo| (from..to).contains(&echo.sent))
+}
+
+fn points(echoes: &[Echo]) -> Vec<[f64; 2]> {
+    let point = |echo: &Echo| Some([echo.sent.as_secs_f64(), milliseconds(echo)?]);
+    echoes.iter().filter_map(point).collect()
+}
+
+fn idle<'a>(echoes: impl Iterator<Item = &'a Echo> + Clone) -> Idle {
+    Idle {
+        rtt_ms: quantile(echoes.clone().map(milliseconds), 50).unwrap_or(0.0),
+        rtt_ms_p95: quantile(echoes.clone().map(milliseconds), 95),
+        echoes: echoes.clone().count(),
+        lost: echoes.filter(|echo| echo.rtt.is_none()).count(),
+    }
+}
+
+/// Medians of both ways.
+fn median_ways<'a>(echoes: impl Iterator<Item = &'a Echo> + Clone) -> Option<[f64; 2]> {
+    let median = |which: usize| {
+        quantile(echoes.clone().filter_map(|echo| echo.ways).map(|ways| Some(ways[which])), 50)
+    };
+    Some([median(0)?, median(1)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_may_have_a_port() {
+        let find = |text| Peer::find(text, 7).map(|address| address.to_string()).ok();
+        assert_eq!(find("192.0.2.1").as_deref(), Some("192.0.2.1:7"));
+        assert_eq!(find("192.0.2.1:9").as_deref(), Some("192.0.2.1:9"));
+        assert_eq!(find("2001:db8::1").as_deref(), Some("[2001:db8::1]:7"));
+        assert_eq!(find("[2001:db8::1]").as_deref(), Some("[2001:db8::1]:7"));
+        assert_eq!(find("[2001:db8::1]:9").as_deref(), Some("[2001:db8::1]:9"));
+        assert_eq!(find("192.0.2.1:x"), None);
+        assert_eq!(find(""), None);
+    }
+
+    #[test]
+    fn what_is_lost_counts_as_later_than_any() {
+        let echo = |n: u64, ms: Option<u64>| Echo {
+            sent: Duration::from_millis(n),
+            rtt: ms.map(Duration::from_millis),
+            ways: None,
+        };
+        let echoes: Vec<Echo> = (0..10).map(|n| echo(n, (n != 3).then_some(10 + n))).collect();
+        let idle = idle(within(&echoes, Duration::ZERO, Duration::from_secs(1)));
+        assert_eq!((idle.rtt_ms, idle.rtt_ms_p95), (15.0, None));
+        assert_eq!((idle.echoes, idle.lost), (10, 1));
+        assert_eq!(points(&echoes).len(), 9);
+    }
+}

@@ -1,0 +1,69 @@
+//! Errors, by name and with the fix.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a measurement or its server failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name that is no address.
+    #[error("`{0}` is no address: say HOST or HOST:PORT, for example 192.0.2.1:7730")]
+    NoAddress(String),
+    /// Nobody is there.
+    #[error(
+        "no answer from {address}: {source} (is `{command}` running there, and not \
+         behind a firewall?)"
+    )]
+    Unreachable {
+        /// Where it was looked for.
+        address: SocketAddr,
+        /// What runs at such a peer.
+        command: &'static str,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The peer said no.
+    #[error("{address} refuses: {reason}")]
+    Refused {
+        /// The peer.
+        address: SocketAddr,
+        /// In its words.
+        reason: String,
+    },
+    /// The peer speaks something else.
+    #[error("{address} does not speak the language of {expected}: {reason}")]
+    Protocol {
+        /// The peer.
+        address: SocketAddr,
+        /// What was expected there.
+        expected: &'static str,
+        /// What was wrong.
+        reason: String,
+    },
+    /// Nothing carried data.
+    #[error("no data came through within {seconds} s of {way}: is the line up?")]
+    NothingCarried {
+        /// `download`, `upload`.
+        way: &'static str,
+        /// How long it was tried.
+        seconds: u64,
+    },
+    /// No echo on the idle line.
+    #[error("no echo came back from {0}: UDP, ICMP and TCP were tried")]
+    Silent(SocketAddr),
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// Its purpose.
+        doing: String,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn system(doing: impl Into<String>, source: io::Error) -> Error {
+        Error::System { doing: doing.into(), source }
+    }
+}
