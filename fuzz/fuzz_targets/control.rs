@@ -75,11 +75,12 @@ impl Daemon {
     fn answer(&mut self, request: Request) {
         match request {
             Request::Show {} => drop(self.qdisc.snapshot()),
-            Request::Change { words, .. } => {
+            Request::Change { words, .. } | Request::Trial { words, .. } => {
                 if let Ok(config) = qdisc::parse(&words) {
                     self.change(&config);
                 }
             }
+            Request::Keep {} => {}
             Request::Down {} => self.let_go(),
         }
     }

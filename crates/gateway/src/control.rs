@@ -5,6 +5,8 @@
 //! ```text
 //! {"cmd":"show"}                                                  → {"ok":true,"qdiscs":[…]}
 //! {"cmd":"change","direction":"upload","words":"cake bandwidth 8mbit"} → {"ok":true}
+//! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
+//! {"cmd":"keep"}                                                  → {"ok":true}
 //! {"cmd":"down"}                                                  → {"ok":true,"drained":17}
 //! anything else                                                   → {"ok":false,"error":"…"}
 //! ```
@@ -25,6 +27,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
+use crate::trial::Left;
 
 /// Requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +42,17 @@ pub enum Request {
         /// The discipline and its settings in `tc`'s words.
         words: String,
     },
+    /// As `change`, but the settings before come back after a time, unless these are kept.
+    Trial {
+        /// Which way.
+        direction: Direction,
+        /// The discipline and its settings in `tc`'s words.
+        words: String,
+        /// Milliseconds until the settings before come back.
+        ms: u64,
+    },
+    /// End the interface's trials: what runs stays.
+    Keep {},
     /// Give the interface back.
     Down {},
 }
@@ -54,6 +68,9 @@ pub struct Reply {
     /// For `show`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdiscs: Option<Vec<Entry>>,
+    /// For `show`: what ends by itself, and when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Left>,
     /// For `down`: packets that were queued and have been let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<u64>,
@@ -223,6 +240,36 @@ impl Client {
     /// As [`Client::ask`].
     pub fn change(&mut self, direction: Direction, words: &str) -> Result<(), Error> {
         self.ask(&Request::Change { direction, words: words.to_owned() }).map(drop)
+    }
+
+    /// As [`Client::change`], but for `time` only.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn try_out(
+        &mut self,
+        direction: Direction,
+        words: &str,
+        time: Duration,
+    ) -> Result<(), Error> {
+        let ms = time.as_millis() as u64;
+        self.ask(&Request::Trial { direction, words: words.to_owned(), ms }).map(drop)
+    }
+
+    /// Ends the interface's trials: what runs stays.
+    ///
+    /// # Errors
+    /// As [`Client::ask`]; also if nothing is on trial.
+    pub fn keep(&mut self) -> Result<(), Error> {
+        self.ask(&Request::Keep {}).map(drop)
+    }
+
+    /// What ends by itself, and when.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn trials(&mut self) -> Result<Vec<Left>, Error> {
+        Ok(self.ask(&Request::Show {})?.trials)
     }
 
     /// Ends the interface's management; says how many packets were let go.

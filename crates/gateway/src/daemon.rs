@@ -31,6 +31,7 @@ use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
 use crate::sys;
+use crate::trial::{self, Back, Trials};
 use crate::vitals::SLOTS;
 use crate::words::misgiving;
 
@@ -53,7 +54,8 @@ pub struct Daemon {
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.
     in_kernel: Vec<String>,
-    /// When those are tried again.
+    trials: Trials,
+    /// When those that are waited for are tried again.
     next_try: Time,
     notice: Box<dyn FnMut(Notice)>,
 }
@@ -91,6 +93,7 @@ impl Daemon {
             served: Vec::new(),
             waiting: Vec::new(),
             in_kernel: Vec::new(),
+            trials: Trials::default(),
             next_try: Time::ZERO,
             notice: Box::new(notice),
         })
@@ -126,12 +129,51 @@ impl Daemon {
         if let Err(e) = gateway.be_guarded(&self.tether.guard) {
             warnings.push(format!("{interface} is without a guard: {e}"));
         }
+        if let Some(trials) = self.tether.recall_trials(&interface) {
+            self.trials.resume(&interface, trials);
+        }
         warnings.extend_from_slice(gateway.warnings());
         self.served.push(gateway);
         warnings.extend(crate::offload::warnings(&interface));
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface));
         Ok(())
+    }
+
+    /// Gives an interface that was taken over back after `span`, unless that is kept. A daemon that
+    /// was started again goes on with the time that the first one began.
+    ///
+    /// # Errors
+    /// The time is too short or too long.
+    pub fn on_trial(&mut self, interface: &str, span: Span) -> Result<(), Error> {
+        check_trial(span)?;
+        let here = self.served.iter().any(|gateway| gateway.interface() == interface);
+        if here && self.tether.recall_trials(interface).is_none() {
+            self.trials.begin(interface, Back::Down, sys::now(), span);
+            self.tell_trials(interface);
+        }
+        Ok(())
+    }
+
+    fn tell_trials(&self, interface: &str) {
+        let trials = self.trials.of(interface);
+        self.tether.tell(&Event::Trials(interface.to_owned(), trials));
+    }
+
+    /// Takes back what was on trial for long enough.
+    fn end_trials(&mut self) {
+        while let Some((interface, back)) = self.trials.due(sys::now()) {
+            self.tell_trials(&interface);
+            let done = match back {
+                Back::Down => self.down(&interface).map(drop),
+                Back::Change(direction, words) => self
+                    .change(&interface, direction, &words)
+                    .map(|()| (self.notice)(Notice::Reverted(interface.clone(), direction))),
+            };
+            if let Err(error) = done {
+                self.warn(format!("the trial of {interface} has ended: {error}"));
+            }
+        }
     }
 
     /// Lets the kernel shape, if that is wanted and can be; false: a process is to do it.
@@ -230,6 +272,7 @@ impl Daemon {
                 break;
             }
             self.try_waiting();
+            self.end_trials();
         }
         if result.is_ok() {
             self.tether.tell(&Event::Stopping);
@@ -292,7 +335,9 @@ impl Daemon {
             self.tether.guard.as_fd(),
             self.server.as_fd(),
         ];
-        let ready = sys::wait(&fds, Some(self.server.patience().map_or(LOOK, |p| p.min(LOOK))));
+        let patience = [self.server.patience(), self.trials.patience(sys::now())];
+        let patience = patience.into_iter().flatten().fold(LOOK, Span::min);
+        let ready = sys::wait(&fds, Some(patience));
         let is_ready = |index: usize| ready >> index & 1 == 1;
         if is_ready(ended) {
             // Also at the end of threads that were told to.
@@ -326,40 +371,77 @@ impl Daemon {
     }
 
     fn answer(&mut self, interface: &str, request: Request) -> Reply {
-        let Some(index) = self.served.iter().position(|gateway| gateway.interface() == interface)
+        let Some(gateway) = self.served.iter().find(|gateway| gateway.interface() == interface)
         else {
             return Reply::error(format!("{interface} has been given back"));
         };
         let result = match request {
-            Request::Show {} => self.served[index].show().map(|reports| Reply {
+            Request::Show {} => gateway.show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
+                trials: self.trials.left(interface, sys::now()),
                 ..Reply::done()
             }),
-            Request::Change { direction, words } => qdisc::parse(&words)
-                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
-                .and_then(|config| {
-                    let words = config.to_string();
-                    self.served[index].change(direction, config)?;
-                    Ok(words)
-                })
-                .map(|words| {
-                    self.tether.tell(&Event::Changed(interface.to_owned(), direction, words));
+            Request::Change { direction, words } => {
+                self.change(interface, direction, &words).map(|()| {
+                    self.trials.decided(interface, direction);
+                    self.tell_trials(interface);
                     (self.notice)(Notice::Changed(interface.to_owned(), direction));
                     Reply::done()
-                }),
-            Request::Down {} => {
-                let gateway = self.served.remove(index);
-                self.tether.tell(&Event::Down(interface.to_owned()));
-                self.end(gateway)
-                    .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() })
+                })
             }
+            Request::Trial { direction, words, ms } => {
+                let present = gateway.settings().direction(direction).map(ToString::to_string);
+                let span = Span::from_millis(ms.min(trial::LONGEST.as_micros()));
+                check_trial(span).and_then(|()| self.change(interface, direction, &words)).map(
+                    |()| {
+                        let back = Back::Change(direction, present.unwrap_or_default());
+                        self.trials.begin(interface, back, sys::now(), span);
+                        self.tell_trials(interface);
+                        (self.notice)(Notice::Changed(interface.to_owned(), direction));
+                        Reply::done()
+                    },
+                )
+            }
+            Request::Keep {} => match self.trials.forget(interface) {
+                true => {
+                    self.tell_trials(interface);
+                    Ok(Reply::done())
+                }
+                false => Err(Error::NoTrial(interface.to_owned())),
+            },
+            Request::Down {} => self
+                .down(interface)
+                .map(|drained| Reply { drained: Some(drained.packets), ..Reply::done() }),
         };
         result.unwrap_or_else(Reply::error)
+    }
+
+    /// Changes one direction, also for daemons to come.
+    fn change(&mut self, interface: &str, direction: Direction, words: &str) -> Result<(), Error> {
+        let config = qdisc::parse(words)
+            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+        let words = config.to_string();
+        let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
+        let none = || Error::NoDirection { interface: interface.to_owned(), direction };
+        here.ok_or_else(none)?.change(direction, config)?;
+        self.tether.tell(&Event::Changed(interface.to_owned(), direction, words));
+        Ok(())
+    }
+
+    /// Gives an interface back, also for daemons to come.
+    fn down(&mut self, interface: &str) -> Result<Drained, Error> {
+        let here = self.served.iter().position(|gateway| gateway.interface() == interface);
+        let Some(index) = here else { return Ok(Drained::default()) };
+        let gateway = self.served.remove(index);
+        self.trials.forget(interface);
+        self.tether.tell(&Event::Down(interface.to_owned()));
+        self.end(gateway)
     }
 
     /// Makes what runs be what `settings` say: interfaces come and go, disciplines change in place.
     fn apply(&mut self, settings: Vec<Settings>) {
         self.tether.reloaded();
+        self.trials.clear();
         self.waiting.clear();
         let stays = |interface: &str| {
             let stays =
@@ -412,6 +494,14 @@ impl Daemon {
                 }
             }
         }
+    }
+}
+
+/// An error for times that make no trial.
+fn check_trial(span: Span) -> Result<(), Error> {
+    match (trial::SHORTEST..=trial::LONGEST).contains(&span) {
+        true => Ok(()),
+        false => Err(Error::TrialTime(span.as_micros() / 1_000)),
     }
 }
 

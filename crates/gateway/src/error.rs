@@ -130,6 +130,12 @@ pub enum Error {
         /// In the discipline's own words.
         reason: String,
     },
+    /// There is no trial to keep.
+    #[error("nothing of `{0}` is on trial: what runs stays as it is")]
+    NoTrial(String),
+    /// A trial's time.
+    #[error("a trial lasts from 1 s to 7 days, so {0} ms is no time for one")]
+    TrialTime(u64),
     /// A thread of the data path does not answer.
     #[error("the {0} thread does not answer: see the system log, then `simnel down` and `up`")]
     Unresponsive(Direction),

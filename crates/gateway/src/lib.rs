@@ -55,6 +55,7 @@ mod routes;
 mod server;
 mod supervisor;
 mod sys;
+pub mod trial;
 mod vitals;
 pub mod witness;
 pub mod words;

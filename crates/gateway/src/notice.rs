@@ -11,6 +11,8 @@ pub enum Notice {
     Down(String, u64),
     /// Settings of an interface were changed.
     Changed(String, Direction),
+    /// A trial has ended: settings of an interface are as they were before.
+    Reverted(String, Direction),
     /// Traffic may pass us by, or something went wrong that does not end the daemon.
     Warning(String),
 }
@@ -23,6 +25,9 @@ impl std::fmt::Display for Notice {
                 write!(f, "{interface}: down, {packets} queued packets let go")
             }
             Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
+            Notice::Reverted(interface, direction) => {
+                write!(f, "{interface}: the trial has ended, {direction} as before")
+            }
             Notice::Warning(text) => write!(f, "warning: {text}"),
         }
     }

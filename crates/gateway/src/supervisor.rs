@@ -30,6 +30,7 @@ use crate::gateway::Settings;
 use crate::guard::{self, Guarded};
 use crate::notice::Notice;
 use crate::sys::{self, Fork};
+use crate::trial::Trial;
 use crate::vitals::{Board, Pulse, SLOTS};
 
 /// Time between looks at the guard and the daemon's main loop.
@@ -66,6 +67,8 @@ pub(crate) enum Event {
     Changed(String, Direction, String),
     /// An interface was given back by a command.
     Down(String),
+    /// What of an interface is on trial now.
+    Trials(String, Vec<Trial>),
     /// The settings were read again: commands before that no longer matter.
     Reloaded,
 }
@@ -109,6 +112,14 @@ impl Tether {
             }
         }
         Some(settings)
+    }
+
+    /// What of an interface was on trial when the last daemon ended; None if none ever was.
+    pub(crate) fn recall_trials(&self, interface: &str) -> Option<Vec<Trial>> {
+        self.remembered.iter().find_map(|event| match event {
+            Event::Trials(name, trials) if name == interface => Some(trials.clone()),
+            _ => None,
+        })
     }
 
     /// Earlier changes no longer matter.
@@ -404,7 +415,8 @@ impl Family {
 fn replaces(event: &Event, earlier: &Event) -> bool {
     match (event, earlier) {
         (Event::Changed(a, way, _), Event::Changed(b, other, _)) => a == b && way == other,
-        (Event::Down(a), Event::Changed(b, ..) | Event::Down(b)) => a == b,
+        (Event::Trials(a, _), Event::Trials(b, _)) => a == b,
+        (Event::Down(a), Event::Changed(b, ..) | Event::Down(b) | Event::Trials(b, _)) => a == b,
         _ => false,
     }
 }

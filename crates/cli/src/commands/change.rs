@@ -2,15 +2,17 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use miette::IntoDiagnostic;
 use simnel_core::qdisc::{self, Config};
+use simnel_core::Span;
 use simnel_gateway::control::Client;
 use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::words::{changed, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{Direction, Error};
 
-use super::{interface_name, misuse, Control};
+use super::{duration, interface_name, misuse, misuse_with_help, trial_time, Control};
 
 /// Change one direction of a running interface; queued packets stay queued.
 #[derive(clap::Args)]
@@ -18,7 +20,8 @@ use super::{interface_name, misuse, Control};
     simnel change eth0 upload 8mbit\n  \
     simnel change eth0 download 40mbit diffserv4 nat\n  \
     simnel change eth0 upload ack-filter\n  \
-    simnel change eth0 upload 8mbit fq_codel limit 1000\n\n\
+    simnel change eth0 upload 8mbit fq_codel limit 1000\n  \
+    simnel change eth0 upload 8mbit --for 1m        # and back, unless `simnel keep eth0`\n\n\
 What is not named stays as it is. Another discipline's name begins from its defaults.")]
 pub struct Args {
     /// The interface.
@@ -29,6 +32,9 @@ pub struct Args {
     /// The new rate, the discipline's words, or both.
     #[arg(required = true, value_name = "[RATE] [QDISC WORDS]", allow_negative_numbers = true)]
     words: Vec<String>,
+    /// On trial: the settings before come back after this time unless `simnel keep` is said.
+    #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
+    trial: Option<Span>,
     #[command(flatten)]
     control: Control,
 }
@@ -58,7 +64,12 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         None => settings_of(direction, rate, said),
     };
     let config = config.map_err(misuse)?;
-    running.change(&args.interface, direction, &config)?;
+    running.change(&args.interface, direction, &config, args.trial)?;
+    if let Some(span) = args.trial {
+        let (interface, left) = (&args.interface, duration(span));
+        let keep = format!("`simnel keep {interface}` keeps it");
+        crate::say!("simnel: {interface}: {direction} as before in {left}; {keep}");
+    }
     if let Some(warning) = misgiving(&args.interface, direction, &config) {
         crate::say!("simnel: warning: {warning}");
     }
@@ -105,9 +116,18 @@ impl Running {
         interface: &str,
         direction: Direction,
         config: &Config,
+        trial: Option<Span>,
     ) -> miette::Result<()> {
+        let words = config.to_string();
         match self {
-            Running::Daemon(client) => client.change(direction, &config.to_string()),
+            Running::Daemon(client) => match trial {
+                Some(span) => client.try_out(direction, &words, Duration::from_nanos(span.0)),
+                None => client.change(direction, &words),
+            },
+            Running::Kernel(_) if trial.is_some() => {
+                let help = "leave out --for and change it back by hand";
+                return Err(misuse_with_help("nobody is there to end a trial in the kernel", help));
+            }
             Running::Kernel(all) => match all.iter().find(|shaped| shaped.direction == direction) {
                 Some(present) => kernel::change(present, config),
                 None => Err(Error::NoDirection { interface: interface.into(), direction }),

@@ -9,11 +9,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use simnel_core::Span;
+use simnel_gateway::trial::{LONGEST, SHORTEST};
 use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod change;
 mod daemon;
 mod down;
+mod keep;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod link;
@@ -29,6 +32,7 @@ mod words;
 pub enum Command {
     Up(up::Args),
     Down(down::Args),
+    Keep(keep::Args),
     Daemon(daemon::Args),
     Change(change::Args),
     Show(show::Args),
@@ -48,6 +52,7 @@ impl Command {
         match self {
             Command::Up(args) => up::run(&args, out),
             Command::Down(args) => down::run(&args, out),
+            Command::Keep(args) => keep::run(&args, out),
             Command::Daemon(args) => daemon::run(&args, out),
             Command::Change(args) => change::run(&args, out),
             Command::Show(args) => show::run(&args, out),
@@ -98,6 +103,26 @@ pub fn is_misuse(report: &miette::Report) -> bool {
 /// An interface's name, for clap.
 fn interface_name(name: &str) -> Result<String, simnel_gateway::Error> {
     simnel_gateway::check_name(name).map(|()| name.to_owned())
+}
+
+/// The time of a trial, for clap: `90s`, `10m`, `1h`.
+fn trial_time(word: &str) -> Result<Span, String> {
+    let seconds = |unit: &str, seconds: u64| {
+        let number = word.strip_suffix(unit)?.parse::<u64>().ok()?;
+        number.checked_mul(seconds).filter(|all| *all <= LONGEST.as_micros() / 1_000_000)
+    };
+    let found = seconds("h", 3600).or_else(|| seconds("m", 60)).or_else(|| seconds("s", 1));
+    let span = found.map(Span::from_secs).filter(|span| *span >= SHORTEST);
+    span.ok_or_else(|| "a time from 1s to 168h, for example 90s, 10m, 1h".to_owned())
+}
+
+/// A time as people read it.
+fn duration(span: Span) -> String {
+    match span.as_micros().div_ceil(1_000_000) {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7199 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// Where running gateways are found.

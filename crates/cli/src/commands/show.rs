@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config, Parent, QdiscView, Snapshot, Statistics};
 use simnel_core::tc::Json;
-use simnel_gateway::control::{interfaces, Below, Client};
+use simnel_core::Span;
+use simnel_gateway::control::{interfaces, Below, Client, Request};
 use simnel_gateway::kernel::{self, Listed, Shaped};
+use simnel_gateway::trial::{Back, Left};
 use simnel_gateway::{Direction, Error};
 
 use super::tc::View;
-use super::{interface_name, output_failed, Control};
+use super::{duration, interface_name, output_failed, Control};
 
 /// The first handle that the kernel gives to a discipline without one.
 const FIRST_HANDLE: u32 = 0x8001_0000;
@@ -57,7 +59,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
             Err(Error::NotUp { .. }) if args.interface.is_none() || !kernels.is_empty() => continue,
             client => client.into_diagnostic()?,
         };
-        for entry in client.show().into_diagnostic()? {
+        let reply = client.ask(&Request::Show {}).into_diagnostic()?;
+        tell_trials(&name, &reply.trials);
+        for entry in reply.qdiscs.unwrap_or_default() {
             let dev = match entry.direction {
                 Direction::Upload => entry.dev,
                 Direction::Download => format!("{}:download", entry.dev),
@@ -88,6 +92,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         writeln!(out).map_err(output_failed)?;
     }
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Says what ends by itself, on standard error: standard output is `tc`'s.
+fn tell_trials(name: &str, trials: &[Left]) {
+    for Left { ms, back } in trials {
+        let left = duration(Span::from_millis(*ms));
+        let then = match back {
+            Back::Down => format!("given back in {left}"),
+            Back::Change(direction, words) => format!("{direction} in {left} again {words}"),
+        };
+        crate::say!("simnel: {name} is on trial: {then}; `simnel keep {name}` keeps it");
+    }
 }
 
 /// A discipline that runs in the kernel, with its interface as it is shown, and its words.

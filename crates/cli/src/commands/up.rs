@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
+use simnel_core::Span;
 use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
 
-use super::{misuse, misuse_with_help, Control};
+use super::{duration, misuse, misuse_with_help, trial_time, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -31,6 +32,9 @@ pub struct Args {
     /// Who shapes: a process here, or the kernel; `auto` is the kernel if the module is there.
     #[arg(long, value_parser = backends(), default_value = "userspace")]
     backend: Backend,
+    /// On trial: give the interface back after this time unless `simnel keep` is said.
+    #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
+    trial: Option<Span>,
     #[command(flatten)]
     control: Control,
 }
@@ -48,6 +52,7 @@ const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit\n  \
     simnel up eth0 download 50mbit upload 10mbit cake diffserv4 docsis ack-filter nat\n  \
     simnel up eth0 download 50mbit upload 10mbit fq_codel\n  \
+    simnel up eth0 download 50mbit upload 10mbit --for 10m\n  \
     simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
     simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\
@@ -131,6 +136,10 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     if !args.anyway {
         leads_out(&request.interface)?;
     }
+    if args.trial.is_some() && args.backend != Backend::Userspace {
+        let help = "leave out --backend, or say `simnel down` when you have seen enough";
+        return Err(misuse_with_help("a trial needs the process that ends it", help));
+    }
     if args.backend != Backend::Userspace {
         match in_kernel(&settings, &request, args.backend) {
             Err(Error::NoModule) if args.backend == Backend::Auto => {}
@@ -145,7 +154,13 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         }
     })
     .into_diagnostic()?;
+    let interface = settings.interface.clone();
     daemon.up(settings).into_diagnostic()?;
+    if let Some(span) = args.trial {
+        daemon.on_trial(&interface, span).into_diagnostic()?;
+        let left = duration(span);
+        crate::say!("  on trial: ends in {left} unless `simnel keep {interface}` is said");
+    }
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }

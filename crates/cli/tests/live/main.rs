@@ -12,6 +12,7 @@ mod flood;
 mod latency;
 mod link;
 mod measure;
+mod trial;
 mod words;
 
 use std::process::{Command, Output};
