@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
 
 use crate::control_dir::Lock;
-use crate::datapath::{BoxedQdisc, Remote, Status, Tuning, Worker};
+use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::guard::{Guarded, GuardedLane};
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{MarkBits, Table};
+use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
 
@@ -129,6 +130,7 @@ pub struct Gateway {
     marks: Choice,
     watch: Watch,
     device: Device,
+    segments: Arc<SegmentSizes>,
     lanes: Vec<Lane>,
     /// Last, so that in a drop the queues go before the chains that fill them.
     table: Option<Table>,
@@ -144,6 +146,16 @@ struct Lane {
 }
 
 impl Lane {
+    /// Asks the kernel for super-packets whole if the discipline takes them.
+    fn set_whole(&self, config: &Config, segments: &SegmentSizes) -> Result<(), Error> {
+        let whole = config.takes_super_packets();
+        if whole {
+            segments.want();
+        }
+        nfqueue::set_whole(self.socket.as_fd(), self.queue, whole)
+            .map_err(|e| Error::system("asking for super-packets whole", e))
+    }
+
     /// True if the thread has ended by itself, which it never should.
     fn is_dead(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -172,8 +184,11 @@ impl Gateway {
         }
         let lanes = Vec::new();
         let marks = marks::choose(settings.mark_bits)?;
+        let segments =
+            SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
+        let segments = Arc::new(segments);
         let mut gateway =
-            Gateway { settings, marks, watch, device, lanes, table: None, _lock: lock };
+            Gateway { settings, marks, watch, device, segments, lanes, table: None, _lock: lock };
         gateway.start()?;
         Ok(gateway)
     }
@@ -183,7 +198,9 @@ impl Gateway {
             let Some(config) = self.settings.direction(direction) else { continue };
             let qdisc = self.build(direction, config)?;
             let length = self.settings.tuning.queue_length(config);
-            self.lanes.push(self.lane(direction, qdisc, length)?);
+            let lane = self.lane(direction, qdisc, length)?;
+            lane.set_whole(config, &self.segments)?;
+            self.lanes.push(lane);
         }
         let queue = |direction| {
             self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
@@ -203,13 +220,17 @@ impl Gateway {
     }
 
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc, length: u32) -> Result<Lane, Error> {
-        let (tuning, mark_bits) = (self.settings.tuning, self.marks.bits);
         let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
         let socket = receiver.socket();
-        let vitals = self.watch.board.lane(lane_index(self.watch.slot, direction));
-        let (worker, remote) =
-            Worker::new(receiver, verdicts, qdisc, self.device, mark_bits, tuning, vitals)
-                .map_err(|e| Error::system("making an eventfd", e))?;
+        let surroundings = Surroundings {
+            device: self.device,
+            bits: self.marks.bits,
+            tuning: self.settings.tuning,
+            segments: Arc::clone(&self.segments),
+            vitals: self.watch.board.lane(lane_index(self.watch.slot, direction)),
+        };
+        let (worker, remote) = Worker::new(receiver, verdicts, qdisc, surroundings)
+            .map_err(|e| Error::system("making an eventfd", e))?;
         let farewell = Farewell(Arc::clone(&self.watch.ended));
         let thread = std::thread::Builder::new()
             .name(format!("simnel-{direction}"))
@@ -302,6 +323,7 @@ impl Gateway {
         let length = self.settings.tuning.queue_length(&config);
         nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
             .map_err(|e| Error::system("setting the length of the queue", e))?;
+        lane.set_whole(&config, &self.segments)?;
         match direction {
             Direction::Upload => self.settings.upload = Some(config),
             Direction::Download => self.settings.download = Some(config),

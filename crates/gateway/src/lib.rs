@@ -52,6 +52,7 @@ mod owner;
 mod pace;
 mod privileges;
 mod routes;
+mod segments;
 mod server;
 mod supervisor;
 mod sys;

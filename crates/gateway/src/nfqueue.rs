@@ -1,9 +1,9 @@
 //! One NFQUEUE: packets' headers in, verdicts out (linux/netfilter/nfnetlink_queue.h).
 //!
-//! Packets stay in the kernel until their verdict; only the first bytes are copied. Large packets
-//! are split by the kernel (no NFQA_CFG_F_GSO). Fail-open thrice: the rule has `bypass`, the queue
-//! has NFQA_CFG_F_FAIL_OPEN for when it or the socket is full, and a closed socket removes the
-//! queue.
+//! Packets stay in the kernel until their verdict; only the first bytes are copied. Super-packets
+//! are split by the kernel, unless they are asked for (NFQA_CFG_F_GSO). Fail-open thrice: the rule
+//! has `bypass`, the queue has NFQA_CFG_F_FAIL_OPEN for when it or the socket is full, and a closed
+//! socket removes the queue.
 //!
 //! Verdicts are separate messages, many in one send: a discipline's order is not the order of
 //! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
@@ -56,6 +56,8 @@ pub(crate) struct Queued<'a> {
     pub(crate) mark: u32,
     /// `skb->priority`.
     pub(crate) priority: u32,
+    /// It is several segments in one.
+    pub(crate) is_super: bool,
 }
 
 /// Kind of a message.
@@ -218,6 +220,9 @@ pub(crate) fn parse(datagram: &[u8]) -> Event<'_> {
             libc::NFQA_PAYLOAD => packet.bytes = data,
             libc::NFQA_CAP_LEN => whole_length = number,
             libc::NFQA_PRIORITY => packet.priority = number.unwrap_or(0),
+            libc::NFQA_SKB_INFO => {
+                packet.is_super = number.unwrap_or(0) & libc::NFQA_SKB_GSO as u32 != 0;
+            }
             _ => {}
         }
     }
@@ -348,6 +353,16 @@ pub(crate) fn set_length(socket: BorrowedFd<'_>, queue: u16, length: u32) -> io:
     sys::send(socket, writer.bytes())
 }
 
+/// Asks for super-packets whole, or split.
+pub(crate) fn set_whole(socket: BorrowedFd<'_>, queue: u16, whole: bool) -> io::Result<()> {
+    let mut writer = Writer::default();
+    writer.begin(CONFIG, 0, 0, 0, queue);
+    writer.number(libc::NFQA_CFG_MASK, libc::NFQA_CFG_F_GSO);
+    writer.number(libc::NFQA_CFG_FLAGS, if whole { libc::NFQA_CFG_F_GSO } else { 0 });
+    writer.finish();
+    sys::send(socket, writer.bytes())
+}
+
 /// Takes a queue from its socket, also where another process has the socket, too.
 pub(crate) fn unbind(socket: BorrowedFd<'_>, queue: u16) -> io::Result<()> {
     let mut writer = Writer::default();
@@ -448,9 +463,17 @@ mod tests {
         writer.attribute(1, &[0, 0, 0, 42, 8, 0, 3]);
         writer.number(3, 0xabcd);
         writer.number(13, 1500);
+        writer.number(14, libc::NFQA_SKB_GSO | libc::NFQA_SKB_CSUMNOTREADY);
         writer.attribute(10, &[0x45; 60]);
         writer.finish();
-        let expected = Queued { id: 42, bytes: &[0x45; 60], len: 1500, mark: 0xabcd, priority: 0 };
+        let expected = Queued {
+            id: 42,
+            bytes: &[0x45; 60],
+            len: 1500,
+            mark: 0xabcd,
+            priority: 0,
+            is_super: true,
+        };
         assert_eq!(parse(writer.bytes()), Event::Packet(expected));
         for cut in 0..writer.bytes().len() {
             if let Event::Packet(packet) = parse(&writer.bytes()[..cut]) {

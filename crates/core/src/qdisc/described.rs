@@ -92,6 +92,11 @@ pub trait Described: Sized {
         None
     }
 
+    /// True if it queues super-packets whole: their segments wait and leave together.
+    fn takes_super_packets(&self) -> bool {
+        false
+    }
+
     /// True if it looks at acknowledgements ([`super::PacketOwner::ack_view`]).
     fn filters_acks(&self) -> bool {
         false

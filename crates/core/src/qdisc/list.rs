@@ -159,6 +159,13 @@ macro_rules! disciplines {
                 }
             }
 
+            /// True if super-packets are to be queued whole: their segments wait and leave together.
+            pub fn takes_super_packets(&self) -> bool {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.takes_super_packets(),)*
+                }
+            }
+
             fn own_host_prefix(&self) -> Option<u8> {
                 match self {
                     $($(#[$when])* Config::$variant(params) => params.own_host_prefix(),)*

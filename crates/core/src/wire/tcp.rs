@@ -8,7 +8,7 @@
 //! Never guesses: unless the whole TCP header was captured, unfragmented and without IPv6 extension
 //! headers, there is no view, and the packet is not filtered.
 
-use super::ip::{header, protocol, TCP_HEADER};
+use super::ip::{header, protocol, Header, TCP_HEADER};
 use super::link::{locate, LinkLayer, Network};
 use crate::flow::Addresses;
 
@@ -95,8 +95,8 @@ impl AckView {
     }
 }
 
-/// The TCP header of the packet that starts with `bytes`, if it is wholly there.
-pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
+/// The IP header right before the TCP header of the packet that starts with `bytes`.
+fn carrier(link: LinkLayer, bytes: &[u8]) -> Option<Header<'_>> {
     let located = locate(link, bytes);
     if located.network != Network::Ip {
         return None;
@@ -105,9 +105,34 @@ pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
     if ip.protocol == protocol::IPV6 && matches!(ip.addresses, Addresses::V4(..)) && !ip.fragment {
         ip = header(ip.body).filter(|inner| matches!(inner.addresses, Addresses::V6(..)))?;
     }
-    if ip.protocol != protocol::TCP || ip.fragment {
+    (ip.protocol == protocol::TCP && !ip.fragment).then_some(ip)
+}
+
+/// The maximum segment size in bytes that a SYN announces (RFC 9293, section 3.7.1): what its
+/// sender will take in one segment, options and data together.
+pub fn announced_segment(link: LinkLayer, bytes: &[u8]) -> Option<u16> {
+    const SYN: u8 = AckView::SYN as u8;
+    const NOP: u8 = 1;
+    let segment = carrier(link, bytes)?.body;
+    let fixed = segment.first_chunk::<TCP_HEADER>()?;
+    if fixed[13] & SYN == 0 {
         return None;
     }
+    let mut options = segment.get(TCP_HEADER..usize::from(fixed[12] >> 4) * 4)?;
+    loop {
+        options = match options {
+            [NOP, rest @ ..] => rest,
+            [2, 4, high, low, ..] => return Some(u16::from_be_bytes([*high, *low])),
+            // Each takes at least its two bytes of 40.
+            [_, length, ..] if *length >= 2 => options.get(usize::from(*length)..)?,
+            _ => return None,
+        };
+    }
+}
+
+/// The TCP header of the packet that starts with `bytes`, if it is wholly there.
+pub fn ack_view(link: LinkLayer, bytes: &[u8]) -> Option<AckView> {
+    let ip = carrier(link, bytes)?;
     let fixed = ip.body.first_chunk::<TCP_HEADER>()?;
     let length = usize::from(fixed[12] >> 4) * 4;
     // A stated length of zero (super-packets beyond 64 kB) leaves the payload unknown: no view.

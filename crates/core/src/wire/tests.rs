@@ -328,6 +328,21 @@ fn damage_costs_certainty_only() {
     }
 }
 
+#[test]
+fn a_syn_announces_its_segments_and_nothing_else_does() {
+    let announced = |flags, options: &[u8]| {
+        announced_segment(LinkLayer::Ethernet, &ethernet(0x0800, &v4(6, &tcp(flags, options, 0))))
+    };
+    const SIZE: [u8; 4] = [2, 4, 0x05, 0xb4];
+    assert_eq!(announced(0x02, &SIZE), Some(1460));
+    assert_eq!(announced(0x12, &[&[1, 3, 3, 7], &SIZE[..]].concat()), Some(1460));
+    assert_eq!(announced(0x10, &SIZE), None);
+    // None said, the end of options before it, a length that leads nowhere, another length.
+    for options in [&[1; 4][..], &[0, 2, 4, 5], &[3, 0, 2, 4], &[3, 90, 2, 4], &[2, 3, 5, 1]] {
+        assert_eq!(announced(0x02, options), None, "{options:?}");
+    }
+}
+
 mod acks {
     use super::*;
 

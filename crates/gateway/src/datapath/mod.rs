@@ -10,8 +10,12 @@
 //! Release follows the discipline's own schedule: a late wake-up makes a small burst. So that no
 //! second holds more than the set rate, bursts included, the clock that a shaper is told is a
 //! little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is forfeited. When packets are
-//! due faster than [`BATCH_BELOW`] they are released in batches, [`Tuning::batch`] apart, and
-//! arrivals wait as long: one wake-up for several packets.
+//! due fast ([`Frugality`]) they are released in batches, [`Tuning::batch`] apart, and arrivals wait
+//! as long: one wake-up for several packets.
+//!
+//! Where the discipline takes super-packets (`takes_super_packets`: cake from 1 Gbit/s on), the
+//! kernel leaves them whole, and their segments are paid for as they will be on the wire
+//! (`segments.rs`).
 //!
 //! After start the loop neither allocates nor logs nor locks. The control thread sends commands
 //! through a mailbox that is opened only when a flag says so; statistics are made and sent when it
@@ -37,14 +41,45 @@ use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::privileges;
+use crate::segments::SegmentSizes;
 use crate::sys;
 use crate::vitals::{Lane as Vitals, BEAT};
 
-/// Packets due closer together than this are released in batches: 1514 bytes at 200 Mbit/s.
-const BATCH_BELOW: Span = Span::from_micros(60);
-/// While the next packet is due sooner than this, arrivals wait for it too: the shaper would not
-/// let them go earlier, and each would cost a wake-up. Sojourn times are short by so much at most.
-const ARRIVALS_WAIT_BELOW: Span = Span::from_micros(250);
+/// When to wake up only once for several packets.
+#[derive(Clone, Copy)]
+struct Frugality {
+    /// Packets due closer together than this are released in batches.
+    batch_below: Span,
+    /// Time between batches, in units of [`Tuning::batch`].
+    batches: u64,
+    /// While the next packet is due sooner than this, arrivals wait for it too: the shaper would
+    /// not let them go earlier, and each would cost a wake-up. Sojourn times are short by so much
+    /// at most.
+    arrivals_wait_below: Span,
+}
+
+impl Frugality {
+    /// For packets of 1514 bytes: batches from 200 Mbit/s on.
+    const PACKETS: Frugality = Frugality {
+        batch_below: Span::from_micros(60),
+        batches: 1,
+        arrivals_wait_below: Span::from_micros(250),
+    };
+    /// For super-packets, of which 1 Gbit/s sends one in half a millisecond: two at a time.
+    const SUPER: Frugality = Frugality {
+        batch_below: Span::from_micros(600),
+        batches: 2,
+        arrivals_wait_below: Span::from_millis(1),
+    };
+
+    fn of(config: &Config) -> Frugality {
+        match config.takes_super_packets() {
+            true => Frugality::SUPER,
+            false => Frugality::PACKETS,
+        }
+    }
+}
+
 /// Receive calls (of 64 packets) in one turn, so that a flood does not keep due packets waiting.
 const RECEIVES_PER_TURN: usize = 4;
 /// Packets released in one turn, so that arrivals are not kept waiting.
@@ -59,6 +94,8 @@ const REAL_SLEEP: Span = Span::from_micros(50);
 const VERDICTS_AGAIN: Span = Span::from_millis(1);
 /// How long the control thread waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest super-packet that is usual, link header included.
+const LONGEST_SUPER: u32 = 65_535 + 14;
 /// Buckets of the lateness histogram.
 pub const LATENESS_BUCKETS: usize = 16;
 
@@ -260,7 +297,9 @@ pub(crate) struct Worker {
     filters_acks: bool,
     shared: Arc<Shared>,
     vitals: &'static Vitals,
+    segments: Arc<SegmentSizes>,
     tuning: Tuning,
+    frugality: Frugality,
     counters: Counters,
     key: HashKey,
     /// The discipline's clock.
@@ -279,17 +318,29 @@ pub(crate) struct Worker {
     last_id: u32,
 }
 
+/// What a thread is given beside its queue and its discipline.
+pub(crate) struct Surroundings {
+    /// What the interface decides.
+    pub(crate) device: Device,
+    /// Bits of the packet mark for what the discipline decides about headers.
+    pub(crate) bits: MarkBits,
+    /// How it runs.
+    pub(crate) tuning: Tuning,
+    /// Shared by the interface's directions.
+    pub(crate) segments: Arc<SegmentSizes>,
+    /// Where it tells that it lives.
+    pub(crate) vitals: &'static Vitals,
+}
+
 impl Worker {
     /// A worker and the other end of its line.
     pub(crate) fn new(
         receiver: Receiver,
         verdicts: Verdicts,
         qdisc: BoxedQdisc,
-        device: Device,
-        bits: MarkBits,
-        tuning: Tuning,
-        vitals: &'static Vitals,
+        surroundings: Surroundings,
     ) -> std::io::Result<(Worker, Remote)> {
+        let Surroundings { device, bits, tuning, segments, vitals } = surroundings;
         let (config, key) = (qdisc.config(), classify::random_key()?);
         let shared = Arc::new(Shared {
             attention: AtomicBool::new(false),
@@ -306,9 +357,11 @@ impl Worker {
             key,
             shared: Arc::clone(&shared),
             vitals,
+            segments,
             tuning,
+            frugality: Frugality::of(&config),
             counters: Counters::default(),
-            pace: Pace::new(&config, &device, sys::now()),
+            pace: Pace::new(&config, &sends(&config, device), sys::now()),
             device,
             told: Time::ZERO,
             planned: None,
@@ -412,7 +465,8 @@ impl Worker {
         let config = self.qdisc.config();
         self.filters_acks = self.qdisc.as_ref().config().wants_acks();
         self.classifier = classifier(self.key, self.qdisc.as_ref());
-        self.pace.follow(&config, &self.device, sys::now());
+        self.frugality = Frugality::of(&config);
+        self.pace.follow(&config, &sends(&config, self.device), sys::now());
     }
 
     /// Takes all packets out of the discipline, in the order in which they came.
@@ -488,6 +542,11 @@ impl Worker {
                 let mut packet = self.classifier.classify(LINK, queued.bytes, queued.len, handle);
                 packet.mark = queued.mark;
                 packet.class = queued.priority;
+                if queued.is_super {
+                    self.segments.describe(&mut packet, queued.bytes, self.device.mtu);
+                } else {
+                    self.segments.learn(&packet, queued.bytes);
+                }
                 if self.drained {
                     self.owner.release(&packet);
                     continue;
@@ -531,8 +590,9 @@ impl Worker {
         let now = self.pace.at(real);
         let all_left = turn.released < RELEASES_PER_TURN;
         // A discipline that is due still has stopped to let others work: it goes on at once.
-        if all_left && next > turn.now && turn.spacing(next) < BATCH_BELOW {
-            let until = next.max(turn.now + self.tuning.batch);
+        if all_left && next > turn.now && turn.spacing(next) < self.frugality.batch_below {
+            let batch = self.tuning.batch * self.frugality.batches;
+            let until = next.max(turn.now + batch);
             self.planned = Some(until);
             if until > now {
                 self.sleep(false, self.pace.until(until, real).min(most));
@@ -542,7 +602,8 @@ impl Worker {
             let gap = self.pace.until(next, real);
             let sleep = gap.saturating_sub(self.tuning.spin);
             let interrupted = sleep > Span::ZERO
-                && (self.sleep(gap >= ARRIVALS_WAIT_BELOW, sleep.min(most)) != 0 || sleep > most);
+                && (self.sleep(gap >= self.frugality.arrivals_wait_below, sleep.min(most)) != 0
+                    || sleep > most);
             while self.tuning.spin > Span::ZERO && !interrupted && self.now() < next {
                 std::hint::spin_loop();
             }
@@ -592,6 +653,12 @@ impl Turn {
             _ => Span(u64::MAX),
         }
     }
+}
+
+/// `device`, with the longest packet that leaves at once under `config`.
+fn sends(config: &Config, device: Device) -> Device {
+    let longest = if config.takes_super_packets() { LONGEST_SUPER } else { 0 };
+    Device { mtu: device.mtu.max(longest), ..device }
 }
 
 /// A classifier that tells hosts apart as the discipline wants it.

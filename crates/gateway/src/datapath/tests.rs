@@ -95,10 +95,14 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     let config = qdisc::parse("pfifo limit 10").unwrap();
     let slow = Slow(qdisc::build(&config, &Device::default()).unwrap());
     let lane = Board::shared().unwrap().lane(0);
-    let (bits, tuning) = (MarkBits::DEFAULT, Tuning::default());
-    let (worker, remote) =
-        Worker::new(receiver, verdicts, Box::new(slow), Device::default(), bits, tuning, lane)
-            .unwrap();
+    let surroundings = Surroundings {
+        device: Device::default(),
+        bits: MarkBits::DEFAULT,
+        tuning: Tuning::default(),
+        segments: Arc::new(SegmentSizes::new().unwrap()),
+        vitals: lane,
+    };
+    let (worker, remote) = Worker::new(receiver, verdicts, Box::new(slow), surroundings).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();

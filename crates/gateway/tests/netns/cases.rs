@@ -60,6 +60,10 @@ pub const ALONE: &[Case] = &[
     ("two_interfaces_at_once", two_interfaces_at_once),
     ("show_change_and_down", show_change_and_down),
     ("rates_are_reached_and_never_exceeded", accuracy::rates_are_reached_and_never_exceeded),
+    (
+        "super_packets_are_queued_whole_and_paid_for_in_full",
+        accuracy::super_packets_are_queued_whole_and_paid_for_in_full,
+    ),
 ];
 
 thread_local! {

@@ -18,20 +18,32 @@ fn entry(world: &World, direction: Direction) -> Entry {
 pub fn all() {
     let mut world = World::new();
     idle(&mut world);
-    for (kbit, seconds) in [(10_000, 12), (100_000, 10), (300_000, 8), (1_000_000, 8)] {
+    println!("super-packets are split at the gateway's interface, and seen there as on a wire:");
+    world.shell("g", "ethtool -K wan0 tso off gso off");
+    let rates = [(10_000, 12), (100_000, 10), (300_000, 8), (1_000_000, 8), (2_500_000, 8)];
+    for (kbit, seconds) in rates {
         let words = format!("cake bandwidth {kbit}kbit");
         let time = Duration::from_secs(seconds);
         println!("{}", Measured::upload(&mut world, &words, 1514, time));
     }
-    println!("routed by the kernel, 1500-byte packets: goodput {:.0} Mbit/s", routed() / 1e6);
-    const WORDS: [&str; 2] = ["cake bandwidth 1gbit", "cake unlimited"];
-    WORDS.iter().for_each(|words| throughput(&mut world, words, false));
+    world.shell("g", "ethtool -K wan0 tso on gso on");
+    for whole in [false, true] {
+        println!("{}:", if whole { "with super-packets" } else { "packets of 1500 bytes" });
+        println!("routed by the kernel: goodput {:.0} Mbit/s", routed(whole) / 1e6);
+        let switch = if whole { "on" } else { "off" };
+        world.shell("c", &format!("ethtool -K lan0 tso {switch} gso {switch}"));
+        WORDS.iter().for_each(|words| throughput(&mut world, words, false));
+    }
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
         println!("the gateway on one core, the hosts on another:");
         steer_to_hosts(&world);
         WORDS.iter().for_each(|words| throughput(&mut world, words, true));
     }
 }
+
+const WORDS: [&str; 3] = ["cake bandwidth 1gbit", "cake bandwidth 2500mbit", "cake unlimited"];
+/// A full packet, with its link header.
+const FULL: f64 = 1514.0;
 
 fn idle(world: &mut World) {
     let at = address("10.77.2.2", 6100);
@@ -92,21 +104,27 @@ fn throughput(world: &mut World, words: &str, apart: bool) {
     upload.end();
     world.stop();
     let packets = after.datapath.released - before.datapath.released;
-    let cpu = after.datapath.cpu.0 - before.datapath.cpu.0;
+    let bytes = after.stats.totals.sent_bytes - before.stats.totals.sent_bytes;
+    let cpu = (after.datapath.cpu.0 - before.datapath.cpu.0) as f64 / 1000.0;
     println!(
-        "{words}: goodput {:.0} Mbit/s, {:.2} µs CPU a packet, {:.1} packets a turn, kernel {:?}",
+        "{words}: goodput {:.0} Mbit/s, {:.2} µs CPU for 1500 bytes, {:.2} a packet of {} bytes, \
+         {:.1} packets a turn, kernel {:?}",
         rate / 1e6,
-        cpu as f64 / 1000.0 / packets as f64,
+        cpu / (bytes as f64 / FULL),
+        cpu / packets as f64,
+        bytes / packets,
         packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
         after.kernel
     );
 }
 
-/// Goodput of an upload without a gateway in its way, in packets of 1500 bytes from its sender on:
-/// bit/s.
-fn routed() -> f64 {
+/// Goodput of an upload without a gateway in its way, in super-packets or in packets of 1500 bytes
+/// from its sender on: bit/s.
+fn routed(whole: bool) -> f64 {
     let world = World::new();
-    world.shell("c", "ethtool -K lan0 tso off gso off");
+    if !whole {
+        world.shell("c", "ethtool -K lan0 tso off gso off");
+    }
     let upload = Transfer::start(&world, "c", "s", address("10.77.2.2", 5100), false);
     std::thread::sleep(Duration::from_secs(2));
     let rate = upload.rate(Duration::from_secs(8));

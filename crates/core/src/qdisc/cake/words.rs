@@ -19,6 +19,10 @@ use crate::tc::units::{write_rate, write_size, write_time, ValueError};
 use crate::tc::{link, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
 
+/// From this rate on super-packets stay whole in any case, as in the first cake of Linux: their
+/// 64 kB take half a millisecond at most.
+const WHOLE_FROM: Rate = Rate(1_000_000_000 / 8);
+
 const RATE: &str = "a RATE such as 20mbit";
 const RATE_RANGE: &str = "a RATE below 2^64 bytes a second";
 const TIME: &str = "a TIME such as 30ms or 100us";
@@ -273,6 +277,10 @@ impl Described for Params {
         let bytes = self.framing.charge(&Packet::new(0, device.mtu));
         let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(self.rate()?.bytes().max(1));
         Some(Span(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    fn takes_super_packets(&self) -> bool {
+        !self.split_gso || self.rate().is_none_or(|rate| rate >= WHOLE_FROM)
     }
 
     fn own_host_prefix(&self) -> Option<u8> {
