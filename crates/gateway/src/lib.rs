@@ -65,7 +65,7 @@ pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
 pub use gateway::{check_name, Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
-pub use nfqueue::{kernel_counters, KernelCounters};
+pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
 pub use routes::{default_routes, home_router};
 pub use sys::pace_sender;

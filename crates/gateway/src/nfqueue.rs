@@ -163,7 +163,7 @@ fn tune(fd: OwnedFd) -> Result<OwnedFd, Error> {
 }
 
 /// True if the calling thread has CAP_NET_ADMIN.
-pub(crate) fn has_net_admin() -> bool {
+pub fn has_net_admin() -> bool {
     const CAP_NET_ADMIN: u32 = 12;
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

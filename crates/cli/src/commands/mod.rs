@@ -13,6 +13,7 @@ use simnel_core::Span;
 use simnel_gateway::trial::{LONGEST, SHORTEST};
 use simnel_gateway::DEFAULT_CONTROL_DIR;
 
+mod auto;
 mod change;
 mod daemon;
 mod down;
@@ -39,6 +40,7 @@ pub enum Command {
     Words(words::Args),
     Link(link::Args),
     Test(test::Args),
+    Setup(auto::Args),
     Serve(serve::Args),
     Tc(tc::Args),
     #[cfg(feature = "lab")]
@@ -59,6 +61,7 @@ impl Command {
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
             Command::Test(args) => test::run(&args, out),
+            Command::Setup(args) => auto::run(&args, out),
             Command::Serve(args) => serve::run(&args, out),
             Command::Tc(args) => tc::run(&args, out),
             #[cfg(feature = "lab")]

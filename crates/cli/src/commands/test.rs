@@ -66,10 +66,10 @@ impl Args {
         };
         Ok(Options {
             flows: self.flows as usize,
-            load: Duration::from_secs(self.seconds),
             ways: ways(&self.load)?,
             gateway: gateway.filter(|gateway| *gateway != address.ip()),
             ..Options::new(Peer::simnel(address).with_token(token))
+                .lasting(Duration::from_secs(self.seconds))
         })
     }
 }

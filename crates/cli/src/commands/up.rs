@@ -13,7 +13,7 @@ use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
 
-use super::{duration, misuse, misuse_with_help, trial_time, Control};
+use super::{auto, duration, misuse, misuse_with_help, trial_time, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -36,6 +36,8 @@ pub struct Args {
     #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
     trial: Option<Span>,
     #[command(flatten)]
+    auto: auto::Plan,
+    #[command(flatten)]
     control: Control,
 }
 
@@ -54,6 +56,7 @@ const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit fq_codel\n  \
     simnel up eth0 download 50mbit upload 10mbit --for 10m\n  \
     simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
+    simnel up auto --server 192.0.2.1               # measures, proposes, tries, writes the file\n  \
     simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\
 rates, so that the queue stands here and not in the modem. What does not shape is put\n\
@@ -120,7 +123,14 @@ fn understand(all: &[String]) -> miette::Result<Request> {
 }
 
 /// Runs the gateway.
-pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    if args.words == ["auto"] {
+        return auto::up(&args.auto, &args.control.directory, out);
+    }
+    if args.auto.server.is_some() {
+        let help = "simnel up auto --server HOST";
+        return Err(misuse_with_help("only `simnel up auto` measures with a server", help));
+    }
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);

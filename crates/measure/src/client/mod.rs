@@ -126,6 +126,12 @@ impl Options {
         }
     }
 
+    /// With loads that count for `load`. Short ones have a short time before them, too.
+    pub fn lasting(self, load: Duration) -> Options {
+        let before = load.min(Duration::from_secs(2));
+        Options { load, idle: before, ramp: before, ..self }
+    }
+
     /// Time that it takes, but for queues that have to drain.
     fn time(&self) -> Duration {
         self.idle + (self.ramp + self.load) * self.ways.len() as u32

@@ -35,6 +35,8 @@ pub struct Limits {
     pub bytes: u64,
     /// Probes a second that are answered, on average over a session.
     pub probes: u64,
+    /// Time for a first line.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -47,12 +49,11 @@ impl Default for Limits {
             time: Duration::from_secs(120),
             bytes: 16 << 30,
             probes: 250,
+            patience: Duration::from_secs(5),
         }
     }
 }
 
-/// Time for a first line.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between looks whether a session has ended.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -216,8 +217,8 @@ impl Seat {
             stream.write_all(&line)
         };
         let _ = stream.set_nodelay(true);
-        let _ = stream.set_write_timeout(Some(PATIENCE));
-        let Ok(line) = first_line(&mut stream) else { return };
+        let _ = stream.set_write_timeout(Some(self.shared.limits.patience));
+        let Ok(line) = first_line(&mut stream, self.shared.limits.patience) else { return };
         let refuse = |reason: &str| Answer { error: Some(reason.into()), ..Answer::default() };
         let done = Answer { ok: true, ..Answer::default() };
         let request = match serde_json::from_slice::<Request>(&line) {
@@ -308,9 +309,9 @@ fn hold(stream: &mut TcpStream, live: &Live) {
 }
 
 /// The first line without its end. Byte by byte: what follows is not ours to read yet.
-fn first_line(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn first_line(stream: &mut TcpStream, patience: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + patience;
+    stream.set_read_timeout(Some(patience))?;
     let mut line = Vec::new();
     while line.len() < wire::MAX_LINE && Instant::now() < deadline {
         let mut byte = [0];
