@@ -80,7 +80,7 @@ impl Daemon {
                     self.change(&config);
                 }
             }
-            Request::Keep {} => {}
+            Request::Keep {} | Request::Flows {} => {}
             Request::Down {} => self.let_go(),
         }
     }

@@ -7,6 +7,7 @@
 //! {"cmd":"change","direction":"upload","words":"cake bandwidth 8mbit"} → {"ok":true}
 //! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
 //! {"cmd":"keep"}                                                  → {"ok":true}
+//! {"cmd":"flows"}                               → {"ok":true,"lines":[…],"flows":[…]}
 //! {"cmd":"down"}                                                  → {"ok":true,"drained":17}
 //! anything else                                                   → {"ok":false,"error":"…"}
 //! ```
@@ -25,6 +26,7 @@ use simnel_core::qdisc::Snapshot;
 use crate::datapath::{Counters, Node};
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::flows::{FlowEntry, LineEntry};
 use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
 use crate::trial::Left;
@@ -53,6 +55,8 @@ pub enum Request {
     },
     /// End the interface's trials: what runs stays.
     Keep {},
+    /// The flows of both directions: who sends, how much, how long it waits.
+    Flows {},
     /// Give the interface back.
     Down {},
 }
@@ -71,6 +75,12 @@ pub struct Reply {
     /// For `show`: what ends by itself, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Left>,
+    /// For `flows`: each direction as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<LineEntry>>,
+    /// For `flows`: those of the last minute, and those with packets queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Vec<FlowEntry>>,
     /// For `down`: packets that were queued and have been let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<u64>,
@@ -234,6 +244,15 @@ impl Client {
         Ok(self.ask(&Request::Show {})?.qdiscs.unwrap_or_default())
     }
 
+    /// Each direction as a whole, and its flows. Counters grow: rates are differences of two looks.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn flows(&mut self) -> Result<(Vec<LineEntry>, Vec<FlowEntry>), Error> {
+        let reply = self.ask(&Request::Flows {})?;
+        Ok((reply.lines.unwrap_or_default(), reply.flows.unwrap_or_default()))
+    }
+
     /// Changes one direction to the settings that `words` stand for.
     ///
     /// # Errors
@@ -325,6 +344,7 @@ mod tests {
             Request::Change { direction: Direction::Upload, words: "cake".into() }
         );
         assert!(parse(r#"{"cmd":"down","now":1}"#).unwrap_err().to_string().contains("`now`"));
+        assert_eq!(parse(r#"{"cmd":"flows"}"#).unwrap(), Request::Flows {});
         assert!(parse(r#"{"cmd":"up"}"#).is_err());
     }
 }

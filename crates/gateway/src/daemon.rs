@@ -23,6 +23,7 @@ use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::flows;
 use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};
 use crate::kernel;
 pub use crate::notice::Notice;
@@ -380,6 +381,10 @@ impl Daemon {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 trials: self.trials.left(interface, sys::now()),
                 ..Reply::done()
+            }),
+            Request::Flows {} => gateway.flows().map(|directions| {
+                let (lines, flows) = flows::entries(interface, &directions);
+                Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
             }),
             Request::Change { direction, words } => {
                 self.change(interface, direction, &words).map(|()| {

@@ -20,6 +20,7 @@ use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::flows::{self, Part};
 use crate::guard::{Guarded, GuardedLane};
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
@@ -298,6 +299,24 @@ impl Gateway {
             })
         };
         self.lanes.iter().map(report).collect()
+    }
+
+    /// The flows of both directions; each thread answers in parts of some 20 µs.
+    ///
+    /// # Errors
+    /// As [`Gateway::show`].
+    pub(crate) fn flows(&self) -> Result<Vec<(Direction, Part)>, Error> {
+        let part = |lane: &Lane, number| {
+            lane.remote.flows(number).map_err(|_| Error::Unresponsive(lane.direction))
+        };
+        let all = |lane: &Lane| {
+            let mut all = part(lane, 0)?;
+            for number in 1..flows::PARTS {
+                all.flows.append(&mut part(lane, number)?.flows);
+            }
+            Ok((lane.direction, all))
+        };
+        self.lanes.iter().map(all).collect()
     }
 
     /// Changes one direction. Queued packets stay queued, also when the discipline becomes another.

@@ -36,6 +36,7 @@ pub mod daemon;
 mod datapath;
 mod direction;
 mod error;
+pub mod flows;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;

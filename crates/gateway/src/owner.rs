@@ -8,8 +8,9 @@
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::{DropReason, PacketOwner};
 use simnel_core::wire::tcp::AckView;
-use simnel_core::Packet;
+use simnel_core::{Packet, Time};
 
+use crate::flows;
 use crate::nfqueue::Verdicts;
 use crate::nft::MarkBits;
 
@@ -26,6 +27,8 @@ pub(crate) enum Leaving {
 pub(crate) struct Owner {
     pub(crate) verdicts: Verdicts,
     pub(crate) bits: MarkBits,
+    /// Accounts of the direction's flows.
+    pub(crate) flows: flows::Table,
     /// The TCP header of the packet that is being enqueued, if the ACK filter may ask for it.
     pub(crate) arriving: Option<AckView>,
     pub(crate) leaving: Leaving,
@@ -42,6 +45,7 @@ impl Owner {
         Owner {
             verdicts,
             bits,
+            flows: flows::Table::new(),
             arriving: None,
             leaving: Leaving::Drop,
             collected: Vec::new(),
@@ -52,9 +56,10 @@ impl Owner {
         }
     }
 
-    /// Lets a packet go, with what the discipline has decided about its header.
+    /// Lets a packet go at `now`, with what the discipline has decided about its header.
     #[inline]
-    pub(crate) fn release(&mut self, packet: &Packet) {
+    pub(crate) fn release(&mut self, packet: &Packet, now: Time) {
+        self.flows.released(packet, now.since(packet.enqueued));
         self.released += 1;
         let mut bits = 0;
         if packet.flags.has(Flags::MARKED) {
@@ -77,6 +82,7 @@ impl PacketOwner for Owner {
             return;
         }
         self.dropped += 1;
+        self.flows.dropped(&packet, reason);
         self.verdicts.drop(id(&packet));
     }
 

@@ -36,6 +36,7 @@ use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Span, Time};
 
 use crate::classify::{self, LINK};
+use crate::flows::{self, Flow, Part};
 use crate::nfqueue::{Event, Receiver, Verdicts, LONGEST};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
@@ -230,6 +231,8 @@ enum Command {
     Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
     Replace(BoxedQdisc, SyncSender<Result<(), ConfigError>>),
     Drain(SyncSender<u64>),
+    /// One part of the table of flows, into memory of the asker's.
+    Flows(usize, Vec<Flow>, SyncSender<Part>),
     Stop,
 }
 
@@ -280,6 +283,11 @@ impl Remote {
     /// Says how many.
     pub(crate) fn drain(&self) -> Result<u64, NoAnswer> {
         self.ask(Command::Drain)
+    }
+
+    /// A part of the table of flows.
+    pub(crate) fn flows(&self, part: usize) -> Result<Part, NoAnswer> {
+        self.ask(|reply| Command::Flows(part, flows::empty_part(), reply))
     }
 
     /// Ends the thread.
@@ -435,6 +443,9 @@ impl Worker {
                     }
                     let _ = reply.try_send(Ok(()));
                 }
+                Command::Flows(part, room, reply) => {
+                    let _ = reply.try_send(self.owner.flows.copy(part, room, self.now()));
+                }
                 Command::Drain(reply) => {
                     let _ = reply.try_send(self.drain());
                 }
@@ -483,8 +494,9 @@ impl Worker {
         let before = self.owner.released;
         while self.take() {}
         self.empty();
+        let now = self.now();
         for packet in std::mem::take(&mut self.owner.collected) {
-            self.owner.release(&packet);
+            self.owner.release(&packet, now);
         }
         self.drained = true;
         self.owner.verdicts.flush();
@@ -547,8 +559,10 @@ impl Worker {
                 } else {
                     self.segments.learn(&packet, queued.bytes);
                 }
+                self.owner.flows.arrived(&packet, queued.bytes, now);
                 if self.drained {
-                    self.owner.release(&packet);
+                    packet.enqueued = now;
+                    self.owner.release(&packet, now);
                     continue;
                 }
                 if self.filters_acks && packet.flags.has(Flags::TCP) {
@@ -571,7 +585,7 @@ impl Worker {
         let mut turn = Turn { now, due, released: 0 };
         while !self.drained && turn.released < RELEASES_PER_TURN {
             let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) else { break };
-            self.owner.release(packet);
+            self.owner.release(packet, now);
             turn.released += 1;
         }
         turn

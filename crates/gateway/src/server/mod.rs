@@ -178,7 +178,7 @@ impl Server {
             };
             if let Err(refusal) = may_ask(&new.stream) {
                 // Whether it reads that or not, it is closed.
-                let _ = new.say(&refusal) && new.send(now);
+                let _ = new.say(&Reply::error(refusal)) && new.send(now);
                 continue;
             }
             if self.connections.len() >= MAX_CONNECTIONS {
@@ -276,21 +276,21 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// True if the other end belongs to somebody whose requests are carried out.
-fn may_ask(stream: &UnixStream) -> Result<(), Reply> {
+/// Fails, with the reason, unless the other end belongs to somebody whose requests are carried out.
+fn may_ask(stream: &UnixStream) -> Result<(), String> {
     let peer = match sockopt::socket_peercred(stream) {
         Ok(peer) => peer,
-        Err(e) => return Err(Reply::error(format!("who asks cannot be told: {e}"))),
+        Err(e) => return Err(format!("who asks cannot be told: {e}")),
     };
     let own = rustix::process::geteuid();
     if peer.uid.is_root() || peer.uid == own {
         return Ok(());
     }
-    Err(Reply::error(format!(
+    Err(format!(
         "user {} may not ask: be root or user {}, as which the daemon runs",
         peer.uid.as_raw(),
         own.as_raw()
-    )))
+    ))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use simnel_gateway::Direction;
 
 use crate::accuracy;
 use crate::control;
+use crate::flows;
 use crate::hangs;
 use crate::kernel;
 use crate::marks;
@@ -37,6 +38,7 @@ pub const TOGETHER: &[Case] = &[
     ("reloading_changes_what_runs", reloading_changes_what_runs),
     ("flow_offload_is_warned_of", flow_offload_is_warned_of),
     ("deaf_clients_keep_nobody_waiting", control::deaf_clients_keep_nobody_waiting),
+    ("flows_are_told_of", flows::flows_are_told_of),
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
     ("marks_of_others_stay_as_they_are", kernel::marks_of_others_stay_as_they_are),
     ("privileges_are_given_up", control::privileges_are_given_up),

@@ -8,6 +8,7 @@
 mod accuracy;
 mod cases;
 mod control;
+mod flows;
 mod hangs;
 mod kernel;
 mod marks;

@@ -1,0 +1,152 @@
+//! Sojourn times in logarithmic buckets: four to each doubling, from 16 µs to 0.8 s.
+//!
+//! Bucket 0 is below 16 µs, the last 0.8 s and above. [`bucket_limit`] says where each ends, so a
+//! quantile is too high by a quarter at most.
+//!
+//! [`Sojourns`] only grows: whoever looks twice has the times in between as a difference.
+//! [`Recent`] halves all its counts when it holds 256, and so tells of the last 128 to 256.
+
+use simnel_core::Span;
+
+/// Buckets of a histogram of sojourn times.
+pub const BUCKETS: usize = 64;
+/// Bucket 0 ends at 2 to the power of this, in nanoseconds (16 µs).
+const FIRST: u32 = 14;
+/// Buckets to a doubling are 2 to the power of this.
+const FINENESS: u32 = 2;
+/// Packets that [`Recent`] tells of at most.
+const WINDOW: u16 = 256;
+
+/// The bucket of a sojourn time.
+#[inline]
+fn bucket(sojourn: Span) -> usize {
+    let ns = sojourn.0;
+    let Some(doublings) = ns.max(1).ilog2().checked_sub(FIRST) else { return 0 };
+    let quarter = ns >> (FIRST + doublings - FINENESS) & 3;
+    ((doublings << FINENESS) as usize + quarter as usize + 1).min(BUCKETS - 1)
+}
+
+/// Where bucket `number` ends; the last one ends nowhere, and says where it begins.
+pub fn bucket_limit(number: usize) -> Span {
+    let number = number.min(BUCKETS - 2) as u64;
+    let (doublings, quarter) = (number >> FINENESS, number & 3);
+    Span(((4 + quarter) << (u64::from(FIRST) - 2)) << doublings)
+}
+
+/// The limit of the bucket in which the `permille` smallest of 1000 end; zero if there are none.
+pub fn quantile(counts: &[u64], permille: u64) -> Span {
+    let total: u64 = counts.iter().sum();
+    if total == 0 {
+        return Span::ZERO;
+    }
+    let rank = (total * permille).div_ceil(1000).max(1);
+    let mut seen = 0;
+    let reached = |count: &u64| {
+        seen += count;
+        seen >= rank
+    };
+    bucket_limit(counts.iter().position(reached).unwrap_or(BUCKETS - 1))
+}
+
+/// Sojourn times since the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sojourns(pub [u64; BUCKETS]);
+
+impl Default for Sojourns {
+    fn default() -> Sojourns {
+        Sojourns([0; BUCKETS])
+    }
+}
+
+impl Sojourns {
+    #[inline]
+    pub(crate) fn add(&mut self, sojourn: Span) {
+        self.0[bucket(sojourn)] += 1;
+    }
+}
+
+/// Sojourn times of a flow's last packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recent {
+    counts: [u8; BUCKETS],
+    total: u16,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { counts: [0; BUCKETS], total: 0 }
+    }
+}
+
+impl Recent {
+    #[inline]
+    pub(crate) fn add(&mut self, sojourn: Span) {
+        if self.total >= WINDOW - 1 {
+            self.halve();
+        }
+        self.counts[bucket(sojourn)] += 1;
+        self.total += 1;
+    }
+
+    #[inline(never)]
+    fn halve(&mut self) {
+        self.total = 0;
+        for count in &mut self.counts {
+            *count /= 2;
+            self.total += u16::from(*count);
+        }
+    }
+
+    pub(crate) fn p99(&self) -> Span {
+        quantile(&self.counts.map(u64::from), 990)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_below_the_limit_of_its_bucket_by_a_quarter_at_most() {
+        for ns in (0..4_000_000u64).step_by(977).chain((0..800_000_000).step_by(99_991)) {
+            let span = Span(ns);
+            let limit = bucket_limit(bucket(span));
+            assert!(span < limit, "{ns}");
+            assert!(ns < 16_384 || limit.0 <= ns + ns / 4 + 1, "{ns}: {limit:?}");
+        }
+        assert_eq!(bucket(Span(u64::MAX)), BUCKETS - 1);
+        assert_eq!(bucket_limit(BUCKETS - 1), bucket_limit(BUCKETS - 2));
+    }
+
+    #[test]
+    fn a_flow_forgets_what_lies_256_packets_back() {
+        let mut recent = Recent::default();
+        for _ in 0..200 {
+            recent.add(Span::from_millis(100));
+        }
+        assert!(recent.p99() > Span::from_millis(100));
+        for _ in 0..2_000 {
+            recent.add(Span::from_millis(1));
+        }
+        assert!(recent.p99() < Span::from_micros(1_300), "{:?}", recent.p99());
+        for _ in 0..4 {
+            recent.add(Span::from_millis(50));
+        }
+        assert!(recent.p99() > Span::from_millis(50), "four of 256 are more than a hundredth");
+    }
+
+    #[test]
+    fn quantiles_are_of_the_packets_not_of_the_buckets() {
+        let mut sojourns = Sojourns::default();
+        for ms in 1..=100 {
+            sojourns.add(Span::from_millis(ms));
+        }
+        let within = |permille, low, high| {
+            let at = quantile(&sojourns.0, permille);
+            assert!(at > Span::from_millis(low) && at <= Span::from_millis(high), "{at:?}");
+        };
+        within(500, 49, 63);
+        within(990, 98, 124);
+        assert_eq!(quantile(&[0; BUCKETS], 500), Span::ZERO);
+    }
+}

@@ -1,0 +1,95 @@
+use simnel_core::flow::{FlowHasher, HashKey};
+use simnel_core::wire::Classifier;
+
+use super::*;
+
+/// The head of a UDP packet from port `port`, and its descriptor.
+fn packet(port: u16) -> (Vec<u8>, Packet) {
+    let mut bytes =
+        vec![0x45, 46 << 2, 0, 100, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    bytes.extend(port.to_be_bytes());
+    bytes.extend([0, 53, 0, 80, 0, 0]);
+    let classifier = Classifier::new(FlowHasher::new(HashKey::new(1, 2), 128));
+    let packet = classifier.classify(LINK, &bytes, 100, u64::from(port));
+    (bytes, packet)
+}
+
+fn all(table: &Table, now: Time) -> Vec<Flow> {
+    (0..PARTS).flat_map(|part| table.copy(part, empty_part(), now).flows).collect()
+}
+
+#[test]
+fn a_packet_is_queued_then_sent_or_dropped() {
+    let mut table = Table::new();
+    let (bytes, one) = packet(7);
+    for _ in 0..4 {
+        table.arrived(&one, &bytes, Time(5));
+    }
+    let mut marked = one;
+    marked.flags.set(Flags::MARKED);
+    table.released(&one, Span::from_millis(3));
+    table.released(&marked, Span::from_millis(4));
+    table.dropped(&one, DropReason::Congested);
+    let flows = all(&table, Time(9));
+    let [flow] = flows.as_slice() else { panic!("{flows:?}") };
+    assert_eq!(flow.keys.ports, [0, 7, 0, 53]);
+    assert_eq!((flow.keys.protocol, flow.dscp), (Some(17), 46));
+    assert_eq!((flow.packets, flow.bytes, flow.marks, flow.drops), (2, 228, 1, 1));
+    assert_eq!((flow.backlog_packets, flow.backlog_bytes), (1, 114));
+    assert_eq!(flow.sojourn, Span::from_millis(4));
+    table.dropped(&one, DropReason::AckFilter);
+    let flow = all(&table, Time(9))[0];
+    assert_eq!((flow.drops, flow.ack_drops, flow.backlog_packets), (1, 1, 0));
+}
+
+#[test]
+fn the_silent_give_way_and_those_with_packets_queued_stay() {
+    let mut table = Table::new();
+    let (bytes, held) = packet(1);
+    table.arrived(&held, &bytes, Time(0));
+    for port in 2..=40_000u16 {
+        let (bytes, other) = packet(port);
+        let now = Time(u64::from(port));
+        table.arrived(&other, &bytes, now);
+        table.released(&other, Span::ZERO);
+    }
+    let flows = all(&table, Time(40_000));
+    assert_eq!(flows.len(), MOST_FLOWS);
+    let port = |flow: &Flow| u16::from_be_bytes([flow.keys.ports[0], flow.keys.ports[1]]);
+    assert!(flows.iter().any(|flow| port(flow) == 1 && flow.backlog_packets == 1));
+    // The last eight of each set: those of the last tenth are all there but for chance.
+    let recent = flows.iter().filter(|flow| port(flow) > 39_000).count();
+    assert!(recent >= 990, "{recent} of the last 1000");
+    let whole = table.copy(0, empty_part(), Time(0)).whole;
+    assert_eq!(whole.evicted as usize, 40_000 - MOST_FLOWS);
+    assert_eq!(whole.untracked, 0);
+}
+
+#[test]
+fn where_all_have_packets_queued_a_newcomer_is_untracked() {
+    let mut table = Table::new();
+    for port in 1..=40_000u16 {
+        let (bytes, packet) = packet(port);
+        table.arrived(&packet, &bytes, Time(0));
+    }
+    let whole = table.copy(0, empty_part(), Time(0)).whole;
+    assert_eq!(whole.untracked as usize, 40_000 - MOST_FLOWS);
+    // What was not counted in is not counted out.
+    for port in 1..=40_000u16 {
+        table.released(&packet(port).1, Span::ZERO);
+    }
+    let flows = all(&table, Time(0));
+    assert!(flows.iter().all(|flow| flow.packets == 1 && flow.backlog_packets == 0));
+}
+
+#[test]
+fn silent_flows_are_told_of_for_a_minute() {
+    let mut table = Table::new();
+    let (bytes, one) = packet(7);
+    table.arrived(&one, &bytes, Time(0));
+    let later = Time(0) + FORGOTTEN + FORGOTTEN;
+    assert_eq!(all(&table, later).len(), 1, "queued still");
+    table.released(&one, Span::ZERO);
+    assert_eq!(all(&table, Time(0) + FORGOTTEN).len(), 1);
+    assert_eq!(all(&table, later).len(), 0);
+}
