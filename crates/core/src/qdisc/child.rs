@@ -2,7 +2,8 @@
 //!
 //! A shaper must know the length of the next packet before it may send it. Where the discipline
 //! below can show it ([`Qdisc::peek`]) it stays there; else it is taken out and held, as Linux does
-//! with `qdisc_peek_dequeued`: an AQM below has then had its say.
+//! with `qdisc_peek_dequeued`: an AQM below has then had its say, but the packet counts against the
+//! limits below until it is sent.
 //!
 //! Whatever the discipline below gives up is counted on its way to the owner ([`Tally`]).
 
@@ -149,20 +150,31 @@ impl Child {
     /// The next packet.
     #[inline]
     pub fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        if core::mem::take(&mut self.holds) {
+        if self.give_back() {
             return Some(&mut self.held);
         }
         self.qdisc.dequeue(now, owner)
+    }
+
+    /// True if a packet was held: then it is no more.
+    #[inline]
+    fn give_back(&mut self) -> bool {
+        let held = core::mem::take(&mut self.holds);
+        if held {
+            self.qdisc.get_mut().lend(Backlog::default());
+        }
+        held
     }
 
     /// Takes the next packet out and says how long it is; [`Child::taken`] gives it. For callers
     /// that may have to ask several.
     #[inline]
     pub fn take(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
+        let was_held = self.give_back();
         match &mut self.qdisc {
             Below::Fifo(fifo) => fifo.dequeue(now, owner).map(|packet| packet.len),
             Below::Other(qdisc) => {
-                self.taken = match core::mem::take(&mut self.holds) {
+                self.taken = match was_held {
                     true => self.held,
                     false => *qdisc.dequeue(now, owner)?,
                 };
@@ -200,6 +212,8 @@ impl Child {
             }
             self.held = *self.qdisc.dequeue(now, owner)?;
             self.holds = true;
+            let lent = Backlog { packets: 1, bytes: self.held.len.into() };
+            self.qdisc.get_mut().lend(lent);
         }
         Some(look(&self.held))
     }
@@ -250,6 +264,7 @@ impl Child {
             return own.adopt(new, now, owner);
         }
         if core::mem::take(&mut self.holds) {
+            own.lend(Backlog::default());
             new.enqueue(&self.held, now, owner);
         }
         own.reset(&mut Mover { to: new, now, owner });
@@ -257,7 +272,7 @@ impl Child {
     }
 
     pub fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        if core::mem::take(&mut self.holds) {
+        if self.give_back() {
             owner.dropped(self.held, DropReason::Reset);
         }
         self.qdisc.get_mut().reset(owner);

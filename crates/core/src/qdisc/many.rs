@@ -216,7 +216,9 @@ struct Queues<A: FlowAqm> {
     store: Store<u64>,
     aqm: A,
     quantum: u32,
+    /// Packets that may be queued: less those that are `lent`.
     limit: u32,
+    lent: u32,
     memory_limit: u64,
     batch: u32,
     new_flow_count: u32,
@@ -237,6 +239,7 @@ impl<A: FlowAqm> Many<A> {
             aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
             limit: settings.limit.min(MAX_PACKETS),
+            lent: 0,
             memory_limit: settings.memory_limit.into(),
             batch: A::batch(params),
             new_flow_count: 0,
@@ -588,6 +591,11 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         (self.queues.store.len() > 0).then_some(Time::ZERO)
     }
 
+    fn lend(&mut self, lent: Backlog) {
+        let limit = A::settings(&self.params).limit.min(MAX_PACKETS);
+        (self.queues.limit, self.queues.lent) = (limit.saturating_sub(lent.packets), lent.packets);
+    }
+
     #[inline]
     fn backlog(&self) -> Backlog {
         self.queues.store.backlog()
@@ -641,7 +649,8 @@ impl<A: FlowAqm> Managed for Many<A> {
             queues.aqm.settle(&mut flow.state, flow.queue.bytes);
         }
         queues.aqm.change(&self.params, &self.device);
-        (queues.quantum, queues.limit) = (spare.queues.quantum, spare.queues.limit);
+        queues.quantum = spare.queues.quantum;
+        queues.limit = spare.queues.limit.saturating_sub(queues.lent);
         (queues.memory_limit, queues.batch) = (spare.queues.memory_limit, spare.queues.batch);
         while queues.is_over_limit() {
             queues.make_room(sharing, 1, owner);

@@ -240,6 +240,12 @@ pub trait Qdisc {
         None
     }
 
+    /// What whoever stands above has taken out only to look at: it counts against limits as if it
+    /// were queued here still, as in Linux (`qdisc_peek_dequeued`).
+    fn lend(&mut self, lent: Backlog) {
+        let _ = lent;
+    }
+
     /// Where the packet that `dequeue` last returned had stood: tier and queue. None for
     /// disciplines that have neither.
     fn placement(&self) -> Option<(u8, u32)> {

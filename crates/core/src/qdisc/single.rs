@@ -102,6 +102,8 @@ pub trait Aqm: Sized + Send + 'static {
 pub struct Single<A: Aqm> {
     queue: BookedQueue,
     aqm: A,
+    /// What whoever stands above has taken out to look at.
+    lent: Backlog,
     params: A::Params,
     device: Device,
 }
@@ -113,6 +115,7 @@ impl<A: Aqm> Single<A> {
         Ok(Single {
             queue: BookedQueue::new(limit, limit.packets, device.memory)?,
             aqm: A::new(params, device)?,
+            lent: Backlog::default(),
             params: *params,
             device: *device,
         })
@@ -123,10 +126,25 @@ impl<A: Aqm> Single<A> {
         &self.aqm
     }
 
+    /// What arrivals meet: packets that are queued, or lent.
+    #[inline(always)]
+    fn met(&self) -> Backlog {
+        let Backlog { packets, bytes } = self.queue.backlog();
+        Backlog { packets: packets + self.lent.packets, bytes: bytes + self.lent.bytes }
+    }
+
+    fn follow_limit(&mut self) {
+        let Limit { packets, bytes } = A::limit(&self.params, &self.device);
+        self.queue.set_limit(Limit {
+            packets: packets.saturating_sub(self.lent.packets),
+            bytes: bytes.saturating_sub(self.lent.bytes),
+        });
+    }
+
     /// Queues an arrival that is not admitted at once, or gives it up.
     #[inline(never)]
     fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let backlog = self.queue.backlog();
+        let backlog = self.met();
         let has_room = self.queue.has_room(packet);
         let refused = Packet { enqueued: now, ..*packet };
         let mut verdict = Verdict::Pass;
@@ -189,7 +207,7 @@ impl<A: Aqm> Single<A> {
 impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let backlog = self.queue.backlog();
+        let backlog = self.met();
         if !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
             return self.enqueue_if_advised(packet, now, owner);
         }
@@ -212,6 +230,11 @@ impl<A: Aqm> Qdisc for Single<A> {
         } else {
             None
         }
+    }
+
+    fn lend(&mut self, lent: Backlog) {
+        self.lent = lent;
+        self.follow_limit();
     }
 
     #[inline]
@@ -248,7 +271,7 @@ impl<A: Aqm> Managed for Single<A> {
     fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
         let Some(spare) = spare_of::<Single<A>>(spare) else { return };
         self.params = spare.params;
-        self.queue.set_limit(A::limit(&self.params, &self.device));
+        self.follow_limit();
         while self.queue.is_over_limit() {
             self.queue.drop_first(DropReason::Overlimit, owner);
             self.aqm.discarded();

@@ -92,6 +92,30 @@ fn a_class_that_shapes_is_passed_over_and_asked_again() {
 }
 
 #[test]
+fn what_a_class_was_asked_for_counts_against_its_limit_until_it_is_sent() {
+    for child in
+        ["fq_codel limit 3", "fq_pie limit 3", "codel limit 3", "pie limit 3", "sfq limit 3"]
+    {
+        let words = format!("drr class 1:1 quantum 100 {child} class 1:2 quantum 2000 pfifo");
+        let (mut qdisc, mut lost) = (drr(&words), Lost::default());
+        for handle in 0..6 {
+            qdisc.enqueue(&of_class(handle, 1 + (handle as u32 & 1), 1500), Time(0), &mut lost);
+        }
+        // The first class is looked at, and cannot pay.
+        assert_eq!(next(&mut qdisc, Time(1)), Some(1), "{child}");
+        qdisc.enqueue(&of_class(6, 1, 1500), Time(2), &mut lost);
+        assert!(!lost.0.is_empty(), "{child}");
+        // With its last packet sent, all of the limit is there again.
+        while next(&mut qdisc, Time(3)).is_some() {}
+        lost.0.clear();
+        for handle in 0..3 {
+            qdisc.enqueue(&of_class(handle, 1, 1500), Time(4), &mut lost);
+        }
+        assert_eq!(lost.0, [], "{child}");
+    }
+}
+
+#[test]
 fn under_savings_a_class_that_shapes_holds_no_other_up() {
     let words = "drr savings 3kb class 1:a codel class 1:b tbf rate 1mbit burst 2kb limit 100kb";
     let mut qdisc = drr(words);

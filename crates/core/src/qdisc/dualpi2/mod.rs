@@ -135,6 +135,8 @@ pub struct Dualpi2 {
     /// For drops of the L queue in overload.
     overload: Recurrence,
     timer: Periodic,
+    /// Packets that whoever stands above has taken out to look at.
+    lent: u32,
     stats: Stats,
 }
 
@@ -161,6 +163,7 @@ impl Dualpi2 {
             pi: Pi2::default(),
             overload: Recurrence::default(),
             timer: Periodic::new(device.tick, device.now, params.aqm.tupdate, params.aqm.tupdate),
+            lent: 0,
             stats: Stats::default(),
         };
         dualpi2.set_quanta();
@@ -275,7 +278,7 @@ impl Dualpi2 {
 
     fn is_full(&self, packet: &Packet) -> bool {
         let memory = self.store.memory + u64::from(packet.truesize);
-        self.store.len() >= self.params.limit.min(MAX_PACKETS)
+        self.store.len() + self.lent >= self.params.limit.min(MAX_PACKETS)
             || memory > u64::from(self.params.memory_limit(&self.device))
     }
 
@@ -359,6 +362,10 @@ impl Qdisc for Dualpi2 {
             return self.store.send(slot);
         }
         None
+    }
+
+    fn lend(&mut self, lent: Backlog) {
+        self.lent = lent.packets;
     }
 
     #[inline]

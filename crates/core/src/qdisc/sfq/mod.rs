@@ -169,6 +169,8 @@ pub struct Sfq {
     perturbation: Periodic,
     random: Random,
     limits: Effective,
+    /// Packets that whoever stands above has taken out to look at.
+    lent: u32,
     quantum: u32,
     stats: Stats,
     params: Params,
@@ -193,6 +195,7 @@ impl Sfq {
             perturbation: Periodic::never(),
             random: Random::new(device.seed),
             limits,
+            lent: 0,
             quantum: params.quantum.unwrap_or(device.mtu),
             stats: Stats::default(),
             params: params.clone(),
@@ -444,9 +447,13 @@ impl Qdisc for Sfq {
             return self.refuse(slot, packet, now, DropReason::Overlimit, owner);
         }
         self.append(slot, packet, now, early == Verdict::Marked);
-        if self.store.len() > self.limits.limit {
+        if self.store.len() + self.lent > self.limits.limit {
             self.drop_from_longest(owner);
         }
+    }
+
+    fn lend(&mut self, lent: Backlog) {
+        self.lent = lent.packets;
     }
 
     #[inline]
@@ -500,7 +507,7 @@ impl Managed for Sfq {
         let perturbed = spare.params.perturb != self.params.perturb;
         core::mem::swap(&mut self.params, &mut spare.params);
         let limits = spare.limits;
-        while self.store.len() > limits.limit {
+        while self.store.len() + self.lent > limits.limit {
             self.drop_from_longest(owner);
         }
         let mut packets = self.drain();
