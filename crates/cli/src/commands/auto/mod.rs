@@ -27,7 +27,7 @@ use proposal::{rate, Link, Proposal};
 /// Set a line up: measure it, propose rates, try them out, measure again, write the configuration.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    simnel setup --server 192.0.2.1               # asks before each step that changes something\n  \
+    simnel setup --server 192.0.2.1               # asks before it changes anything\n  \
     simnel setup --server 192.0.2.1 --dry-run     # measures and proposes, and changes nothing\n  \
     simnel setup eth0 --server 192.0.2.1 --yes    # for scripts\n\n\
 The server is any machine beyond the line on which `simnel serve --test --listen 0.0.0.0`\n\

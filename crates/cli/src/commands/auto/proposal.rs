@@ -52,8 +52,8 @@ impl Link {
             Link::Ethernet => (
                 Some("ethernet"),
                 38.0,
-                "38 bytes a packet beside IP's: enough for cable, fibre and VDSL2 behind an Ethernet \
-                 port (ADSL wants more: `pppoe-vcmux` and others, man tc-cake)",
+                "38 bytes a packet beside IP's: enough for cable, fibre and VDSL2 behind an \
+                 Ethernet port (ADSL wants more: `pppoe-vcmux` and others, man tc-cake)",
             ),
             Link::Ppp => (Some("pppoe-ptm"), 30.0, "PPPoE over VDSL2 or fibre"),
             Link::Wireless => (None, 14.0, "a radio's overhead and rate change all the time"),
@@ -108,7 +108,7 @@ impl Proposal {
         if down / up >= LOPSIDED {
             words.push("ack-filter");
             reasons.push(format!(
-                "ack-filter: the download is {:.0} times the upload, which its acknowledgements fill",
+                "ack-filter: {:.0} times the upload comes down, and its acknowledgements go up",
                 down / up
             ));
         }
