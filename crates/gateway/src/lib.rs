@@ -58,6 +58,7 @@ mod server;
 mod supervisor;
 mod sys;
 pub mod trial;
+pub mod view;
 mod vitals;
 pub mod witness;
 pub mod words;

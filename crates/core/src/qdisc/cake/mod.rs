@@ -41,8 +41,8 @@ mod tins;
 #[cfg(target_has_atomic = "64")]
 pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
-pub use stats::{Stats, TinStats, MAX_TINS};
-pub use tiers::DiffservMode;
+pub use stats::{tin_name, Stats, TinStats, MAX_TINS};
+pub use tiers::{listed_tin, DiffservMode};
 mod words;
 
 use alloc::boxed::Box;

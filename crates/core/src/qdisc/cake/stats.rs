@@ -88,6 +88,16 @@ pub struct TinStats {
     pub flow_quantum: u16,
 }
 
+/// Name of tier `index` of `count`, in the order of [`Stats::tins`], if it has one.
+pub fn tin_name(count: usize, index: usize) -> Option<&'static str> {
+    let names: &[&str] = match count {
+        3 => &["Bulk", "Best Effort", "Voice"],
+        4 => &["Bulk", "Best Effort", "Video", "Voice"],
+        _ => &[],
+    };
+    names.get(index).copied()
+}
+
 impl OwnStats for Stats {
     fn write_below(&self, all: bool, out: &mut dyn Write) -> fmt::Result {
         let size = |n: u64| Shown(move |out: &mut dyn Write| write_size(n, Digits::AsTc, out));
@@ -108,13 +118,8 @@ impl OwnStats for Stats {
 
         let tins = self.tins();
         out.write_str("          ")?;
-        let named: &[&str] = match tins.len() {
-            3 => &["Bulk", "Best Effort", "Voice"],
-            4 => &["Bulk", "Best Effort", "Video", "Voice"],
-            _ => &[],
-        };
         for index in 0..tins.len() {
-            match named.get(index) {
+            match tin_name(tins.len(), index) {
                 Some(name) => write!(out, " {name:>12}")?,
                 None => write!(out, " {:>12}", alloc::format!("Tin {index}"))?,
             }

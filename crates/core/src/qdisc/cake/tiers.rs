@@ -48,6 +48,13 @@ pub const fn tiers(mode: DiffservMode) -> &'static Tiers {
     }
 }
 
+/// The tier that a code point falls into, as a place in the order of statistics.
+pub fn listed_tin(mode: DiffservMode, dscp: u8) -> usize {
+    let tiers = tiers(mode);
+    let internal = tiers.tin_of[usize::from(dscp & 63)];
+    tiers.order.iter().position(|&tin| tin == internal).unwrap_or(0)
+}
+
 /// Best Effort has index 0 so that Bulk, index 1, outranks it while below its sixteenth of the
 /// rate; statistics put Bulk first.
 const BULK_FIRST: [u8; 4] = [1, 0, 2, 3];
@@ -169,5 +176,7 @@ mod tests {
         let order = tiers(DiffservMode::Diffserv4).order;
         assert_eq!(members(DiffservMode::Diffserv4, order[0]), [1, 8]);
         assert_eq!(members(DiffservMode::Diffserv4, order[3]), [32, 40, 44, 46, 48, 56]);
+        let listed = [8, 0, 34, 46].map(|dscp| listed_tin(DiffservMode::Diffserv4, dscp));
+        assert_eq!(listed, [0, 1, 2, 3]);
     }
 }

@@ -1,0 +1,513 @@
+//! What an interface does, for people: rates, delays, hosts, flows, and a line in words.
+//!
+//! A [`Look`] is what the daemon, or the kernel, says at one moment; its counters only grow. A
+//! [`Viewer`] keeps the last looks and makes a [`View`] of them: rates since the look before,
+//! quantiles of sojourn over the last [`WINDOW`] looks. Both the terminal and the web show that.
+//!
+//! Added latency is the time in the discipline. Of a discipline in the kernel there are counters
+//! only: no flows, no hosts, no delay.
+
+mod names;
+pub mod words;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::path::Path;
+
+use serde::Serialize;
+use simnel_core::qdisc::{self, cake, Config, Detail, DropReason, Snapshot};
+
+use crate::control::{Below, Client, Entry};
+use crate::direction::Direction;
+use crate::error::Error;
+use crate::flows::{quantile, FlowEntry, LineEntry};
+use crate::kernel;
+use crate::sys;
+pub use names::Names;
+
+/// Looks whose packets the quantiles are of.
+pub const WINDOW: usize = 10;
+const SECOND: u128 = 1_000_000_000;
+
+/// What is said of one interface at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// When, in nanoseconds of a clock that never goes back.
+    pub at_ns: u64,
+    /// Directions that a daemon shapes.
+    pub entries: Vec<Entry>,
+    /// The same, with sojourn times.
+    pub lines: Vec<LineEntry>,
+    /// Their flows.
+    pub flows: Vec<FlowEntry>,
+    /// Directions that the kernel shapes.
+    pub kernel: Vec<KernelEntry>,
+}
+
+/// A direction that the kernel shapes.
+#[derive(Clone, Debug)]
+pub struct KernelEntry {
+    /// The interface.
+    pub dev: String,
+    /// Which way.
+    pub direction: Direction,
+    /// Settings in `tc`'s words.
+    pub config: String,
+    /// Counters.
+    pub common: qdisc::Common,
+}
+
+impl Look {
+    /// Looks at `interface`.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] if neither a daemon nor the kernel shapes it; a failing conversation.
+    pub fn take(directory: &Path, interface: &str) -> Result<Look, Error> {
+        let at_ns = sys::now().0;
+        match Client::connect(directory, interface) {
+            Ok(mut client) => {
+                let entries = client.show()?;
+                let (lines, flows) = client.flows()?;
+                Ok(Look { at_ns, entries, lines, flows, kernel: Vec::new() })
+            }
+            Err(not_up @ Error::NotUp { .. }) => {
+                let mut all = Vec::new();
+                for shaped in kernel::shaped(Some(interface))? {
+                    all.push(KernelEntry {
+                        config: shaped.words()?,
+                        dev: shaped.interface,
+                        direction: shaped.direction,
+                        common: shaped.listed.common,
+                    });
+                }
+                match all.is_empty() {
+                    true => Err(not_up),
+                    false => Ok(Look { at_ns, kernel: all, ..Look::default() }),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What an interface does.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct View {
+    /// What is happening, in words: a sentence a direction.
+    pub words: Vec<String>,
+    /// Directions.
+    pub lines: Vec<LineView>,
+    /// Hosts at home, the busiest first.
+    pub hosts: Vec<HostView>,
+    /// Flows, the busiest first.
+    pub flows: Vec<FlowView>,
+}
+
+/// One direction. Counters are since it came up, rates since the look before.
+#[derive(Clone, Debug, Serialize)]
+pub struct LineView {
+    /// The interface.
+    pub dev: String,
+    /// Which way.
+    pub direction: Direction,
+    /// True if the kernel does the work.
+    pub in_kernel: bool,
+    /// Settings in `tc`'s words.
+    pub config: String,
+    /// Rate that it is shaped to, bit/s.
+    pub limit_bps: Option<u64>,
+    /// Bits sent a second.
+    pub rate_bps: u64,
+    /// Packets sent a second.
+    pub packets_per_s: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets queued.
+    pub backlog_packets: u32,
+    /// Bytes queued.
+    pub backlog_bytes: u64,
+    /// Packets dropped, but for redundant acknowledgements.
+    pub drops: u64,
+    /// Drops since the look before.
+    pub new_drops: u64,
+    /// Packets marked; None in the kernel.
+    pub marks: Option<u64>,
+    /// Marks since the look before.
+    pub new_marks: Option<u64>,
+    /// Time in the discipline; None in the kernel.
+    pub delay: Option<Delay>,
+    /// Tiers of cake.
+    pub tiers: Vec<TierView>,
+    /// Share of a core that the data path's thread took, in thousandths; None in the kernel.
+    pub cpu_permille: Option<u64>,
+}
+
+/// Added latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Delay {
+    /// Of the last packet; 0 if none left since the look before.
+    pub now_ns: u64,
+    /// Half of the packets were not longer in the discipline.
+    pub p50_ns: u64,
+    /// 99 of 100 packets were not longer in the discipline.
+    pub p99_ns: u64,
+}
+
+/// One tier of cake.
+#[derive(Clone, Debug, Serialize)]
+pub struct TierView {
+    /// Its name.
+    pub name: String,
+    /// Bits that came in a second.
+    pub rate_bps: u64,
+    /// Bytes queued.
+    pub backlog_bytes: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Packets marked.
+    pub marks: u64,
+    /// Moving average of sojourn times.
+    pub delay_ns: u64,
+}
+
+/// A host at home: the sender of uploads, the receiver of downloads.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostView {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its name, if it is known.
+    pub name: Option<String>,
+    /// Bits a second, each way.
+    pub upload_bps: u64,
+    /// Bits a second, each way.
+    pub download_bps: u64,
+    /// Flows that moved since the look before.
+    pub active_flows: usize,
+    /// Flows of the last minute.
+    pub flows: usize,
+    /// Packets queued, both ways.
+    pub backlog_packets: u64,
+    /// Drops of its present flows.
+    pub drops: u64,
+    /// Marks of its present flows.
+    pub marks: u64,
+    /// The worst p99 of sojourn of a flow that moved.
+    pub sojourn_p99_ns: u64,
+}
+
+/// A flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowView {
+    /// As the daemon tells of it.
+    #[serde(flatten)]
+    pub entry: FlowEntry,
+    /// Name of the host at home, if it is known.
+    pub host: Option<String>,
+    /// Bits sent a second since the look before.
+    pub rate_bps: u64,
+    /// Tier of cake that its code point falls into.
+    pub class: Option<String>,
+}
+
+impl FlowView {
+    /// Address of the end at home.
+    pub fn home(&self) -> IpAddr {
+        home(&self.entry)
+    }
+
+    /// Address of the end in the Internet.
+    pub fn remote(&self) -> IpAddr {
+        match self.entry.direction {
+            Direction::Upload => self.entry.destination,
+            Direction::Download => self.entry.source,
+        }
+    }
+
+    /// True if packets came since the look before, or wait.
+    pub fn is_active(&self) -> bool {
+        self.rate_bps > 0 || self.entry.backlog_packets > 0
+    }
+}
+
+fn home(entry: &FlowEntry) -> IpAddr {
+    match entry.direction {
+        Direction::Upload => entry.source,
+        Direction::Download => entry.destination,
+    }
+}
+
+type FlowKey = (Direction, IpAddr, IpAddr, u8, u16, u16);
+
+fn key(entry: &FlowEntry) -> FlowKey {
+    let FlowEntry { direction, source, destination, protocol, sport, dport, .. } = entry;
+    (*direction, *source, *destination, *protocol, *sport, *dport)
+}
+
+/// Keeps the last looks at one interface.
+#[derive(Debug, Default)]
+pub struct Viewer {
+    looks: VecDeque<Look>,
+}
+
+impl Viewer {
+    /// A viewer that has seen nothing.
+    pub fn new() -> Viewer {
+        Viewer::default()
+    }
+
+    /// What `look` and those before it amount to. Rates are zero at the first look.
+    pub fn see(&mut self, look: Look, names: &Names) -> View {
+        // A daemon that was started again counts from zero.
+        if self.looks.back().is_some_and(|last| counts_anew(last, &look)) {
+            self.looks.clear();
+        }
+        if self.looks.len() > WINDOW {
+            self.looks.pop_front();
+        }
+        self.looks.push_back(look);
+        let now = &self.looks[self.looks.len() - 1];
+        let before = self.looks.len().checked_sub(2).map(|index| &self.looks[index]);
+        let span = Span { before, first: (self.looks.len() > 1).then(|| &self.looks[0]) };
+
+        let mut lines: Vec<LineView> = now.entries.iter().map(|e| span.line(now, e)).collect();
+        lines.extend(now.kernel.iter().map(|entry| span.kernel_line(now, entry)));
+        lines.sort_by_key(|line| line.direction);
+        let flows = span.flows(now, names);
+        let hosts = hosts(&flows);
+        let words = words::happening(&lines, &flows);
+        View { words, lines, hosts, flows }
+    }
+}
+
+fn counts_anew(last: &Look, look: &Look) -> bool {
+    let fewer = |old: &LineEntry| {
+        let sum = |line: &LineEntry| line.sojourns.iter().sum::<u64>();
+        of(&look.lines, old.direction, |line| line.direction).is_some_and(|new| sum(new) < sum(old))
+    };
+    look.entries.len() != last.entries.len()
+        || look.kernel.len() != last.kernel.len()
+        || last.lines.iter().any(fewer)
+}
+
+fn of<T>(all: &[T], direction: Direction, which: impl Fn(&T) -> Direction) -> Option<&T> {
+    all.iter().find(|one| which(one) == direction)
+}
+
+/// A count's growth a second.
+fn per_second(count: u64, before: u64, ns: u64) -> u64 {
+    let grown = u128::from(count.saturating_sub(before)) * SECOND;
+    grown.checked_div(u128::from(ns)).map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+/// Looks before the present one.
+#[derive(Clone, Copy)]
+struct Span<'a> {
+    before: Option<&'a Look>,
+    first: Option<&'a Look>,
+}
+
+impl Span<'_> {
+    fn line(self, now: &Look, entry: &Entry) -> LineView {
+        let direction = entry.direction;
+        let before = self.before.and_then(|look| of(&look.entries, direction, |e| e.direction));
+        let old = before.unwrap_or(entry);
+        let clock = |look: &Look| of(&look.lines, direction, |l| l.direction).map(|l| l.now_ns);
+        let ns =
+            self.before.and_then(clock).zip(clock(now)).map_or(0, |(a, b)| b.saturating_sub(a));
+        let (totals, past) = (&entry.stats.totals, &old.stats.totals);
+        let config = qdisc::parse(&entry.config).ok();
+        let cpu = entry.datapath.cpu.0.saturating_sub(old.datapath.cpu.0);
+        let marks = entry.datapath.marked;
+        LineView {
+            dev: entry.dev.clone(),
+            direction,
+            in_kernel: false,
+            config: entry.config.clone(),
+            limit_bps: config.as_ref().and_then(limit),
+            rate_bps: per_second(totals.sent_bytes, past.sent_bytes, ns).saturating_mul(8),
+            packets_per_s: per_second(totals.sent_packets, past.sent_packets, ns),
+            bytes: totals.sent_bytes,
+            backlog_packets: entry.stats.backlog.packets,
+            backlog_bytes: entry.stats.backlog.bytes,
+            drops: drops(&entry.stats),
+            new_drops: drops(&entry.stats).saturating_sub(drops(&old.stats)),
+            marks: Some(marks),
+            new_marks: Some(marks.saturating_sub(old.datapath.marked)),
+            delay: self.delay(now, direction),
+            tiers: tiers(entry, old, ns),
+            cpu_permille: Some(
+                (u128::from(cpu) * 1000).checked_div(u128::from(ns)).unwrap_or(0) as u64
+            ),
+        }
+    }
+
+    fn delay(self, now: &Look, direction: Direction) -> Option<Delay> {
+        let line = |look: &'_ Look| of(&look.lines, direction, |l| l.direction).cloned();
+        let now = line(now)?;
+        let grown = |then: Option<&Look>| -> Vec<u64> {
+            let then = then.and_then(line);
+            let old = |index| then.as_ref().and_then(|then| then.sojourns.get(index)).unwrap_or(&0);
+            let counts = now.sojourns.iter().enumerate();
+            counts.map(|(index, count)| count.saturating_sub(*old(index))).collect()
+        };
+        let all = grown(self.first);
+        let is_quiet = self.before.is_some() && grown(self.before).iter().sum::<u64>() == 0;
+        Some(Delay {
+            now_ns: if is_quiet { 0 } else { now.sojourn_ns },
+            p50_ns: quantile(&all, 500).0,
+            p99_ns: quantile(&all, 990).0,
+        })
+    }
+
+    fn kernel_line(self, now: &Look, entry: &KernelEntry) -> LineView {
+        let direction = entry.direction;
+        let before = self.before.and_then(|look| of(&look.kernel, direction, |e| e.direction));
+        let (common, old) = (&entry.common, &before.unwrap_or(entry).common);
+        let ns = self.before.map_or(0, |look| now.at_ns.saturating_sub(look.at_ns));
+        LineView {
+            dev: entry.dev.clone(),
+            direction,
+            in_kernel: true,
+            config: entry.config.clone(),
+            limit_bps: qdisc::parse(&entry.config).ok().as_ref().and_then(limit),
+            rate_bps: per_second(common.sent_bytes, old.sent_bytes, ns).saturating_mul(8),
+            packets_per_s: per_second(common.sent_packets, old.sent_packets, ns),
+            bytes: common.sent_bytes,
+            backlog_packets: common.backlog.packets,
+            backlog_bytes: common.backlog.bytes,
+            drops: common.drops,
+            new_drops: common.drops.saturating_sub(old.drops),
+            marks: None,
+            new_marks: None,
+            delay: None,
+            tiers: Vec::new(),
+            cpu_permille: None,
+        }
+    }
+
+    fn flows(self, now: &Look, names: &Names) -> Vec<FlowView> {
+        let old: BTreeMap<FlowKey, u64> = self
+            .before
+            .map(|look| look.flows.iter().map(|flow| (key(flow), flow.bytes)).collect())
+            .unwrap_or_default();
+        let ns = self.before.map_or(0, |look| now.at_ns.saturating_sub(look.at_ns));
+        let classes: Vec<(Direction, Option<cake::Params>)> =
+            now.entries.iter().map(|entry| (entry.direction, cake_of(&entry.config))).collect();
+        let view = |entry: &FlowEntry| {
+            // A flow that gave its place up and came again counts from zero.
+            let before = old.get(&key(entry)).filter(|&&bytes| bytes <= entry.bytes);
+            let cake = of(&classes, entry.direction, |(direction, _)| *direction);
+            FlowView {
+                host: names.of(home(entry)),
+                rate_bps: per_second(entry.bytes, before.copied().unwrap_or(0), ns)
+                    .saturating_mul(8),
+                class: cake.and_then(|(_, cake)| cake.as_ref()).and_then(|c| class(c, entry.dscp)),
+                entry: entry.clone(),
+            }
+        };
+        let mut flows: Vec<FlowView> = now.flows.iter().map(view).collect();
+        flows.sort_by_key(|flow| (std::cmp::Reverse(flow.rate_bps), key(&flow.entry)));
+        flows
+    }
+}
+
+/// Rate of the first discipline from the root on that has one, bit/s.
+fn limit(config: &Config) -> Option<u64> {
+    config.rate().map(|rate| rate.bits())
+}
+
+/// Drops that were no redundant acknowledgements.
+fn drops(stats: &Snapshot) -> u64 {
+    stats.totals.drops() - stats.totals.dropped[DropReason::AckFilter as usize]
+}
+
+/// Settings of the first cake in `words`.
+fn cake_of(words: &str) -> Option<cake::Params> {
+    fn first(config: &Config) -> Option<cake::Params> {
+        match config {
+            Config::Cake(params) => Some(*params),
+            other => other.children().into_iter().find_map(|(_, child)| first(child)),
+        }
+    }
+    first(&qdisc::parse(words).ok()?)
+}
+
+fn class(cake: &cake::Params, dscp: u8) -> Option<String> {
+    let count = match cake.diffserv {
+        cake::DiffservMode::Besteffort => return None,
+        cake::DiffservMode::Diffserv3 => 3,
+        cake::DiffservMode::Diffserv4 => 4,
+        cake::DiffservMode::Diffserv8 | cake::DiffservMode::Precedence => 8,
+    };
+    Some(tier_name(count, cake::listed_tin(cake.diffserv, dscp)))
+}
+
+fn tier_name(count: usize, index: usize) -> String {
+    cake::tin_name(count, index).map_or_else(|| format!("Tin {index}"), str::to_owned)
+}
+
+/// Tiers of the first cake, at the root or below it.
+fn tiers(entry: &Entry, old: &Entry, ns: u64) -> Vec<TierView> {
+    let (Some(stats), Some(past)) = (cake_stats(entry), cake_stats(old)) else { return Vec::new() };
+    let count = usize::from(stats.tin_count).min(cake::MAX_TINS);
+    let tier = |index: usize| {
+        let (tin, old) = (&stats.tins[index], &past.tins[index]);
+        TierView {
+            name: if count == 1 { "all".to_owned() } else { tier_name(count, index) },
+            rate_bps: per_second(tin.sent_bytes, old.sent_bytes, ns).saturating_mul(8),
+            backlog_bytes: tin.backlog_bytes,
+            drops: u64::from(tin.drops),
+            marks: u64::from(tin.ecn_mark),
+            delay_ns: tin.avg_delay.0,
+        }
+    };
+    (0..count).map(tier).collect()
+}
+
+fn cake_stats(entry: &Entry) -> Option<&cake::Stats> {
+    fn first<'a>(stats: &'a Snapshot, below: &'a [Below]) -> Option<&'a cake::Stats> {
+        match &stats.detail {
+            Detail::Cake(cake) => Some(cake),
+            _ => below.iter().find_map(|child| first(&child.stats, &child.below)),
+        }
+    }
+    first(&entry.stats, &entry.below)
+}
+
+/// Hosts at home, from their flows.
+fn hosts(flows: &[FlowView]) -> Vec<HostView> {
+    let mut hosts: BTreeMap<IpAddr, HostView> = BTreeMap::new();
+    for flow in flows {
+        let address = flow.home();
+        let host = hosts.entry(address).or_insert_with(|| HostView {
+            address,
+            name: flow.host.clone(),
+            upload_bps: 0,
+            download_bps: 0,
+            active_flows: 0,
+            flows: 0,
+            backlog_packets: 0,
+            drops: 0,
+            marks: 0,
+            sojourn_p99_ns: 0,
+        });
+        match flow.entry.direction {
+            Direction::Upload => host.upload_bps += flow.rate_bps,
+            Direction::Download => host.download_bps += flow.rate_bps,
+        }
+        host.flows += 1;
+        host.backlog_packets += u64::from(flow.entry.backlog_packets);
+        host.drops += flow.entry.drops;
+        host.marks += flow.entry.marks;
+        if flow.is_active() {
+            host.active_flows += 1;
+            host.sojourn_p99_ns = host.sojourn_p99_ns.max(flow.entry.sojourn_p99_ns);
+        }
+    }
+    let mut hosts: Vec<HostView> = hosts.into_values().collect();
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.upload_bps + host.download_bps));
+    hosts
+}
+
+#[cfg(test)]
+mod tests;

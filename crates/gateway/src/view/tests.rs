@@ -1,0 +1,137 @@
+use super::*;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn flow(direction: Direction, host: u8, port: u16, bytes: u64) -> FlowEntry {
+    let (home, far) = (IpAddr::from([10, 0, 0, host]), IpAddr::from([192, 0, 2, 1]));
+    let (source, destination) = match direction {
+        Direction::Upload => (home, far),
+        Direction::Download => (far, home),
+    };
+    FlowEntry {
+        dev: "wan".to_owned(),
+        direction,
+        source,
+        destination,
+        sport: port,
+        dport: 443,
+        protocol: 6,
+        dscp: 0,
+        packets: bytes / 1500,
+        bytes,
+        drops: 0,
+        ack_drops: 0,
+        marks: 0,
+        backlog_packets: 0,
+        backlog_bytes: 0,
+        sojourn_ns: 5_000_000,
+        sojourn_p99_ns: 6_000_000,
+        rtt_ns: None,
+        age_ns: SECOND_NS,
+        idle_ns: 0,
+    }
+}
+
+fn entry(direction: Direction, bytes: u64) -> Entry {
+    let config = "cake bandwidth 10mbit diffserv4".to_owned();
+    let qdisc = qdisc::build(&qdisc::parse(&config).unwrap(), &qdisc::Device::default()).unwrap();
+    let mut stats = qdisc.snapshot();
+    stats.totals.sent_bytes = bytes;
+    Entry {
+        dev: "wan".to_owned(),
+        direction,
+        config,
+        stats,
+        below: Vec::new(),
+        datapath: crate::Counters::default(),
+        queue: 0,
+        kernel: crate::KernelCounters::default(),
+    }
+}
+
+/// A look at the upload: bytes of the line, packets in bucket 40, flows.
+fn look(at_ns: u64, bytes: u64, packets: u64, flows: Vec<FlowEntry>) -> Look {
+    let mut sojourns = vec![0; crate::flows::BUCKETS];
+    sojourns[40] = packets;
+    let line = LineEntry {
+        dev: "wan".to_owned(),
+        direction: Direction::Upload,
+        now_ns: at_ns,
+        sojourn_ns: 3_000_000,
+        sojourns,
+        untracked: 0,
+        evicted: 0,
+    };
+    let entries = vec![entry(Direction::Upload, bytes)];
+    Look { at_ns, entries, lines: vec![line], flows, kernel: Vec::new() }
+}
+
+#[test]
+fn rates_are_differences_of_two_looks() {
+    let mut viewer = Viewer::new();
+    let up = |bytes| flow(Direction::Upload, 2, 1000, bytes);
+    let first = viewer.see(look(5, 7_000, 9, vec![up(4_000)]), &Names::none());
+    assert_eq!((first.lines[0].rate_bps, first.flows[0].rate_bps), (0, 0));
+    assert_eq!(first.lines[0].limit_bps, Some(10_000_000));
+    let two = look(5 + 2 * SECOND_NS, 2_507_000, 100, vec![up(2_004_000)]);
+    let second = viewer.see(two, &Names::none());
+    assert_eq!(second.lines[0].rate_bps, 10_000_000);
+    assert_eq!(second.flows[0].rate_bps, 8_000_000);
+    assert_eq!(second.flows[0].class.as_deref(), Some("Best Effort"));
+    assert_eq!(second.hosts[0].upload_bps, 8_000_000);
+    assert_eq!(second.lines[0].tiers.len(), 4);
+    assert_eq!(second.lines[0].delay.unwrap().p50_ns, crate::flows::bucket_limit(40).0);
+    assert_eq!(
+        second.words,
+        ["the upload is full: 10.0.0.2, 1 flow"],
+        "a flow that fills the line is not one that waits for others"
+    );
+}
+
+#[test]
+fn words_name_the_host_and_what_calls_wait() {
+    let mut viewer = Viewer::new();
+    let mut call = flow(Direction::Upload, 3, 5004, 0);
+    (call.dscp, call.sojourn_p99_ns) = (46, 4_200_000);
+    let at = |n: u64| {
+        let mut flows: Vec<FlowEntry> =
+            (1..=3).map(|port| flow(Direction::Upload, 2, port, n * 400_000)).collect();
+        flows.push(FlowEntry { bytes: n * 10_000, ..call.clone() });
+        look(n * SECOND_NS, n * 1_200_000, n, flows)
+    };
+    let mut names = Names::none();
+    names.insert([10, 0, 0, 2].into(), "laptop");
+    viewer.see(at(1), &names);
+    let view = viewer.see(at(2), &names);
+    assert_eq!(view.words, ["the upload is full: laptop, 3 flows; calls wait 4.2 ms"]);
+    let laptop = &view.hosts[0];
+    assert_eq!((laptop.name.as_deref(), laptop.active_flows), (Some("laptop"), 3));
+}
+
+#[test]
+fn a_daemon_that_counts_anew_makes_no_wild_rates() {
+    let mut viewer = Viewer::new();
+    viewer.see(look(SECOND_NS, 5_000_000, 1_000, Vec::new()), &Names::none());
+    let view = viewer.see(look(2 * SECOND_NS, 1_000, 3, Vec::new()), &Names::none());
+    assert_eq!(view.lines[0].rate_bps, 0);
+    assert_eq!(view.words, ["the upload is quiet"]);
+}
+
+#[test]
+fn the_kernels_lines_have_counters_only() {
+    let kernel = |bytes| KernelEntry {
+        dev: "wan".to_owned(),
+        direction: Direction::Upload,
+        config: "cake bandwidth 10mbit".to_owned(),
+        common: qdisc::Common { sent_bytes: bytes, ..qdisc::Common::default() },
+    };
+    let mut viewer = Viewer::new();
+    for n in 1..=2 {
+        let kernel = vec![kernel(n * 625_000)];
+        let look = Look { at_ns: n * SECOND_NS, kernel, ..Look::default() };
+        let view = viewer.see(look, &Names::none());
+        let line = &view.lines[0];
+        assert_eq!((line.in_kernel, line.delay, line.marks), (true, None, None));
+        assert_eq!(line.rate_bps, (n - 1) * 5_000_000);
+    }
+}

@@ -1,0 +1,107 @@
+//! What is happening, in words: "the upload is full: laptop, 3 flows; calls wait 4 ms".
+
+use std::collections::BTreeMap;
+
+use super::{FlowView, LineView};
+
+/// From this share of the limit on, in percent, a line is full...
+const FULL: u64 = 90;
+/// ...and from this one on it is worth a word.
+const BUSY: u64 = 50;
+/// A flow below this share of the limit, in percent, is sparse.
+const SPARSE: u64 = 5;
+/// Below this rate nothing happens, bit/s.
+const QUIET: u64 = 10_000;
+/// Share of a core above which the thread may be late, in thousandths.
+const HARD_AT_WORK: u64 = 800;
+/// Code points of calls: CS5, VOICE-ADMIT, EF, and CS4, AF4x for pictures.
+const CALLS: [u8; 7] = [40, 44, 46, 32, 34, 36, 38];
+
+/// A sentence a direction.
+pub(super) fn happening(lines: &[LineView], flows: &[FlowView]) -> Vec<String> {
+    lines.iter().map(|line| sentence(line, flows)).collect()
+}
+
+fn sentence(line: &LineView, flows: &[FlowView]) -> String {
+    let here: Vec<&FlowView> = flows
+        .iter()
+        .filter(|flow| flow.entry.direction == line.direction && flow.is_active())
+        .collect();
+    let share = line.limit_bps.and_then(|limit| (line.rate_bps * 100).checked_div(limit));
+    let mut text = format!("the {} ", line.direction);
+    match share {
+        Some(share) if share >= FULL => text += "is full",
+        Some(share) if share >= BUSY => text += &format!("is at {share} %"),
+        _ if line.rate_bps < QUIET && here.is_empty() => text += "is quiet",
+        _ => text += &format!("carries {}", rate(line.rate_bps)),
+    }
+    if share.is_some_and(|share| share >= BUSY) {
+        if let Some(who) = busiest(&here) {
+            text += &format!(": {who}");
+        }
+    }
+    if let Some((who, wait)) = waiting(line, &here) {
+        text +=
+            &format!("; {who} {} {}", if who == "calls" { "wait" } else { "waits" }, time(wait));
+    }
+    if line.new_drops > 0 {
+        text += &format!("; {} dropped", count(line.new_drops, "packet"));
+    }
+    if line.cpu_permille.is_some_and(|cpu| cpu >= HARD_AT_WORK) {
+        text += "; its thread has next to no time left";
+    }
+    text
+}
+
+/// The host with most traffic, and how many flows that is.
+fn busiest(flows: &[&FlowView]) -> Option<String> {
+    let mut hosts: BTreeMap<String, (u64, usize)> = BTreeMap::new();
+    for flow in flows {
+        let name = flow.host.clone().unwrap_or_else(|| flow.home().to_string());
+        let host = hosts.entry(name).or_default();
+        host.0 += flow.rate_bps;
+        host.1 += 1;
+    }
+    let (name, (_, flows)) = hosts.into_iter().max_by_key(|(_, (rate, _))| *rate)?;
+    Some(format!("{name}, {}", count(flows as u64, "flow")))
+}
+
+/// Who waits although they ask for little: calls if there are any, else other sparse flows.
+fn waiting(line: &LineView, flows: &[&FlowView]) -> Option<(&'static str, u64)> {
+    let worst = |chosen: &dyn Fn(&&&FlowView) -> bool| {
+        flows.iter().filter(chosen).map(|flow| flow.entry.sojourn_p99_ns).max()
+    };
+    let calls = worst(&|flow| CALLS.contains(&flow.entry.dscp)).map(|wait| ("calls", wait));
+    let sparse = line.limit_bps.map(|limit| limit * SPARSE / 100);
+    let sparse = sparse.and_then(|most| worst(&|flow| flow.rate_bps <= most));
+    calls.or(sparse.map(|wait| ("who asks for little", wait)))
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A rate with three digits: `4.82 Mbit/s`.
+pub fn rate(bps: u64) -> String {
+    let scaled = |unit: u64, name: &str| {
+        let value = bps as f64 / unit as f64;
+        let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+        format!("{value:.digits$} {name}")
+    };
+    match bps {
+        0..1_000 => format!("{bps} bit/s"),
+        1_000..1_000_000 => scaled(1_000, "kbit/s"),
+        1_000_000..1_000_000_000 => scaled(1_000_000, "Mbit/s"),
+        _ => scaled(1_000_000_000, "Gbit/s"),
+    }
+}
+
+/// A time with two or three digits: `4.2 ms`.
+pub fn time(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{} µs", ns / 1_000),
+        1_000_000..10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        10_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
