@@ -27,6 +27,7 @@ use crate::flows;
 use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};
 use crate::kernel;
 pub use crate::notice::Notice;
+use crate::presence::{Change, Presence};
 use crate::privileges;
 use crate::server::Server;
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
@@ -52,12 +53,14 @@ pub struct Daemon {
     ended: Arc<OwnedFd>,
     server: Server,
     served: Vec<Gateway>,
+    /// What others do to those that are served.
+    presences: Vec<Presence>,
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.
     in_kernel: Vec<String>,
     trials: Trials,
-    /// When those that are waited for are tried again.
-    next_try: Time,
+    /// When the daemon looks again what has become of interfaces.
+    next_look: Time,
     notice: Box<dyn FnMut(Notice)>,
 }
 
@@ -92,10 +95,11 @@ impl Daemon {
             ended: Arc::new(ended),
             server: Server::new().map_err(|e| Error::system("making an epoll descriptor", e))?,
             served: Vec::new(),
+            presences: Vec::new(),
             waiting: Vec::new(),
             in_kernel: Vec::new(),
             trials: Trials::default(),
-            next_try: Time::ZERO,
+            next_look: Time::ZERO,
             notice: Box::new(notice),
         })
     }
@@ -135,7 +139,9 @@ impl Daemon {
         }
         warnings.extend_from_slice(gateway.warnings());
         self.served.push(gateway);
-        warnings.extend(crate::offload::warnings(&interface));
+        let offloads = crate::offload::warnings(&interface);
+        warnings.extend_from_slice(&offloads);
+        self.presences.push(Presence::new(&interface, offloads, sys::now()));
         warnings.into_iter().for_each(|warning| self.warn(warning));
         (self.notice)(Notice::Up(interface));
         Ok(())
@@ -229,12 +235,38 @@ impl Daemon {
         self.waiting.push(Waiting { settings, reason });
     }
 
-    /// Tries again what could not be served.
-    fn try_waiting(&mut self) {
-        if sys::now() < self.next_try {
+    /// Tells what others have done, follows it, and tries again what could not be served.
+    fn look_around(&mut self) {
+        let now = sys::now();
+        if now < self.next_look {
             return;
         }
-        self.next_try = sys::now() + LOOK;
+        self.next_look = now + LOOK;
+        let served = |presence: &Presence| {
+            self.served.iter().any(|gateway| gateway.interface() == presence.interface())
+        };
+        self.presences.retain(served);
+        for mut presence in std::mem::take(&mut self.presences) {
+            for change in presence.look() {
+                self.follow(presence.interface(), change);
+            }
+            presence.new_offloads(now).into_iter().for_each(|warning| self.warn(warning));
+            self.presences.push(presence);
+        }
+        self.try_waiting();
+    }
+
+    fn follow(&mut self, interface: &str, change: Change) {
+        if let Change::Mtu(_) | Change::Back = change {
+            let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
+            if let Some(Err(error)) = here.map(Gateway::follow_device) {
+                self.warn(format!("{interface}: {error}"));
+            }
+        }
+        (self.notice)(Notice::Presence(interface.to_owned(), change));
+    }
+
+    fn try_waiting(&mut self) {
         for mut waiting in std::mem::take(&mut self.waiting) {
             let Err(error) = self.up(waiting.settings.clone()) else { continue };
             let reason = error.to_string();
@@ -272,7 +304,7 @@ impl Daemon {
                 result = Err(dead);
                 break;
             }
-            self.try_waiting();
+            self.look_around();
             self.end_trials();
         }
         if result.is_ok() {

@@ -332,7 +332,7 @@ impl Gateway {
             .ok_or(Error::NoDirection { interface, direction })?;
         let result = match lane.remote.configure(config.clone()) {
             Ok(Err(ConfigError::OtherDiscipline)) => {
-                lane.remote.replace(self.build(direction, &config)?)
+                lane.remote.replace(self.build(direction, &config)?, self.device).map(Ok)
             }
             other => other,
         };
@@ -346,6 +346,26 @@ impl Gateway {
         match direction {
             Direction::Upload => self.settings.upload = Some(config),
             Direction::Download => self.settings.download = Some(config),
+        }
+        Ok(())
+    }
+
+    /// Follows what the interface says of itself now. Disciplines are made anew where that decides
+    /// their quanta and limits; what is queued moves over.
+    ///
+    /// # Errors
+    /// As [`Gateway::change`].
+    pub(crate) fn follow_device(&mut self) -> Result<(), Error> {
+        let device = device_of(&self.settings.interface);
+        if (device.mtu, device.tx_queue_len) == (self.device.mtu, self.device.tx_queue_len) {
+            return Ok(());
+        }
+        self.device = device;
+        for lane in &self.lanes {
+            let Some(config) = self.settings.direction(lane.direction) else { continue };
+            let qdisc = self.build(lane.direction, config)?;
+            let replaced = lane.remote.replace(qdisc, device);
+            replaced.map_err(|_| Error::Unresponsive(lane.direction))?;
         }
         Ok(())
     }
@@ -426,16 +446,21 @@ fn check(settings: &Settings) -> Result<Device, Error> {
     if !nfqueue::has_net_admin() {
         return Err(Error::Privilege);
     }
+    Ok(device_of(name))
+}
+
+/// What the interface decides about disciplines.
+fn device_of(name: &str) -> Device {
     const ETHERNET_HEADER: u32 = 14;
     let default = Device::default();
     let ask = |query| sys::interface(name, query).ok().filter(|&answer| answer > 0);
-    Ok(Device {
+    Device {
         mtu: ask(Query::Mtu).map_or(default.mtu, |mtu| mtu.saturating_add(ETHERNET_HEADER)),
         tx_queue_len: ask(Query::TxQueueLen).unwrap_or(default.tx_queue_len),
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
         now: sys::now(),
         ..default
-    })
+    }
 }
 
 /// Linux's own rule for interface names.

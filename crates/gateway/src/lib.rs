@@ -51,6 +51,7 @@ mod notice;
 mod offload;
 mod owner;
 mod pace;
+pub mod presence;
 mod privileges;
 mod routes;
 mod segments;

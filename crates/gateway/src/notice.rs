@@ -1,6 +1,7 @@
 //! Notices about interfaces, for whoever started the daemon.
 
 use crate::direction::Direction;
+use crate::presence::Change;
 
 /// Something that the operator may want to know; the caller logs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Notice {
     Changed(String, Direction),
     /// A trial has ended: settings of an interface are as they were before.
     Reverted(String, Direction),
+    /// Something happened to an interface that others did.
+    Presence(String, Change),
     /// Traffic may pass us by, or something went wrong that does not end the daemon.
     Warning(String),
 }
@@ -28,6 +31,7 @@ impl std::fmt::Display for Notice {
             Notice::Reverted(interface, direction) => {
                 write!(f, "{interface}: the trial has ended, {direction} as before")
             }
+            Notice::Presence(interface, change) => write!(f, "{interface}: {change}"),
             Notice::Warning(text) => write!(f, "warning: {text}"),
         }
     }

@@ -339,6 +339,8 @@ pub(crate) enum Query {
     Mtu,
     /// SIOCGIFTXQLEN, in packets.
     TxQueueLen,
+    /// SIOCGIFFLAGS: IFF_UP and others.
+    Flags,
 }
 
 /// Asks about `interface` in the calling thread's network namespace.
@@ -348,10 +350,15 @@ pub(crate) fn interface(interface: &str, query: Query) -> io::Result<u32> {
         Query::Index => libc::SIOCGIFINDEX,
         Query::Mtu => libc::SIOCGIFMTU,
         Query::TxQueueLen => libc::SIOCGIFTXQLEN,
+        Query::Flags => libc::SIOCGIFFLAGS,
     };
     interface_ioctl(code as libc::c_ulong, &mut request)?;
-    // SAFETY: all three requests answer with an int in this place of the union.
-    Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
+    // SAFETY: the requests answer with an int, or a short, in this place of the union.
+    let (flags, number) = unsafe { (request.ifr_ifru.ifru_flags, request.ifr_ifru.ifru_ifindex) };
+    Ok(match query {
+        Query::Flags => u32::from(flags as u16),
+        _ => number as u32,
+    })
 }
 
 /// Name of the interface with the number `index` in the calling thread's network namespace.

@@ -229,7 +229,7 @@ pub struct Status {
 enum Command {
     Report(SyncSender<Status>),
     Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
-    Replace(BoxedQdisc, SyncSender<Result<(), ConfigError>>),
+    Replace(BoxedQdisc, Device, SyncSender<()>),
     Drain(SyncSender<u64>),
     /// One part of the table of flows, into memory of the asker's.
     Flows(usize, Vec<Flow>, SyncSender<Part>),
@@ -274,9 +274,9 @@ impl Remote {
         self.ask(|reply| Command::Configure(Box::new(config), reply))
     }
 
-    /// Another discipline takes over what is queued.
-    pub(crate) fn replace(&self, qdisc: BoxedQdisc) -> Result<Result<(), ConfigError>, NoAnswer> {
-        self.ask(|reply| Command::Replace(qdisc, reply))
+    /// Another discipline, made for `device`, takes over what is queued.
+    pub(crate) fn replace(&self, qdisc: BoxedQdisc, device: Device) -> Result<(), NoAnswer> {
+        self.ask(|reply| Command::Replace(qdisc, device, reply))
     }
 
     /// Lets all queued packets go, in the order in which they came, and from then on each at once.
@@ -433,15 +433,15 @@ impl Worker {
                     // Whoever asked may have lost patience; the change holds all the same.
                     let _ = reply.try_send(result);
                 }
-                Command::Replace(qdisc, reply) => {
+                Command::Replace(qdisc, device, reply) => {
                     self.empty();
-                    self.qdisc = qdisc;
+                    (self.qdisc, self.device) = (qdisc, device);
                     self.follow_settings();
                     let now = self.now();
                     for packet in std::mem::take(&mut self.owner.collected) {
                         self.qdisc.enqueue(&packet, now, &mut self.owner);
                     }
-                    let _ = reply.try_send(Ok(()));
+                    let _ = reply.try_send(());
                 }
                 Command::Flows(part, room, reply) => {
                     let _ = reply.try_send(self.owner.flows.copy(part, room, self.now()));

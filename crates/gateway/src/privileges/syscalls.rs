@@ -125,10 +125,12 @@ pub(super) const CONTROL: &[i64] = &[
 const FAMILIES: [u64; 2] = [AF_NETLINK as u64, AF_UNIX as u64];
 /// Questions about interfaces, non-blocking sockets, and whether something is a terminal.
 #[allow(clippy::unnecessary_cast)] // Their type is the C library's.
-const QUESTIONS: [u64; 6] = [
+const QUESTIONS: [u64; 8] = [
     SIOCGIFINDEX as u64,
     SIOCGIFMTU as u64,
     SIOCGIFTXQLEN as u64,
+    SIOCGIFFLAGS as u64,
+    SIOCGIFNAME as u64,
     0x8946, // SIOCETHTOOL
     FIONBIO as u64,
     TCGETS as u64,

@@ -19,6 +19,7 @@ use crate::flows;
 use crate::hangs;
 use crate::kernel;
 use crate::marks;
+use crate::others;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -42,6 +43,10 @@ pub const TOGETHER: &[Case] = &[
     ("rules_except_what_ipsec_will_encapsulate", kernel::rules_except_what_ipsec_will_encapsulate),
     ("marks_of_others_stay_as_they_are", kernel::marks_of_others_stay_as_they_are),
     ("privileges_are_given_up", control::privileges_are_given_up),
+    (
+        "what_others_do_to_an_interface_is_followed",
+        others::what_others_do_to_an_interface_is_followed,
+    ),
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
 ];
 

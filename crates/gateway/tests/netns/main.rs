@@ -13,6 +13,7 @@ mod hangs;
 mod kernel;
 mod marks;
 mod measure;
+mod others;
 mod transfer;
 mod wire;
 mod world;
