@@ -20,6 +20,7 @@ through it\nfor about 40 seconds, and removes it again. Without root it says so 
 same\ncore over a synthetic overload.\n\n\
 Examples:\n  \
     simnel demo\n  \
+    simnel demo --shell                             # docs/START.md\n  \
     simnel demo --line 50mbit/10mbit --rtt 30ms fq_codel")]
 pub struct Args {
     /// The discipline and its options, as after the rates of `simnel up` [default: cake].
@@ -31,6 +32,9 @@ pub struct Args {
     /// Round-trip time of the idle line, up to 2s.
     #[arg(long, value_name = "TIME", default_value = "90ms")]
     rtt: String,
+    /// Instead: a shell on the router of that home network, to try things out.
+    #[arg(long, conflicts_with_all = ["words", "json", "seconds"])]
+    shell: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -80,6 +84,9 @@ fn rate(word: &str) -> miette::Result<Rate> {
 /// Runs both phases and prints the comparison.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let options = args.options()?;
+    if args.shell {
+        return super::shell::run(&options);
+    }
     // Wrong words are told before anything is set up.
     args.discipline(Direction::Download, options.download)?;
     args.discipline(Direction::Upload, options.upload)?;

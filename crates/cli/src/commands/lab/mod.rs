@@ -18,6 +18,7 @@ mod paper;
 mod plot;
 mod progress;
 mod replay;
+mod shell;
 mod sim;
 mod sweep;
 
