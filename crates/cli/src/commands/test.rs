@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use miette::IntoDiagnostic;
-use simnel_measure::{measure, wire, Grade, Options, Peer, Progress, Report, Way};
+use simnel_measure::{iperf3, irtt, measure, wire, Grade, Options, Peer, Progress, Report, Way};
 
-use super::{misuse_with_help, output_failed, serve};
+use super::{misuse, misuse_with_help, output_failed, serve};
 use crate::terminal;
 
 /// Measure the line: delay idle and under load, throughput, loss, a grade.
@@ -18,15 +18,23 @@ use crate::terminal;
     simnel test --server 192.0.2.1             # `simnel serve --test` runs there\n  \
     simnel test --server 192.0.2.1 --load both --seconds 15\n  \
     simnel test --server 192.0.2.1 --json > before.json\n  \
-    simnel test --server 192.0.2.1 --html line.html\n\n\
+    simnel test --server 192.0.2.1 --html line.html\n  \
+    simnel test --iperf3 192.0.2.1 --irtt 192.0.2.1     # against those servers\n\n\
 Sends an echo every 20 ms, and beside it nothing, downloads, uploads, and both, with four\n\
 TCP connections each. The first two seconds of each load, in which TCP starts, are left\n\
 out. The router at home is asked as well, so that WiFi is told from the line. Other\n\
 traffic falsifies the result. Needs no privileges; takes half a minute.")]
 pub struct Args {
-    /// The peer.
-    #[arg(long, value_name = "HOST[:PORT]", required = true)]
+    /// The peer: `simnel serve --test` there.
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["iperf3", "irtt"],
+        required_unless_present_any = ["iperf3", "irtt"])]
     server: Option<String>,
+    /// Instead: an iperf3 server for load; without --irtt its host answers echoes.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    iperf3: Option<String>,
+    /// Instead: an irtt server for echoes; without --iperf3 there is no load.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    irtt: Option<String>,
     /// A file whose first line is the token that the server wants.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -52,10 +60,22 @@ pub struct Args {
 }
 
 impl Args {
-    fn options(&self) -> miette::Result<Options> {
-        let server = self.server.as_deref().unwrap_or_default();
-        let address = Peer::find(server, wire::PORT).map_err(super::misuse)?;
+    fn peer(&self) -> miette::Result<Peer> {
+        let find = |text: &Option<String>, port| {
+            text.as_deref().map(|text| Peer::find(text, port)).transpose().map_err(misuse)
+        };
         let token = self.token_file.as_deref().map(serve::token).transpose()?;
+        let iperf3 = find(&self.iperf3, iperf3::PORT)?;
+        Ok(match (find(&self.server, wire::PORT)?, iperf3, find(&self.irtt, irtt::PORT)?) {
+            (Some(server), ..) => Peer::simnel_with(server, token),
+            (None, iperf3, Some(irtt)) => Peer::irtt(irtt, iperf3),
+            (None, Some(iperf3), None) => Peer::iperf3(iperf3),
+            (None, None, None) => return Err(misuse("no peer is named: --server HOST")),
+        })
+    }
+
+    fn options(&self) -> miette::Result<Options> {
+        let peer = self.peer()?;
         let gateway = match self.gateway.as_deref() {
             None => simnel_gateway::home_router().map(IpAddr::V4),
             Some("none") => None,
@@ -67,9 +87,8 @@ impl Args {
         Ok(Options {
             flows: self.flows as usize,
             ways: ways(&self.load)?,
-            gateway: gateway.filter(|gateway| *gateway != address.ip()),
-            ..Options::new(Peer::simnel(address).with_token(token))
-                .lasting(Duration::from_secs(self.seconds))
+            gateway: gateway.filter(|gateway| *gateway != peer.address().ip()),
+            ..Options::new(peer).lasting(Duration::from_secs(self.seconds))
         })
     }
 }

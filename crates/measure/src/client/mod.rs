@@ -11,6 +11,8 @@ use crate::report::{Home, Idle, Phase, Report, Series};
 use crate::{Error, Grade};
 
 mod host;
+pub mod iperf3;
+pub mod irtt;
 mod load;
 mod probe;
 mod simnel;
@@ -57,20 +59,72 @@ impl Way {
 
 /// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    address: SocketAddr,
-    token: Option<String>,
+pub struct Peer(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Simnel { address: SocketAddr, token: Option<String> },
+    Public { load: Option<SocketAddr>, echo: SocketAddr, irtt: bool },
 }
 
 impl Peer {
     /// `simnel serve --test`.
     pub fn simnel(address: SocketAddr) -> Peer {
-        Peer { address, token: None }
+        Peer(Kind::Simnel { address, token: None })
     }
 
-    /// With the token that it wants.
-    pub fn with_token(self, token: Option<String>) -> Peer {
-        Peer { token, ..self }
+    /// The same, with the token that it wants.
+    pub fn simnel_with(address: SocketAddr, token: Option<String>) -> Peer {
+        Peer(Kind::Simnel { address, token })
+    }
+
+    /// An iperf3 server for load; echoes are its host's.
+    pub fn iperf3(address: SocketAddr) -> Peer {
+        Peer(Kind::Public { load: Some(address), echo: address, irtt: false })
+    }
+
+    /// An irtt server for echoes, and an iperf3 server for load, if there is one.
+    pub fn irtt(address: SocketAddr, iperf3: Option<SocketAddr>) -> Peer {
+        Peer(Kind::Public { load: iperf3, echo: address, irtt: true })
+    }
+
+    /// Who is asked for echoes.
+    pub fn address(&self) -> SocketAddr {
+        match self.0 {
+            Kind::Simnel { address, .. } => address,
+            Kind::Public { echo, .. } => echo,
+        }
+    }
+
+    /// Starts echoes, and makes ready what can load the line.
+    fn open(
+        &self,
+        options: &Options,
+        start: Instant,
+        notes: &mut Vec<String>,
+    ) -> Result<(Prober, Option<Box<dyn Load>>), Error> {
+        let interval = options.interval;
+        match &self.0 {
+            Kind::Simnel { address, token } => {
+                let session = simnel::Session::open(*address, token.clone())?;
+                let mut echoes = session.probes(interval, start)?;
+                if !echoes.is_answered(PATIENCE) {
+                    notes.push(format!("UDP to {address} is not answered: echoes by another way"));
+                    echoes = other_echoes(*address, interval, start)?;
+                }
+                Ok((echoes, Some(Box::new(session))))
+            }
+            Kind::Public { load, echo, irtt } => {
+                let time = options.time() + DRAIN * (options.ways.len() + 1) as u32;
+                let echoes = match irtt {
+                    true => irtt::probes(*echo, interval, time, start)?,
+                    false => other_echoes(*echo, interval, start)?,
+                };
+                let load =
+                    load.map(|address| Box::new(iperf3::Iperf3 { address }) as Box<dyn Load>);
+                Ok((echoes, load))
+            }
+        }
     }
 
     /// Finds the address of HOST or HOST:PORT.
@@ -161,12 +215,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Error> {
     let start = Instant::now();
     let mut notes = Vec::new();
-    let peer = &options.peer;
-    let mut session = simnel::Session::open(peer.address, peer.token.clone())?;
-    let mut echoes = session.probes(options.interval, start)?;
+    let address = options.peer.address();
+    let (echoes, mut load) = options.peer.open(options, start, &mut notes)?;
     if !echoes.is_answered(PATIENCE) {
-        notes.push(format!("UDP to {} is not answered: echoes by another way", peer.address));
-        echoes = other_echoes(peer.address, options.interval, start)?;
+        return Err(Error::Silent(address));
     }
     let home = options.gateway.and_then(|gateway| {
         let found = host::start(gateway, options.interval, start);
@@ -185,9 +237,9 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
     let idle_to = start.elapsed();
     let mut carried: Vec<(Way, Carried)> = Vec::new();
     for &way in &options.ways {
+        let Some(load) = &mut load else { break };
         tell(&format!("under load: {}", way.name()));
         let Options { flows, ramp, load: time, .. } = *options;
-        let load: &mut dyn Load = &mut session;
         carried.push((way, load.run(&Plan { way, flows, ramp, time, start })?));
         tell("the queue drains");
         drain(&echoes, idle_to);
@@ -242,7 +294,7 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
     };
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Report {
-        server: peer.address.to_string(),
+        server: address.to_string(),
         time,
         flows: options.flows,
         seconds: options.load.as_secs_f64(),

@@ -145,7 +145,7 @@ impl<'a> Setup<'a> {
             }
         }
         let load = Duration::from_secs(plan.seconds);
-        let peer = Peer::simnel(address).with_token(token);
+        let peer = Peer::simnel_with(address, token);
         let options = Options::new(peer).lasting(load);
         Ok(Setup { plan, interface, options, control, asks })
     }

@@ -86,7 +86,7 @@ fn own_directories() -> miette::Result<Vec<&'static Path>> {
 fn shell(namespace: &str, directory: &Path) -> Command {
     let interactive = io::stdin().is_terminal();
     let own = std::env::var("SHELL").ok().filter(|_| interactive);
-    let mounts = OWN_DIRECTORIES.map(|place| format!("mount -t tmpfs simnel {place}"));
+    let mounts = OWN_DIRECTORIES.map(|place| format!("mount -t tmpfs -o mode=755 simnel {place}"));
     let script = format!("{} && exec \"$0\"", mounts.join(" && "));
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("ip");

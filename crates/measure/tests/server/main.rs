@@ -1,5 +1,7 @@
 //! The server against clients that want more than they may have. Over loopback.
 
+mod public;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
@@ -152,7 +154,7 @@ fn a_token_is_asked_for_and_its_lack_is_told() {
         ramp: SECOND / 10,
         load: SECOND / 5,
         ways: vec![Way::Both],
-        ..Options::new(Peer::simnel(address).with_token(token.map(String::from)))
+        ..Options::new(Peer::simnel_with(address, token.map(String::from)))
     };
     for wrong in [None, Some("secre"), Some("secret2")] {
         let error = measure(&options(wrong), &mut |_| {}).unwrap_err();
