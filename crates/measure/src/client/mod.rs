@@ -284,7 +284,7 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
     };
     let phases: Vec<Phase> = carried.iter().map(phase).collect();
     let rates = |which: fn(&Carried) -> Option<&load::Rate>| {
-        carried.iter().filter_map(|(_, c)| which(c)).flat_map(|rate| rate.series.clone()).collect()
+        carried.iter().filter_map(|(_, c)| which(c)).flat_map(|rate| ended(&rate.series)).collect()
     };
     let series = Series {
         rtt: points(&echoes),
@@ -352,6 +352,13 @@ fn within(echoes: &[Echo], from: Duration, to: Duration) -> impl Iterator<Item =
 fn points(echoes: &[Echo]) -> Vec<[f64; 2]> {
     let point = |echo: &Echo| Some([echo.sent.as_secs_f64(), milliseconds(echo)?]);
     echoes.iter().filter_map(point).collect()
+}
+
+/// A series that begins and ends at zero: between loads nothing is carried.
+fn ended(series: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let zero = |point: Option<&[f64; 2]>| point.map(|[time, _]| [*time, 0.0]);
+    let inner = series.iter().copied();
+    zero(series.first()).into_iter().chain(inner).chain(zero(series.last())).collect()
 }
 
 fn idle<'a>(echoes: impl Iterator<Item = &'a Echo> + Clone) -> Idle {

@@ -7,7 +7,8 @@ use simnel_measure::Report;
 
 /// The result with its figures over time. The server's address is left out: pages are shared.
 pub fn page(report: &Report) -> String {
-    let time = || Axis::linear("seconds");
+    let end = report.series.rtt.last().map_or(1.0, |point| point[0]);
+    let time = || Axis::linear("seconds").within(0.0, end);
     let line = |name: &str, points: &Vec<[f64; 2]>| {
         (!points.is_empty()).then(|| Line { name: name.into(), points: points.clone() })
     };
