@@ -15,9 +15,10 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::terminal::say(format_args!($($words)*)) };
 }
 
-/// Prints `words` and the end of the line on standard error.
+/// Prints `words` and the end of the line on standard error. That nobody reads it any more is no
+/// reason for a daemon to end.
 pub fn say(words: fmt::Arguments<'_>) {
-    eprintln!("{}", Printable(&words.to_string()));
+    let _ = writeln!(io::stderr(), "{}", Printable(&words.to_string()));
 }
 
 /// True if standard output is a terminal whose user wants colours (NO_COLOR is not set).
@@ -116,7 +117,7 @@ pub fn print_error(error: &miette::Report) {
         cause: causes.into_iter().rev().fold(None, add),
         help: error.help().map(|help| Printable(&help.to_string()).to_string()),
     };
-    eprintln!("{}", Drawn(&shown));
+    let _ = writeln!(io::stderr(), "{}", Drawn(&shown));
 }
 
 /// An error with nothing in it that a terminal obeys.

@@ -189,7 +189,9 @@ impl Report {
             Way::Both => "load both ways",
         };
         words.push(format!("Under {load} a packet comes {added}: {meaning}"));
-        if let (Some(all), Some(home)) = (worst.added_ms_p95, worst.home_added_ms_p95) {
+        // Where echoes are lost, a typical one tells.
+        let all = worst.added_ms_p95.or(worst.added_ms_median);
+        if let (Some(all), Some(home)) = (all, worst.home_added_ms_p95) {
             let whose = if all < 5.0 {
                 "next to nothing is added anywhere".into()
             } else if home > all / 2.0 {
@@ -301,6 +303,13 @@ mod tests {
         assert!(bad.contains("Grade F"), "{bad}");
         let wifi = text(vec![phase(Way::Both, Some(50.0), Some(45.0))]);
         assert!(wifi.contains("45 ms of it at home, before your router"), "{wifi}");
+        let half = Phase {
+            added_ms_p95: None,
+            added_ms_median: Some(700.0),
+            ..phase(Way::Both, None, Some(777.0))
+        };
+        let wifi = text(vec![half]);
+        assert!(wifi.contains("700 ms of it at home, before your router"), "{wifi}");
         let lost = text(vec![mild, phase(Way::Both, None, None)]);
         assert!(lost.contains("later, or never") && lost.contains("Grade F"), "{lost}");
         assert!(text(vec![]).contains("20 ms away"));

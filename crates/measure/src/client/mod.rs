@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::grade::quantile;
-use crate::report::{Home, Idle, Phase, Report, Series};
-use crate::{Error, Grade};
+use crate::{Error, Report};
 
+mod account;
 mod host;
 pub mod iperf3;
 pub mod irtt;
@@ -17,8 +17,9 @@ mod load;
 mod probe;
 mod simnel;
 
+use account::{milliseconds, within, Heard};
 use load::{Carried, Load, Plan};
-use probe::{Echo, Prober};
+use probe::Prober;
 
 /// Which way a load goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,68 +245,13 @@ pub fn measure(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<
         tell("the queue drains");
         drain(&echoes, idle_to);
     }
-    let echoes = echoes.echoes();
-    let at_home = home.map(|(prober, gateway, by)| (prober.echoes(), gateway, by));
-    let idle = idle(within(&echoes, idle_from, idle_to));
-    let idle_ways = median_ways(within(&echoes, idle_from, idle_to));
-    let home = at_home.as_ref().map(|(echoes, gateway, by)| Home {
-        gateway: *gateway,
-        by: (*by).to_owned(),
-        idle_ms: quantile(within(echoes, idle_from, idle_to).map(milliseconds), 50),
-    });
-    let phase = |(way, carried): &(Way, Carried)| {
-        let span = |all| within(all, carried.from, carried.to);
-        let added = |echo: &Echo| milliseconds(echo).map(|ms| (ms - idle.rtt_ms).max(0.0));
-        let one_way = |which: usize| {
-            let idle = idle_ways?[which];
-            quantile(span(&echoes).map(|echo| Some((echo.ways?[which] - idle).max(0.0))), 95)
-        };
-        let within_home = home.as_ref().zip(at_home.as_ref()).and_then(|(home, all)| {
-            let idle = home.idle_ms?;
-            quantile(span(&all.0).map(|echo| Some((milliseconds(echo)? - idle).max(0.0))), 95)
-        });
-        let added_to = |percent| quantile(span(&echoes).map(added), percent);
-        let count = span(&echoes).count();
-        Phase {
-            load: *way,
-            download_mbit: carried.down.as_ref().map(|rate| rate.mbit),
-            upload_mbit: carried.up.as_ref().map(|rate| rate.mbit),
-            added_ms_median: added_to(50),
-            added_ms_p95: added_to(95),
-            added_ms_p99: added_to(99),
-            added_up_ms_p95: one_way(0),
-            added_down_ms_p95: one_way(1),
-            home_added_ms_p95: within_home,
-            echoes: count,
-            lost: span(&echoes).filter(|echo| echo.rtt.is_none()).count(),
-            rpm: carried.requests.rpm().map(f64::round),
-            grade: (count > 0).then(|| Grade::of(added_to(95))),
-        }
+    let heard = Heard {
+        echoes: echoes.echoes(),
+        home: home.map(|(prober, gateway, by)| (prober.echoes(), gateway, by)),
+        idle: (idle_from, idle_to),
+        carried,
     };
-    let phases: Vec<Phase> = carried.iter().map(phase).collect();
-    let rates = |which: fn(&Carried) -> Option<&load::Rate>| {
-        carried.iter().filter_map(|(_, c)| which(c)).flat_map(|rate| ended(&rate.series)).collect()
-    };
-    let series = Series {
-        rtt: points(&echoes),
-        home: at_home.as_ref().map(|(echoes, ..)| points(echoes)).unwrap_or_default(),
-        download: rates(|carried| carried.down.as_ref()),
-        upload: rates(|carried| carried.up.as_ref()),
-    };
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(Report {
-        server: address.to_string(),
-        time,
-        flows: options.flows,
-        seconds: options.load.as_secs_f64(),
-        grade: phases.iter().filter_map(|phase| phase.grade).max(),
-        rpm: phases.iter().filter_map(|phase| phase.rpm).min_by(f64::total_cmp),
-        idle,
-        phases,
-        home,
-        notes,
-        series,
-    })
+    Ok(heard.report(options, notes))
 }
 
 /// Echoes from the host of a peer whose datagrams do not pass.
@@ -341,43 +287,6 @@ fn drain(echoes: &Prober, idle: Duration) {
     }
 }
 
-fn milliseconds(echo: &Echo) -> Option<f64> {
-    echo.rtt.map(|rtt| rtt.as_secs_f64() * 1e3)
-}
-
-fn within(echoes: &[Echo], from: Duration, to: Duration) -> impl Iterator<Item = &Echo> + Clone {
-    echoes.iter().filter(move |echo| (from..to).contains(&echo.sent))
-}
-
-fn points(echoes: &[Echo]) -> Vec<[f64; 2]> {
-    let point = |echo: &Echo| Some([echo.sent.as_secs_f64(), milliseconds(echo)?]);
-    echoes.iter().filter_map(point).collect()
-}
-
-/// A series that begins and ends at zero: between loads nothing is carried.
-fn ended(series: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    let zero = |point: Option<&[f64; 2]>| point.map(|[time, _]| [*time, 0.0]);
-    let inner = series.iter().copied();
-    zero(series.first()).into_iter().chain(inner).chain(zero(series.last())).collect()
-}
-
-fn idle<'a>(echoes: impl Iterator<Item = &'a Echo> + Clone) -> Idle {
-    Idle {
-        rtt_ms: quantile(echoes.clone().map(milliseconds), 50).unwrap_or(0.0),
-        rtt_ms_p95: quantile(echoes.clone().map(milliseconds), 95),
-        echoes: echoes.clone().count(),
-        lost: echoes.filter(|echo| echo.rtt.is_none()).count(),
-    }
-}
-
-/// Medians of both ways.
-fn median_ways<'a>(echoes: impl Iterator<Item = &'a Echo> + Clone) -> Option<[f64; 2]> {
-    let median = |which: usize| {
-        quantile(echoes.clone().filter_map(|echo| echo.ways).map(|ways| Some(ways[which])), 50)
-    };
-    Some([median(0)?, median(1)?])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,19 +301,5 @@ mod tests {
         assert_eq!(find("[2001:db8::1]:9").as_deref(), Some("[2001:db8::1]:9"));
         assert_eq!(find("192.0.2.1:x"), None);
         assert_eq!(find(""), None);
-    }
-
-    #[test]
-    fn what_is_lost_counts_as_later_than_any() {
-        let echo = |n: u64, ms: Option<u64>| Echo {
-            sent: Duration::from_millis(n),
-            rtt: ms.map(Duration::from_millis),
-            ways: None,
-        };
-        let echoes: Vec<Echo> = (0..10).map(|n| echo(n, (n != 3).then_some(10 + n))).collect();
-        let idle = idle(within(&echoes, Duration::ZERO, Duration::from_secs(1)));
-        assert_eq!((idle.rtt_ms, idle.rtt_ms_p95), (15.0, None));
-        assert_eq!((idle.echoes, idle.lost), (10, 1));
-        assert_eq!(points(&echoes).len(), 9);
     }
 }
