@@ -16,7 +16,7 @@ if ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
         NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \
         NF_CONNTRACK NF_NAT NF_TABLES NF_TABLES_INET NF_TABLES_IPV4 NF_TABLES_IPV6 NFT_CT \
-        NFT_MASQ NFT_NAT NFT_QUEUE NFT_FLOW_OFFLOAD NF_FLOW_TABLE NF_FLOW_TABLE_INET
+        NFT_MASQ NFT_NAT NFT_QUEUE BRIDGE NF_TABLES_BRIDGE NFT_FLOW_OFFLOAD NF_FLOW_TABLE NF_FLOW_TABLE_INET
 elif ! grep -q '^CONFIG_NFT_QUEUE=y' "$directory/src/.config"; then
     echo "live-on-linux.sh: $directory/linux was built without nftables: name another directory" >&2
     exit 1

@@ -10,6 +10,21 @@ use simnel_core::wire::LinkLayer;
 /// Bytes that precede each packet on the wire and are not in NFQUEUE's copy.
 pub(crate) const LINK: LinkLayer = LinkLayer::Ip { link_header: 14 };
 
+/// Headers of PPPoE and PPP.
+const PPPOE: usize = 8;
+
+/// What is to be read of a packet with this EtherType: where it starts, and the bytes before that
+/// which are not in NFQUEUE's copy, or not read. PPPoE is only seen between a bridge's ports.
+#[inline]
+pub(crate) fn network(protocol: u16, bytes: &[u8]) -> (LinkLayer, &[u8], u32) {
+    match (protocol, bytes) {
+        (0x8864, [_, _, _, _, _, _, 0x00, 0x21 | 0x57, inner @ ..]) => {
+            (LinkLayer::Ip { link_header: 14 + PPPOE as u8 }, inner, PPPOE as u32)
+        }
+        _ => (LINK, bytes, 0),
+    }
+}
+
 /// A fresh random key for flow hashes, or the reason why the kernel gives none.
 pub(crate) fn random_key() -> std::io::Result<HashKey> {
     let mut bytes = [0u8; 16];
@@ -22,6 +37,20 @@ pub(crate) fn random_key() -> std::io::Result<HashKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pppoe_is_stepped_over_where_ip_is_in_it() {
+        let session = |high, low| [0x11, 0, 0, 1, 0, 4, high, low, 0x45, 0x00];
+        let inner: (LinkLayer, &[u8], u32) = (LinkLayer::Ip { link_header: 22 }, &[0x45, 0x00], 8);
+        assert_eq!(network(0x8864, &session(0, 0x21)), inner);
+        assert_eq!(network(0x8864, &session(0, 0x57)), inner);
+        // The link control protocol; another EtherType; cut short.
+        let control = session(0xc0, 0x21);
+        assert_eq!(network(0x8864, &control), (LINK, &control[..], 0));
+        let bytes = session(0, 0x21);
+        assert_eq!(network(0x0800, &bytes), (LINK, &bytes[..], 0));
+        assert_eq!(network(0x8864, &bytes[..7]), (LINK, &bytes[..7], 0));
+    }
 
     #[test]
     fn nobody_can_know_the_next_key() {

@@ -15,6 +15,9 @@ pub enum Error {
     /// The interface is not there.
     #[error("there is no interface `{0}`: `ip link` lists those there are")]
     NoInterface(String),
+    /// Two interfaces cannot be joined.
+    #[error("no bridge is made: {0}")]
+    Bridge(String),
     /// The interface cannot be shaped.
     #[error("`{0}` is the loopback interface: name the one that leads to the Internet")]
     Loopback(String),

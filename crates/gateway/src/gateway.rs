@@ -22,9 +22,10 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{self, Part};
 use crate::guard::{Guarded, GuardedLane};
+use crate::links;
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
-use crate::nft::{MarkBits, Table};
+use crate::nft::{Family, MarkBits, Table};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
@@ -206,7 +207,12 @@ impl Gateway {
         let queue = |direction| {
             self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
         };
+        let family = match links::bridge_of(&self.settings.interface)? {
+            Some(_) => Family::Bridged,
+            None => Family::Routed,
+        };
         self.table = Some(Table::create(
+            family,
             &self.settings.interface,
             queue(Direction::Download),
             queue(Direction::Upload),

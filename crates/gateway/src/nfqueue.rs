@@ -48,9 +48,11 @@ const RECEIVE_BUFFER: i32 = 16 << 20;
 pub(crate) struct Queued<'a> {
     /// The kernel's number for it, for the verdict.
     pub(crate) id: u32,
-    /// Its first bytes, from the IP header on.
+    /// Its EtherType.
+    pub(crate) protocol: u16,
+    /// Its first bytes, from the network header on.
     pub(crate) bytes: &'a [u8],
-    /// Its length in bytes from the IP header on.
+    /// Its length in bytes from the network header on.
     pub(crate) len: u32,
     /// The firewall mark.
     pub(crate) mark: u32,
@@ -215,7 +217,11 @@ pub(crate) fn parse(datagram: &[u8]) -> Event<'_> {
     for (kind, data) in message.attributes() {
         let number = data.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         match kind {
-            libc::NFQA_PACKET_HDR => id = number,
+            libc::NFQA_PACKET_HDR => {
+                id = number;
+                let protocol = data.get(4..).and_then(<[u8]>::first_chunk);
+                packet.protocol = protocol.map_or(0, |bytes| u16::from_be_bytes(*bytes));
+            }
             libc::NFQA_MARK => packet.mark = number.unwrap_or(0),
             libc::NFQA_PAYLOAD => packet.bytes = data,
             libc::NFQA_CAP_LEN => whole_length = number,
@@ -468,6 +474,7 @@ mod tests {
         writer.finish();
         let expected = Queued {
             id: 42,
+            protocol: 0x0800,
             bytes: &[0x45; 60],
             len: 1500,
             mark: 0xabcd,

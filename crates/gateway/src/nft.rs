@@ -19,6 +19,9 @@
 //! the header (with the IPv4 checksum) and take the bits away again, before anything else sees
 //! them.
 //!
+//! For a port of a bridge the table is one of the family `bridge`: its hooks of the same names see
+//! each frame of the port once, too.
+//!
 //! The table is created with NFT_TABLE_F_OWNER (Linux 5.12) on a socket that lives as long as the
 //! [`Table`]: the kernel removes it when the process dies, however it dies. To stop, the *rules* go
 //! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
@@ -89,10 +92,20 @@ impl Default for MarkBits {
     }
 }
 
+/// Which packets pass the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Those that the machine routes, sends or takes.
+    Routed,
+    /// Frames of a bridge's ports.
+    Bridged,
+}
+
 /// Our table in the kernel, as long as this value lives.
 pub(crate) struct Table {
     socket: Socket,
     name: String,
+    family: Family,
     /// Chains whose rules queue.
     queue_chains: Vec<&'static str>,
 }
@@ -114,17 +127,19 @@ pub fn table_name(interface: &str) -> String {
 impl Table {
     /// Creates the table in one transaction; from then on packets are queued.
     pub(crate) fn create(
+        family: Family,
         interface: &str,
         download: Option<u16>,
         upload: Option<u16>,
         bits: MarkBits,
     ) -> Result<Table, Error> {
         let whole = Kernel { queue_expression: true, security_paths: true };
-        Table::create_on(whole, interface, download, upload, bits)
+        Table::create_on(whole, family, interface, download, upload, bits)
     }
 
     fn create_on(
         mut kernel: Kernel,
+        family: Family,
         interface: &str,
         download: Option<u16>,
         upload: Option<u16>,
@@ -133,7 +148,7 @@ impl Table {
         let socket = Socket::open().map_err(kernel_lacks)?;
         let name = table_name(interface);
         let attempt = |kernel: Kernel| {
-            let mut batch = Batch::new(&name);
+            let mut batch = Batch::new(family, &name);
             batch.table();
             if let Some(queue) = download {
                 batch.direction(&ARRIVE, interface, queue, bits, kernel);
@@ -161,9 +176,9 @@ impl Table {
                 let chains =
                     places.iter().filter_map(|(queue, place)| queue.map(|_| place.queue_chain));
                 let queue_chains = chains.collect();
-                Ok(Table { socket, name, queue_chains })
+                Ok(Table { socket, name, family, queue_chains })
             }
-            Err((sequence, error)) => Err(explain(sequence, error, interface, &name)),
+            Err((sequence, error)) => Err(explain(sequence, error, family, interface, &name)),
         }
     }
 
@@ -184,7 +199,7 @@ impl Table {
     }
 
     fn stop_batch(&self, flags: i32) -> Batch<'_> {
-        let mut batch = Batch::new(&self.name);
+        let mut batch = Batch::new(self.family, &self.name);
         batch.flags = flags;
         self.queue_chains.iter().for_each(|chain| batch.flush_chain(chain));
         batch
@@ -197,7 +212,7 @@ impl Table {
 
     /// Removes the table at once, also where another process has its socket, too.
     pub(crate) fn remove(self) -> Result<(), Error> {
-        let mut batch = Batch::new(&self.name);
+        let mut batch = Batch::new(self.family, &self.name);
         batch.delete_table();
         batch.commit(&self.socket).map_err(|(_, e)| Error::system("removing the table", e))
     }
@@ -245,15 +260,16 @@ struct Batch<'a> {
     sequence: u32,
     /// NLM_F_ACK, unless nobody will read the answers.
     flags: i32,
+    family: Family,
     table: &'a str,
 }
 
 impl<'a> Batch<'a> {
-    fn new(table: &'a str) -> Batch<'a> {
+    fn new(family: Family, table: &'a str) -> Batch<'a> {
         let mut writer = Writer::default();
         writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, 0, 0, libc::NFNL_SUBSYS_NFTABLES as u16);
         writer.finish();
-        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, table }
+        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, family, table }
     }
 
     fn end(mut self) -> Writer {
@@ -271,7 +287,11 @@ impl<'a> Batch<'a> {
     fn begin(&mut self, kind: i32, flags: i32) {
         self.sequence += 1;
         let (kind, flags) = (SUBSYSTEM | kind, flags | self.flags);
-        self.writer.begin(kind, flags, self.sequence, libc::NFPROTO_INET as u8, 0);
+        let family = match self.family {
+            Family::Routed => libc::NFPROTO_INET,
+            Family::Bridged => libc::NFPROTO_BRIDGE,
+        };
+        self.writer.begin(kind, flags, self.sequence, family as u8, 0);
     }
 
     fn table(&mut self) {
@@ -351,15 +371,15 @@ impl<'a> Batch<'a> {
             rule.accept();
         });
         // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
-        let headers = [(libc::NFPROTO_IPV4, 0x00fcu16, 3), (libc::NFPROTO_IPV6, 0x0fc0, 0x30)];
-        for (family, dscp, ecn) in headers {
+        let headers = [(libc::ETH_P_IP, 0x00fcu16, 3), (libc::ETH_P_IPV6, 0x0fc0, 0x30)];
+        for (protocol, dscp, ecn) in headers {
             for (bit, clear, set) in [(bits.ce(), ecn, ecn), (bits.wash(), dscp, 0)] {
                 self.rule(place.act_chain, |rule| {
                     rule.interface(place.name_key, interface);
                     rule.mark_has(bit);
-                    rule.meta(libc::NFT_META_NFPROTO);
-                    rule.compare(libc::NFT_CMP_EQ, &[family as u8]);
-                    rule.rewrite_first_word(!clear, set, family == libc::NFPROTO_IPV4);
+                    rule.meta(libc::NFT_META_PROTOCOL);
+                    rule.compare(libc::NFT_CMP_EQ, &(protocol as u16).to_be_bytes());
+                    rule.rewrite_first_word(!clear, set, protocol == libc::ETH_P_IP);
                 });
             }
         }
@@ -511,7 +531,7 @@ fn kernel_lacks(error: io::Error) -> Error {
     }
 }
 
-fn explain(sequence: u32, error: io::Error, interface: &str, table: &str) -> Error {
+fn explain(sequence: u32, error: io::Error, family: Family, interface: &str, table: &str) -> Error {
     let code = error.raw_os_error().unwrap_or(0);
     match (sequence, code) {
         (0, libc::EPERM) => Error::Privilege,
@@ -527,6 +547,10 @@ fn explain(sequence: u32, error: io::Error, interface: &str, table: &str) -> Err
         (TABLE_SEQUENCE, libc::EOPNOTSUPP | libc::EINVAL) => Error::KernelLacks {
             what: "nftables tables with an owner",
             fix: "Linux 5.12 or later, with nf_tables' inet family",
+        },
+        (_, libc::ENOENT) if family == Family::Bridged => Error::KernelLacks {
+            what: "nft_queue, without which a bridge's frames cannot be queued",
+            fix: "`modprobe nft_queue` (OpenWrt: the package kmod-nft-queue)",
         },
         (_, libc::ENOENT) => Error::KernelLacks {
             what: "both nft_queue and xt_NFQUEUE with nft_compat, one of which the rules need",
@@ -562,7 +586,8 @@ mod tests {
             for queue_expression in [true, false] {
                 let kernel = Kernel { queue_expression, security_paths: true };
                 let bits = MarkBits::DEFAULT;
-                let table = Table::create_on(kernel, "lo", Some(7), None, bits);
+                let family = Family::Routed;
+                let table = Table::create_on(kernel, family, "lo", Some(7), None, bits);
                 if let Err(Error::KernelLacks { what, .. }) = table {
                     eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");
                     continue;

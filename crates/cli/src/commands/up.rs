@@ -13,7 +13,7 @@ use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
 
-use super::{auto, duration, misuse, misuse_with_help, trial_time, Control};
+use super::{auto, duration, interface_name, misuse, misuse_with_help, trial_time, Control};
 
 /// Shape an interface's traffic, in both directions, until `simnel down` or a signal.
 #[derive(clap::Args)]
@@ -29,6 +29,9 @@ pub struct Args {
     /// Take the interface although the default route does not lead by it.
     #[arg(long)]
     anyway: bool,
+    /// Join IFACE and LAN by a bridge first: for a box between router and modem. It stays.
+    #[arg(long, value_name = "LAN", value_parser = interface_name)]
+    bridge: Option<String>,
     /// Who shapes: a process here, or the kernel; `auto` is the kernel if the module is there.
     #[arg(long, value_parser = backends(), default_value = "userspace")]
     backend: Backend,
@@ -143,7 +146,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
-    if !args.anyway {
+    if let Some(lan) = &args.bridge {
+        simnel_gateway::join(lan, &request.interface).into_diagnostic()?;
+    } else if !args.anyway {
         leads_out(&request.interface)?;
     }
     if args.trial.is_some() && args.backend != Backend::Userspace {

@@ -93,6 +93,8 @@ const BREATH: Span = Span::from_micros(250);
 const REAL_SLEEP: Span = Span::from_micros(50);
 /// Time until verdicts that the kernel refused are sent again.
 const VERDICTS_AGAIN: Span = Span::from_millis(1);
+/// The bits of the TOS octet that are ECN.
+const ECN: u8 = 3;
 /// How long the control thread waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest super-packet that is usual, link header included.
@@ -551,22 +553,28 @@ impl Worker {
                 self.counters.received += 1;
                 self.last_id = queued.id;
                 let handle = u64::from(queued.id);
-                let mut packet = self.classifier.classify(LINK, queued.bytes, queued.len, handle);
+                let (link, bytes, skipped) = classify::network(queued.protocol, queued.bytes);
+                let len = queued.len.saturating_sub(skipped);
+                let mut packet = self.classifier.classify(link, bytes, len, handle);
                 packet.mark = queued.mark;
                 packet.class = queued.priority;
-                if queued.is_super {
-                    self.segments.describe(&mut packet, queued.bytes, self.device.mtu);
-                } else {
-                    self.segments.learn(&packet, queued.bytes);
+                if skipped > 0 {
+                    // Nobody can rewrite the header in there: drop instead of marking.
+                    packet.tos &= !ECN;
                 }
-                self.owner.flows.arrived(&packet, queued.bytes, now);
+                if queued.is_super {
+                    self.segments.describe(&mut packet, bytes, self.device.mtu);
+                } else {
+                    self.segments.learn(&packet, bytes);
+                }
+                self.owner.flows.arrived(&packet, bytes, now);
                 if self.drained {
                     packet.enqueued = now;
                     self.owner.release(&packet, now);
                     continue;
                 }
                 if self.filters_acks && packet.flags.has(Flags::TCP) {
-                    self.owner.arriving = ack_view(LINK, queued.bytes);
+                    self.owner.arriving = ack_view(LINK, bytes);
                 }
                 self.qdisc.enqueue(&packet, now, &mut self.owner);
             }

@@ -6,6 +6,7 @@ use simnel_core::qdisc::Handle;
 
 use super::qdiscs::{fixed_part, Place, Qdiscs, Settings, Verb};
 use crate::error::Error;
+use crate::links;
 use crate::netlink::{text, Refusal, Writer};
 
 /// Parent of filters of arriving packets, of an `ingress` as of a `clsact` qdisc.
@@ -35,35 +36,14 @@ pub(super) fn interface_of(name: &str) -> Option<u32> {
 
 /// Makes the device `name` and sets it up.
 pub(super) fn make_device(kernel: &Qdiscs, name: &str) -> Result<(), Error> {
-    let made = kernel.ask(&new_device(name));
+    let made = kernel.ask(&links::new(name, "ifb"));
     made.map_err(|refusal| lacking(refusal, "ifb devices", "`modprobe ifb`"))
-}
-
-fn new_device(name: &str) -> Writer {
-    const IFLA_IFNAME: i32 = 3;
-    const IFLA_LINKINFO: i32 = 18;
-    const IFLA_INFO_KIND: i32 = 1;
-    let up = (libc::IFF_UP as u32).to_ne_bytes();
-    // Family, padding, type and number: the kernel's choice; then flags and which of them count.
-    let fixed = [&[0; 8][..], &up, &up].concat();
-    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
-    let mut writer = Writer::default();
-    writer.begin_with(libc::RTM_NEWLINK.into(), flags, 1, &fixed);
-    writer.string(IFLA_IFNAME, name);
-    let info = writer.start(IFLA_LINKINFO);
-    writer.string(IFLA_INFO_KIND, "ifb");
-    writer.end(info);
-    writer.finish();
-    writer
 }
 
 /// Removes device number `index`, with its disciplines.
 pub(super) fn remove_device(kernel: &Qdiscs, index: u32) -> Result<(), Error> {
-    let fixed = [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat();
-    let mut writer = Writer::default();
-    writer.begin_with(libc::RTM_DELLINK.into(), libc::NLM_F_ACK, 1, &fixed);
-    writer.finish();
-    kernel.ask(&writer).map_err(|refusal| Error::system("removing the ifb device", refusal.error))
+    let removed = kernel.ask(&links::removal(index));
+    removed.map_err(|refusal| Error::system("removing the ifb device", refusal.error))
 }
 
 /// Sends what arrives by `interface`, which has the number `from`, through device number `to`.
@@ -172,17 +152,6 @@ mod tests {
         if cfg!(target_endian = "big") {
             return;
         }
-        let expected = [
-            // Length, RTM_NEWLINK, REQUEST | ACK | EXCL | CREATE.
-            &[60, 0, 0, 0, 16, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
-            // Flags and mask: IFF_UP.
-            &[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],
-            &[13, 0, 3, 0],
-            b"simnel-5\0\0\0\0",
-            &[12, 0, 18, 0x80, 8, 0, 1, 0],
-            b"ifb\0",
-        ];
-        assert_eq!(new_device("simnel-5").bytes(), expected.concat());
         let expected = [
             // Length, RTM_NEWTFILTER.
             &[112, 0, 0, 0, 44, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],

@@ -14,6 +14,7 @@ use simnel_gateway::witness::Witness;
 use simnel_gateway::Direction;
 
 use crate::accuracy;
+use crate::bridge;
 use crate::control;
 use crate::flows;
 use crate::hangs;
@@ -53,6 +54,10 @@ pub const TOGETHER: &[Case] = &[
 /// What needs the whole machine, since it lets traffic pass unshaped or is exact.
 pub const ALONE: &[Case] = &[
     ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
+    (
+        "frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies",
+        bridge::frames_of_a_bridge_are_shaped_and_pass_when_the_daemon_dies,
+    ),
     ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
     ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
     ("a_thread_in_circles_lets_traffic_pass", hangs::a_thread_in_circles_lets_traffic_pass),

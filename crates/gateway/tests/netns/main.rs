@@ -6,6 +6,7 @@
 //! accuracy.
 
 mod accuracy;
+mod bridge;
 mod cases;
 mod control;
 mod flows;

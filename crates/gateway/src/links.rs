@@ -1,0 +1,176 @@
+//! Devices over rtnetlink: made, removed, and joined to a bridge (linux/if_link.h).
+
+use crate::error::Error;
+use crate::gateway::check_name;
+use crate::netlink::{text, Attributes, Refusal, Socket, Writer};
+use crate::sys::{self, Query};
+
+const IFLA_IFNAME: i32 = 3;
+const IFLA_MASTER: i32 = 10;
+const IFLA_LINKINFO: i32 = 18;
+const IFLA_INFO_KIND: i32 = 1;
+const IFLA_INFO_SLAVE_KIND: i32 = 4;
+/// Bytes of a `struct ifinfomsg`.
+const FIXED: usize = 16;
+
+/// The bridge that [`join`] makes.
+const BRIDGE: &str = "simnel-br";
+
+/// Family, padding, type; number; then flags and which of them count: IFF_UP, or none.
+fn fixed_part(index: u32, up: bool) -> [u8; FIXED] {
+    let up = if up { libc::IFF_UP as u32 } else { 0 };
+    let mut fixed = [0; FIXED];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&up.to_ne_bytes());
+    fixed[12..].copy_from_slice(&up.to_ne_bytes());
+    fixed
+}
+
+/// A request for a new device of a `kind`, set up.
+pub(crate) fn new(name: &str, kind: &str) -> Writer {
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_ACK;
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_NEWLINK.into(), flags, 1, &fixed_part(0, true));
+    writer.string(IFLA_IFNAME, name);
+    let info = writer.start(IFLA_LINKINFO);
+    writer.string(IFLA_INFO_KIND, kind);
+    writer.end(info);
+    writer.finish();
+    writer
+}
+
+/// A request to remove device number `index`.
+pub(crate) fn removal(index: u32) -> Writer {
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_DELLINK.into(), libc::NLM_F_ACK, 1, &fixed_part(index, false));
+    writer.finish();
+    writer
+}
+
+/// A request to make device number `index` a port of device number `bridge`, and to set it up.
+fn enslavement(index: u32, bridge: u32) -> Writer {
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_NEWLINK.into(), libc::NLM_F_ACK, 1, &fixed_part(index, true));
+    writer.attribute(IFLA_MASTER, &bridge.to_ne_bytes());
+    writer.finish();
+    writer
+}
+
+/// Number of the bridge that `interface` is a port of.
+///
+/// # Errors
+/// A system call failed.
+pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
+    let failed = |e| Error::system("asking for the interfaces", e);
+    let socket = Socket::open_routing().map_err(failed)?;
+    let mut question = Writer::default();
+    question.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &fixed_part(0, false));
+    question.finish();
+    let mut bridge = None;
+    let mut look = |attributes: Attributes<'_>| {
+        let (mut name, mut master, mut is_port) = (String::new(), None, false);
+        for (kind, data) in attributes {
+            match kind {
+                IFLA_IFNAME => name = text(data),
+                IFLA_MASTER => master = data.first_chunk().map(|n| u32::from_ne_bytes(*n)),
+                IFLA_LINKINFO => {
+                    is_port = Attributes(data)
+                        .any(|(kind, data)| kind == IFLA_INFO_SLAVE_KIND && text(data) == "bridge");
+                }
+                _ => {}
+            }
+        }
+        if name == interface && is_port {
+            bridge = master;
+        }
+    };
+    socket.dump(&question, |message| look(message.attributes_after(FIXED))).map_err(failed)?;
+    Ok(bridge)
+}
+
+/// Makes two interfaces ports of one bridge, `simnel-br`, if they are not yet: what comes in by one
+/// goes out by the other. The bridge stays when we end, so that traffic does not.
+///
+/// # Errors
+/// One of them is not there, or a port of another bridge; or the kernel has no bridges.
+pub fn join(first: &str, second: &str) -> Result<(), Error> {
+    if first == second {
+        return Err(Error::Bridge(format!("`{first}` cannot be joined to itself")));
+    }
+    let mut numbers = [0; 2];
+    let mut bridges = [None; 2];
+    for (place, name) in [first, second].into_iter().enumerate() {
+        check_name(name)?;
+        numbers[place] =
+            sys::interface(name, Query::Index).map_err(|_| Error::NoInterface(name.to_owned()))?;
+        bridges[place] = bridge_of(name)?;
+    }
+    if bridges[0].is_some() && bridges[0] == bridges[1] {
+        return Ok(());
+    }
+    for (name, bridge) in [first, second].into_iter().zip(bridges) {
+        if let Some(bridge) = bridge.and_then(sys::interface_name) {
+            return Err(Error::Bridge(format!(
+                "`{name}` is a port of the bridge `{bridge}`: `ip link set {name} nomaster` first"
+            )));
+        }
+    }
+    let socket =
+        Socket::open_routing().map_err(|e| Error::system("opening a socket for interfaces", e))?;
+    socket.request(&new(BRIDGE, "bridge")).map_err(no_bridge)?;
+    let bridge = sys::interface(BRIDGE, Query::Index)
+        .map_err(|e| Error::system("looking for the new bridge", e))?;
+    for number in numbers {
+        if let Err(refusal) = socket.request(&enslavement(number, bridge)) {
+            let _ = socket.request(&removal(bridge));
+            return Err(no_bridge(refusal));
+        }
+    }
+    Ok(())
+}
+
+fn no_bridge(refusal: Refusal) -> Error {
+    match refusal.error.raw_os_error() {
+        Some(libc::EPERM) => Error::Privilege,
+        Some(libc::EOPNOTSUPP) => Error::KernelLacks {
+            what: "bridges",
+            fix: "`modprobe bridge` (OpenWrt: the package kmod-bridge)",
+        },
+        Some(libc::EEXIST) => Error::Bridge(format!(
+            "`{BRIDGE}` is there already, with other ports: `ip link del {BRIDGE}` first"
+        )),
+        _ => {
+            let reason = refusal.explanation.unwrap_or_else(|| refusal.error.to_string());
+            Error::Bridge(format!("the kernel refuses: {reason}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_the_bytes_that_the_kernel_expects() {
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let expected = [
+            // Length, RTM_NEWLINK, REQUEST | ACK | EXCL | CREATE.
+            &[60, 0, 0, 0, 16, 0, 0x05, 0x06, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            // Flags and mask: IFF_UP.
+            &[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],
+            &[13, 0, 3, 0],
+            b"simnel-5\0\0\0\0",
+            &[12, 0, 18, 0x80, 8, 0, 1, 0],
+            b"ifb\0",
+        ];
+        assert_eq!(new("simnel-5", "ifb").bytes(), expected.concat());
+        let expected = [
+            &[40, 0, 0, 0, 16, 0, 0x05, 0, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            &[0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0],
+            &[8, 0, 10, 0, 9, 0, 0, 0],
+        ];
+        assert_eq!(enslavement(7, 9).bytes(), expected.concat());
+    }
+}
