@@ -25,6 +25,8 @@ mod serve;
 mod show;
 mod tc;
 mod test;
+#[cfg(feature = "top")]
+mod top;
 mod up;
 mod words;
 
@@ -42,6 +44,8 @@ pub enum Command {
     Test(test::Args),
     Setup(auto::Args),
     Serve(serve::Args),
+    #[cfg(feature = "top")]
+    Top(top::Args),
     Tc(tc::Args),
     #[cfg(feature = "lab")]
     #[command(flatten)]
@@ -63,6 +67,8 @@ impl Command {
             Command::Test(args) => test::run(&args, out),
             Command::Setup(args) => auto::run(&args, out),
             Command::Serve(args) => serve::run(&args, out),
+            #[cfg(feature = "top")]
+            Command::Top(args) => top::run(&args, out),
             Command::Tc(args) => tc::run(&args, out),
             #[cfg(feature = "lab")]
             Command::Lab(command) => command.run(out),

@@ -474,11 +474,23 @@ fn cake_stats(entry: &Entry) -> Option<&cake::Stats> {
     first(&entry.stats, &entry.below)
 }
 
+/// False for addresses that many have, or that say nothing beyond their link.
+fn is_host(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    !(address.is_multicast() || address.is_unspecified() || is_link_local)
+}
+
 /// Hosts at home, from their flows.
 fn hosts(flows: &[FlowView]) -> Vec<HostView> {
     let mut hosts: BTreeMap<IpAddr, HostView> = BTreeMap::new();
     for flow in flows {
         let address = flow.home();
+        if !is_host(address) {
+            continue;
+        }
         let host = hosts.entry(address).or_insert_with(|| HostView {
             address,
             name: flow.host.clone(),

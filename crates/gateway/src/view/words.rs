@@ -10,6 +10,8 @@ const FULL: u64 = 90;
 const BUSY: u64 = 50;
 /// A flow below this share of the limit, in percent, is sparse.
 const SPARSE: u64 = 5;
+/// A sparse flow's wait that is worth a word, in nanoseconds.
+const LONG: u64 = 1_000_000;
 /// Below this rate nothing happens, bit/s.
 const QUIET: u64 = 10_000;
 /// Share of a core above which the thread may be late, in thousandths.
@@ -41,11 +43,10 @@ fn sentence(line: &LineView, flows: &[FlowView]) -> String {
         }
     }
     if let Some((who, wait)) = waiting(line, &here) {
-        text +=
-            &format!("; {who} {} {}", if who == "calls" { "wait" } else { "waits" }, time(wait));
+        text += &format!("; {who} wait {}", time(wait));
     }
     if line.new_drops > 0 {
-        text += &format!("; {} dropped", count(line.new_drops, "packet"));
+        text += &format!("; {} dropped", line.new_drops);
     }
     if line.cpu_permille.is_some_and(|cpu| cpu >= HARD_AT_WORK) {
         text += "; its thread has next to no time left";
@@ -74,7 +75,7 @@ fn waiting(line: &LineView, flows: &[&FlowView]) -> Option<(&'static str, u64)> 
     let calls = worst(&|flow| CALLS.contains(&flow.entry.dscp)).map(|wait| ("calls", wait));
     let sparse = line.limit_bps.map(|limit| limit * SPARSE / 100);
     let sparse = sparse.and_then(|most| worst(&|flow| flow.rate_bps <= most));
-    calls.or(sparse.map(|wait| ("who asks for little", wait)))
+    calls.or(sparse.filter(|&wait| wait >= LONG).map(|wait| ("sparse flows", wait)))
 }
 
 fn count(number: u64, what: &str) -> String {

@@ -1,0 +1,176 @@
+//! `simnel top`: who uses the line, what waits, and why; live in the terminal, or once for scripts.
+//!
+//! A look a second at the daemon, or at the kernel's counters; all that is shown is reckoned in
+//! `simnel_gateway::view`, as for the web. `state.rs` is what keys change, `screen.rs` draws it.
+
+mod screen;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use miette::{miette, IntoDiagnostic};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::DefaultTerminal;
+use simnel_gateway::control::interfaces;
+use simnel_gateway::kernel;
+use simnel_gateway::view::{Look, Names, View, Viewer};
+
+use super::{interface_name, misuse_with_help, output_failed, Control};
+use state::{Next, State};
+
+/// Time between two readings of the files with names.
+const NAMES_AGAIN: Duration = Duration::from_secs(30);
+/// Columns and lines of `--once`.
+const PAPER: (u16, u16) = (100, 40);
+
+/// Show who uses the line: rates, added latency, tiers, hosts and flows.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  simnel top\n  simnel top wan\n  \
+    simnel top wan --once | head -4\n  \
+    simnel top wan --json | jq '.hosts[] | [.name, .upload_bps]'\n\n\
+Keys: Tab hosts or flows, s next column to sort by, r reverse, / filter, p pause, ? help, q quit.\n\
+Names come from /etc/hosts and the leases of dnsmasq, ISC's dhcpd, Kea and systemd-networkd.\n\
+Added latency is the time in the queue: p50 and p99 of the last ten looks. Of an interface that\n\
+the kernel shapes there are counters only: no delay, no hosts, no flows.")]
+pub struct Args {
+    /// The interface [default: the only one that is shaped].
+    #[arg(value_parser = interface_name)]
+    interface: Option<String>,
+    /// Two looks, printed as text; no terminal is needed.
+    #[arg(long)]
+    once: bool,
+    /// Two looks, printed as one JSON object.
+    #[arg(long, conflicts_with = "once")]
+    json: bool,
+    /// Seconds between two looks.
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    delay: Duration,
+    #[command(flatten)]
+    control: Control,
+}
+
+fn seconds(word: &str) -> Result<Duration, String> {
+    match word.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected seconds, 0.1 to 3600".into()),
+    }
+}
+
+/// Shows what an interface does.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let interface = match &args.interface {
+        Some(interface) => interface.clone(),
+        None => only_one(args)?,
+    };
+    let mut source = Source::new(args, interface);
+    if args.once || args.json {
+        source.look()?;
+        std::thread::sleep(args.delay);
+        let view = source.look()?;
+        let text = match args.json {
+            true => serde_json::to_string(&view).into_diagnostic()?,
+            false => screen::text(&State::new(source.interface, view), PAPER),
+        };
+        writeln!(out, "{}", text.trim_end()).map_err(output_failed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(misuse_with_help(
+            "`simnel top` needs a terminal",
+            "for a script or a file: `simnel top --once` or `simnel top --json`",
+        ));
+    }
+    // Errors before the screen is taken are read on it.
+    let first = source.look()?;
+    let mut state = State::new(source.interface.clone(), first);
+    // Also puts the terminal back when we panic.
+    let mut terminal = ratatui::try_init().into_diagnostic()?;
+    let result = watch(&mut terminal, &mut state, &mut source, args.delay);
+    ratatui::restore();
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// The only interface that is shaped.
+fn only_one(args: &Args) -> miette::Result<String> {
+    let mut names = interfaces(&args.control.directory).into_diagnostic()?;
+    // Whoever may not ask the kernel may ask the daemon.
+    names.extend(kernel::shaped(None).into_iter().flatten().map(|shaped| shaped.interface));
+    names.sort();
+    names.dedup();
+    match names.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(miette!(
+            help = "`simnel up IFACE download RATE upload RATE` begins",
+            "nothing is shaped here"
+        )),
+        several => Err(misuse_with_help(
+            format!("{} interfaces are shaped: {}", several.len(), several.join(", ")),
+            "name one: `simnel top IFACE`",
+        )),
+    }
+}
+
+/// Where looks come from.
+struct Source {
+    directory: std::path::PathBuf,
+    interface: String,
+    viewer: Viewer,
+    names: Names,
+    read: Instant,
+}
+
+impl Source {
+    fn new(args: &Args, interface: String) -> Source {
+        Source {
+            directory: args.control.directory.clone(),
+            interface,
+            viewer: Viewer::new(),
+            names: Names::read(),
+            read: Instant::now(),
+        }
+    }
+
+    fn look(&mut self) -> miette::Result<View> {
+        if self.read.elapsed() >= NAMES_AGAIN {
+            (self.names, self.read) = (Names::read(), Instant::now());
+        }
+        let look = Look::take(&self.directory, &self.interface).into_diagnostic()?;
+        Ok(self.viewer.see(look, &self.names))
+    }
+}
+
+/// Draws, looks, and obeys keys until one says to end.
+fn watch(
+    terminal: &mut DefaultTerminal,
+    state: &mut State,
+    source: &mut Source,
+    delay: Duration,
+) -> miette::Result<()> {
+    let mut due = Instant::now() + delay;
+    loop {
+        terminal.draw(|frame| screen::draw(state, frame)).into_diagnostic()?;
+        if event::poll(due.saturating_duration_since(Instant::now())).into_diagnostic()? {
+            let ended = match event::read().into_diagnostic()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    state.press(key) == Next::Quit
+                }
+                _ => false,
+            };
+            if ended {
+                return Ok(());
+            }
+        }
+        if Instant::now() >= due {
+            due = Instant::now() + delay;
+            // A daemon that is started again is there within a second: the screen stays.
+            match source.look() {
+                Ok(view) => state.renew(view),
+                Err(error) => state.trouble = Some(error.to_string()),
+            }
+        }
+    }
+}

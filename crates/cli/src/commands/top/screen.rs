@@ -1,0 +1,330 @@
+//! How `simnel top` looks, at 80 columns and more.
+//!
+//! ```text
+//! wan  the upload is full: laptop, 3 flows; calls wait 4.2 ms
+//!                       bit/s limit    now    p50    p99 queued drops marks    cpu
+//! upload       ███████· 9.70M 10.0M 4.2 ms 3.0 ms  12 ms  30 kB  1234     7   2.3%
+//!  Voice                80.5k       1.0 ms
+//! hosts or flows
+//! ```
+
+use ratatui::backend::TestBackend;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table as Grid};
+use ratatui::{Frame, Terminal};
+use simnel_gateway::view::words::{rate, time};
+use simnel_gateway::view::{FlowView, HostView, LineView, TierView};
+use simnel_gateway::Direction;
+
+use super::state::{State, Table};
+use crate::terminal::colours;
+
+const HELP: &str = "\
+Tab        hosts or flows
+s, S       sort by the next column, by the one before
+r          reverse the order
+/          filter: hosts, addresses, ports, classes; Enter keeps it, Esc ends it
+p, space   pause
+arrows     scroll; PgUp, PgDn, Home
+q          quit
+
+now, p50, p99   time in the queue: of the last packet, and of half and
+                of 99 % of the packets of the last ten looks
+cpu             share of a core that the data path's thread takes
+
+Any key closes this.";
+
+/// Columns of the bars.
+const BAR: usize = 8;
+
+/// Draws all of it.
+pub fn draw(state: &State, frame: &mut Frame<'_>) {
+    let lines = line_rows(state);
+    let words = state.view.words.len().max(1) as u16;
+    let areas = Layout::vertical([
+        Constraint::Length(words),
+        Constraint::Length(lines.len() as u16 + 2),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ]);
+    let [top, upper, lower, foot] = areas.areas(frame.area());
+    frame.render_widget(Paragraph::new(happening(state)), top);
+    draw_lines(lines, frame, upper);
+    match state.table {
+        Table::Hosts => draw_hosts(state, frame, lower),
+        Table::Flows => draw_flows(state, frame, lower),
+    }
+    frame.render_widget(Paragraph::new(footer(state)), foot);
+    if state.help {
+        let area = frame.area();
+        let height = (HELP.lines().count() as u16 + 2).min(area.height);
+        let width = 76.min(area.width);
+        let (x, y) = ((area.width - width) / 2, (area.height - height) / 2);
+        let area = Rect { x, y, width, height };
+        frame.render_widget(Clear, area);
+        frame.render_widget(Paragraph::new(HELP).block(Block::bordered().title(" help ")), area);
+    }
+}
+
+/// The screen as text, without what a terminal obeys, for `columns` and as many lines as needed.
+pub fn text(state: &State, (columns, lines): (u16, u16)) -> String {
+    // Neither writing to memory nor drawing there fails.
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, lines));
+    let Ok(_) = terminal.draw(|frame| draw(state, frame));
+    let buffer = terminal.backend().buffer();
+    let mut text = String::new();
+    for row in 0..lines.saturating_sub(1) {
+        let cells = (0..columns).map(|column| buffer[(column, row)].symbol());
+        text += cells.collect::<String>().trim_end();
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
+
+fn style(style: Style) -> Style {
+    // Bold and reversed are no colours.
+    if colours() {
+        style
+    } else {
+        Style { fg: None, bg: None, ..style }
+    }
+}
+
+fn happening(state: &State) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for (index, words) in state.view.words.iter().enumerate() {
+        let name = if index == 0 { state.interface.as_str() } else { "" };
+        let width = state.interface.chars().count();
+        lines.push(Line::from(vec![
+            Span::from(format!("{name:width$}  ")).add_modifier(Modifier::BOLD),
+            Span::from(words.as_str()),
+        ]));
+    }
+    lines
+}
+
+fn footer(state: &State) -> Line<'_> {
+    if let Some(trouble) = &state.trouble {
+        return Line::styled(format!("no news: {trouble}"), style(Style::new().red()));
+    }
+    let mut text = String::new();
+    if state.paused {
+        text += "PAUSED  ";
+    }
+    if state.typing || !state.filter.is_empty() {
+        text += &format!("/{}{}  ", state.filter, if state.typing { "_" } else { "" });
+    }
+    text += "Tab hosts/flows  s sort  r reverse  / filter  p pause  ? help  q quit";
+    Line::from(text).add_modifier(Modifier::DIM)
+}
+
+/// A row a line and a row a tier.
+fn line_rows(state: &State) -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for line in &state.view.lines {
+        rows.push(line_row(line));
+        if line.tiers.len() > 1 {
+            rows.extend(line.tiers.iter().map(tier_row));
+        }
+    }
+    rows
+}
+
+fn line_row(line: &LineView) -> Row<'static> {
+    let delay = |pick: fn(&simnel_gateway::view::Delay) -> u64| {
+        line.delay.as_ref().map_or("-".to_owned(), |delay| time(pick(delay)))
+    };
+    let full = match line.limit_bps {
+        Some(limit) if limit > 0 => (line.rate_bps * BAR as u64 / limit).min(BAR as u64) as usize,
+        _ => 0,
+    };
+    let bar = format!("{}{}", "█".repeat(full), "·".repeat(BAR - full));
+    let filled = match full {
+        BAR.. => Style::new().red(),
+        4.. => Style::new().yellow(),
+        _ => Style::new().green(),
+    };
+    let marks = line.marks.map_or("-".to_owned(), short);
+    let cpu = match line.cpu_permille {
+        Some(share) => format!("{}.{}%", share / 10, share % 10),
+        None => "kernel".to_owned(),
+    };
+    Row::new([
+        Cell::from(line.direction.name()).style(Style::new().bold()),
+        Cell::from(bar).style(style(filled)),
+        right(decimal(line.rate_bps)),
+        right(line.limit_bps.map_or("-".to_owned(), decimal)),
+        right(delay(|delay| delay.now_ns)),
+        right(delay(|delay| delay.p50_ns)),
+        right(delay(|delay| delay.p99_ns)),
+        right(bytes(line.backlog_bytes)),
+        right(short(line.drops)),
+        right(marks),
+        right(cpu),
+    ])
+}
+
+fn tier_row(tier: &TierView) -> Row<'static> {
+    Row::new([
+        Cell::from(format!(" {}", tier.name)),
+        Cell::from(""),
+        right(decimal(tier.rate_bps)),
+        right(String::new()),
+        right(time(tier.delay_ns)),
+        right(String::new()),
+        right(String::new()),
+        right(bytes(tier.backlog_bytes)),
+        right(short(tier.drops)),
+        right(short(tier.marks)),
+        right(String::new()),
+    ])
+}
+
+fn draw_lines(rows: Vec<Row<'static>>, frame: &mut Frame<'_>, area: Rect) {
+    let heading =
+        ["", "", "bit/s", "limit", "now", "p50", "p99", "queued", "drops", "marks", "cpu"];
+    // Ten spaces between them: 80 in all.
+    let widths = [12, BAR as u16, 5, 5, 6, 6, 6, 6, 5, 5, 6].map(Constraint::Length);
+    let grid = Grid::new(rows, widths).header(heading_row(&heading, None));
+    frame.render_widget(grid, area);
+}
+
+/// Headings; the one that is sorted by stands out.
+fn heading_row(names: &[&'static str], sorted: Option<usize>) -> Row<'static> {
+    let left = ["", "way", "host", "with", "class"];
+    let cell = |(index, name): (usize, &&'static str)| {
+        let plain = Style::new().add_modifier(Modifier::UNDERLINED);
+        let style = match sorted == Some(index) {
+            true => plain.add_modifier(Modifier::REVERSED),
+            false => plain,
+        };
+        let line = Line::styled(*name, style);
+        Cell::from(if left.contains(name) { line } else { line.right_aligned() })
+    };
+    Row::new(names.iter().enumerate().map(cell))
+}
+
+fn right(text: String) -> Cell<'static> {
+    Cell::from(Line::from(text).right_aligned())
+}
+
+/// `1234`, `12k`, `3M`.
+fn short(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..10_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{}M", count / 1_000_000),
+    }
+}
+
+/// `4.82M`: three digits of a rate, in five columns.
+fn decimal(bps: u64) -> String {
+    let text = rate(bps);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let prefix = unit.chars().next().filter(|&prefix| prefix != 'b');
+    format!("{number}{}", prefix.map_or(String::new(), |prefix| prefix.to_string()))
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{} kB", count / 1_000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
+}
+
+fn nothing(state: &State, frame: &mut Frame<'_>, area: Rect) -> bool {
+    let kernel = state.view.lines.iter().all(|line| line.in_kernel);
+    if kernel && !state.view.lines.is_empty() {
+        let words = "The kernel shapes this interface: it tells counters only, no hosts, no flows.";
+        frame.render_widget(Paragraph::new(words), area);
+    }
+    kernel
+}
+
+fn draw_hosts(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if nothing(state, frame, area) {
+        return;
+    }
+    let row = |host: &HostView| {
+        let name = match &host.name {
+            Some(name) => format!("{name} ({})", host.address),
+            None => host.address.to_string(),
+        };
+        Row::new([
+            Cell::from(name),
+            right(decimal(host.upload_bps)),
+            right(decimal(host.download_bps)),
+            right(format!("{}/{}", host.active_flows, host.flows)),
+            right(short(host.backlog_packets)),
+            right(time(host.sojourn_p99_ns)),
+            right(short(host.drops)),
+            right(short(host.marks)),
+        ])
+    };
+    let hosts = state.hosts();
+    let rows = hosts.iter().skip(state.scrolled).map(|host| row(host));
+    let widths = [
+        Constraint::Min(20),
+        Constraint::Length(8),
+        Constraint::Length(10),
+        Constraint::Length(7),
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Length(5),
+        Constraint::Length(5),
+    ];
+    let heading = heading_row(state.columns(), Some(state.sorted_by()));
+    frame.render_widget(Grid::new(rows, widths).header(heading), area);
+}
+
+fn draw_flows(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if nothing(state, frame, area) {
+        return;
+    }
+    let row = |flow: &FlowView| {
+        let entry = &flow.entry;
+        let (way, port) = match entry.direction {
+            Direction::Upload => ("up", entry.dport),
+            Direction::Download => ("down", entry.sport),
+        };
+        let protocol = match entry.protocol {
+            1 | 58 => "icmp".to_owned(),
+            6 => "tcp".to_owned(),
+            17 => "udp".to_owned(),
+            other => format!("ip {other}"),
+        };
+        let far = match flow.remote() {
+            std::net::IpAddr::V6(far) => format!("[{far}]"),
+            std::net::IpAddr::V4(far) => far.to_string(),
+        };
+        Row::new([
+            Cell::from(way),
+            Cell::from(flow.host.clone().unwrap_or(flow.home().to_string())),
+            Cell::from(format!("{protocol} {far}:{port}")),
+            right(decimal(flow.rate_bps)),
+            right(bytes(entry.backlog_bytes)),
+            right(time(entry.sojourn_ns)),
+            right(time(entry.sojourn_p99_ns)),
+            right(short(entry.drops)),
+            Cell::from(flow.class.clone().unwrap_or_else(|| "-".to_owned())),
+        ])
+    };
+    let flows = state.flows();
+    let rows = flows.iter().skip(state.scrolled).map(|flow| row(flow));
+    let widths = [
+        Constraint::Length(4),
+        Constraint::Fill(2),
+        Constraint::Fill(3),
+        Constraint::Length(5),
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Length(5),
+        Constraint::Length(11),
+    ];
+    let heading = heading_row(state.columns(), Some(state.sorted_by()));
+    frame.render_widget(Grid::new(rows, widths).header(heading), area);
+}
