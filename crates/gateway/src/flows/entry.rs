@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::flow::Addresses;
-use simnel_core::{Span, Time};
+use simnel_core::Time;
 
 use super::{Flow, Part};
 use crate::direction::Direction;
@@ -46,10 +46,6 @@ pub struct FlowEntry {
     pub sojourn_ns: u64,
     /// What 99 of 100 of the last 128 to 256 packets did not exceed, too high by a quarter at most.
     pub sojourn_p99_ns: u64,
-    /// From a TCP segment's arrival to the arrival of its echo from the far side of the gateway, by
-    /// timestamps: of an upload, our queue and the Internet; of a download, our queue and the home.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt_ns: Option<u64>,
     /// Time since the first packet arrived.
     pub age_ns: u64,
     /// Time since the last packet arrived.
@@ -82,7 +78,6 @@ impl FlowEntry {
             backlog_bytes: flow.backlog_bytes,
             sojourn_ns: flow.sojourn.0,
             sojourn_p99_ns: flow.sojourn_p99().0,
-            rtt_ns: flow.rtt.map(|Span(ns)| ns),
             age_ns: now.since(flow.first).0,
             idle_ns: now.since(flow.last).0,
         }

@@ -66,8 +66,6 @@ pub(crate) struct Flow {
     pub(crate) first: Time,
     /// When its last packet arrived.
     pub(crate) last: Time,
-    /// Round-trip time by TCP timestamps, smoothed.
-    pub(crate) rtt: Option<Span>,
     recent: sojourns::Recent,
 }
 
@@ -86,7 +84,6 @@ impl Flow {
             sojourn: Span::ZERO,
             first: now,
             last: now,
-            rtt: None,
             recent: sojourns::Recent::default(),
         }
     }

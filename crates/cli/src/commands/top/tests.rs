@@ -58,7 +58,6 @@ fn flow(host: &str, address: [u8; 4], port: u16, rate_bps: u64) -> FlowView {
             backlog_bytes: 1_514,
             sojourn_ns: 4_000_000,
             sojourn_p99_ns: 9_000_000,
-            rtt_ns: Some(31_000_000),
             age_ns: 5,
             idle_ns: 0,
         },
