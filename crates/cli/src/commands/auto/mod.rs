@@ -14,7 +14,7 @@ use miette::{miette, IntoDiagnostic};
 use simnel_gateway::control::Client;
 use simnel_gateway::{config, default_routes, has_net_admin, Error};
 use simnel_measure::report::delay;
-use simnel_measure::{wire, Options, Peer, Report, Way};
+use simnel_measure::{wire, Grade, Options, Peer, Report, Way};
 
 use super::test::with_progress;
 use super::{interface_name, misuse, misuse_with_help, output_failed, serve, Control};
@@ -172,20 +172,19 @@ impl<'a> Setup<'a> {
         }
         let mut trial = Trial::begin(self, &proposal)?;
         crate::say!("\n3. The same with it:");
-        let mut after = with_progress(&self.options)?;
+        let mut after = trial.measure(&self.options)?;
         for _ in 1..ATTEMPTS {
             let Some(slower) = proposal.slower(&after) else { break };
             crate::say!("   {}", slower.reasons.join("\n   "));
             trial.end(self);
             proposal = slower;
             trial = Trial::begin(self, &proposal)?;
-            after = with_progress(&self.options)?;
+            after = trial.measure(&self.options)?;
         }
         tell(&after);
         crate::say!("\n4. Before and after:");
         compare(&before, &after, out)?;
-        let better = after.grade <= before.grade;
-        if !better {
+        if !helps(&before, &after) {
             crate::say!("It did not help: what limits this line is elsewhere. Nothing is changed.");
             trial.end(self);
             return Ok(None);
@@ -296,12 +295,31 @@ impl Trial {
         Ok(Trial(child))
     }
 
+    /// Measures with it; an error if it has ended meanwhile.
+    fn measure(&mut self, options: &Options) -> miette::Result<Report> {
+        let report = with_progress(options)?;
+        match self.0.try_wait().into_diagnostic()? {
+            None => Ok(report),
+            Some(_) => {
+                Err(miette!("the trial was ended while it was measured; nothing is changed"))
+            }
+        }
+    }
+
     /// Gives the interface back. What does not work ends by its own time.
     fn end(mut self, setup: &Setup) {
         let down = Client::connect(setup.control, &setup.interface);
         if down.and_then(|mut client| client.down()).is_ok() {
             let _ = self.0.wait();
         }
+    }
+}
+
+/// True if the grade is better than it was, or was good and still is.
+fn helps(before: &Report, after: &Report) -> bool {
+    match (before.grade, after.grade) {
+        (Some(before), Some(after)) => after < before || after == before && after <= Grade::A,
+        _ => false,
     }
 }
 

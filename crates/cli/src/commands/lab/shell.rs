@@ -87,12 +87,14 @@ fn shell(namespace: &str, directory: &Path) -> Command {
     let interactive = io::stdin().is_terminal();
     let own = std::env::var("SHELL").ok().filter(|_| interactive);
     let mounts = OWN_DIRECTORIES.map(|place| format!("mount -t tmpfs -o mode=755 simnel {place}"));
-    let script = format!("{} && exec \"$0\"", mounts.join(" && "));
+    let script = format!("{} && exec \"$@\"", mounts.join(" && "));
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("ip");
     command
-        .args(["netns", "exec", namespace, "sh", "-c", &script])
+        .args(["netns", "exec", namespace, "sh", "-c", &script, "sh"])
         .arg(own.as_deref().unwrap_or("/bin/sh"))
+        // Its own settings would take our prompt away.
+        .args(own.filter(|own| own.ends_with("/bash")).map(|_| "--norc"))
         .env("PATH", format!("{}:{path}", directory.display()))
         .env("PS1", "router# ");
     command
