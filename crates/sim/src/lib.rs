@@ -66,6 +66,7 @@ mod results;
 mod run;
 pub mod schedule;
 pub mod setup;
+pub mod tandem;
 
 pub use apps::over_time::Moment;
 pub use apps::Outcome;

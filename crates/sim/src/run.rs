@@ -4,7 +4,7 @@
 //! progress or stop; the pieces do not change the result. One thread, no clock, no global state:
 //! run as many at once as there are cores.
 
-use simnel_core::qdisc::{self, Device, Snapshot};
+use simnel_core::qdisc::{self, Device, Managed, Snapshot};
 use simnel_core::random::Random;
 use simnel_core::{Span, Time};
 
@@ -92,6 +92,47 @@ impl Run {
     /// The counters of the discipline of `direction` as they are now, from the beginning on.
     pub fn snapshot(&self, direction: Direction) -> Snapshot {
         self.network.lines[direction as usize].qdisc.snapshot()
+    }
+
+    /// Another discipline in the place of the set-up's, before anything was simulated: one that no
+    /// words describe, such as a [`Tandem`](crate::tandem::Tandem).
+    pub fn host(&mut self, direction: Direction, qdisc: Box<dyn Managed + Send>) {
+        debug_assert!(self.now == Time::ZERO && self.events == 0, "packets are under way");
+        self.network.lines[direction as usize].qdisc = qdisc;
+    }
+
+    /// The discipline of `direction`, to be asked.
+    pub fn managed(&mut self, direction: Direction) -> &mut dyn Managed {
+        self.network.lines[direction as usize].qdisc.as_mut()
+    }
+
+    /// Changes settings of the discipline of `direction` now.
+    pub fn configure(
+        &mut self,
+        direction: Direction,
+        config: &qdisc::Config,
+    ) -> Result<(), qdisc::ConfigError> {
+        let Network { lines, pool, events, .. } = &mut self.network;
+        lines[direction as usize].qdisc.configure(config, self.now, pool)?;
+        // What waits may be due sooner.
+        events.push(self.now, Target::Line(direction as u32));
+        Ok(())
+    }
+
+    /// From now on, [`Run::answers`] has the answers to the ping that is flow number `flow`.
+    pub fn keep_answers(&mut self, flow: u32) {
+        if let App::Ping(ping) = &mut self.apps[flow as usize] {
+            ping.answers.get_or_insert_with(Vec::new);
+        }
+    }
+
+    /// Answers to the ping that is flow number `flow` since the last call: when each request was
+    /// sent, and its round-trip time.
+    pub fn answers(&mut self, flow: u32) -> Vec<(Time, Span)> {
+        match &mut self.apps[flow as usize] {
+            App::Ping(ping) => ping.answers.as_mut().map(std::mem::take).unwrap_or_default(),
+            _ => Vec::new(),
+        }
     }
 
     /// True when the whole duration is simulated.

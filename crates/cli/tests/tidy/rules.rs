@@ -29,6 +29,7 @@ const LINES: usize = 900;
 const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-core", &[]),
     ("simnel-tcp", &["simnel-core"]),
+    ("simnel-autorate", &["simnel-core"]),
     ("simnel-sim", &["simnel-core", "simnel-tcp"]),
     // The testbed is for its tests.
     ("simnel-gateway", &["simnel-core", "simnel-testbed"]),
@@ -38,7 +39,14 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-testbed", &["simnel-core", "simnel-measure"]),
     (
         "simnel-lab",
-        &["simnel-core", "simnel-tcp", "simnel-sim", "simnel-scenario", "simnel-testbed"],
+        &[
+            "simnel-autorate",
+            "simnel-core",
+            "simnel-tcp",
+            "simnel-sim",
+            "simnel-scenario",
+            "simnel-testbed",
+        ],
     ),
     (
         "simnel",

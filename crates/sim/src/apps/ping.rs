@@ -28,6 +28,8 @@ pub(crate) struct Ping {
     added_there: Distribution,
     added_back: Distribution,
     over_time: OverTime,
+    /// Answers for whoever drives the run, if it wants them: when sent, and the round-trip time.
+    pub answers: Option<Vec<(Time, Span)>>,
 }
 
 impl Ping {
@@ -49,6 +51,7 @@ impl Ping {
             added_rtt: Distribution::default(),
             added_there: Distribution::default(),
             added_back: Distribution::default(),
+            answers: None,
         }
     }
 
@@ -79,6 +82,9 @@ impl Ping {
                 let (there, back) = self.context.base;
                 let added = now.since(answer.sent).saturating_sub(there + back);
                 self.over_time.record(answer.sent, added);
+                if let Some(answers) = &mut self.answers {
+                    answers.push((answer.sent, now.since(answer.sent)));
+                }
                 if answer.sent < self.context.window {
                     return;
                 }

@@ -11,6 +11,7 @@
 use simnel_scenario::{no_files, Scenario};
 use simnel_sim::Setup;
 
+mod autorate;
 mod codel;
 mod direct;
 mod iot;
@@ -31,7 +32,7 @@ pub use claim::{Claim, Verdict};
 pub use measure::{of, Measure, Measures, Sample, View};
 pub use run::{count, run, ArmOutcome, Options, Outcome, Watch};
 
-/// The five papers.
+/// The five papers, and experiments of our own in the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paper {
     /// Høiland-Jørgensen, Täht, Morton: Piece of CAKE, LANMAN 2018.
@@ -44,16 +45,19 @@ pub enum Paper {
     DeficitSavings,
     /// Kua, Nguyen, Armitage, Branch: AQM for IoT flows in home gateways, IEEE IoT Journal 2017.
     Iot,
+    /// No paper: shaper rates on lines that change.
+    Autorate,
 }
 
 impl Paper {
     /// All, in the order of their letters.
-    pub const ALL: [Paper; 5] = [
+    pub const ALL: [Paper; 6] = [
         Paper::PieceOfCake,
         Paper::CakePerformance,
         Paper::QueueDelay,
         Paper::DeficitSavings,
         Paper::Iot,
+        Paper::Autorate,
     ];
 
     /// The letter that its experiments begin with.
@@ -64,6 +68,7 @@ impl Paper {
             Paper::QueueDelay => 'C',
             Paper::DeficitSavings => 'D',
             Paper::Iot => 'E',
+            Paper::Autorate => 'F',
         }
     }
 
@@ -75,6 +80,7 @@ impl Paper {
             Paper::QueueDelay => "Controlling queue delay",
             Paper::DeficitSavings => "DRR with limited deficit savings",
             Paper::Iot => "IoT flows at the home gateway",
+            Paper::Autorate => "Lines that change",
         }
     }
 }
@@ -138,17 +144,19 @@ pub struct Experiment {
 
 /// All experiments, in order.
 pub fn experiments() -> Vec<&'static Experiment> {
-    let papers: [&'static [Experiment]; 5] = [
+    let papers: [&'static [Experiment]; 6] = [
         cake::EXPERIMENTS,
         performance::EXPERIMENTS,
         codel::EXPERIMENTS,
         savings::EXPERIMENTS,
         iot::EXPERIMENTS,
+        autorate::EXPERIMENTS,
     ];
     papers.into_iter().flatten().collect()
 }
 
-/// The experiments that `words` name: an identifier (`A3`), a paper's letter (`A`), or `all`. The
+/// The experiments that `words` name: an identifier (`A3`), a paper's letter (`A`), `autorate` for
+/// those on lines that change (as `F`), or `all`. The
 /// error is the first word that names none.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let all = experiments();
@@ -156,6 +164,7 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
         word.eq_ignore_ascii_case("all")
             || word.eq_ignore_ascii_case(experiment.id)
             || word.eq_ignore_ascii_case(&experiment.paper.letter().to_string())
+            || (word == "autorate" && experiment.paper == Paper::Autorate)
     };
     if let Some(word) = words.iter().find(|word| !all.iter().any(|e| names(word, e))) {
         return Err(word.clone());

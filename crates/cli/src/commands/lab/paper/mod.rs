@@ -24,11 +24,12 @@ mod table;
 #[command(after_help = "Examples:\n  \
     simnel paper                     list the experiments\n  \
     simnel paper A3 B4               run some\n  \
+    simnel paper autorate            rates on lines that change (F1 to F8)\n  \
     simnel paper all --report out/   run all, with figures and data\n  \
     simnel paper B4 --live --linux   run one also on the gateway and on Linux's own qdiscs\n\n\
 --live needs root; --linux needs Debian's package user-mode-linux and no root.")]
 pub struct Args {
-    /// Experiments (A3), papers (A), or `all`.
+    /// Experiments (A3), papers (A), `autorate`, or `all`.
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// One JSON object a claim and line.
@@ -52,7 +53,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let experiments = paper::select(&args.experiments).map_err(|word| {
         let known: Vec<&str> = paper::experiments().iter().map(|e| e.id).collect();
-        let help = format!("expected all, A to E, or one of {}", known.join(", "));
+        let help = format!("expected all, A to F, or one of {}", known.join(", "));
         misuse_with_help(format!("no such experiment: `{word}`"), help)
     })?;
     args.arms.check(&experiments)?;

@@ -3,6 +3,7 @@
 //! Read by the judge alone, after everything has been simulated. One file a paper; names of
 //! measures are those that its experiments give.
 
+mod autorate;
 mod cake;
 mod codel;
 mod iot;
@@ -21,6 +22,7 @@ pub(super) fn claims(id: &str) -> Vec<Claim> {
         Some(b'C') => codel::state(&mut list),
         Some(b'D') => savings::state(&mut list),
         Some(b'E') => iot::state(&mut list),
+        Some(b'F') => autorate::state(&mut list),
         _ => {}
     }
     list.claims

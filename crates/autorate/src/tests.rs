@@ -1,0 +1,216 @@
+//! The controller on a fluid line: rates, a queue, probes; and arbitrary input.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MBIT: u64 = 125_000;
+
+fn limits(floor: u64, ceiling: u64) -> Option<Limits> {
+    Some(Limits { floor: Rate(floor * MBIT), ceiling: Rate(ceiling * MBIT) })
+}
+
+/// One direction with endless load, before (upload) or behind (download) a line.
+struct Line {
+    which: usize,
+    controller: Controller,
+    now: Time,
+    /// Seconds of queue at the line, and RTT without it.
+    queue: f64,
+    base: Span,
+    rate: u64,
+    silent: Vec<u8>,
+}
+
+impl Line {
+    fn new(which: usize) -> Line {
+        let mut both = [None; 2];
+        both[which] = limits(2, 40);
+        let settings = Settings { limits: both, reflectors: 6, active: 4 };
+        Line {
+            which,
+            controller: Controller::new(&settings, Time::ZERO),
+            now: Time::ZERO,
+            queue: 0.0,
+            base: Span::from_millis(30),
+            rate: 10 * MBIT,
+            silent: Vec::new(),
+        }
+    }
+
+    /// An interval at a capacity in Mbit/s, with or without load. Download senders offer 2 % more
+    /// than the set rate, and what the line cannot carry waits before it.
+    fn step(&mut self, capacity: u64, load: bool) {
+        self.now += INTERVAL;
+        let seconds = INTERVAL.0 as f64 / 1e9;
+        let capacity = capacity * MBIT;
+        let offered = if load { self.rate as f64 } else { 0.0 };
+        let offered = if self.which == DOWN { offered * 1.02 } else { offered };
+        let growth = (offered - capacity as f64) / capacity as f64 * seconds;
+        let carried = if self.queue + growth > 0.0 { capacity as f64 } else { offered };
+        self.queue = (self.queue + growth).clamp(0.0, 0.5);
+        let passed = if self.which == UP { offered } else { carried };
+        let rate = self.rate as f64;
+        let seen = Seen {
+            arrived: (passed * seconds) as u64,
+            released: (passed.min(rate) * seconds) as u64,
+            backlog: if load && passed >= rate { 20_000 } else { 0 },
+        };
+        let rtt = self.base + Span((self.queue * 1e9) as u64);
+        for reflector in self.controller.active().collect::<Vec<u8>>() {
+            if self.silent.contains(&reflector) {
+                self.controller.lost(reflector, self.now);
+            } else {
+                self.controller.answer(reflector, rtt, self.now);
+            }
+        }
+        let mut both = [Seen::default(); 2];
+        both[self.which] = seen;
+        let decision = self.controller.tick(self.now, both);
+        self.rate = decision.rates[self.which].expect("a shaped direction").bytes();
+    }
+
+    fn run(&mut self, seconds: u64, capacity: u64, load: bool) -> Vec<(u64, f64)> {
+        (0..seconds * 20)
+            .map(|_| {
+                self.step(capacity, load);
+                (self.rate, self.queue)
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn a_halving_is_answered_within_a_second() {
+    for which in [UP, DOWN] {
+        let mut line = Line::new(which);
+        line.run(20, 20, true);
+        assert!(line.rate >= 17 * MBIT, "{which}: {} of 20 Mbit/s", line.rate * 8);
+        let after = line.run(5, 10, true);
+        let answered = after.iter().position(|(rate, _)| *rate <= 10 * MBIT).expect("an answer");
+        assert!(answered < 20, "{which}: {answered} intervals");
+        assert!(after[40..].iter().all(|(_, queue)| *queue < 0.05), "{which}: {after:?}");
+    }
+}
+
+#[test]
+fn a_doubling_is_found() {
+    for which in [UP, DOWN] {
+        let mut line = Line::new(which);
+        line.run(20, 10, true);
+        line.run(20, 20, true);
+        assert!(line.rate >= 17 * MBIT, "{which}: {} of 20 Mbit/s", line.rate * 8);
+    }
+}
+
+#[test]
+fn a_constant_line_is_left_alone() {
+    for which in [UP, DOWN] {
+        let mut line = Line::new(which);
+        line.run(20, 20, true);
+        let settled = line.run(40, 20, true);
+        let low = settled.iter().map(|(rate, _)| *rate).min().expect("rates");
+        let high = settled.iter().map(|(rate, _)| *rate).max().expect("rates");
+        assert!(low >= 15 * MBIT && high <= 23 * MBIT, "{which}: {low} to {high} bytes/s");
+        let slow = settled.iter().filter(|(_, queue)| *queue > 0.03).count();
+        assert!(slow * 20 <= settled.len(), "{which}: above 30 ms in {slow} of {}", settled.len());
+    }
+}
+
+#[test]
+fn another_route_is_no_load() {
+    for which in [UP, DOWN] {
+        let mut line = Line::new(which);
+        line.run(20, 20, true);
+        let before = line.rate;
+        line.base = Span::from_millis(55);
+        line.run(4, 20, true);
+        assert!(line.controller.state().shifts >= 1, "{which}: no shift");
+        assert!(line.rate >= before * 8 / 10, "{which}: {} after {before}", line.rate);
+        // And back, which needs no judgement.
+        line.base = Span::from_millis(30);
+        line.run(2, 20, true);
+        assert!(line.rate >= before * 8 / 10, "{which}: {} after {before}", line.rate);
+    }
+}
+
+#[test]
+fn without_load_a_delay_is_the_paths_own() {
+    let mut line = Line::new(DOWN);
+    line.run(10, 20, true);
+    line.run(3, 20, false);
+    let before = line.rate;
+    line.base = Span::from_millis(80);
+    line.run(2, 20, false);
+    assert_eq!((line.rate, line.controller.state().shifts), (before, 1));
+}
+
+#[test]
+fn a_silent_reflector_is_replaced_and_silence_of_all_changes_no_rate() {
+    let mut line = Line::new(DOWN);
+    line.run(5, 20, true);
+    line.silent = std::vec![0, 1];
+    line.run(3, 20, true);
+    let active: Vec<u8> = line.controller.active().collect();
+    assert!(active.iter().all(|reflector| *reflector > 1), "{active:?}");
+    line.silent = (0..6).collect();
+    line.run(2, 20, true);
+    let before = line.rate;
+    line.run(10, 20, true);
+    assert_eq!(line.rate, before);
+    assert_eq!(line.controller.state().answering, 0);
+}
+
+/// The same line, seen through passing TCP alone.
+#[test]
+fn passing_traffic_votes_where_no_reflector_does() {
+    let mut both = [None; 2];
+    both[DOWN] = limits(2, 40);
+    let settings = Settings { limits: both, reflectors: 0, active: 4 };
+    let mut line = Line::new(DOWN);
+    line.controller = Controller::new(&settings, Time::ZERO);
+    let mut answered = None;
+    for n in 0..600u32 {
+        let rtt = line.base + Span((line.queue * 1e9) as u64);
+        line.controller.passing(7, rtt, line.now);
+        line.step(if n < 400 { 20 } else { 10 }, true);
+        if n >= 400 && line.rate <= 10 * MBIT {
+            answered.get_or_insert(n - 400);
+        }
+    }
+    assert!(line.controller.state().by_passing);
+    assert!(answered.is_some_and(|intervals| intervals < 20), "{answered:?}");
+}
+
+proptest! {
+    /// Whatever comes: rates stay within their limits, and nothing panics.
+    #[test]
+    fn rates_stay_within_their_limits(
+        calls in prop::collection::vec((0u8..6, any::<u64>(), any::<u64>(), any::<u8>()), 0..400)
+    ) {
+        let settings = Settings { limits: [limits(1, 5), limits(10, 80)], reflectors: 9, active: 4 };
+        let mut controller = Controller::new(&settings, Time::ZERO);
+        let mut now = Time::ZERO;
+        for (call, a, b, c) in calls {
+            now += Span(a % 200_000_000);
+            match call {
+                0 => controller.answer(c, Span(b), now),
+                1 => controller.answer(c % 9, Span(b % 300_000_000), now),
+                2 => controller.lost(c, now),
+                3 => controller.passing(c.into(), Span(b % 1_000_000_000), now),
+                _ => {
+                    let seen = |x: u64| Seen { arrived: x, released: x / 2, backlog: x % 3000 };
+                    let bytes = if call == 4 { b } else { b % 2_000_000 };
+                    let rates = controller.tick(now, [seen(bytes), seen(a % 2_000_000)]).rates;
+                    for (rate, limits) in rates.iter().zip(settings.limits) {
+                        let (rate, limits) = (rate.expect("shaped"), limits.expect("shaped"));
+                        prop_assert!(rate >= limits.floor && rate <= limits.ceiling);
+                    }
+                }
+            }
+            prop_assert!(controller.active().count() == 4);
+        }
+    }
+}
