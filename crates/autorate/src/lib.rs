@@ -22,16 +22,16 @@
 //! * *Upload.* We know exactly what was released. A queue that grows by `d` seconds in `t` seconds
 //!   drains at `released * t / (t + d)`.
 //!
-//! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and never
-//! by a fixed factor. It rises fast below the capacity last seen, and slowly above it; the longer
+//! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and
+//! never by a fixed factor. It rises fast below the capacity last seen, and slowly above it; the longer
 //! the same capacity is found again, the seldomer it is tried. Delay that a drain does not lower is
 //! no queue: a route has changed, and its RTT becomes the baseline (a satellite's every 15 s).
 //!
 //! If no reflector answers, passing TCP votes alone. With neither, rates stay as they are: silence
 //! says nothing about capacity.
 //!
-//! Invariants: a rate is within its limits always; the state is of constant size; the work of a call
-//! is bounded; the same calls give the same decisions.
+//! Invariants: a rate is within its limits always; the state is of constant size; the work of a
+//! call is bounded; the same calls give the same decisions.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -175,8 +175,8 @@ impl Controller {
         }
         let mut accused =
             self.laws.each_ref().map(|law| law.as_ref().is_some_and(Law::may_be_guilty));
-        // A line that is busy delivers evenly, and what it did before. A download that gets less may
-        // only wait for its acknowledgements, in the upload's queue: that is drained first.
+        // A line that is busy delivers evenly, and what it did before. A download that gets less
+        // may only wait for its acknowledgements, in the upload's queue: that is drained first.
         if let ([true, true], [Some(up), Some(down)]) = (accused, &self.laws) {
             let both = self.delay.is_some_and(|delay| delay >= BOTH);
             let certain = down.confirms();

@@ -1,8 +1,8 @@
 //! Delay above each path's baseline, and the vote of all.
 //!
-//! A path's baseline is the lowest RTT that it has shown, raised by 1/512 of the difference with each
-//! answer, so that a wrong one does not stay for ever, and set anew by [`Paths::shift`]. A path's vote
-//! is the lowest rise of its two latest answers: one late answer is no queue.
+//! A path's baseline is the lowest RTT that it has shown, raised by 1/512 of the difference with
+//! each answer, so that a wrong one does not stay for ever, and set anew by [`Paths::shift`]. A
+//! path's vote is the lowest rise of its two latest answers: one late answer is no queue.
 //!
 //! A reflector is replaced by the next of the list if it leaves [`DEAD`] probes in turn unanswered
 //! while others answer, or if it disagrees with the median for [`ODD`] answers in turn: it is slow,

@@ -190,7 +190,8 @@ proptest! {
     fn rates_stay_within_their_limits(
         calls in prop::collection::vec((0u8..6, any::<u64>(), any::<u64>(), any::<u8>()), 0..400)
     ) {
-        let settings = Settings { limits: [limits(1, 5), limits(10, 80)], reflectors: 9, active: 4 };
+        let limits = [limits(1, 5), limits(10, 80)];
+        let settings = Settings { limits, reflectors: 9, active: 4 };
         let mut controller = Controller::new(&settings, Time::ZERO);
         let mut now = Time::ZERO;
         for (call, a, b, c) in calls {

@@ -12,8 +12,8 @@
 //! What a gateway's own programs send (DSCP [`OWN`]) does not pass its shaper. Of what passes TCP
 //! timestamps are noted on the side of the line, see [`Tandem::stamps`].
 //!
-//! Invariants: order is kept in the FIFO, also when the way behind it becomes shorter; what came and
-//! was not dropped is in exactly one of the queues.
+//! Invariants: order is kept in the FIFO, also when the way behind it becomes shorter; what came
+//! and was not dropped is in exactly one of the queues.
 
 use std::any::Any;
 use std::collections::VecDeque;
