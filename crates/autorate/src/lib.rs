@@ -23,9 +23,10 @@
 //!   drains at `released * t / (t + d)`.
 //!
 //! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and
-//! never by a fixed factor. It rises fast below the capacity last seen, and slowly above it; the longer
-//! the same capacity is found again, the seldomer it is tried. Delay that a drain does not lower is
-//! no queue: a route has changed, and its RTT becomes the baseline (a satellite's every 15 s).
+//! never by a fixed factor. It rises fast below the capacity last seen, and slowly above it; the
+//! longer the same capacity is found again, the seldomer it is tried. Delay that a drain does not
+//! lower is no queue: a route has changed, and its RTT becomes the baseline (a satellite's every
+//! 15 s).
 //!
 //! If no reflector answers, passing TCP votes alone. With neither, rates stay as they are: silence
 //! says nothing about capacity.

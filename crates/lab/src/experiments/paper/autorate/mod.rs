@@ -19,8 +19,8 @@ mod lines;
 mod published;
 
 const SETUP: &str = "A shaper and a FIFO of 500 ms before (upload) or behind (download) a line \
-                     whose capacity changes; 4 downloads, 2 uploads (CUBIC, 40 ms), a ping every 20 ms; \
-                     6 reflectors, probed every 200 ms. 60 s, those from 5 s on count.";
+                     whose capacity changes; 4 downloads, 2 uploads (CUBIC, 40 ms), a ping every \
+                     20 ms; 6 reflectors, probed every 200 ms. 60 s, those from 5 s on count.";
 
 /// Results count from here.
 const FROM: Time = Time(5_000_000_000);
