@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test demo bench lint fuzz kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
+.PHONY: all build gateway test demo bench lint fuzz install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -15,6 +15,18 @@ build: setup ## build everything, optimised
 
 gateway: setup ## build the gateway alone: below 3 MB, without the lab
 	cargo build --profile router --locked --package simnel --no-default-features
+
+install: ## install what `make build` built, as root: PREFIX=/usr/local DESTDIR= BINARY=
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" BINARY="$(BINARY)" scripts/install.sh
+
+uninstall: ## remove what `make install` installed; the configuration stays
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install.sh --uninstall
+
+deb: build ## make the Debian package; needs cargo-deb
+	@dist/debian/build
+
+test-deb: ## install, upgrade and remove the package in a clean Debian, as root; needs mmdebstrap
+	@dist/debian/test
 
 test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
 	@scripts/test.sh

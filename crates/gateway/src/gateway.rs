@@ -33,7 +33,7 @@ use crate::vitals::{lane_index, Board};
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
 /// Queue numbers that we use: out of the way of the small numbers that people choose by hand.
-const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
+pub(crate) const QUEUE_NUMBERS: std::ops::RangeInclusive<u16> = 0x51a0..=0x51ff;
 /// How long after the rules are gone packets may still be on their way to a queue.
 const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.

@@ -28,6 +28,7 @@
 //! The only crate of the project with unsafe code; all of it is in `sys` and in the parts of `link`
 //! that speak to the kernel.
 
+pub mod check;
 mod classify;
 pub mod config;
 pub mod control;
@@ -41,6 +42,7 @@ pub mod flows;
 pub mod fuzzing;
 mod gateway;
 mod guard;
+pub mod import;
 pub mod kernel;
 pub mod link;
 mod links;

@@ -218,6 +218,36 @@ impl Table {
     }
 }
 
+/// How rules hand packets to NFQUEUE on this kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queueing {
+    /// By the expression `queue`.
+    Native,
+    /// By iptables' target only.
+    Iptables,
+}
+
+/// Lets the kernel judge a rule that queues, without keeping it: a transaction that does not end is
+/// only checked. Its chain has no hook, so that no queue is touched when it goes again.
+pub(crate) fn judge_queueing() -> io::Result<Queueing> {
+    let socket = Socket::open()?;
+    let judge = |native: bool| {
+        let mut batch = Batch::new(Family::Routed, "simnel_check");
+        batch.table();
+        batch.plain_chain("judged");
+        batch.rule("judged", |rule| rule.queue(0, native));
+        let last = batch.sequence;
+        socket.transact(&batch.writer, 1..=last).map_err(|(_, error)| error)
+    };
+    match judge(true) {
+        Ok(()) => Ok(Queueing::Native),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+            judge(false).map(|()| Queueing::Iptables)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Abilities of the kernel; found out by trying.
 #[derive(Clone, Copy)]
 struct Kernel {
@@ -310,6 +340,14 @@ impl<'a> Batch<'a> {
         self.writer.number(2, priority);
         self.writer.end(open);
         self.writer.string(7, "filter");
+        self.writer.finish();
+    }
+
+    /// A chain that no hook leads to.
+    fn plain_chain(&mut self, name: &str) {
+        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(3, name);
         self.writer.finish();
     }
 

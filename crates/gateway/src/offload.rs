@@ -28,7 +28,7 @@ pub(crate) fn warnings(interface: &str) -> Vec<String> {
 }
 
 /// Flowtables with `interface` among their devices.
-fn flowtables(interface: &str) -> io::Result<Vec<String>> {
+pub(crate) fn flowtables(interface: &str) -> io::Result<Vec<String>> {
     /// NFT_MSG_GETFLOWTABLE.
     const GET_FLOWTABLE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | 23;
     let mut writer = Writer::default();
@@ -60,7 +60,7 @@ fn flowtable(message: &Message<'_>, interface: &str) -> Option<String> {
 }
 
 /// State of a feature of the NIC (linux/ethtool.h).
-fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
+pub(crate) fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
     const GET_SET_INFO: u32 = 0x37;
     const GET_STRINGS: u32 = 0x1b;
     const GET_FEATURES: u32 = 0x3a;
@@ -94,6 +94,16 @@ fn feature(interface: &str, wanted: &str) -> io::Result<bool> {
     features[4..8].copy_from_slice(&(blocks as u32).to_ne_bytes());
     sys::ethtool(interface, &mut features)?;
     Ok(number(&features, 8 + bit / 32 * 16 + 8) >> (bit % 32) & 1 == 1)
+}
+
+/// Packets that the card's ring for sending holds.
+pub(crate) fn ring(interface: &str) -> io::Result<u32> {
+    const GET_RINGS: u32 = 0x10;
+    // command; most for receiving (three kinds) and sending; those in force in the same order.
+    let mut rings = [0; 36];
+    rings[..4].copy_from_slice(&GET_RINGS.to_ne_bytes());
+    sys::ethtool(interface, &mut rings)?;
+    Ok(rings[32..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
 }
 
 #[cfg(test)]

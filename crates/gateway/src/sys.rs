@@ -325,6 +325,15 @@ pub(crate) fn lock_memory() -> io::Result<()> {
     Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
+/// Version of landlock that the kernel has and uses; None without.
+pub(crate) fn landlock_version() -> Option<u32> {
+    const VERSION: libc::c_uint = 1;
+    let none = ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the call takes no attributes, and only answers.
+    let answer = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) };
+    u32::try_from(answer).ok()
+}
+
 /// An exclusive flock(2) on `fd`, without waiting: false if another process has it.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive).is_ok()

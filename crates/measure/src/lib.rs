@@ -33,7 +33,7 @@ pub mod report;
 pub mod server;
 pub mod wire;
 
-pub use client::{iperf3, irtt, measure, Options, Peer, Progress, Way};
+pub use client::{idle_delay, iperf3, irtt, measure, Options, Peer, Progress, Way};
 pub use error::Error;
 pub use grade::Grade;
 pub use report::Report;

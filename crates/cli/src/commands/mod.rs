@@ -15,8 +15,10 @@ use simnel_gateway::DEFAULT_CONTROL_DIR;
 
 mod auto;
 mod change;
+mod check;
 mod daemon;
 mod down;
+mod import;
 mod keep;
 #[cfg(feature = "lab")]
 pub mod lab;
@@ -41,6 +43,8 @@ pub enum Command {
     Show(show::Args),
     Words(words::Args),
     Link(link::Args),
+    Check(check::Args),
+    Import(import::Args),
     Test(test::Args),
     Setup(auto::Args),
     Serve(serve::Args),
@@ -64,6 +68,8 @@ impl Command {
             Command::Show(args) => show::run(&args, out),
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
+            Command::Check(args) => check::run(&args, out),
+            Command::Import(args) => import::run(&args, out),
             Command::Test(args) => test::run(&args, out),
             Command::Setup(args) => auto::run(&args, out),
             Command::Serve(args) => serve::run(&args, out),

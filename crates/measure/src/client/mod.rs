@@ -58,6 +58,16 @@ impl Way {
     }
 }
 
+/// Milliseconds of the quickest of some echoes from `host`, and by what; None if it gives none.
+pub fn idle_delay(host: IpAddr) -> Option<(f64, &'static str)> {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const ECHOES: u32 = 6;
+    let (prober, by) = host::start(host, INTERVAL, Instant::now())?;
+    thread::sleep(INTERVAL * ECHOES);
+    let quickest = prober.echoes().into_iter().filter_map(|echo| echo.rtt).min()?;
+    Some((quickest.as_secs_f64() * 1e3, by))
+}
+
 /// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer(Kind);

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use miette::{miette, IntoDiagnostic};
+use simnel_gateway::check::{link_type, LinkType};
 use simnel_gateway::control::Client;
 use simnel_gateway::{config, default_routes, has_net_admin, Error};
 use simnel_measure::report::delay;
@@ -22,7 +23,7 @@ use super::{interface_name, misuse, misuse_with_help, output_failed, serve, Cont
 mod file;
 mod proposal;
 
-use proposal::{rate, Link, Proposal};
+use proposal::{rate, Proposal};
 
 /// Set a line up: measure it, propose rates, try them out, measure again, write the configuration.
 #[derive(clap::Args)]
@@ -155,7 +156,7 @@ impl<'a> Setup<'a> {
         crate::say!("1. The line as it is, by `{}`, which leads out:", self.interface);
         let before = with_progress(&self.options)?;
         tell(&before);
-        let link = Link::of(&self.interface);
+        let link = link_type(&self.interface).unwrap_or(LinkType::Ethernet);
         let Some(mut proposal) = Proposal::of(&before, link) else {
             return Err(miette!("one direction could not be measured"));
         };

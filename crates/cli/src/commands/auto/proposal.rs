@@ -1,9 +1,7 @@
 //! Rates and words that fit a measured line, each with its reason.
 
-use std::fs;
-use std::path::Path;
-
 use simnel_core::Rate;
+use simnel_gateway::check::{LinkType, Overhead};
 use simnel_measure::report::delay;
 use simnel_measure::Report;
 
@@ -16,51 +14,6 @@ const PAYLOAD: f64 = 1448.0;
 const PACKET: f64 = 1500.0;
 /// Acknowledgements fill an upload that is so many times slower than the download.
 const LOPSIDED: f64 = 15.0;
-
-/// Kinds of interfaces, as far as this machine can know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// An Ethernet port, with whatever modem behind it.
-    Ethernet,
-    /// PPP, mostly PPPoE.
-    Ppp,
-    /// A radio of this machine's.
-    Wireless,
-    /// A mobile modem, or a tunnel: no frames of its own.
-    Bare,
-}
-
-impl Link {
-    /// What `interface` is.
-    pub fn of(interface: &str) -> Link {
-        let place = Path::new("/sys/class/net").join(interface);
-        // ARPHRD_PPP, ARPHRD_RAWIP, ARPHRD_NONE.
-        match fs::read_to_string(place.join("type")).unwrap_or_default().trim() {
-            "512" => Link::Ppp,
-            "519" | "65534" => Link::Bare,
-            _ if interface.starts_with("wwan") => Link::Bare,
-            _ if place.join("wireless").exists() || place.join("phy80211").exists() => {
-                Link::Wireless
-            }
-            _ => Link::Ethernet,
-        }
-    }
-
-    /// The word, the bytes that it counts beside IP's, and why.
-    fn overhead(self) -> (Option<&'static str>, f64, &'static str) {
-        match self {
-            Link::Ethernet => (
-                Some("ethernet"),
-                38.0,
-                "38 bytes a packet beside IP's: enough for cable, fibre and VDSL2 behind an \
-                 Ethernet port (ADSL wants more: `pppoe-vcmux` and others, man tc-cake)",
-            ),
-            Link::Ppp => (Some("pppoe-ptm"), 30.0, "PPPoE over VDSL2 or fibre"),
-            Link::Wireless => (None, 14.0, "a radio's overhead and rate change all the time"),
-            Link::Bare => (None, 0.0, "packets without frames of their own"),
-        }
-    }
-}
 
 /// Settings for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +35,11 @@ pub fn rate(rate: Rate) -> String {
 
 impl Proposal {
     /// What fits `before`, a measurement of the line as it is; None if one way is missing in it.
-    pub fn of(before: &Report, link: Link) -> Option<Proposal> {
+    pub fn of(before: &Report, link: LinkType) -> Option<Proposal> {
         let (down, up) = (before.download_mbit()?, before.upload_mbit()?);
-        let (word, bytes, why) = link.overhead();
+        let Overhead { word, bytes, why } = link.overhead();
         // What the shaper counts for each byte of payload.
-        let counted = (PACKET + bytes) / PAYLOAD;
+        let counted = (PACKET + f64::from(bytes)) / PAYLOAD;
         let share = |mbit: f64, percent: u64| {
             let bits = mbit * 1e6 * counted * percent as f64 / 100.0;
             Rate::from_bits((bits / 10_000.0).floor().max(7.0) as u64 * 10_000)
@@ -166,22 +119,22 @@ mod tests {
     #[test]
     fn rates_are_shares_of_what_came_through_with_its_headers() {
         let before = report(19.13, 2.87, [900.0, 900.0, 1.0]);
-        let proposal = Proposal::of(&before, Link::Ethernet).unwrap();
+        let proposal = Proposal::of(&before, LinkType::Ethernet).unwrap();
         // 90 % of 19.13 · 1538 / 1448, and 95 % of 2.87 · 1538 / 1448.
         assert_eq!(rate(proposal.download), "18280kbit");
         assert_eq!(rate(proposal.upload), "2890kbit");
         assert_eq!(proposal.words, "cake ethernet");
         assert_eq!(proposal.reasons.len(), 3);
-        let bare = Proposal::of(&report(300.0, 10.0, [9.0; 3]), Link::Bare).unwrap();
+        let bare = Proposal::of(&report(300.0, 10.0, [9.0; 3]), LinkType::Mobile).unwrap();
         assert_eq!(bare.words, "cake ack-filter");
         // What is nearly nothing is still a rate that `simnel up` takes.
-        let slow = Proposal::of(&report(0.001, 0.001, [9.0; 3]), Link::Ppp).unwrap();
+        let slow = Proposal::of(&report(0.001, 0.001, [9.0; 3]), LinkType::Pppoe).unwrap();
         assert_eq!(rate(slow.upload), "70kbit");
     }
 
     #[test]
     fn what_still_queues_is_slowed_down_there() {
-        let first = Proposal::of(&report(20.0, 3.0, [0.0; 3]), Link::Bare).unwrap();
+        let first = Proposal::of(&report(20.0, 3.0, [0.0; 3]), LinkType::Mobile).unwrap();
         assert_eq!(first.slower(&report(18.0, 2.8, [29.0, 29.0, 0.0])), None);
         let up = first.slower(&report(18.0, 2.8, [80.0, 78.0, 2.0])).unwrap();
         assert_eq!(up.download, first.download);

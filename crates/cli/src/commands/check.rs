@@ -1,0 +1,150 @@
+//! `simnel check`: a doctor for this machine and its line.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use miette::IntoDiagnostic;
+use simnel_gateway::check::{check, Finding, Level, Report};
+use simnel_gateway::home_router;
+
+use super::{interface_name, output_failed, Control};
+use crate::terminal;
+
+/// Look at what helps or hinders shaping here, and say what to do about it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel check              # the interface that leads to the Internet\n  \
+    simnel check ppp0\n  \
+    simnel check --json | jq -r '.findings[] | select(.level == \"error\") | .id'\n\n\
+Nothing is changed. Without root less is seen, and what was not seen is said.\n\
+Exit status: 1 if there is an error (shaping cannot work), else 0.")]
+pub struct Args {
+    /// Print JSON.
+    #[arg(short, long)]
+    json: bool,
+    /// Do not ask the router for an echo.
+    #[arg(long)]
+    no_echo: bool,
+    /// The interface [default: the one that leads to the Internet].
+    #[arg(value_parser = interface_name)]
+    interface: Option<String>,
+    #[command(flatten)]
+    control: Control,
+}
+
+/// Looks, and prints what was found.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let mut report = check(args.interface.as_deref(), &args.control.directory);
+    if let Some(router) = home_router().filter(|_| !args.no_echo) {
+        report.findings.push(echo(router.into()));
+    }
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report).into_diagnostic()? + "\n",
+        false => render(&report),
+    };
+    write_coloured(out, &text, args.json)?;
+    Ok(match report.worst() {
+        Level::Error => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// What an echo from the home's router takes while the line is idle.
+fn echo(router: IpAddr) -> Finding {
+    const ID: &str = "router-delay";
+    /// More is a radio, or somebody's queue.
+    const LONG_MS: f64 = 5.0;
+    let Some((delay, by)) = simnel_measure::idle_delay(router) else {
+        let what = format!("the router {router} answers no echo");
+        let why = "delay at home cannot be told from the line's";
+        return Finding::new(Level::Note, ID, what, why, "nothing, if that is meant");
+    };
+    let what = format!("an echo from the router {router} takes {delay:.1} ms ({by})");
+    if delay < LONG_MS {
+        return Finding::ok(ID, what);
+    }
+    let why = "so much is between here and the router, mostly WiFi: no shaper at the line mends it";
+    Finding::new(Level::Note, ID, what, why, "try a cable; see `simnel test`")
+}
+
+fn render(report: &Report) -> String {
+    let mut text = String::new();
+    for Finding { level, what, why, fix, .. } in &report.findings {
+        text += &format!("{:<8} {what}\n", level.name());
+        if !why.is_empty() {
+            text += &format!("{:<8}   why: {why}\n", "");
+        }
+        if !fix.is_empty() {
+            text += &format!("{:<8}   do:  {fix}\n", "");
+        }
+    }
+    let count = |level| report.findings.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    let of = report.interface.as_ref().map_or(String::new(), |name| format!("`{name}`: "));
+    text += &match (errors, warnings) {
+        (0, 0) => format!("{of}nothing is in the way\n"),
+        (0, _) => format!(
+            "{of}it works, and {warnings} could be better\n",
+            warnings = { counted(warnings, "thing") }
+        ),
+        _ => format!(
+            "{of}{} in the way\n",
+            match errors {
+                1 => "1 error is".to_owned(),
+                _ => format!("{errors} errors are"),
+            }
+        ),
+    };
+    text
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Colours are ours, and the text is tamed on its way: they are added line by line, past that.
+fn write_coloured(out: &mut dyn Write, text: &str, is_json: bool) -> miette::Result<()> {
+    if is_json || !terminal::colours() {
+        return out.write_all(text.as_bytes()).map_err(output_failed);
+    }
+    let colours = [("error", "31;1"), ("warning", "33;1"), ("note", "36"), ("ok", "32")];
+    out.flush().map_err(output_failed)?;
+    let mut plain = std::io::stdout().lock();
+    for line in text.lines() {
+        let tamed = simnel_core::printable::Printable(line).to_string();
+        let found = colours
+            .iter()
+            .find(|(level, _)| tamed.strip_prefix(level).is_some_and(|rest| rest.starts_with(' ')));
+        let line = match found {
+            Some((level, colour)) => {
+                format!("\x1b[{colour}m{level}\x1b[0m{}", &tamed[level.len()..])
+            }
+            None => tamed,
+        };
+        writeln!(plain, "{line}").map_err(output_failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_told_with_its_reason_and_what_to_do() {
+        let mut report = Report {
+            interface: Some("wan".into()),
+            link: None,
+            words: None,
+            findings: vec![Finding::ok("a", "well")],
+        };
+        assert_eq!(render(&report), "ok       well\n`wan`: nothing is in the way\n");
+        report.findings.push(Finding::new(Level::Warning, "b", "slow", "late", "hurry"));
+        let text = render(&report);
+        assert!(text.contains("warning  slow\n           why: late\n           do:  hurry\n"));
+        assert!(text.ends_with("it works, and 1 thing could be better\n"), "{text}");
+        report.findings.push(Finding::new(Level::Error, "c", "dead", "", ""));
+        assert!(render(&report).ends_with("`wan`: 1 error is in the way\n"));
+    }
+}

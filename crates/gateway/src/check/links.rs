@@ -1,0 +1,316 @@
+//! Interfaces: what the kernel knows of them, what kind of link they are, and the words of
+//! `man tc-cake` for what that kind adds to each packet.
+//!
+//! The kind comes from rtnetlink (linux/if_link.h): the hardware type, and the name of the driver
+//! of virtual interfaces. Radios and modems are told by sysfs (`DEVTYPE`, the name of the driver).
+
+use std::fs;
+use std::path::Path;
+
+use crate::netlink::{text, Attributes, Message, Socket, Writer};
+
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_PPP: u16 = 512;
+const ARPHRD_RAWIP: u16 = 519;
+const ARPHRD_NONE: u16 = 0xfffe;
+
+/// An interface as rtnetlink tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) index: u32,
+    pub(super) name: String,
+    /// ARPHRD_….
+    pub(super) hardware: u16,
+    pub(super) mtu: u32,
+    /// IFF_UP.
+    pub(super) is_up: bool,
+    /// IFF_RUNNING: there is a carrier.
+    pub(super) is_running: bool,
+    /// IFLA_INFO_KIND, of virtual ones: `vlan`, `wireguard`.
+    pub(super) kind: String,
+    /// The interface below, such as a VLAN's port.
+    pub(super) below: Option<u32>,
+    /// The bridge or bond that it is a port of.
+    pub(super) master: Option<u32>,
+}
+
+/// All interfaces of the calling thread's network namespace.
+pub(super) fn interfaces() -> std::io::Result<Vec<Interface>> {
+    let mut writer = Writer::default();
+    writer.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &[0; 16]);
+    writer.finish();
+    let mut all = Vec::new();
+    Socket::open_routing()?.dump(&writer, |message| all.extend(interface(&message)))?;
+    Ok(all)
+}
+
+/// The interface that a message tells of.
+fn interface(message: &Message<'_>) -> Option<Interface> {
+    const IFNAME: i32 = 3;
+    const MTU: i32 = 4;
+    const LINK: i32 = 5;
+    const MASTER: i32 = 10;
+    const LINKINFO: i32 = 18;
+    const KIND: i32 = 1;
+    if message.kind != i32::from(libc::RTM_NEWLINK) {
+        return None;
+    }
+    // Family, padding, type, index, flags, which of them changed.
+    let fixed: &[u8; 16] = message.body.first_chunk()?;
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+    let flags = number(&fixed[8..])? as i32;
+    let mut found = Interface {
+        index: number(&fixed[4..])?,
+        hardware: u16::from_ne_bytes([fixed[2], fixed[3]]),
+        is_up: flags & libc::IFF_UP != 0,
+        is_running: flags & libc::IFF_RUNNING != 0,
+        ..Interface::default()
+    };
+    for (kind, data) in message.attributes_after(16) {
+        match kind {
+            IFNAME => found.name = text(data),
+            MTU => found.mtu = number(data).unwrap_or(0),
+            LINK => found.below = number(data),
+            MASTER => found.master = number(data),
+            LINKINFO => {
+                let name = Attributes(data).find(|(kind, _)| *kind == KIND);
+                found.kind = name.map_or_else(String::new, |(_, data)| text(data));
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// Kinds of links, as far as this machine can know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkType {
+    /// An Ethernet port, with whatever modem behind it.
+    Ethernet,
+    /// A VLAN on an Ethernet port.
+    Vlan,
+    /// PPP over Ethernet.
+    Pppoe,
+    /// PPP over something else, such as a modem's serial line.
+    Ppp,
+    /// A DSL modem in this machine, in packet mode (VDSL2).
+    Vdsl,
+    /// A DSL modem in this machine, over ATM (ADSL).
+    Atm,
+    /// A radio of this machine's.
+    Wireless,
+    /// A mobile modem.
+    Mobile,
+    /// Packets inside packets: WireGuard, OpenVPN, 6in4.
+    Tunnel,
+    /// Several ports as one.
+    Bridge,
+    /// A device of the kernel's own.
+    Virtual,
+}
+
+/// What a link adds to each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// The word of `man tc-cake`; none where nothing fits.
+    pub word: Option<&'static str>,
+    /// Bytes that the word counts beside IP's; ATM's cells come on top.
+    pub bytes: u32,
+    /// In a sentence.
+    pub why: &'static str,
+}
+
+impl LinkType {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkType::Ethernet => "Ethernet",
+            LinkType::Vlan => "VLAN on Ethernet",
+            LinkType::Pppoe => "PPPoE",
+            LinkType::Ppp => "PPP",
+            LinkType::Vdsl => "VDSL modem",
+            LinkType::Atm => "ADSL modem",
+            LinkType::Wireless => "WiFi",
+            LinkType::Mobile => "mobile modem",
+            LinkType::Tunnel => "tunnel",
+            LinkType::Bridge => "bridge",
+            LinkType::Virtual => "virtual device",
+        }
+    }
+
+    /// The words for what it adds to each packet.
+    pub const fn overhead(self) -> Overhead {
+        let (word, bytes, why) = match self {
+            LinkType::Ethernet | LinkType::Bridge => (
+                Some("ethernet"),
+                38,
+                "38 bytes a packet beside IP's: enough for cable, fibre and VDSL2 behind an \
+                 Ethernet port (ADSL wants more: `pppoe-vcmux` and others, man tc-cake)",
+            ),
+            LinkType::Vlan => {
+                (Some("ethernet ether-vlan"), 42, "38 bytes of Ethernet and 4 of the VLAN's tag")
+            }
+            LinkType::Pppoe => (Some("pppoe-ptm"), 30, "PPPoE over VDSL2 or fibre"),
+            LinkType::Ppp => (None, 0, "PPP on a modem's line: no frames that are known"),
+            LinkType::Vdsl => (Some("bridged-ptm"), 22, "Ethernet frames over VDSL2"),
+            LinkType::Atm => (Some("bridged-llcsnap"), 32, "Ethernet frames in ATM's cells"),
+            LinkType::Wireless => (None, 14, "a radio's overhead and rate change all the time"),
+            LinkType::Mobile | LinkType::Virtual => {
+                (None, 0, "packets without frames of their own")
+            }
+            LinkType::Tunnel => (
+                None,
+                0,
+                "a tunnel's packets leave by another interface, which is the one to shape",
+            ),
+        };
+        Overhead { word, bytes, why }
+    }
+}
+
+/// What `interface` is, if it is there.
+pub fn link_type(interface: &str) -> Option<LinkType> {
+    let found = interfaces().ok()?.into_iter().find(|found| found.name == interface)?;
+    Some(of(&found))
+}
+
+/// What `interface` is.
+pub(super) fn of(interface: &Interface) -> LinkType {
+    let place = Path::new("/sys/class/net").join(&interface.name);
+    let uevent = super::read(place.join("uevent")).unwrap_or_default();
+    let devtype = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
+    let driver = fs::read_link(place.join("device/driver")).ok();
+    let driver = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let sessions = super::read("/proc/thread-self/net/pppoe");
+    // A line for the heading.
+    let is_pppoe = sessions.is_some_and(|text| text.lines().count() > 1);
+    classify(interface, devtype.unwrap_or_default(), &driver.unwrap_or_default(), is_pppoe)
+}
+
+/// What an interface is, by what is known of it; `is_pppoe` if the machine has a PPPoE session.
+fn classify(interface: &Interface, devtype: &str, driver: &str, is_pppoe: bool) -> LinkType {
+    /// Drivers of mobile modems that look like Ethernet.
+    const MODEMS: [&str; 6] =
+        ["cdc_mbim", "qmi_wwan", "huawei_cdc_ncm", "sierra_net", "hso", "rndis_host"];
+    /// MTU of PPPoE without RFC 4638.
+    const PPPOE_MTU: u32 = 1492;
+    let named = |prefixes: &[&str]| {
+        prefixes.iter().any(|prefix| {
+            let rest = interface.name.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    let tunnels =
+        ["wireguard", "tun", "ipip", "sit", "gre", "ip6gre", "ip6tnl", "vti", "vti6", "xfrm"];
+    match interface.kind.as_str() {
+        "vlan" => return LinkType::Vlan,
+        "bridge" | "bond" | "team" => return LinkType::Bridge,
+        // OpenVPN's `tap` has Ethernet frames, and is as much a tunnel.
+        kind if tunnels.contains(&kind) => return LinkType::Tunnel,
+        "gretap" | "ip6gretap" | "vxlan" | "geneve" | "l2tp" => return LinkType::Tunnel,
+        "ifb" | "dummy" => return LinkType::Virtual,
+        _ => {}
+    }
+    match interface.hardware {
+        ARPHRD_PPP if is_pppoe || interface.mtu == PPPOE_MTU => LinkType::Pppoe,
+        ARPHRD_PPP if interface.name.starts_with("pppoe") => LinkType::Pppoe,
+        ARPHRD_PPP => LinkType::Ppp,
+        _ if devtype == "wlan" => LinkType::Wireless,
+        _ if devtype == "wwan" || named(&["wwan"]) => LinkType::Mobile,
+        _ if MODEMS.contains(&driver) => LinkType::Mobile,
+        ARPHRD_RAWIP => LinkType::Mobile,
+        ARPHRD_NONE => LinkType::Tunnel,
+        ARPHRD_ETHER if named(&["nas", "atm"]) => LinkType::Atm,
+        ARPHRD_ETHER if named(&["ptm", "dsl"]) => LinkType::Vdsl,
+        ARPHRD_ETHER => LinkType::Ethernet,
+        _ => LinkType::Virtual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::Messages;
+
+    /// RTM_NEWLINK as Linux 6.1 sent it for a VLAN, without its statistics.
+    const VLAN: &[u8] = &[
+        0x54, 0, 0, 0, 0x10, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, // header
+        0, 0, 1, 0, 7, 0, 0, 0, 0x43, 0x10, 1, 0, 0, 0, 0, 0, // ifinfomsg: up, running
+        0x0a, 0, 3, 0, b'w', b'a', b'n', b'.', b'7', 0, 0, 0, // IFLA_IFNAME
+        8, 0, 4, 0, 0xdc, 5, 0, 0, // IFLA_MTU
+        8, 0, 5, 0, 2, 0, 0, 0, // IFLA_LINK
+        0x10, 0, 18, 0, 9, 0, 1, 0, b'v', b'l', b'a', b'n', 0, 0, 0, 0, // IFLA_LINKINFO
+        8, 0, 10, 0, 9, 0, 0, 0, // IFLA_MASTER
+    ];
+
+    #[test]
+    fn what_the_kernel_tells_of_an_interface_is_read() {
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let found = interface(&Messages(VLAN).next().unwrap()).unwrap();
+        let expected = Interface {
+            index: 7,
+            name: "wan.7".into(),
+            hardware: 1,
+            mtu: 1500,
+            is_up: true,
+            is_running: true,
+            kind: "vlan".into(),
+            below: Some(2),
+            master: Some(9),
+        };
+        assert_eq!(found, expected);
+        for end in 0..VLAN.len() {
+            Messages(&VLAN[..end]).for_each(|message| drop(interface(&message)));
+        }
+    }
+
+    #[test]
+    fn the_loopback_is_there_and_no_link() {
+        let all = interfaces().unwrap();
+        assert!(all.iter().any(|found| found.name == "lo" && found.hardware == 772));
+        assert_eq!(link_type("lo"), Some(LinkType::Virtual));
+        assert_eq!(link_type("no-such-device"), None);
+    }
+
+    #[test]
+    fn links_are_told_by_what_is_known_of_them() {
+        let of = |name: &str, hardware, mtu, kind: &str, devtype, driver, pppoe| {
+            let (name, kind) = (name.into(), kind.into());
+            let interface = Interface { name, hardware, mtu, kind, ..Interface::default() };
+            classify(&interface, devtype, driver, pppoe)
+        };
+        assert_eq!(of("eth0", 1, 1500, "", "", "r8169", true), LinkType::Ethernet);
+        assert_eq!(of("eth0", 1, 1500, "veth", "", "", false), LinkType::Ethernet);
+        assert_eq!(of("eth0.7", 1, 1500, "vlan", "vlan", "", false), LinkType::Vlan);
+        assert_eq!(of("ppp0", 512, 1492, "ppp", "ppp", "", false), LinkType::Pppoe);
+        assert_eq!(of("ppp0", 512, 1500, "ppp", "ppp", "", true), LinkType::Pppoe);
+        assert_eq!(of("ppp0", 512, 1500, "ppp", "ppp", "", false), LinkType::Ppp);
+        assert_eq!(of("wlan0", 1, 1500, "", "wlan", "ath9k", false), LinkType::Wireless);
+        assert_eq!(of("wwan0", 1, 1500, "", "wwan", "qmi_wwan", false), LinkType::Mobile);
+        assert_eq!(of("usb0", 1, 1500, "", "", "rndis_host", false), LinkType::Mobile);
+        assert_eq!(of("rmnet0", 519, 1500, "", "", "", false), LinkType::Mobile);
+        assert_eq!(of("wg0", 65534, 1420, "wireguard", "", "", false), LinkType::Tunnel);
+        assert_eq!(of("tap0", 1, 1500, "tun", "", "", false), LinkType::Tunnel);
+        assert_eq!(of("br-wan", 1, 1500, "bridge", "bridge", "", false), LinkType::Bridge);
+        assert_eq!(of("nas0", 1, 1500, "", "", "", false), LinkType::Atm);
+        assert_eq!(of("dsl0", 1, 1500, "", "", "", false), LinkType::Vdsl);
+        // A name that only begins like a modem's.
+        assert_eq!(of("dslan", 1, 1500, "", "", "", false), LinkType::Ethernet);
+    }
+
+    /// Cake's own table of overheads is the witness.
+    #[test]
+    fn the_words_count_the_bytes_that_are_said() {
+        use LinkType::*;
+        let all =
+            [Ethernet, Vlan, Pppoe, Ppp, Vdsl, Atm, Wireless, Mobile, Tunnel, Bridge, Virtual];
+        for link in all {
+            let Overhead { word: Some(word), bytes, .. } = link.overhead() else { continue };
+            let config = simnel_core::qdisc::parse(&format!("cake {word}")).unwrap().to_string();
+            assert!(config.contains(&format!("overhead {bytes}")), "{link:?}: {config}");
+            assert_eq!(config.contains(" atm"), link == Atm, "{config}");
+        }
+    }
+}

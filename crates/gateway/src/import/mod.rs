@@ -1,0 +1,247 @@
+//! Settings of other programs as ours: OpenWrt's sqm-scripts, and what `tc` shows.
+//!
+//! Whatever is read gives settings, and a reason for each thing that is not taken over. No text is
+//! an error: of one that is none of these, nothing is taken.
+
+mod sqm;
+mod tc;
+mod uci;
+
+use std::fmt::Write;
+
+pub use sqm::import as sqm;
+pub use tc::import as tc;
+
+use crate::config;
+use crate::direction::Direction;
+use crate::gateway::check_name;
+use crate::words::settings_of;
+
+/// One direction of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// As `tc` writes it; none if the words say it.
+    pub rate: Option<String>,
+    /// The discipline and its words.
+    pub words: String,
+}
+
+/// One interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// What arrives.
+    pub download: Option<Way>,
+    /// What leaves.
+    pub upload: Option<Way>,
+}
+
+/// What was understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Those with anything to do.
+    pub interfaces: Vec<Interface>,
+    /// What was not taken over, and why.
+    pub notes: Vec<String>,
+}
+
+impl Imported {
+    /// The text of a configuration file.
+    pub fn toml(&self) -> String {
+        let mut text = String::new();
+        for interface in &self.interfaces {
+            let both = [("download", &interface.download), ("upload", &interface.upload)];
+            let lines = both.map(|(key, way)| {
+                let way = way.as_ref()?;
+                let rate = way.rate.as_ref().map(|rate| format!("{key} = \"{rate}\"\n"));
+                Some((rate.unwrap_or_default(), way.words.as_str()))
+            });
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let _ = write!(text, "{gap}[[interface]]\nname = \"{}\"\n", interface.name);
+            lines.iter().flatten().for_each(|(rate, _)| text += rate);
+            match &lines {
+                [Some((_, down)), Some((_, up))] if down == up => {
+                    let _ = writeln!(text, "qdisc = \"{up}\"");
+                }
+                [down, up] => {
+                    for (key, way) in [("download", down), ("upload", up)] {
+                        if let Some((_, words)) = way {
+                            let _ = writeln!(text, "{key}_qdisc = \"{words}\"");
+                        }
+                    }
+                }
+            }
+        }
+        text
+    }
+
+    /// The lines of `simnel up` that do the same, where one line can.
+    pub fn commands(&self) -> Vec<String> {
+        let line = |interface: &Interface| {
+            let words = [&interface.download, &interface.upload].map(Option::as_ref);
+            let mut same = words.iter().flatten().map(|way| &way.words);
+            let first = same.next()?;
+            if same.any(|other| other != first) {
+                return None;
+            }
+            let mut line = format!("simnel up {}", interface.name);
+            for (key, way) in [("download", words[0]), ("upload", words[1])] {
+                if let Some(rate) = way.and_then(|way| way.rate.as_ref()) {
+                    let _ = write!(line, " {key} {rate}");
+                }
+            }
+            Some(format!("{line} {first}"))
+        };
+        let mixed = |interface: &Interface| {
+            format!(
+                "# {}: its directions differ in more than rates, which only a configuration file \
+                 can say",
+                interface.name
+            )
+        };
+        self.interfaces.iter().map(|one| line(one).unwrap_or_else(|| mixed(one))).collect()
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes an interface over, as far as its settings are ones of ours.
+    fn add(&mut self, mut interface: Interface) {
+        let name = interface.name.clone();
+        if let Err(error) = check_name(&name) {
+            return self.note(error.to_string());
+        }
+        if name.contains(['"', '\\']) {
+            return self.note(format!("`{name}`: a file of ours cannot name it"));
+        }
+        if self.interfaces.iter().any(|other| other.name == name) {
+            return self.note(format!("`{name}` occurs twice: the first one is taken over"));
+        }
+        let sides = [
+            (Direction::Download, &mut interface.download),
+            (Direction::Upload, &mut interface.upload),
+        ];
+        for (direction, side) in sides {
+            let Some(way) = side else { continue };
+            if let Err(error) = settings_of(direction, way.rate.as_deref(), way.words.as_str()) {
+                self.note(format!("`{name}`: {error}"));
+                *side = None;
+            }
+        }
+        if interface.download.is_none() && interface.upload.is_none() {
+            return self.note(format!("`{name}`: nothing is left to do for it"));
+        }
+        self.interfaces.push(interface);
+        // What is printed is what is read.
+        if let Err(error) = config::parse(&self.toml()) {
+            self.interfaces.pop();
+            self.note(format!("`{name}`: {error}"));
+        }
+    }
+}
+
+/// Those of `words` that cake understands, one option with its values after the other; `left` takes
+/// the others.
+fn understood(discipline: &str, words: &str, mut left: impl FnMut(&str)) -> String {
+    let mut all: Vec<&str> = words.split_whitespace().collect();
+    while !all.is_empty() {
+        let Err(error) = simnel_core::qdisc::parse(&format!("{discipline} {}", all.join(" ")))
+        else {
+            break;
+        };
+        // Places are counted from 1, and the discipline's name is the first word.
+        let text = error.to_string();
+        let wrong = all.iter().position(|word| text.contains(&format!("`{word}`")));
+        let at = wrong.unwrap_or(all.len() - 1);
+        left(all.remove(at));
+    }
+    all.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simnel_core::random::Random;
+
+    #[test]
+    fn words_that_are_not_understood_go_one_by_one() {
+        let mut gone = Vec::new();
+        let words =
+            understood("cake", "nat nonsense dual-srchost more", |w| gone.push(w.to_owned()));
+        assert_eq!((words.as_str(), gone.len()), ("nat dual-srchost", 2));
+    }
+
+    #[test]
+    fn both_directions_are_written_as_they_are_read() {
+        let way =
+            |rate: &str, words: &str| Some(Way { rate: Some(rate.into()), words: words.into() });
+        let mut imported = Imported::default();
+        let (download, upload) = (way("9mbit", "cake nat"), way("1mbit", "cake nat"));
+        imported.add(Interface { name: "wan".into(), download, upload });
+        imported.add(Interface { name: "lte".into(), download: None, upload: way("1mbit", "pie") });
+        imported.add(Interface { name: "x".into(), download: None, upload: way("1mbit", "what") });
+        imported.add(Interface {
+            name: "a\"b".into(),
+            download: None,
+            upload: way("1mbit", "pie"),
+        });
+        let expected = "[[interface]]\nname = \"wan\"\ndownload = \"9mbit\"\nupload = \"1mbit\"\n\
+                        qdisc = \"cake nat\"\n\n[[interface]]\nname = \"lte\"\nupload = \"1mbit\"\n\
+                        upload_qdisc = \"pie\"\n";
+        assert_eq!(imported.toml(), expected);
+        assert_eq!(imported.commands()[0], "simnel up wan download 9mbit upload 1mbit cake nat");
+        assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    }
+
+    /// Whatever the text: an end without a panic, and a file of ours or none.
+    #[test]
+    fn any_text_is_read() {
+        let pieces = [
+            "config queue 'a'\n",
+            "option ",
+            "interface 'wan'\n",
+            "download '9'\n",
+            "upload 0\n",
+            "'",
+            "\"",
+            "\\",
+            "script 'layer_cake.qos'\n",
+            "eqdisc_opts 'nat mpu'\n",
+            "qdisc cake 8001: ",
+            "dev wan root refcnt 2 ",
+            "bandwidth 9Mbit ",
+            "\n",
+            "class htb 1:10 dev wan root ",
+            "rate 9Mbit ceil ",
+            "qdisc htb 1: ",
+            "parent 1:10 ",
+            "ingress ffff: ",
+            "dev ifb4wan ",
+            "\u{0}",
+            "é",
+            "option qdisc_advanced 1\n",
+            "linklayer 'atm'\n",
+            "overhead '-70000'\n",
+        ];
+        let mut random = Random::new(5);
+        let mut taken = 0;
+        for _ in 0..2_000 {
+            let count = random.below(24);
+            let text: String =
+                (0..count).map(|_| pieces[random.below(pieces.len() as u32) as usize]).collect();
+            for imported in [sqm(&text), tc(&text)] {
+                taken += imported.interfaces.len();
+                if !imported.interfaces.is_empty() {
+                    assert_eq!(config::parse(&imported.toml()).map(drop), Ok(()), "{text}");
+                }
+                imported.commands();
+            }
+        }
+        assert!(taken > 0);
+    }
+}
