@@ -20,6 +20,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{check_name, Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::nft::MarkBits;
+use crate::rules::{self, Rule, Table, MOST_RULES};
 use crate::words::settings_of;
 
 /// Where the file lies unless told otherwise.
@@ -33,6 +34,8 @@ struct File {
     control_dir: Option<PathBuf>,
     #[serde(default)]
     interface: Vec<Interface>,
+    #[serde(default)]
+    rule: Vec<Table>,
 }
 
 /// One `[[interface]]`.
@@ -126,6 +129,24 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
     let control_dir = file.control_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_CONTROL_DIR));
     let mut all: Vec<Settings> = Vec::new();
+    if file.rule.len() > MOST_RULES {
+        return Err(format!(
+            "{} rules, of at most {MOST_RULES}: put ports or addresses into lists",
+            file.rule.len()
+        ));
+    }
+    let mut rules = Vec::new();
+    for (index, table) in file.rule.iter().enumerate() {
+        let rule = table.read(index + 1)?;
+        let named = |name: &String| file.interface.iter().all(|i| i.name != *name);
+        if let Some(name) = table.interface.as_ref().filter(|name| named(name)) {
+            return Err(format!(
+                "rule {}: `interface = \"{name}\"`: there is no [[interface]] of that name",
+                index + 1
+            ));
+        }
+        rules.push((table.interface.clone(), rule));
+    }
     for interface in file.interface {
         let name = interface.name.clone();
         if all.iter().any(|settings| settings.interface == name) {
@@ -133,12 +154,36 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         }
         let mut settings = interface.settings().map_err(|e| format!("interface `{name}`: {e}"))?;
         settings.control_dir.clone_from(&control_dir);
+        let here = |(only, _): &&(Option<String>, Rule)| only.as_ref().is_none_or(|o| *o == name);
+        settings.rules = rules.iter().filter(here).map(|(_, rule)| rule.clone()).collect();
+        fit(&settings).map_err(|e| format!("interface `{name}`: {e}"))?;
         all.push(settings);
     }
     if all.is_empty() {
         return Err("there is no [[interface]]: add one with name, download and upload".into());
     }
     Ok(all)
+}
+
+/// Checks that the interface's disciplines can do what its rules ask for.
+fn fit(settings: &Settings) -> Result<(), String> {
+    if settings.rules.is_empty() {
+        return Ok(());
+    }
+    if settings.backend == Backend::Kernel {
+        return Err(Error::RulesInKernel(settings.interface.clone()).to_string());
+    }
+    for direction in [Direction::Download, Direction::Upload] {
+        let Some(config) = settings.direction(direction) else { continue };
+        rules::plan(&settings.rules, direction, config)?;
+        if rules::need_mark(&settings.rules) && rules::says_fwmark(config) {
+            return Err(format!(
+                "{direction}: `fwmark` in the words of cake and rules with `tier` exclude each \
+                 other: leave `fwmark` out"
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Interface {

@@ -8,6 +8,7 @@
 //! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
 //! {"cmd":"keep"}                                                  → {"ok":true}
 //! {"cmd":"flows"}                               → {"ok":true,"lines":[…],"flows":[…]}
+//! {"cmd":"rules"}                                                 → {"ok":true,"rules":[…]}
 //! {"cmd":"down"}                                                  → {"ok":true,"drained":17}
 //! anything else                                                   → {"ok":false,"error":"…"}
 //! ```
@@ -29,6 +30,7 @@ use crate::error::Error;
 use crate::flows::{FlowEntry, LineEntry};
 use crate::gateway::{check_name, Report};
 use crate::nfqueue::KernelCounters;
+use crate::rules::RuleEntry;
 use crate::trial::Left;
 
 /// Requests.
@@ -57,6 +59,8 @@ pub enum Request {
     Keep {},
     /// The flows of both directions: who sends, how much, how long it waits.
     Flows {},
+    /// The rules of the configuration file, and what they have counted.
+    Rules {},
     /// Give the interface back.
     Down {},
 }
@@ -81,6 +85,9 @@ pub struct Reply {
     /// For `flows`: those of the last minute, and those with packets queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<FlowEntry>>,
+    /// For `rules`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<RuleEntry>>,
     /// For `down`: packets that were queued and have been let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<u64>,
@@ -251,6 +258,14 @@ impl Client {
     pub fn flows(&mut self) -> Result<(Vec<LineEntry>, Vec<FlowEntry>), Error> {
         let reply = self.ask(&Request::Flows {})?;
         Ok((reply.lines.unwrap_or_default(), reply.flows.unwrap_or_default()))
+    }
+
+    /// The rules of the configuration file, and what they have counted.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn rules(&mut self) -> Result<Vec<RuleEntry>, Error> {
+        Ok(self.ask(&Request::Rules {})?.rules.unwrap_or_default())
     }
 
     /// Changes one direction to the settings that `words` stand for.

@@ -188,6 +188,13 @@ impl Daemon {
         if settings.backend == Backend::Userspace {
             return Ok(false);
         }
+        if !settings.rules.is_empty() {
+            // The marks that rules make are the daemon's.
+            return match settings.backend {
+                Backend::Auto => Ok(false),
+                _ => Err(Error::RulesInKernel(settings.interface.clone())),
+            };
+        }
         match kernel::hold(settings) {
             Err(Error::NoModule) if settings.backend == Backend::Auto => return Ok(false),
             held => held?,
@@ -418,6 +425,9 @@ impl Daemon {
                 let (lines, flows) = flows::entries(interface, &directions);
                 Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
             }),
+            Request::Rules {} => {
+                gateway.rules().map(|rules| Reply { rules: Some(rules), ..Reply::done() })
+            }
             Request::Change { direction, words } => {
                 self.change(interface, direction, &words).map(|()| {
                     self.trials.decided(interface, direction);
@@ -516,6 +526,15 @@ impl Daemon {
                 }
                 continue;
             }
+            let gateway = &mut self.served[index];
+            let changed = |way| new.direction(way) != gateway.settings().direction(way);
+            let others = gateway.settings().rules != new.rules;
+            if others && (changed(Direction::Upload) || changed(Direction::Download)) {
+                // Old rules and new disciplines need not fit each other.
+                if let Err(e) = gateway.set_rules(Vec::new()) {
+                    self.warn(e.to_string());
+                }
+            }
             for direction in [Direction::Upload, Direction::Download] {
                 let gateway = &mut self.served[index];
                 let wanted = new.direction(direction).cloned();
@@ -527,6 +546,13 @@ impl Daemon {
                     Ok(()) => {
                         (self.notice)(Notice::Changed(new.interface.clone(), direction));
                     }
+                    Err(e) => self.warn(e.to_string()),
+                }
+            }
+            let gateway = &mut self.served[index];
+            if gateway.settings().rules != new.rules {
+                match gateway.set_rules(new.rules) {
+                    Ok(()) => (self.notice)(Notice::Rules(new.interface)),
                     Err(e) => self.warn(e.to_string()),
                 }
             }

@@ -44,6 +44,24 @@ pub enum Error {
          configuration file which two may be taken all the same"
     )]
     NoMarkBits(String),
+    /// No four bits of the mark are free beside each other.
+    #[error(
+        "rules with `tier` need four bits of the packet mark beside each other, and none are free; \
+         {0} uses some: take those rules out, or leave `mark_mask` out"
+    )]
+    NoTierBits(String),
+    /// Rules of an interface that the kernel shapes.
+    #[error(
+        "the rules for `{0}` need the daemon, which marks packets for them: say \
+         `backend = \"userspace\"`, or take the rules out"
+    )]
+    RulesInKernel(String),
+    /// Rules of a bridge's port.
+    #[error("`{0}` is a port of a bridge, for which there are no rules yet: take the rules out")]
+    RulesOnBridge(String),
+    /// A rule and the discipline do not fit.
+    #[error("{0}")]
+    Rule(String),
     /// A second `up`.
     #[error(
         "`{interface}` is already managed (by process {owner}): `simnel show {interface}` shows \

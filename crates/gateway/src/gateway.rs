@@ -25,7 +25,8 @@ use crate::guard::{Guarded, GuardedLane};
 use crate::links;
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
-use crate::nft::{Family, MarkBits, Table};
+use crate::nft::{Family, MarkBits, Table, Wanted};
+use crate::rules::{self, Plan, Rule, RuleEntry};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
@@ -65,6 +66,8 @@ pub struct Settings {
     pub download: Option<Config>,
     /// The mark bits that are ours; None chooses such as no rule uses.
     pub mark_bits: Option<MarkBits>,
+    /// Which traffic goes where.
+    pub rules: Vec<Rule>,
     /// How the threads run.
     pub tuning: Tuning,
     /// Directory of the lock and the control socket.
@@ -80,6 +83,7 @@ impl Settings {
             upload: None,
             download: None,
             mark_bits: None,
+            rules: Vec::new(),
             tuning: Tuning::default(),
             control_dir: PathBuf::from(DEFAULT_CONTROL_DIR),
         }
@@ -130,6 +134,8 @@ pub(crate) struct Watch {
 pub struct Gateway {
     settings: Settings,
     marks: Choice,
+    /// Bits of the mark that name a tier, once a rule has needed them; or zero.
+    tiers: u32,
     watch: Watch,
     device: Device,
     segments: Arc<SegmentSizes>,
@@ -189,13 +195,24 @@ impl Gateway {
         let segments =
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
         let segments = Arc::new(segments);
-        let mut gateway =
-            Gateway { settings, marks, watch, device, segments, lanes, table: None, _lock: lock };
+        let mut gateway = Gateway {
+            settings,
+            marks,
+            tiers: 0,
+            watch,
+            device,
+            segments,
+            lanes,
+            table: None,
+            _lock: lock,
+        };
         gateway.start()?;
         Ok(gateway)
     }
 
     fn start(&mut self) -> Result<(), Error> {
+        let plans = self.plans(&self.settings)?;
+        self.tiers = self.tiers_for(&self.settings.rules)?;
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
             let qdisc = self.build(direction, config)?;
@@ -207,22 +224,102 @@ impl Gateway {
         let queue = |direction| {
             self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
         };
-        let family = match links::bridge_of(&self.settings.interface)? {
-            Some(_) => Family::Bridged,
-            None => Family::Routed,
-        };
-        self.table = Some(Table::create(
-            family,
-            &self.settings.interface,
-            queue(Direction::Download),
-            queue(Direction::Upload),
-            self.marks.bits,
-        )?);
+        self.table = Some(Table::create(Wanted {
+            family: self.family()?,
+            interface: self.settings.interface.clone(),
+            download: queue(Direction::Download),
+            upload: queue(Direction::Upload),
+            bits: self.marks.bits,
+            tiers: self.tiers,
+            plans,
+        })?);
         Ok(())
     }
 
+    fn family(&self) -> Result<Family, Error> {
+        Ok(match links::bridge_of(&self.settings.interface)? {
+            Some(_) => Family::Bridged,
+            None => Family::Routed,
+        })
+    }
+
+    /// Rules of both directions, as the table has them.
+    fn plans(&self, settings: &Settings) -> Result<[Plan; 2], Error> {
+        if !settings.rules.is_empty() && self.family()? == Family::Bridged {
+            return Err(Error::RulesOnBridge(settings.interface.clone()));
+        }
+        let plan = |direction| match settings.direction(direction) {
+            Some(config) => rules::plan(&settings.rules, direction, config).map_err(Error::Rule),
+            None => Ok(Plan::default()),
+        };
+        Ok([plan(Direction::Download)?, plan(Direction::Upload)?])
+    }
+
+    /// Bits of the mark that name tiers, if `rules` need them; those that were chosen once, stay.
+    fn tiers_for(&self, rules: &[Rule]) -> Result<u32, Error> {
+        match self.tiers {
+            0 if rules::need_mark(rules) => marks::choose_tiers(self.marks.bits),
+            tiers => Ok(tiers),
+        }
+    }
+
+    /// What the discipline is really told: where rules name tiers, cake reads our bits.
+    fn told(&self, config: &Config) -> Config {
+        match self.tiers {
+            0 => config.clone(),
+            tiers => rules::reading_mark(config.clone(), tiers),
+        }
+    }
+
+    /// Other rules, without losing a packet. Nothing changes if they do not fit.
+    ///
+    /// # Errors
+    /// A rule and the discipline do not fit; or the kernel refuses them.
+    pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Error> {
+        let settings = Settings { rules, ..self.settings.clone() };
+        let plans = self.plans(&settings)?;
+        let before = self.tiers;
+        self.tiers = self.tiers_for(&settings.rules)?;
+        if before != self.tiers {
+            for direction in [Direction::Download, Direction::Upload] {
+                let Some(config) = settings.direction(direction) else { continue };
+                self.configure(direction, config)?;
+            }
+        }
+        if let Some(table) = &mut self.table {
+            table.set_plans(plans, self.tiers)?;
+        }
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// The rules with what they have counted.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn rules(&self) -> Result<Vec<RuleEntry>, Error> {
+        let Some(table) = &self.table else { return Ok(Vec::new()) };
+        let counted = table.counted().map_err(|e| Error::system("reading the rules", e))?;
+        let entry = |rule: &Rule| {
+            let of = |direction| {
+                self.settings.direction(direction)?;
+                Some(counted.get(&(direction, rule.number)).copied().unwrap_or_default())
+            };
+            RuleEntry {
+                dev: self.settings.interface.clone(),
+                number: rule.number,
+                name: rule.name.clone(),
+                traffic: rule.traffic.to_string(),
+                action: rule.action.to_string(),
+                upload: of(Direction::Upload),
+                download: of(Direction::Download),
+            }
+        };
+        Ok(self.settings.rules.iter().map(entry).collect())
+    }
+
     fn build(&self, direction: Direction, config: &Config) -> Result<BoxedQdisc, Error> {
-        qdisc::build(config, &self.device)
+        qdisc::build(&self.told(config), &self.device)
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
     }
 
@@ -330,30 +427,42 @@ impl Gateway {
     /// # Errors
     /// The direction does not run, or the discipline refuses; then nothing has changed.
     pub fn change(&mut self, direction: Direction, config: Config) -> Result<(), Error> {
+        let mut settings = self.settings.clone();
+        match direction {
+            Direction::Upload => settings.upload = Some(config.clone()),
+            Direction::Download => settings.download = Some(config.clone()),
+        }
+        // Words of cake decide which number a tier has.
+        let plans = self.plans(&settings)?;
+        let others = self.plans(&self.settings)? != plans;
+        self.configure(direction, &config)?;
+        self.settings = settings;
+        match &mut self.table {
+            Some(table) if others => table.set_plans(plans, self.tiers),
+            _ => Ok(()),
+        }
+    }
+
+    fn configure(&self, direction: Direction, config: &Config) -> Result<(), Error> {
         let interface = self.settings.interface.clone();
         let lane = self
             .lanes
             .iter()
             .find(|lane| lane.direction == direction)
             .ok_or(Error::NoDirection { interface, direction })?;
-        let result = match lane.remote.configure(config.clone()) {
+        let result = match lane.remote.configure(self.told(config)) {
             Ok(Err(ConfigError::OtherDiscipline)) => {
-                lane.remote.replace(self.build(direction, &config)?, self.device).map(Ok)
+                lane.remote.replace(self.build(direction, config)?, self.device).map(Ok)
             }
             other => other,
         };
         result
             .map_err(|_| Error::Unresponsive(direction))?
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        let length = self.settings.tuning.queue_length(&config);
+        let length = self.settings.tuning.queue_length(config);
         nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
             .map_err(|e| Error::system("setting the length of the queue", e))?;
-        lane.set_whole(&config, &self.segments)?;
-        match direction {
-            Direction::Upload => self.settings.upload = Some(config),
-            Direction::Download => self.settings.download = Some(config),
-        }
-        Ok(())
+        lane.set_whole(config, &self.segments)
     }
 
     /// Follows what the interface says of itself now. Disciplines are made anew where that decides

@@ -57,6 +57,7 @@ mod pace;
 pub mod presence;
 mod privileges;
 mod routes;
+pub mod rules;
 mod segments;
 mod server;
 mod supervisor;

@@ -1,4 +1,5 @@
-//! Which two bits of the packet mark are ours: such as no rule on this machine uses.
+//! Which bits of the packet mark are ours, two for decisions and four for tiers where rules ask for
+//! them: such as no rule on this machine uses.
 //!
 //! Bits of others are read as the daemon starts: rules of nftables (also those that iptables has
 //! made there) and of policy routing. Rules of a load balancer's or firewall's own that come later
@@ -71,6 +72,29 @@ fn decide(configured: Option<MarkBits>, uses: &[Use]) -> Result<Choice, Error> {
     let bits =
         MarkBits::new(free.take(2).sum()).map_err(|_| Error::NoMarkBits(other.by.clone()))?;
     Ok(Choice { bits, warnings: Vec::new() })
+}
+
+/// Where the bits that name a tier are tried first.
+const TIERS: u32 = 0x0f00_0000;
+
+/// Four bits beside each other, beside those of `decisions`, that nobody uses.
+///
+/// # Errors
+/// [`Error::NoTierBits`] if there are none.
+pub(crate) fn choose_tiers(decisions: MarkBits) -> Result<u32, Error> {
+    let mut uses = rules().unwrap_or_default();
+    uses.extend(policies().unwrap_or_default());
+    tiers(decisions, &uses)
+}
+
+fn tiers(decisions: MarkBits, uses: &[Use]) -> Result<u32, Error> {
+    let user = |bits: u32| uses.iter().find(|other| other.bits & bits != 0);
+    let free = |bits: &u32| bits & decisions.mask() == 0 && user(*bits).is_none();
+    let all = std::iter::once(TIERS).chain((0..=28).rev().map(|bit| 0xf << bit));
+    all.into_iter().find(free).ok_or_else(|| {
+        let by = user(TIERS).map_or_else(|| String::from("`mark_mask`"), |other| other.by.clone());
+        Error::NoTierBits(by)
+    })
 }
 
 /// Uses by rules of nftables, but for our own.
@@ -259,6 +283,17 @@ mod tests {
         assert!(decide(Some(configured), &[used(1)]).unwrap().warnings.is_empty());
         let none = decide(None, &[used(0x7fff_ffff)]).err().unwrap().to_string();
         assert!(none.contains("user of 0x7fffffff"), "{none}");
+    }
+
+    #[test]
+    fn four_bits_beside_each_other_name_a_tier() {
+        let mask = |decisions, uses: &[Use]| tiers(MarkBits::new(decisions).unwrap(), uses);
+        assert_eq!(mask(0x3000_0000, &[]).unwrap(), 0x0f00_0000);
+        assert_eq!(mask(0x0300_0000, &[]).unwrap(), 0xf000_0000);
+        assert_eq!(mask(0x3000_0000, &[used(0x0400_0000)]).unwrap(), 0x03c0_0000);
+        assert_eq!(mask(0x3000_0000, &[used(0xffff_0000)]).unwrap(), 0x0000_f000);
+        let none = mask(0x3000_0000, &[used(0x8888_8888)]).unwrap_err().to_string();
+        assert!(none.contains("user of 0x88888888"), "{none}");
     }
 
     #[test]

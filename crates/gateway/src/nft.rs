@@ -1,6 +1,7 @@
 //! The nftables table that leads packets to our queues, and carries out what disciplines decide.
 //!
-//! One table `inet simnel_<interface>` with four base chains:
+//! One table `inet simnel_<interface>` with four base chains, and others for rules that somebody
+//! has set (`rules`):
 //!
 //! ```text
 //! arriving  prerouting  -90   iifname WAN, not decapsulated → queue M bypass      (download)
@@ -27,11 +28,14 @@
 //! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
 //! (`nf_queue_nf_hook_drop`), removing rules does not.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::direction::Direction;
 use crate::error::Error;
 use crate::netlink::{Socket, Writer};
+use crate::rules::{self, Mac, Plan};
 
 const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
 /// NFT_TABLE_F_OWNER.
@@ -93,19 +97,54 @@ impl Default for MarkBits {
 }
 
 /// Which packets pass the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Those that the machine routes, sends or takes.
+    #[default]
     Routed,
     /// Frames of a bridge's ports.
     Bridged,
+}
+
+/// What a table is made for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) family: Family,
+    pub(crate) interface: String,
+    /// Number of the NFQUEUE of what arrives.
+    pub(crate) download: Option<u16>,
+    /// Number of the NFQUEUE of what leaves.
+    pub(crate) upload: Option<u16>,
+    pub(crate) bits: MarkBits,
+    /// Bits of the mark that name a tier; zero if no rule needs them.
+    pub(crate) tiers: u32,
+    /// Rules of what arrives and of what leaves.
+    pub(crate) plans: [Plan; 2],
+}
+
+impl Wanted {
+    /// The directions that run, with queue, chains and rules.
+    fn directions(&self) -> impl Iterator<Item = (u16, &'static Place, &Plan)> {
+        let queues = [(self.download, &ARRIVE), (self.upload, &LEAVE)];
+        let both = queues.into_iter().zip(&self.plans);
+        both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
+    }
+
+    /// Hardware addresses whose hosts' addresses rules need.
+    fn macs(&self) -> Vec<Mac> {
+        let mut macs: Vec<Mac> = self.plans.iter().flat_map(Plan::macs).collect();
+        macs.sort_unstable();
+        macs.dedup();
+        macs
+    }
 }
 
 /// Our table in the kernel, as long as this value lives.
 pub(crate) struct Table {
     socket: Socket,
     name: String,
-    family: Family,
+    wanted: Wanted,
+    kernel: Kernel,
     /// Chains whose rules queue.
     queue_chains: Vec<&'static str>,
 }
@@ -126,36 +165,22 @@ pub fn table_name(interface: &str) -> String {
 
 impl Table {
     /// Creates the table in one transaction; from then on packets are queued.
-    pub(crate) fn create(
-        family: Family,
-        interface: &str,
-        download: Option<u16>,
-        upload: Option<u16>,
-        bits: MarkBits,
-    ) -> Result<Table, Error> {
+    pub(crate) fn create(wanted: Wanted) -> Result<Table, Error> {
         let whole = Kernel { queue_expression: true, security_paths: true };
-        Table::create_on(whole, family, interface, download, upload, bits)
+        Table::create_on(whole, wanted)
     }
 
-    fn create_on(
-        mut kernel: Kernel,
-        family: Family,
-        interface: &str,
-        download: Option<u16>,
-        upload: Option<u16>,
-        bits: MarkBits,
-    ) -> Result<Table, Error> {
+    fn create_on(mut kernel: Kernel, wanted: Wanted) -> Result<Table, Error> {
         let socket = Socket::open().map_err(kernel_lacks)?;
-        let name = table_name(interface);
+        let name = table_name(&wanted.interface);
         let attempt = |kernel: Kernel| {
-            let mut batch = Batch::new(family, &name);
+            let mut batch = Batch::new(wanted.family, &name);
             batch.table();
-            if let Some(queue) = download {
-                batch.direction(&ARRIVE, interface, queue, bits, kernel);
+            for (_, place, _) in wanted.directions() {
+                batch.chain(place.queue_chain, place.hook, place.priority);
+                batch.chain(place.act_chain, place.hook, place.priority + 1);
             }
-            if let Some(queue) = upload {
-                batch.direction(&LEAVE, interface, queue, bits, kernel);
-            }
+            batch.fill(&wanted, kernel);
             batch.commit(&socket)
         };
         let result = loop {
@@ -172,14 +197,45 @@ impl Table {
         };
         match result {
             Ok(()) => {
-                let places = [(download, &ARRIVE), (upload, &LEAVE)];
-                let chains =
-                    places.iter().filter_map(|(queue, place)| queue.map(|_| place.queue_chain));
-                let queue_chains = chains.collect();
-                Ok(Table { socket, name, family, queue_chains })
+                let queue_chains =
+                    wanted.directions().map(|(_, place, _)| place.queue_chain).collect();
+                Ok(Table { socket, name, wanted, kernel, queue_chains })
             }
-            Err((sequence, error)) => Err(explain(sequence, error, family, interface, &name)),
+            Err((sequence, error)) => {
+                Err(explain(sequence, error, wanted.family, &wanted.interface, &name))
+            }
         }
+    }
+
+    /// Other rules in front of the queues, in one transaction: no packet sees half of it.
+    pub(crate) fn set_plans(&mut self, plans: [Plan; 2], tiers: u32) -> Result<(), Error> {
+        let wanted = Wanted { plans, tiers, ..self.wanted.clone() };
+        let mut batch = Batch::new(self.wanted.family, &self.name);
+        for (_, place, plan) in self.wanted.directions() {
+            batch.flush_chain(place.queue_chain);
+            batch.flush_chain(place.act_chain);
+            if *plan != Plan::default() {
+                batch.flush_chain(place.rule_chain);
+            }
+        }
+        if !self.wanted.macs().is_empty() {
+            batch.flush_chain(LEARN_CHAIN);
+        }
+        batch.fill(&wanted, self.kernel);
+        batch.commit(&self.socket).map_err(|(_, e)| Error::system("setting the rules", e))?;
+        self.wanted = wanted;
+        Ok(())
+    }
+
+    /// What the rules have counted, by their direction and number.
+    pub(crate) fn counted(&self) -> io::Result<BTreeMap<(Direction, usize), rules::Counted>> {
+        let all = rules::counted(&self.name)?;
+        let known = |((chain, number), counted): ((String, usize), _)| {
+            let places = [(Direction::Download, &ARRIVE), (Direction::Upload, &LEAVE)];
+            let (direction, _) = places.into_iter().find(|(_, p)| p.rule_chain == chain)?;
+            Some(((direction, number), counted))
+        };
+        Ok(all.into_iter().filter_map(known).collect())
     }
 
     /// Takes the queue rules away: packets pass by us from now on, those queued stay queued, and
@@ -199,7 +255,7 @@ impl Table {
     }
 
     fn stop_batch(&self, flags: i32) -> Batch<'_> {
-        let mut batch = Batch::new(self.family, &self.name);
+        let mut batch = Batch::new(self.wanted.family, &self.name);
         batch.flags = flags;
         self.queue_chains.iter().for_each(|chain| batch.flush_chain(chain));
         batch
@@ -212,7 +268,7 @@ impl Table {
 
     /// Removes the table at once, also where another process has its socket, too.
     pub(crate) fn remove(self) -> Result<(), Error> {
-        let mut batch = Batch::new(self.family, &self.name);
+        let mut batch = Batch::new(self.wanted.family, &self.name);
         batch.delete_table();
         batch.commit(&self.socket).map_err(|(_, e)| Error::system("removing the table", e))
     }
@@ -259,33 +315,42 @@ struct Kernel {
 
 /// Where one direction's chains stand.
 struct Place {
+    direction: Direction,
     queue_chain: &'static str,
     act_chain: &'static str,
+    rule_chain: &'static str,
     hook: i32,
     priority: i32,
     name_key: i32,
 }
 
-const ARRIVE: Place = Place {
+static ARRIVE: Place = Place {
+    direction: Direction::Download,
     queue_chain: "arriving",
     act_chain: "arrived",
+    rule_chain: "rules_down",
     hook: libc::NF_INET_PRE_ROUTING,
     priority: ARRIVING,
     name_key: libc::NFT_META_IIFNAME,
 };
-const LEAVE: Place = Place {
+static LEAVE: Place = Place {
+    direction: Direction::Upload,
     queue_chain: "leaving",
     act_chain: "left",
+    rule_chain: "rules_up",
     hook: libc::NF_INET_POST_ROUTING,
     priority: LEAVING,
     name_key: libc::NFT_META_OIFNAME,
 };
 
+/// The chain that learns addresses of hosts, in front of the rules.
+const LEARN_CHAIN: &str = "learning";
+
 /// Sequence number of the message that creates the table.
 const TABLE_SEQUENCE: u32 = 1;
 
 /// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
-struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     writer: Writer,
     sequence: u32,
     /// NLM_F_ACK, unless nobody will read the answers.
@@ -364,33 +429,95 @@ impl<'a> Batch<'a> {
         self.writer.finish();
     }
 
-    fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Rule<'_>)) {
+    /// A chain that others jump to.
+    fn branch(&mut self, name: &str) {
+        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(3, name);
+        self.writer.finish();
+    }
+
+    /// A set whose elements rules add; one that is there stays as it is. `key` is its type, as nft
+    /// calls it, and its length.
+    pub(crate) fn set(&mut self, name: &str, key: (i32, i32), flags: i32, ms: u64, size: i32) {
+        self.begin(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(2, name);
+        self.writer.number(3, flags);
+        self.writer.number(4, key.0);
+        self.writer.number(5, key.1);
+        let open = self.writer.start(9);
+        self.writer.number(1, size);
+        self.writer.end(open);
+        self.writer.number(10, self.sequence as i32);
+        self.writer.attribute(11, &ms.to_be_bytes());
+        self.writer.finish();
+    }
+
+    pub(crate) fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
+        self.rule_called(chain, "", expressions);
+    }
+
+    /// A rule with a comment, as nft shows it.
+    pub(crate) fn rule_called(
+        &mut self,
+        chain: &str,
+        comment: &str,
+        expressions: impl FnOnce(&mut Expressions<'_>),
+    ) {
         self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
         self.writer.string(1, self.table);
         self.writer.string(2, chain);
         let open = self.writer.start(4);
-        expressions(&mut Rule(&mut self.writer));
+        expressions(&mut Expressions(&mut self.writer));
         self.writer.end(open);
+        if !comment.is_empty() {
+            // nft's own form: a type (0, a comment), a length, a string with its final zero.
+            let mut bytes = vec![0, comment.len() as u8 + 1];
+            bytes.extend(comment.as_bytes());
+            bytes.push(0);
+            self.writer.attribute(7, &bytes);
+        }
         self.writer.finish();
+    }
+
+    /// All rules of all chains, which must be empty.
+    fn fill(&mut self, wanted: &Wanted, kernel: Kernel) {
+        let macs = wanted.macs();
+        if !macs.is_empty() {
+            self.chain(LEARN_CHAIN, LEAVE.hook, LEAVE.priority - 1);
+            rules::learn(self, LEARN_CHAIN, &wanted.interface, &macs);
+        }
+        for (queue, place, plan) in wanted.directions() {
+            self.direction(place, wanted, queue, plan, kernel);
+        }
     }
 
     fn direction(
         &mut self,
         place: &Place,
-        interface: &str,
+        wanted: &Wanted,
         queue: u16,
-        bits: MarkBits,
+        plan: &Plan,
         kernel: Kernel,
     ) {
-        self.chain(place.queue_chain, place.hook, place.priority);
-        self.chain(place.act_chain, place.hook, place.priority + 1);
+        let (interface, bits) = (&*wanted.interface, wanted.bits);
+        let all = bits.mask() | wanted.tiers;
 
         // Nobody else may seem to have asked for CE or washing.
         self.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
-            rule.mark_has(bits.mask());
-            rule.clear_mark(bits.mask());
+            rule.mark_has(all);
+            rule.clear_mark(all);
         });
+        if *plan != Plan::default() {
+            self.branch(place.rule_chain);
+            plan.write(self, place.rule_chain, place.direction, wanted.tiers);
+            self.rule(place.queue_chain, |rule| {
+                rule.interface(place.name_key, interface);
+                rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));
+            });
+        }
         self.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
             if kernel.security_paths {
@@ -403,10 +530,19 @@ impl<'a> Batch<'a> {
             rule.queue(queue, kernel.queue_expression);
         });
 
+        // The device's own discipline is not to see our classes.
+        for class in plan.classes() {
+            self.rule(place.act_chain, |rule| {
+                rule.interface(place.name_key, interface);
+                rule.meta(libc::NFT_META_PRIORITY);
+                rule.compare(libc::NFT_CMP_EQ, &class.to_ne_bytes());
+                rule.write_priority(0);
+            });
+        }
         // The common case first: nothing to do.
         self.rule(place.act_chain, |rule| {
-            rule.mark_lacks(bits.mask());
-            rule.accept();
+            rule.mark_lacks(all);
+            rule.verdict(libc::NF_ACCEPT, None);
         });
         // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
         let headers = [(libc::ETH_P_IP, 0x00fcu16, 3), (libc::ETH_P_IPV6, 0x0fc0, 0x30)];
@@ -423,16 +559,16 @@ impl<'a> Batch<'a> {
         }
         self.rule(place.act_chain, |rule| {
             rule.interface(place.name_key, interface);
-            rule.clear_mark(bits.mask());
+            rule.clear_mark(all);
         });
     }
 }
 
 /// The expressions of one rule, their attributes by their numbers in linux/netfilter/nf_tables.h.
 /// All work on register 1, NFT_REG_1.
-struct Rule<'a>(&'a mut Writer);
+pub(crate) struct Expressions<'a>(&'a mut Writer);
 
-impl Rule<'_> {
+impl Expressions<'_> {
     fn expression(&mut self, name: &str, data: impl FnOnce(&mut Writer)) {
         let element = self.0.start(1); // NFTA_LIST_ELEM
         self.0.string(1, name);
@@ -442,7 +578,7 @@ impl Rule<'_> {
         self.0.end(element);
     }
 
-    fn meta(&mut self, key: i32) {
+    pub(crate) fn meta(&mut self, key: i32) {
         self.expression("meta", |w| {
             w.number(1, 1);
             w.number(2, key);
@@ -462,7 +598,7 @@ impl Rule<'_> {
         writer.end(open);
     }
 
-    fn compare(&mut self, operator: i32, bytes: &[u8]) {
+    pub(crate) fn compare(&mut self, operator: i32, bytes: &[u8]) {
         self.expression("cmp", |w| {
             w.number(1, 1);
             w.number(2, operator);
@@ -470,7 +606,7 @@ impl Rule<'_> {
         });
     }
 
-    fn bitwise(&mut self, mask: &[u8], xor: &[u8]) {
+    pub(crate) fn bitwise(&mut self, mask: &[u8], xor: &[u8]) {
         self.expression("bitwise", |w| {
             w.number(1, 1);
             w.number(2, 1);
@@ -480,7 +616,7 @@ impl Rule<'_> {
         });
     }
 
-    fn interface(&mut self, key: i32, name: &str) {
+    pub(crate) fn interface(&mut self, key: i32, name: &str) {
         let mut padded = [0; libc::IFNAMSIZ];
         padded[..name.len()].copy_from_slice(name.as_bytes());
         self.meta(key);
@@ -500,8 +636,13 @@ impl Rule<'_> {
     }
 
     fn clear_mark(&mut self, bits: u32) {
+        self.write_mark(bits, 0);
+    }
+
+    /// Sets those of `bits` that `value` has, and clears the others of them.
+    pub(crate) fn write_mark(&mut self, bits: u32, value: u32) {
         self.meta(libc::NFT_META_MARK);
-        self.bitwise(&(!bits).to_ne_bytes(), &[0; 4]);
+        self.bitwise(&(!bits).to_ne_bytes(), &value.to_ne_bytes());
         self.expression("meta", |w| {
             w.number(2, libc::NFT_META_MARK);
             w.number(3, 1);
@@ -547,12 +688,60 @@ impl Rule<'_> {
         });
     }
 
-    fn accept(&mut self) {
+    /// Loads bytes of a header.
+    pub(crate) fn payload(&mut self, header: i32, at: i32, length: i32) {
+        self.expression("payload", |w| {
+            w.number(1, 1);
+            w.number(2, header);
+            w.number(3, at);
+            w.number(4, length);
+        });
+    }
+
+    /// Goes on if what was loaded is in `set`.
+    pub(crate) fn lookup(&mut self, set: &str) {
+        self.expression("lookup", |w| {
+            w.string(1, set);
+            w.number(2, 1);
+        });
+    }
+
+    /// Adds what was loaded to `set`, or makes it stay there for longer.
+    pub(crate) fn add_to_set(&mut self, set: &str, ms: u64) {
+        self.expression("dynset", |w| {
+            w.string(1, set);
+            w.number(3, libc::NFT_DYNSET_OP_UPDATE);
+            w.number(4, 1);
+            w.attribute(6, &ms.to_be_bytes());
+        });
+    }
+
+    /// Writes the packet's priority.
+    pub(crate) fn write_priority(&mut self, class: u32) {
+        self.expression("immediate", |w| {
+            w.number(1, 1);
+            Self::value(w, 2, &class.to_ne_bytes());
+        });
+        self.expression("meta", |w| {
+            w.number(2, libc::NFT_META_PRIORITY);
+            w.number(3, 1);
+        });
+    }
+
+    pub(crate) fn counter(&mut self) {
+        self.expression("counter", |_| {});
+    }
+
+    /// Ends the rule; a jump goes to `chain`.
+    pub(crate) fn verdict(&mut self, code: i32, chain: Option<&str>) {
         self.expression("immediate", |w| {
             w.number(1, libc::NFT_REG_VERDICT);
             let data = w.start(2);
             let verdict = w.start(2);
-            w.number(1, libc::NF_ACCEPT);
+            w.number(1, code);
+            if let Some(chain) = chain {
+                w.string(2, chain);
+            }
             w.end(verdict);
             w.end(data);
         });
@@ -623,9 +812,9 @@ mod tests {
             assert!(up.unwrap().success());
             for queue_expression in [true, false] {
                 let kernel = Kernel { queue_expression, security_paths: true };
-                let bits = MarkBits::DEFAULT;
-                let family = Family::Routed;
-                let table = Table::create_on(kernel, family, "lo", Some(7), None, bits);
+                let interface = String::from("lo");
+                let wanted = Wanted { interface, download: Some(7), ..Wanted::default() };
+                let table = Table::create_on(kernel, wanted);
                 if let Err(Error::KernelLacks { what, .. }) = table {
                     eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");
                     continue;

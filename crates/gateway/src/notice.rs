@@ -12,6 +12,8 @@ pub enum Notice {
     Down(String, u64),
     /// Settings of an interface were changed.
     Changed(String, Direction),
+    /// The rules of an interface were changed.
+    Rules(String),
     /// A trial has ended: settings of an interface are as they were before.
     Reverted(String, Direction),
     /// Something happened to an interface that others did.
@@ -28,6 +30,7 @@ impl std::fmt::Display for Notice {
                 write!(f, "{interface}: down, {packets} queued packets let go")
             }
             Notice::Changed(interface, direction) => write!(f, "{interface}: {direction} changed"),
+            Notice::Rules(interface) => write!(f, "{interface}: rules changed"),
             Notice::Reverted(interface, direction) => {
                 write!(f, "{interface}: the trial has ended, {direction} as before")
             }

@@ -23,6 +23,7 @@ mod keep;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod link;
+mod rules;
 mod serve;
 mod show;
 mod tc;
@@ -41,6 +42,7 @@ pub enum Command {
     Daemon(daemon::Args),
     Change(change::Args),
     Show(show::Args),
+    Rules(rules::Args),
     Words(words::Args),
     Link(link::Args),
     Check(check::Args),
@@ -66,6 +68,7 @@ impl Command {
             Command::Daemon(args) => daemon::run(&args, out),
             Command::Change(args) => change::run(&args, out),
             Command::Show(args) => show::run(&args, out),
+            Command::Rules(args) => rules::run(&args, out),
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),
             Command::Check(args) => check::run(&args, out),

@@ -21,6 +21,7 @@ use crate::hangs;
 use crate::kernel;
 use crate::marks;
 use crate::others;
+use crate::rules;
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, option, packet_socket, receive_tos, World};
 
@@ -64,6 +65,8 @@ pub const ALONE: &[Case] = &[
     ("a_starved_core_lets_traffic_pass", hangs::a_starved_core_lets_traffic_pass),
     ("a_guard_that_fails_is_replaced", hangs::a_guard_that_fails_is_replaced),
     ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
+    ("rules_choose_tiers", rules::rules_choose_tiers),
+    ("rules_choose_classes", rules::rules_choose_classes),
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),
     ("what_a_full_queue_cannot_take_passes", kernel::what_a_full_queue_cannot_take_passes),
     ("long_lateness_is_forfeited", kernel::long_lateness_is_forfeited),

@@ -15,6 +15,7 @@ mod kernel;
 mod marks;
 mod measure;
 mod others;
+mod rules;
 mod transfer;
 mod wire;
 mod world;

@@ -1,0 +1,369 @@
+//! Rules people ask for: which traffic goes where, whatever its DSCP says.
+//!
+//! A `[[rule]]` of the configuration file ([`read`]) names traffic by port, address, hardware
+//! address or code point, and what becomes of it: a tier of cake, a class of htb or drr, or a way
+//! past the discipline. The first rule that fits a packet decides.
+//!
+//! The kernel does the work (`chains`): rules stand in the interface's own nftables table, in front
+//! of the one that queues, and vanish with it. A tier travels in four bits of the packet mark that
+//! cake's `fwmark` reads, a class in the packet's priority; both are taken away again behind the
+//! queue.
+//!
+//! [`plan`] fits rules to the discipline of a direction: which number a tier has depends on the
+//! words of cake.
+
+mod chains;
+mod read;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use simnel_core::dscp;
+use simnel_core::qdisc::cake::DiffservMode;
+use simnel_core::qdisc::{Config, Device};
+
+use crate::direction::Direction;
+
+pub use chains::Counted;
+pub(crate) use chains::{counted, learn};
+pub(crate) use read::Table;
+
+/// Most rules of one file: each costs every packet some tens of nanoseconds.
+pub const MOST_RULES: usize = 64;
+
+/// One `[[rule]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its place in the file, from 1.
+    pub number: usize,
+    /// What its author calls it.
+    pub name: Option<String>,
+    /// The traffic that it is about.
+    pub traffic: Traffic,
+    /// What becomes of that.
+    pub action: Action,
+}
+
+/// Traffic: all that is said must fit, and of each list one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Protocol number; with ports and without it, TCP and UDP.
+    pub protocol: Option<u8>,
+    /// Port ranges of either end.
+    pub ports: Vec<(u16, u16)>,
+    /// Prefixes of either end's address.
+    pub addresses: Vec<Prefix>,
+    /// Hardware addresses of hosts at home.
+    pub macs: Vec<Mac>,
+    /// Code points.
+    pub dscps: Vec<u8>,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A tier of cake.
+    Tier(Tier),
+    /// A class, by its minor number.
+    Class(u16),
+    /// Past the discipline.
+    Pass,
+}
+
+/// A tier of cake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Background traffic.
+    Bulk,
+    /// What has no claim.
+    BestEffort,
+    /// Streams; only `diffserv4` has it.
+    Video,
+    /// Calls and games.
+    Voice,
+    /// By its place in the statistics, from 1.
+    Number(u8),
+}
+
+/// An address prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Its address; bits behind the length are zero.
+    pub address: IpAddr,
+    /// Leading bits that count.
+    pub length: u8,
+}
+
+/// An Ethernet address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+/// A rule as it runs.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RuleEntry {
+    /// The interface.
+    pub dev: String,
+    /// Its place in the file, from 1.
+    pub number: usize,
+    /// What its author calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The traffic, in words.
+    pub traffic: String,
+    /// What becomes of it, in words.
+    pub action: String,
+    /// What it has fitted of the upload, if that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<Counted>,
+    /// What it has fitted of the download, if that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download: Option<Counted>,
+}
+
+/// Rules of one direction, as its discipline can carry them out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A rule, and what the kernel writes into a packet for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) number: usize,
+    pub(crate) traffic: Traffic,
+    pub(crate) write: Write,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// Into the four bits of the mark.
+    Tier(u8),
+    /// Into the priority.
+    Class(u32),
+    /// Nothing: the packet is accepted in front of the queue.
+    Pass,
+}
+
+/// True if any of `rules` needs bits of the mark.
+pub(crate) fn need_mark(rules: &[Rule]) -> bool {
+    rules.iter().any(|rule| matches!(rule.action, Action::Tier(_)))
+}
+
+/// What `rules` are to the discipline `config` of `direction`.
+///
+/// # Errors
+/// The number of the rule, its key, and what the discipline lacks for it.
+pub(crate) fn plan(rules: &[Rule], direction: Direction, config: &Config) -> Result<Plan, String> {
+    let step = |rule: &Rule| {
+        let write = match rule.action {
+            Action::Pass => Ok(Write::Pass),
+            Action::Class(minor) => class_of(config, minor).map(Write::Class),
+            Action::Tier(tier) => tier_of(config, tier).map(Write::Tier),
+        };
+        let write = write.map_err(|e| format!("rule {}: {e} (the {direction})", rule.number))?;
+        Ok(Step { number: rule.number, traffic: rule.traffic.clone(), write })
+    };
+    Ok(Plan { steps: rules.iter().map(step).collect::<Result<_, String>>()? })
+}
+
+/// The number that cake has for `tier`, which all cakes must agree upon.
+fn tier_of(config: &Config, tier: Tier) -> Result<u8, String> {
+    let mut modes = Vec::new();
+    each_cake(config, &mut |mode| modes.push(mode));
+    let Some((&mode, others)) = modes.split_first() else {
+        return Err(format!(
+            "`tier = {tier}` needs cake, but the discipline is {}: say `qdisc = \"cake …\"`",
+            config.name()
+        ));
+    };
+    if others.iter().any(|other| *other != mode) {
+        return Err(format!("`tier = {tier}`: the cakes of `{}` have other tiers", config.name()));
+    }
+    let (name, tiers) = match mode {
+        DiffservMode::Diffserv3 => ("diffserv3", 3),
+        DiffservMode::Diffserv4 => ("diffserv4", 4),
+        DiffservMode::Diffserv8 => ("diffserv8", 8),
+        DiffservMode::Precedence => ("precedence", 8),
+        DiffservMode::Besteffort => ("besteffort", 1),
+    };
+    let number = match (tier, tiers) {
+        (Tier::Number(number), _) => Some(number).filter(|number| *number <= tiers),
+        (Tier::Bulk, 3 | 4) => Some(1),
+        (Tier::BestEffort, 3 | 4) => Some(2),
+        (Tier::Video, 4) => Some(3),
+        (Tier::Voice, 3 | 4) => Some(tiers),
+        _ => None,
+    };
+    number.ok_or_else(|| {
+        let there = match tiers {
+            1 => "one tier only: say `diffserv4`",
+            3 => "\"bulk\", \"besteffort\" and \"voice\" (1 to 3)",
+            4 => "\"bulk\", \"besteffort\", \"video\" and \"voice\" (1 to 4)",
+            _ => "tiers by number only, 1 to 8",
+        };
+        format!("`tier = {tier}`: `cake {name}` has {there}")
+    })
+}
+
+/// Calls `each` with the tiers of every cake in `config`.
+fn each_cake(config: &Config, each: &mut dyn FnMut(DiffservMode)) {
+    if let Config::Cake(cake) = config {
+        each(cake.diffserv);
+    }
+    config.children().into_iter().for_each(|(_, child)| each_cake(child, each));
+}
+
+/// The priority that names the class `minor`.
+fn class_of(config: &Config, minor: u16) -> Result<u32, String> {
+    let classes: Vec<u16> = config.children().iter().map(|(class, _)| *class as u16).collect();
+    if classes.contains(&minor) {
+        return Ok(Device::default().handle & 0xffff_0000 | u32::from(minor));
+    }
+    let there: Vec<String> = classes.iter().map(|class| format!("\"1:{class:x}\"")).collect();
+    let there = match &there[..] {
+        [] => String::from("has no classes"),
+        there => format!("has {}", there.join(", ")),
+    };
+    Err(format!("`class = \"1:{minor:x}\"`: the discipline {} {there}", config.name()))
+}
+
+/// `config` with cakes that read their tier from the bits `mask` of the mark.
+pub(crate) fn reading_mark(mut config: Config, mask: u32) -> Config {
+    fn each(config: &mut Config, mask: u32) {
+        match config {
+            Config::Cake(cake) => cake.fwmark = mask,
+            Config::Htb(htb) => {
+                let below = htb.classes.iter_mut().filter_map(|class| class.child.as_mut());
+                below.for_each(|child| each(child, mask));
+            }
+            Config::Tbf(tbf) => tbf.child.iter_mut().for_each(|child| each(child, mask)),
+            _ => {}
+        }
+    }
+    each(&mut config, mask);
+    config
+}
+
+/// True if a cake's own words say `fwmark`.
+pub(crate) fn says_fwmark(config: &Config) -> bool {
+    matches!(config, Config::Cake(cake) if cake.fwmark != 0)
+        || config.children().iter().any(|(_, child)| says_fwmark(child))
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tier::Bulk => f.write_str("\"bulk\""),
+            Tier::BestEffort => f.write_str("\"besteffort\""),
+            Tier::Video => f.write_str("\"video\""),
+            Tier::Voice => f.write_str("\"voice\""),
+            Tier::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Tier(tier) => write!(f, "tier {}", tier.to_string().trim_matches('"')),
+            Action::Class(minor) => write!(f, "class 1:{minor:x}"),
+            Action::Pass => f.write_str("pass"),
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.address, self.length) {
+            (IpAddr::V4(address), 32) => write!(f, "{address}"),
+            (IpAddr::V6(address), 128) => write!(f, "{address}"),
+            (address, length) => write!(f, "{address}/{length}"),
+        }
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Display for Traffic {
+    /// As words: `udp port 3478,5000-5010 dscp EF`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn listed<T>(name: &str, all: &[T], each: impl Fn(&T) -> String) -> Option<String> {
+            let all: Vec<String> = all.iter().map(each).collect();
+            (!all.is_empty()).then(|| format!("{name} {}", all.join(",")))
+        }
+        let protocol = self.protocol.map(read::protocol_name);
+        let ports = listed("port", &self.ports, |(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        let code = |code: &u8| dscp::name(*code).map_or_else(|| code.to_string(), str::to_owned);
+        let words = [
+            protocol,
+            ports,
+            listed("address", &self.addresses, Prefix::to_string),
+            listed("mac", &self.macs, Mac::to_string),
+            listed("dscp", &self.dscps, code),
+        ];
+        f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(action: Action) -> Rule {
+        Rule { number: 2, name: None, traffic: Traffic::default(), action }
+    }
+
+    fn planned(action: Action, words: &str) -> Result<Write, String> {
+        let config = simnel_core::qdisc::parse(words).unwrap();
+        plan(&[rule(action)], Direction::Upload, &config).map(|plan| plan.steps[0].write)
+    }
+
+    #[test]
+    fn tiers_have_the_numbers_of_cakes_statistics() {
+        for (tier, words, expected) in [
+            (Tier::Voice, "cake diffserv4", Ok(4)),
+            (Tier::Voice, "cake diffserv3", Ok(3)),
+            (Tier::Video, "cake diffserv4", Ok(3)),
+            (Tier::Bulk, "cake diffserv4", Ok(1)),
+            (Tier::BestEffort, "cake", Ok(2)),
+            (Tier::Number(8), "cake diffserv8", Ok(8)),
+            (Tier::Video, "cake diffserv3", Err("(1 to 3)")),
+            (Tier::Voice, "cake besteffort", Err("one tier only")),
+            (Tier::Voice, "cake precedence", Err("by number only")),
+            (Tier::Number(5), "cake diffserv4", Err("(1 to 4)")),
+            (Tier::Voice, "fq_codel", Err("needs cake, but the discipline is fq_codel")),
+        ] {
+            match (planned(Action::Tier(tier), words), expected) {
+                (Ok(Write::Tier(number)), Ok(expected)) => assert_eq!(number, expected, "{words}"),
+                (Err(error), Err(expected)) => {
+                    assert!(error.contains("rule 2: `tier") && error.contains(expected), "{error}");
+                }
+                other => panic!("{words}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn classes_are_those_that_there_are() {
+        let words = "htb default 20 class 1:10 rate 1mbit sfq class 1:20 rate 2mbit cake";
+        assert_eq!(planned(Action::Class(0x10), words), Ok(Write::Class(0x8001_0010)));
+        let error = planned(Action::Class(0x30), words).unwrap_err();
+        assert!(error.contains("\"1:30\"") && error.contains("\"1:10\", \"1:20\""), "{error}");
+        assert!(planned(Action::Class(1), "cake").unwrap_err().contains("has no classes"));
+    }
+
+    #[test]
+    fn every_cake_reads_the_mark() {
+        let words = "htb default 20 class 1:10 rate 1mbit sfq class 1:20 rate 2mbit cake";
+        let config = reading_mark(simnel_core::qdisc::parse(words).unwrap(), 0xf0);
+        assert!(says_fwmark(&config) && config.to_string().contains("fwmark 0xf0"));
+    }
+}

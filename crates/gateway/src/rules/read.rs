@@ -1,0 +1,317 @@
+//! `[[rule]]` as it stands in the configuration file.
+//!
+//! ```toml
+//! [[rule]]
+//! name = "calls"
+//! protocol = "udp"
+//! ports = [3478, "5000-5010"]
+//! tier = "voice"
+//! ```
+//!
+//! Errors name the rule by its place in the file, and the key.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use simnel_core::dscp;
+
+use super::{Action, Mac, Prefix, Rule, Tier, Traffic};
+
+/// Items of one list: each makes several rules in the kernel.
+const MOST_ITEMS: usize = 32;
+/// Rules in the kernel that one of ours may become.
+const MOST_FORMS: usize = 512;
+
+/// Names of protocols, as `/etc/protocols` has them.
+const PROTOCOLS: [(&str, u8); 7] = [
+    ("icmp", 1),
+    ("tcp", 6),
+    ("udp", 17),
+    ("gre", 47),
+    ("esp", 50),
+    ("ipv6-icmp", 58),
+    ("sctp", 132),
+];
+
+/// One `[[rule]]`, not yet understood.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Table {
+    /// What its author calls it.
+    name: Option<String>,
+    /// The interface; without it, all of the file.
+    pub(crate) interface: Option<String>,
+    protocol: Option<Word>,
+    #[serde(alias = "ports")]
+    port: Option<List>,
+    #[serde(alias = "addresses")]
+    address: Option<List>,
+    #[serde(alias = "macs")]
+    mac: Option<List>,
+    dscp: Option<List>,
+    tier: Option<Word>,
+    class: Option<String>,
+    pass: Option<bool>,
+}
+
+/// A number or a word.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number or a string")]
+enum Word {
+    Number(i64),
+    Text(String),
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Number(number) => write!(f, "{number}"),
+            Word::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// One, or several in brackets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number, a string, or several in brackets")]
+enum List {
+    One(Word),
+    Several(Vec<Word>),
+}
+
+impl Table {
+    /// The rule that is the `number`th of the file.
+    ///
+    /// # Errors
+    /// The number of the rule, the key, and what was expected.
+    pub(crate) fn read(&self, number: usize) -> Result<Rule, String> {
+        self.understand(number).map_err(|error| format!("rule {number}: {error}"))
+    }
+
+    fn understand(&self, number: usize) -> Result<Rule, String> {
+        let traffic = Traffic {
+            protocol: self.protocol.as_ref().map(protocol).transpose()?,
+            ports: all("port", self.port.as_ref(), ports)?,
+            addresses: all("address", self.address.as_ref(), prefix)?,
+            macs: all("mac", self.mac.as_ref(), mac)?,
+            dscps: all("dscp", self.dscp.as_ref(), code_point)?,
+        };
+        if traffic == Traffic::default() {
+            return Err(
+                "no traffic is named: add `port`, `protocol`, `address`, `mac` or `dscp`".into()
+            );
+        }
+        if !traffic.ports.is_empty() && traffic.protocol.is_some_and(|p| ![6, 17, 132].contains(&p))
+        {
+            return Err("`port`: only \"tcp\", \"udp\" and \"sctp\" have ports".into());
+        }
+        if !traffic.addresses.is_empty() && !traffic.macs.is_empty() {
+            return Err("`address` and `mac` both name hosts: make two rules of them".into());
+        }
+        let forms = traffic.forms();
+        if forms > MOST_FORMS {
+            return Err(format!(
+                "{forms} combinations, of at most {MOST_FORMS}: shorten its lists"
+            ));
+        }
+        Ok(Rule { number, name: self.name.clone(), traffic, action: self.action()? })
+    }
+
+    fn action(&self) -> Result<Action, String> {
+        match (&self.tier, &self.class, self.pass) {
+            (Some(word), None, None) => tier(word).map(Action::Tier),
+            (None, Some(word), None) => class(word).map(Action::Class),
+            (None, None, Some(true)) => Ok(Action::Pass),
+            (None, None, Some(false)) => Err("`pass = false` says nothing: leave it out".into()),
+            (None, None, None) => {
+                Err("nothing is to be done: add `tier`, `class` or `pass = true`".into())
+            }
+            _ => Err("of `tier`, `class` and `pass` only one can be".into()),
+        }
+    }
+}
+
+/// Every item of a list, each once.
+fn all<T: PartialEq>(
+    key: &str,
+    list: Option<&List>,
+    each: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let words = match list {
+        None => return Ok(Vec::new()),
+        Some(List::One(word)) => std::slice::from_ref(word),
+        Some(List::Several(words)) => words,
+    };
+    if words.is_empty() || words.len() > MOST_ITEMS {
+        return Err(format!("`{key}`: 1 to {MOST_ITEMS} items, not {}", words.len()));
+    }
+    let mut items = Vec::new();
+    for word in words {
+        let text = word.to_string();
+        let item = each(text.trim())
+            .map_err(|expected| format!("`{key} = \"{text}\"`: expected {expected}"))?;
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+fn protocol(word: &Word) -> Result<u8, String> {
+    let text = word.to_string();
+    let named = PROTOCOLS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&text));
+    named.map(|(_, number)| *number).or_else(|| text.parse().ok()).ok_or_else(|| {
+        let names: Vec<&str> = PROTOCOLS.iter().map(|(name, _)| *name).collect();
+        format!("`protocol = \"{text}\"`: expected {} or a number to 255", names.join(", "))
+    })
+}
+
+/// The name of a protocol, or its number.
+pub(super) fn protocol_name(number: u8) -> String {
+    let named = PROTOCOLS.iter().find(|(_, known)| *known == number);
+    named.map_or_else(|| format!("protocol {number}"), |(name, _)| (*name).to_owned())
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.trim().parse::<u16>().ok();
+    match (port(first), port(last)) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Err("a port from 0 to 65535, or a range such as \"5000-5010\"".into()),
+    }
+}
+
+pub(super) fn prefix(text: &str) -> Result<Prefix, String> {
+    const EXPECTED: &str = "an address or a prefix, such as 192.168.1.20 or fd00::/64";
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().map_err(|_| EXPECTED)?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let length = match length {
+        None => longest,
+        Some(text) => text.parse().ok().filter(|length| *length <= longest).ok_or(EXPECTED)?,
+    };
+    // A shift by all bits would be none.
+    let address = match address {
+        IpAddr::V4(a) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+            IpAddr::V4((u32::from(a) & mask).into())
+        }
+        IpAddr::V6(a) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+            IpAddr::V6((u128::from(a) & mask).into())
+        }
+    };
+    Ok(Prefix { address, length })
+}
+
+pub(super) fn mac(text: &str) -> Result<Mac, String> {
+    let expected = || String::from("a hardware address such as 02:00:5e:10:00:01");
+    let mut bytes = [0; 6];
+    let mut parts = text.split([':', '-']);
+    for byte in &mut bytes {
+        let part = parts.next().filter(|part| part.len() == 2 && !part.starts_with('+'));
+        *byte = part.and_then(|p| u8::from_str_radix(p, 16).ok()).ok_or_else(expected)?;
+    }
+    match parts.next() {
+        None => Ok(Mac(bytes)),
+        Some(_) => Err(expected()),
+    }
+}
+
+fn code_point(text: &str) -> Result<u8, String> {
+    dscp::parse(text).ok_or_else(|| "a code point such as EF, CS1 or 0 to 63".into())
+}
+
+fn tier(word: &Word) -> Result<Tier, String> {
+    const EXPECTED: &str =
+        "expected \"voice\", \"video\", \"besteffort\", \"bulk\", or a number from 1 to 8";
+    match word {
+        Word::Number(number @ 1..=8) => Ok(Tier::Number(*number as u8)),
+        Word::Text(text) => match text.as_str() {
+            "voice" => Ok(Tier::Voice),
+            "video" => Ok(Tier::Video),
+            "besteffort" => Ok(Tier::BestEffort),
+            "bulk" => Ok(Tier::Bulk),
+            _ => Err(format!("`tier = \"{text}\"`: {EXPECTED}")),
+        },
+        Word::Number(number) => Err(format!("`tier = {number}`: {EXPECTED}")),
+    }
+}
+
+fn class(text: &str) -> Result<u16, String> {
+    let minor = text.strip_prefix("1:").unwrap_or(text);
+    let minor = if minor.starts_with('+') { "" } else { minor };
+    let known = u16::from_str_radix(minor, 16).ok().filter(|minor| *minor > 0);
+    known.ok_or_else(|| format!("`class = \"{text}\"`: expected a class such as \"1:10\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Rule, String> {
+        toml::from_str::<Table>(text).map_err(|e| e.to_string())?.read(3)
+    }
+
+    #[test]
+    fn rules_are_read_as_they_are_shown() {
+        for (text, traffic, action) in [
+            ("port = 443\ntier = \"bulk\"", "port 443", "tier bulk"),
+            (
+                "protocol = \"udp\"\nports = [3478, \"5000-5010\", \"3478\"]\ntier = 4",
+                "udp port 3478,5000-5010",
+                "tier 4",
+            ),
+            ("address = \"192.168.1.77/24\"\npass = true", "address 192.168.1.0/24", "pass"),
+            ("address = [\"fd00::1\", \"::/0\"]\npass = true", "address fd00::1,::/0", "pass"),
+            (
+                "mac = \"02-00-5E-10-00-01\"\nclass = \"1:1f\"",
+                "mac 02:00:5e:10:00:01",
+                "class 1:1f",
+            ),
+            ("dscp = [\"ef\", 46, 8]\ntier = \"video\"", "dscp EF,CS1", "tier video"),
+            ("protocol = 4\ntier = \"besteffort\"", "protocol 4", "tier besteffort"),
+        ] {
+            let rule = read(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!((&*rule.traffic.to_string(), &*rule.action.to_string()), (traffic, action));
+        }
+    }
+
+    #[test]
+    fn errors_name_the_rule_and_the_key() {
+        for (text, expected) in [
+            ("port = 70000\npass = true", "`port = \"70000\"`: expected a port from 0"),
+            ("port = \"9-8\"\npass = true", "`port = \"9-8\"`"),
+            ("port = []\npass = true", "`port`: 1 to 32 items, not 0"),
+            ("address = \"10.0.0.0/33\"\npass = true", "`address = \"10.0.0.0/33\"`"),
+            ("mac = \"02:00:5e:10:00\"\npass = true", "`mac = \"02:00:5e:10:00\"`"),
+            ("mac = \"02:00:5e:10:00:+1\"\npass = true", "a hardware address"),
+            ("dscp = 64\npass = true", "`dscp = \"64\"`"),
+            ("port = 1\ntier = \"vioce\"", "`tier = \"vioce\"`: expected \"voice\""),
+            ("port = 1\ntier = 0", "`tier = 0`"),
+            ("port = 1\nclass = \"1:0\"", "`class = \"1:0\"`"),
+            ("port = 1", "nothing is to be done"),
+            ("port = 1\npass = false", "leave it out"),
+            ("port = 1\ntier = 1\npass = true", "only one can be"),
+            ("tier = 1", "no traffic is named"),
+            ("protocol = \"icmp\"\nport = 1\npass = true", "`port`: only"),
+            ("protocol = \"tpc\"\npass = true", "`protocol = \"tpc\"`: expected icmp, tcp"),
+            ("mac = \"02:00:5e:10:00:01\"\naddress = \"1.1.1.1\"\npass = true", "make two rules"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.starts_with("rule 3: ") && error.contains(expected), "{error}");
+        }
+        assert!(read("prot = 1\npass = true").unwrap_err().contains("`prot`"));
+        let many = |item: &str| vec![item; 32].join(", ");
+        let ports: Vec<String> = (1..=32).map(|port| port.to_string()).collect();
+        let addresses: Vec<String> = (1..=32).map(|host| format!("\"10.0.0.{host}\"")).collect();
+        let (ports, addresses) = (ports.join(", "), addresses.join(", "));
+        let error = read(&format!("port = [{ports}]\naddress = [{addresses}]\npass = true"));
+        assert!(error.unwrap_err().contains("combinations"));
+        assert!(read(&format!("port = [{}]\npass = true", many("1"))).is_ok());
+    }
+}

@@ -1,0 +1,217 @@
+//! Rules of the configuration file: what they do to packets, and that they go when the daemon does.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use simnel_core::qdisc::Detail;
+use simnel_gateway::control::Entry;
+use simnel_gateway::rules::Counted;
+use simnel_gateway::Direction;
+
+use crate::hangs::{family_where, kill};
+use crate::world::{address, option, World};
+
+/// Datagrams that go each way at each port.
+const EACH: u64 = 20;
+const AF41: i32 = 34;
+/// Statistics list the tiers of `diffserv4` so.
+const TIERS: [&str; 4] = ["bulk", "best effort", "video", "voice"];
+
+/// Writes the file with `rules` below the interface.
+fn write_file(world: &World, words: &str, rules: &str) {
+    let directory = world.control.display();
+    let text = format!(
+        "control_dir = \"{directory}\"\n\
+         [[interface]]\nname = \"wan0\"\ndownload = \"20mbit\"\nupload = \"8mbit\"\n\
+         {words}\n{rules}"
+    );
+    std::fs::write(world.control.with_extension("file"), text).unwrap();
+}
+
+fn start(world: &mut World, words: &str, rules: &str) {
+    write_file(world, words, rules);
+    std::env::set_var("GW_FILE", world.control.with_extension("file"));
+    world.start(&["file"]);
+}
+
+/// Makes the daemon read other rules, and waits until it has them.
+fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
+    write_file(world, words, rules);
+    world.signal(libc::SIGHUP);
+    let start = Instant::now();
+    while world.client("wan0").rules().unwrap().first().is_none_or(|r| r.traffic != traffic) {
+        assert!(start.elapsed() < Duration::from_secs(5), "the rules are not read again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends datagrams to a port of the server and back, none of which may be lost.
+fn exchange(world: &World, server: &str, port: u16, tos: i32) {
+    let far = address(server, port);
+    let (v4, home) = (far.is_ipv4(), if far.is_ipv4() { "0.0.0.0" } else { "::" });
+    let server = world.within("s", || UdpSocket::bind(far).unwrap());
+    let client = world.within("c", || UdpSocket::bind(address(home, 0)).unwrap());
+    for socket in [&server, &client] {
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        let (level, name) = match v4 {
+            true => (libc::IPPROTO_IP, libc::IP_TOS),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        };
+        option(socket, level, name, tos);
+    }
+    let mut buffer = [0; 64];
+    for number in 0..EACH {
+        client.send_to(&[0; 32], far).unwrap();
+        let (_, from) = server.recv_from(&mut buffer).expect("a datagram was lost");
+        server.send_to(&[0; 32], from).unwrap();
+        client.recv(&mut buffer).unwrap_or_else(|e| panic!("answer {number} was lost: {e}"));
+    }
+}
+
+/// Packets that each tier of a direction has sent.
+fn tiers(entry: &Entry) -> [u64; 4] {
+    let Detail::Cake(cake) = entry.stats.detail else { panic!("no cake: {}", entry.config) };
+    assert_eq!(cake.tin_count, 4);
+    [0, 1, 2, 3].map(|tin| cake.tins[tin].sent_packets)
+}
+
+fn mac_of_client(world: &World) -> String {
+    let shown = world.ip("c", "link show lan0");
+    let mut words = shown.split_whitespace().skip_while(|word| *word != "link/ether");
+    words.nth(1).unwrap().to_owned()
+}
+
+/// Port, address, hardware address and code point choose tiers; `pass` leads past the discipline.
+pub fn rules_choose_tiers() {
+    let mut world = World::new();
+    let mac = mac_of_client(&world);
+    let rules = format!(
+        "[[rule]]\nname = \"calls\"\nprotocol = \"udp\"\nport = \"7001-7002\"\ntier = \"voice\"\n\
+         [[rule]]\nmac = \"{mac}\"\nport = 7003\ntier = \"video\"\n\
+         [[rule]]\naddress = \"10.77.1.0/25\"\nport = 7004\ntier = \"bulk\"\n\
+         [[rule]]\nport = 7005\npass = true\n\
+         [[rule]]\ndscp = \"AF41\"\ntier = 2\n\
+         [[rule]]\nprotocol = \"udp\"\nport = 7001\ntier = \"bulk\"\n"
+    );
+    let words = "qdisc = \"cake diffserv4\"";
+    // Whoever looks behind us sees no mark of ours. The kernel's own multicast reports bear one.
+    world.nft(&["add", "table", "inet", "behind"]);
+    for (chain, hook) in [("after", "postrouting priority 150"), ("in", "prerouting priority -50")]
+    {
+        let hook = format!("{{ type filter hook {hook}; }}");
+        world.nft(&["add", "chain", "inet", "behind", chain, &hook]);
+        let words = ["meta", "l4proto", "udp", "meta", "mark", "!=", "0", "counter"];
+        world.nft(&[&["add", "rule", "inet", "behind", chain], &words[..]].concat());
+    }
+    start(&mut world, words, &rules);
+    for server in ["10.77.2.2", "fd77:2::2"] {
+        let before = world.client("wan0").show().unwrap();
+        for port in 7001..=7006 {
+            // What has no rule is where its code point leads.
+            exchange(&world, server, port, if port == 7006 { AF41 << 2 } else { 0 });
+        }
+        let after = world.client("wan0").show().unwrap();
+        // The prefix is of IPv4: elsewhere its rule leaves the packets alone.
+        let bulk = if server.contains(':') { 0 } else { EACH };
+        let expected = [bulk, EACH + (EACH - bulk), EACH, 2 * EACH];
+        for (before, after) in before.iter().zip(&after) {
+            let sent = [0, 1, 2, 3].map(|tin| tiers(after)[tin] - tiers(before)[tin]);
+            println!("  {server} {}: {sent:?} in {TIERS:?}", after.direction);
+            // Neighbours are asked for and groups reported beside it, in two of the tiers.
+            for (tin, (sent, expected)) in sent.iter().zip(expected).enumerate() {
+                let control = if tin % 2 == 1 { 12 } else { 0 };
+                assert!((expected..=expected + control).contains(sent), "{}: {sent}", TIERS[tin]);
+            }
+        }
+    }
+    let counted = world.client("wan0").rules().unwrap();
+    let packets = |counted: Option<Counted>| counted.unwrap().packets;
+    let expected = [4 * EACH, 2 * EACH, EACH, 2 * EACH, 2 * EACH, 0];
+    for (rule, expected) in counted.iter().zip(expected) {
+        println!("  {}: {} → {}, {:?}", rule.number, rule.traffic, rule.action, rule.upload);
+        assert_eq!((packets(rule.upload), packets(rule.download)), (expected, expected));
+    }
+    // 20 bytes of IPv4 or 40 of IPv6, 8 of UDP, 32 of payload.
+    assert_eq!(counted[0].upload.unwrap().bytes, 2 * EACH * (60 + 80));
+    let behind = world.nft(&["list", "table", "inet", "behind"]);
+    for line in behind.lines().filter(|line| line.contains("mark")) {
+        assert!(line.contains("packets 0 "), "a mark of ours stays: {line}");
+    }
+
+    // Other rules, in the midst of traffic: nothing is lost, and what came before is forgotten.
+    let other = "[[rule]]\nport = 7001\ntier = \"bulk\"\n";
+    let before = world.client("wan0").show().unwrap();
+    std::thread::scope(|scope| {
+        let traffic = scope.spawn(|| (0..25).for_each(|_| exchange(&world, "10.77.2.2", 7001, 0)));
+        reload(&world, words, other, "port 7001");
+        assert!(!traffic.is_finished(), "the traffic ended too soon to tell");
+        traffic.join().unwrap();
+    });
+    let after = world.client("wan0").show().unwrap();
+    for (before, after) in before.iter().zip(&after) {
+        let sent = |tin: usize| tiers(after)[tin] - tiers(before)[tin];
+        println!("  {}: {} in voice, then {} in bulk", after.direction, sent(3), sent(0));
+        assert!(sent(0) > 0 && sent(0) + sent(3) == 25 * EACH);
+    }
+    // A mistake changes nothing.
+    write_file(&world, words, "[[rule]]\nport = 7001\ntier = \"vioce\"\n");
+    world.signal(libc::SIGHUP);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(world.client("wan0").rules().unwrap()[0].action, "tier bulk");
+    // Nor does a change to a discipline that has no tiers for the rule.
+    let refused = world.client("wan0").change(Direction::Upload, "fq_codel").unwrap_err();
+    assert!(refused.to_string().contains("rule 1: `tier = \"bulk\"` needs cake"), "{refused}");
+    // Where the tiers are others, the rule follows.
+    world.client("wan0").change(Direction::Upload, "cake bandwidth 8mbit diffserv3").unwrap();
+    exchange(&world, "10.77.2.2", 7001, 0);
+
+    // Rules end with the daemon, whatever ends it.
+    let (daemon, _) = family_where(&world, |_| true);
+    world.signal(libc::SIGSTOP);
+    kill(daemon, libc::SIGKILL);
+    let start = Instant::now();
+    while world.nft(&["list", "tables"]).contains("simnel") {
+        assert!(start.elapsed() < Duration::from_secs(5), "the table is still there");
+    }
+    println!("  table gone after {:?}", start.elapsed());
+    exchange(&world, "10.77.2.2", 7001, 0);
+    world.signal(libc::SIGKILL);
+    world.reap();
+}
+
+/// Two classes of htb, one of them by rule.
+pub fn rules_choose_classes() {
+    let mut world = World::new();
+    let words = "qdisc = \"htb default 20 class 1:1 rate 8mbit \
+                 class 1:10 parent 1:1 rate 2mbit ceil 8mbit pfifo \
+                 class 1:20 parent 1:1 rate 6mbit ceil 8mbit pfifo\"";
+    let words = words.replace("qdisc", "upload_qdisc");
+    let text = format!(
+        "control_dir = \"{}\"\n[[interface]]\nname = \"wan0\"\n{words}\n\
+         [[rule]]\nport = 7001\nclass = \"1:10\"\n",
+        world.control.display()
+    );
+    std::fs::write(world.control.with_extension("file"), text).unwrap();
+    std::env::set_var("GW_FILE", world.control.with_extension("file"));
+    // The device's own discipline is not to see our classes.
+    world.nft(&["add", "table", "inet", "behind"]);
+    let hook = "{ type filter hook postrouting priority 150; }";
+    world.nft(&["add", "chain", "inet", "behind", "after", hook]);
+    let seen = ["add", "rule", "inet", "behind", "after", "meta", "priority", "!=", "0"];
+    world.nft(&[&seen[..], &["udp", "dport", "7001", "counter"]].concat());
+    world.start(&["file"]);
+    exchange(&world, "10.77.2.2", 7001, 0);
+    exchange(&world, "10.77.2.2", 7002, 0);
+    let shown = world.client("wan0").show().unwrap().remove(0);
+    let sent: Vec<_> = shown.below.iter().map(|b| (b.class, b.stats.totals.sent_packets)).collect();
+    println!("  {sent:?}");
+    if sent.iter().any(|(class, sent)| (*class, *sent) == (0x20, 2 * EACH)) {
+        return crate::cases::not_run("NFQUEUE tells no priorities here (Linux 5.18)");
+    }
+    for class in [0x10, 0x20] {
+        assert!(sent.contains(&(class, EACH)), "{sent:?}");
+    }
+    let behind = world.nft(&["list", "table", "inet", "behind"]);
+    assert!(behind.contains("packets 0 "), "a class of ours stays: {behind}");
+    world.stop();
+}
