@@ -2,7 +2,7 @@
  * disciplines do with them. Made by benches/linux/compile.sh; conformance/fuzz-linux.sh uses it.
  *
  *     seed N, key0 N, key1 N, t0 NS, hz 1000, wheel 0|1, link BITS   a line each; 0 is no link
- *     qdisc PARENT HANDLE KIND HEX     the root first, PARENT 0; HEX is TCA_OPTIONS' body, - is none
+ *     qdisc PARENT HANDLE KIND HEX     the root first, PARENT 0; HEX is TCA_OPTIONS' body, - none
  *     class PARENT ID HEX              a class of the root; numbers are hexadecimal here
  *     input                            arrivals follow, as in a recording's .csv, and
  *     T,change,HEX and T,reset         changes of the root while it runs

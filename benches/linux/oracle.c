@@ -355,6 +355,7 @@ void oracle_class(unsigned parent, unsigned id, const void *options, unsigned si
 
 /* The device. */
 static u64 busy_until = NEVER;
+static u64 came, went;
 
 void oracle_cake_place(struct Qdisc *qdisc, const struct sk_buff *skb, unsigned *tin,
 		       unsigned *flow, unsigned *length);
@@ -366,6 +367,7 @@ static void sent(struct sk_buff *skb)
 	struct packet *packet = container_of(skb, struct packet, skb);
 	unsigned tin, flow, length;
 
+	went++;
 	oracle_print("%llu deq %llu", now, packet->id);
 	if (!strcmp(root->ops->id, "cake")) {
 		oracle_cake_place(root, skb, &tin, &flow, &length);
@@ -530,6 +532,7 @@ void oracle_arrive(const struct arrival *arrival)
 	int code;
 
 	oracle_run(arrival->time);
+	came++;
 	if (arrival->is_new_flow) {
 		oracle_print("# flow %s hash=%u", arrival->tuple, skb_get_hash(skb));
 		skb_clear_hash(skb);
@@ -571,6 +574,7 @@ void oracle_reset(unsigned long long at)
 
 void oracle_end(void)
 {
-	oracle_print("# total qlen=%u backlog=%u drops=%u overlimits=%u\n", root->q.qlen,
-		     root->qstats.backlog, root->qstats.drops, root->qstats.overlimits);
+	oracle_print("# total enq=%llu deq=%llu qlen=%u backlog=%u drops=%u overlimits=%u\n", came,
+		     went, root->q.qlen, root->qstats.backlog, root->qstats.drops,
+		     root->qstats.overlimits);
 }
