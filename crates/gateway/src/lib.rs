@@ -75,5 +75,6 @@ pub use gateway::{check_name, Backend, Drained, Report, Settings, DEFAULT_CONTRO
 pub use links::join;
 pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};
+pub use privileges::give_up_privileges;
 pub use routes::{default_routes, home_router};
 pub use sys::pace_sender;

@@ -58,8 +58,8 @@ impl fmt::Display for Change {
             Change::Gone => f.write_str("gone; what passes it when it is back will be shaped"),
             Change::Renamed(name) => write!(
                 f,
-                "renamed to {name}, whose traffic passes unshaped: rename it back, or `simnel down` \
-                 and `simnel up {name}`"
+                "renamed to {name}, whose traffic passes unshaped: rename it back, or `simnel \
+                 down` and `simnel up {name}`"
             ),
             Change::Back => f.write_str("back, and shaped"),
             Change::Down => f.write_str("down: nothing passes until it is set up"),

@@ -4,9 +4,9 @@
 //! occupy on the wire depends on that. TCP's segments are at most as long as the receiver has
 //! announced in its SYN, and as the sender's own interface allows, of which its own announcement
 //! tells. The smaller announcement of a connection is kept here, for the threads of both
-//! directions. What began earlier, and UDP, is reckoned with short segments: rather too many headers
-//! than too few. (A path with a smaller MTU than its ends, of which these learn from ICMP, is not
-//! seen: 64 kB in segments of 1348 bytes instead of 1448 are charged 0.3 % too little.)
+//! directions. What began earlier, and UDP, is reckoned with short segments: rather too many
+//! headers than too few. (A path with a smaller MTU than its ends, of which these learn from ICMP,
+//! is not seen: 64 kB in segments of 1348 bytes instead of 1448 are charged 0.3 % too little.)
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

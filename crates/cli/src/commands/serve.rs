@@ -1,6 +1,5 @@
-//! `simnel serve --test`: the peer of `simnel test`.
-//!
-//! The page with charts is to be `simnel serve` without `--test`.
+//! `simnel serve`: a page, metrics and JSON about what runs; with `--test`, the peer of
+//! `simnel test`.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,22 +10,27 @@ use miette::IntoDiagnostic;
 use simnel_measure::server::{Limits, Server};
 use simnel_measure::{wire, Peer};
 
-use super::misuse;
+use super::{misuse, Control};
 
-/// Serve others' measurements of their lines.
+/// Serve a page and metrics about what is shaped, or others' measurements of their lines.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    simnel serve                                         # http://127.0.0.1:8730/ and /metrics\n  \
+    simnel serve --listen 192.168.1.1 --token-file /etc/simnel/token\n  \
     simnel serve --test                                  # for this machine only\n  \
     simnel serve --test --listen 0.0.0.0                 # for everybody who can reach it\n  \
     simnel serve --test --listen 192.0.2.1:9000 --token-file secret\n\n\
-Then `simnel test --server HOST` elsewhere. Needs no privileges; one port, for TCP and\n\
-UDP. Bounded: connections, sessions, their time and bytes; datagrams are answered only\n\
-for sessions that were opened over TCP. Runs until a signal.")]
+The page, its API (/api/openapi.json) and the metrics change nothing; beyond loopback\n\
+they need a token (`?token=TOKEN` in the address). With --test, `simnel test --server\n\
+HOST` measures from elsewhere: no privileges, one port, for TCP and UDP. Bounded:\n\
+connections, sessions, their time and bytes; datagrams are answered only for sessions\n\
+that were opened over TCP. Runs until a signal.")]
 pub struct Args {
-    /// Be the peer of `simnel test`.
-    #[arg(long, required = true)]
+    /// Be the peer of `simnel test` instead.
+    #[arg(long)]
     test: bool,
-    /// Address and port; without it nobody else can connect [default: 127.0.0.1:7730].
+    /// Address and port; without it nobody else can connect [default: 127.0.0.1, port 8730; of the
+    /// peer 7730].
     #[arg(long, value_name = "ADDR[:PORT]")]
     listen: Option<String>,
     /// A file whose first line clients must know (`simnel test --token-file`).
@@ -39,10 +43,15 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    #[command(flatten)]
+    control: Control,
 }
 
 /// Serves.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
+    if !args.test {
+        return page(args);
+    }
     let listen = match &args.listen {
         Some(text) => Peer::find(text, wire::PORT).map_err(misuse)?,
         None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), wire::PORT),
@@ -59,6 +68,33 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         crate::say!("  `simnel test --server {address}` measures from elsewhere");
     }
     server.run();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Port of the page.
+#[cfg(feature = "lab")]
+const PAGE: u16 = 8730;
+
+#[cfg(not(feature = "lab"))]
+fn page(_: &Args) -> miette::Result<ExitCode> {
+    let help = "`simnel show -j` and `simnel serve --test` are here; the page is in the full build";
+    Err(miette::miette!(help = help, "this build has no page"))
+}
+
+/// Serves the page, without any capability.
+#[cfg(feature = "lab")]
+fn page(args: &Args) -> miette::Result<ExitCode> {
+    let listen = match &args.listen {
+        Some(text) => Peer::find(text, PAGE).map_err(misuse)?,
+        None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PAGE),
+    };
+    let token = args.token_file.as_deref().map(token).transpose()?;
+    let control_dir = args.control.directory.clone();
+    simnel_gateway::give_up_privileges().into_diagnostic()?;
+    let settings = simnel_web::Settings { listen, token, control_dir };
+    let server = simnel_web::Server::bind(settings).into_diagnostic()?;
+    crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
+    server.run().into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -26,7 +26,10 @@ fn cargo(arguments: &str) -> String {
 
 /// A version, to compare by.
 fn version(text: &str) -> Vec<u64> {
-    text.split('.').map(|part| part.parse().expect("a number")).collect()
+    let mut parts: Vec<u64> = text.split('.').map(|part| part.parse().expect("a number")).collect();
+    // 1.88 is 1.88.0.
+    parts.resize(3, 0);
+    parts
 }
 
 /// Packages that ask for a newer compiler than our own do, with what they ask for.

@@ -37,6 +37,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
     ("simnel-measure", &[]),
     ("simnel-testbed", &["simnel-core", "simnel-measure"]),
+    ("simnel-web", &["simnel-gateway"]),
     (
         "simnel-lab",
         &[
@@ -57,6 +58,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "simnel-testbed",
             "simnel-measure",
             "simnel-lab",
+            "simnel-web",
             "simnel-gateway",
         ],
     ),

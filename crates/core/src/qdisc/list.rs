@@ -159,7 +159,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// True if super-packets are to be queued whole: their segments wait and leave together.
+            /// True if super-packets are to be queued whole: segments wait and leave together.
             pub fn takes_super_packets(&self) -> bool {
                 match self {
                     $($(#[$when])* Config::$variant(params) => params.takes_super_packets(),)*

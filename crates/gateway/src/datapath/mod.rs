@@ -10,8 +10,8 @@
 //! Release follows the discipline's own schedule: a late wake-up makes a small burst. So that no
 //! second holds more than the set rate, bursts included, the clock that a shaper is told is a
 //! little slow (`pace.rs`), and lateness beyond [`Tuning::catch_up`] is forfeited. When packets are
-//! due fast ([`Frugality`]) they are released in batches, [`Tuning::batch`] apart, and arrivals wait
-//! as long: one wake-up for several packets.
+//! due fast ([`Frugality`]) they are released in batches, [`Tuning::batch`] apart, and arrivals
+//! wait as long: one wake-up for several packets.
 //!
 //! Where the discipline takes super-packets (`takes_super_packets`: cake from 1 Gbit/s on), the
 //! kernel leaves them whole, and their segments are paid for as they will be on the wire

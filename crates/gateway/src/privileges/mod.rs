@@ -68,6 +68,17 @@ pub(crate) fn keep_for_link() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
+/// Gives up all capabilities of the calling thread and those that it will start: for what only asks
+/// a daemon.
+///
+/// # Errors
+/// A system call failed.
+pub fn give_up_privileges() -> Result<(), crate::Error> {
+    keep(CapabilitySet::empty())
+        .and_then(|()| Ok(set_no_new_privs(true)?))
+        .map_err(|e| crate::Error::system("giving up capabilities", e))
+}
+
 /// Keeps those of `wanted` that the thread has, and no others.
 fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let mut sets = capabilities(None)?;

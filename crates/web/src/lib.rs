@@ -1,0 +1,50 @@
+//! What the gateway does, over HTTP: a page with live charts, metrics, JSON, a stream of events.
+//!
+//! One thread looks at all interfaces each second, through the control sockets, and keeps the last
+//! ten minutes ([`board`]); the others only read what it has seen. Nothing here changes anything,
+//! and nothing listens beyond loopback unasked.
+//!
+//! ```text
+//! /                    the page
+//! /metrics             OpenMetrics, for Prometheus and others (metrics.rs)
+//! /api/v1/interfaces   what each interface does: rates, delay, tiers, hosts, flows
+//! /api/v1/history      the last ten minutes, one point a second
+//! /api/v1/events       both, as they come (server-sent events)
+//! /api/openapi.json    description of the above (OpenAPI 3.1)
+//! ```
+
+mod board;
+mod guard;
+mod metrics;
+mod server;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use board::{Board, Interface, Point};
+pub use server::{router, Server};
+
+/// What to serve, and where.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Address to listen at.
+    pub listen: SocketAddr,
+    /// What clients must know; needed unless the address is one of loopback.
+    pub token: Option<String>,
+    /// Directory of the control sockets.
+    pub control_dir: PathBuf,
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Others could read who talks with whom.
+    #[error("{0} is not loopback: others may come only with a token (--token-file)")]
+    NoToken(SocketAddr),
+    /// The address is taken, or not ours.
+    #[error("cannot listen at {0}")]
+    Listen(SocketAddr, #[source] std::io::Error),
+    /// The system lacks something.
+    #[error("cannot start serving")]
+    Start(#[source] std::io::Error),
+}

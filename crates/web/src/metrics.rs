@@ -1,0 +1,197 @@
+//! What is counted, as OpenMetrics.
+//!
+//! Names beginning with `node_qdisc_` are node_exporter's, with its labels `device` and `kind`, so
+//! that dashboards for Linux's disciplines work; a download is listed as `IFACE:download`. What
+//! only we know is named `simnel_`. Times are in seconds, rates in bits a second.
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use simnel_gateway::view::{LineView, View};
+use simnel_gateway::Direction;
+
+use crate::board::Board;
+
+#[derive(Debug)]
+struct Collector(Board);
+
+type Labels = Vec<(&'static str, String)>;
+/// The value of a line, if it has one.
+type Count = fn(&LineView) -> Option<u64>;
+type Measure = fn(&LineView) -> Option<f64>;
+
+/// Counters of a line: name, meaning, value.
+const COUNTERS: [(&str, &str, Count); 3] = [
+    ("node_qdisc_bytes", "Bytes sent", |line| Some(line.bytes)),
+    ("node_qdisc_drops", "Packets dropped, redundant acknowledgements left out", |line| {
+        Some(line.drops)
+    }),
+    ("simnel_marks", "Packets marked with CE", |line| line.marks),
+];
+
+/// Gauges of a line.
+const GAUGES: [(&str, &str, Measure); 9] = [
+    ("simnel_in_kernel", "1 if the kernel shapes", |line| Some(line.in_kernel.into())),
+    ("node_qdisc_current_queue_length", "Packets queued", |line| Some(line.backlog_packets.into())),
+    ("node_qdisc_backlog", "Bytes queued", |line| Some(line.backlog_bytes as f64)),
+    ("simnel_limit_bits_per_second", "Rate that is shaped to", |line| {
+        line.limit_bps.map(|limit| limit as f64)
+    }),
+    ("simnel_rate_bits_per_second", "Rate of the last second", |line| Some(line.rate_bps as f64)),
+    ("simnel_packets_per_second", "Packets of the last second", |line| {
+        Some(line.packets_per_s as f64)
+    }),
+    ("simnel_added_latency_p50_seconds", "Half of the packets waited no longer", |line| {
+        line.delay.map(|delay| delay.p50_ns as f64 / 1e9)
+    }),
+    ("simnel_added_latency_p99_seconds", "99 of 100 packets waited no longer", |line| {
+        line.delay.map(|delay| delay.p99_ns as f64 / 1e9)
+    }),
+    ("simnel_cpu_ratio", "Part of a core that the data path takes", |line| {
+        line.cpu_permille.map(|share| share as f64 / 1e3)
+    }),
+];
+
+impl Collector {
+    fn views(&self) -> impl Iterator<Item = &View> {
+        self.0.interfaces.values().map(|interface| &interface.view)
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &LineView> {
+        self.views().flat_map(|view| &view.lines)
+    }
+}
+
+impl prometheus_client::collector::Collector for Collector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        for (name, help, value) in COUNTERS {
+            let values = self.lines().filter_map(|line| Some((labels(line), value(line)?)));
+            family(&mut encoder, name, help, values, ConstCounter::new)?;
+        }
+        for (name, help, value) in GAUGES {
+            let values = self.lines().filter_map(|line| Some((labels(line), value(line)?)));
+            family(&mut encoder, name, help, values, ConstGauge::new)?;
+        }
+        let tiers =
+            || self.lines().flat_map(|line| line.tiers.iter().map(move |tier| (line, tier)));
+        let of_tier = |line: &LineView, tier: &str| -> Labels {
+            labels(line).into_iter().chain([("tier", tier.to_owned())]).collect()
+        };
+        let drops = tiers().map(|(line, tier)| (of_tier(line, &tier.name), tier.drops));
+        family(
+            &mut encoder,
+            "simnel_tin_drops",
+            "Packets a tier dropped",
+            drops,
+            ConstCounter::new,
+        )?;
+        let marks = tiers().map(|(line, tier)| (of_tier(line, &tier.name), tier.marks));
+        family(
+            &mut encoder,
+            "simnel_tin_marks",
+            "Packets a tier marked",
+            marks,
+            ConstCounter::new,
+        )?;
+        let delay =
+            tiers().map(|(line, tier)| (of_tier(line, &tier.name), tier.delay_ns as f64 / 1e9));
+        let help = "Moving average of sojourn times";
+        family(&mut encoder, "simnel_tin_delay_seconds", help, delay, ConstGauge::new)?;
+        let backlog =
+            tiers().map(|(line, tier)| (of_tier(line, &tier.name), tier.backlog_bytes as f64));
+        family(&mut encoder, "simnel_tin_backlog_bytes", "Bytes queued", backlog, ConstGauge::new)
+    }
+}
+
+/// All values under one name.
+fn family<V, M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (Labels, V)>,
+    metric: impl Fn(V) -> M,
+) -> std::fmt::Result {
+    let mut metrics = values.map(|(labels, value)| (labels, metric(value))).peekable();
+    let Some((_, first)) = metrics.peek() else { return Ok(()) };
+    let mut all = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+    metrics.try_for_each(|(labels, metric)| metric.encode(all.encode_family(&labels)?))
+}
+
+fn labels(line: &LineView) -> Labels {
+    let device = match line.direction {
+        Direction::Upload => line.dev.clone(),
+        Direction::Download => format!("{}:download", line.dev),
+    };
+    let kind = line.config.split_whitespace().next().unwrap_or_default().to_owned();
+    vec![("device", device), ("kind", kind)]
+}
+
+/// Everything on `board`.
+pub(crate) fn write(board: Board) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collector(board)));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use simnel_gateway::view::{Delay, TierView};
+
+    use super::*;
+    use crate::board::Interface;
+
+    #[test]
+    fn a_scraper_finds_the_names_that_it_knows() {
+        let tier = TierView {
+            name: "Voice".into(),
+            rate_bps: 1,
+            backlog_bytes: 2,
+            drops: 3,
+            marks: 4,
+            delay_ns: 5_000_000,
+        };
+        let line = LineView {
+            dev: "wan".into(),
+            direction: Direction::Download,
+            in_kernel: false,
+            config: "cake bandwidth 20mbit".into(),
+            limit_bps: Some(20_000_000),
+            rate_bps: 1_000,
+            packets_per_s: 7,
+            bytes: 123,
+            backlog_packets: 4,
+            backlog_bytes: 6_000,
+            drops: 8,
+            new_drops: 0,
+            marks: Some(9),
+            new_marks: Some(0),
+            delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000 }),
+            tiers: vec![tier],
+            cpu_permille: None,
+        };
+        let view = View { lines: vec![line], ..View::default() };
+        let interface = Interface { view, ..Interface::default() };
+        let mut board = Board::default();
+        board.interfaces.insert("wan".into(), Arc::new(interface));
+        let text = write(board).unwrap();
+        let labels = r#"{device="wan:download",kind="cake"}"#;
+        for line in [
+            format!("node_qdisc_bytes_total{labels} 123"),
+            format!("node_qdisc_drops_total{labels} 8"),
+            format!("node_qdisc_current_queue_length{labels} 4.0"),
+            format!("simnel_limit_bits_per_second{labels} 20000000.0"),
+            format!("simnel_added_latency_p99_seconds{labels} 0.0045"),
+            r#"simnel_tin_drops_total{device="wan:download",kind="cake",tier="Voice"} 3"#.into(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "no `{line}` in:\n{text}");
+        }
+        assert!(!text.contains("simnel_cpu_ratio"), "what is not known is not told:\n{text}");
+        assert!(text.ends_with("# EOF\n"));
+        assert_eq!(write(Board::default()).unwrap(), "# EOF\n");
+    }
+}

@@ -1,0 +1,187 @@
+//! Routes, and the server that answers them.
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{header, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{json, Value};
+use tokio::sync::{watch, Semaphore};
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt};
+
+use crate::board::{self, Board};
+use crate::guard::{Guard, Refused};
+use crate::{metrics, Error, Settings};
+
+/// Requests that are answered at a time, streams of events included.
+const MOST_AT_ONCE: usize = 64;
+/// Everything comes from here, nothing is written into the page, and nobody may frame it.
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// Listens, and has not answered yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    settings: Settings,
+}
+
+impl Server {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// Not loopback and no token; or the address cannot be had.
+    pub fn bind(settings: Settings) -> Result<Server, Error> {
+        if settings.token.is_none() && !settings.listen.ip().is_loopback() {
+            return Err(Error::NoToken(settings.listen));
+        }
+        let listener = TcpListener::bind(settings.listen)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|error| Error::Listen(settings.listen, error))?;
+        Ok(Server { listener, settings })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap_or(self.settings.listen)
+    }
+
+    /// Answers until the process ends.
+    ///
+    /// # Errors
+    /// No thread can be started, or the listener fails.
+    pub fn run(self) -> Result<(), Error> {
+        let board = board::watch(self.settings.control_dir).map_err(Error::Start)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::Start)?;
+        runtime.block_on(async {
+            let listener =
+                tokio::net::TcpListener::from_std(self.listener).map_err(Error::Start)?;
+            let router = router(board, self.settings.token);
+            axum::serve(listener, router).await.map_err(Error::Start)
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Gate {
+    guard: Arc<Guard>,
+    room: Arc<Semaphore>,
+}
+
+/// All routes, over what comes by `board`.
+pub fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
+    let gate =
+        Gate { guard: Arc::new(Guard::new(token)), room: Arc::new(Semaphore::new(MOST_AT_ONCE)) };
+    Router::new()
+        .route("/", get(|| async { Html(include_str!("page/index.html")) }))
+        .route("/app.js", get(|| async { text("text/javascript", include_str!("page/app.js")) }))
+        .route("/style.css", get(|| async { text("text/css", include_str!("page/style.css")) }))
+        .route("/metrics", get(numbers))
+        .route("/api/v1/interfaces", get(interfaces))
+        .route("/api/v1/history", get(history))
+        .route("/api/v1/events", get(events))
+        .route(
+            "/api/openapi.json",
+            get(|| async { text("application/json", include_str!("page/openapi.json")) }),
+        )
+        .layer(middleware::from_fn_with_state(gate, enter))
+        .with_state(board)
+}
+
+fn text(kind: &'static str, text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Checks a request, and gives its answer the headers that protect it.
+async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let checked = gate.guard.check(request.method(), request.uri(), request.headers());
+    let mut response = match checked {
+        Err(Refused::Method) => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD"),
+        Err(Refused::Host) => refuse(
+            StatusCode::FORBIDDEN,
+            "this name is not known here: use an address, `localhost` or the machine's own name",
+        ),
+        Err(Refused::Token) => refuse(
+            StatusCode::UNAUTHORIZED,
+            "a token is needed: `Authorization: Bearer TOKEN`, or `?token=TOKEN`",
+        ),
+        Ok(()) => match gate.room.try_acquire_owned() {
+            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time"),
+            Ok(place) => {
+                let mut response = next.run(request).await;
+                // Held until the answer, which may be a stream, has been sent.
+                response.extensions_mut().insert(Arc::new(place));
+                response
+            }
+        },
+    };
+    let protect: [(HeaderName, &'static str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in protect {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn refuse(status: StatusCode, why: &'static str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
+}
+
+async fn numbers(State(board): State<watch::Receiver<Board>>) -> Response {
+    const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let board = board.borrow().clone();
+    match metrics::write(board) {
+        Ok(text) => ([(header::CONTENT_TYPE, KIND)], text).into_response(),
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"),
+    }
+}
+
+async fn interfaces(State(board): State<watch::Receiver<Board>>) -> Json<Value> {
+    Json(present(&board.borrow()))
+}
+
+fn present(board: &Board) -> Value {
+    let interfaces = board.interfaces.iter().map(|(name, interface)| {
+        let last = interface.history.back();
+        json!({
+            "name": name,
+            "view": interface.view,
+            "flow_count": interface.flow_count,
+            "point": last,
+        })
+    });
+    json!({ "interfaces": interfaces.collect::<Vec<Value>>() })
+}
+
+async fn history(State(board): State<watch::Receiver<Board>>) -> Json<Value> {
+    let board = board.borrow();
+    let interfaces = board.interfaces.iter();
+    let of_each = interfaces.map(|(name, i)| json!({ "name": name, "points": i.history }));
+    Json(json!({ "interfaces": of_each.collect::<Vec<Value>>() }))
+}
+
+async fn events(
+    State(board): State<watch::Receiver<Board>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let looks =
+        WatchStream::new(board).map(|board| Ok(Event::default().data(present(&board).to_string())));
+    Sse::new(looks).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+}
