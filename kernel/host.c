@@ -20,7 +20,8 @@ void *simnel_host_alloc(size_t size, size_t align)
 		return kmalloc(size, GFP_ATOMIC | __GFP_NOWARN);
 	if (size <= SMALL)
 		return kmalloc(size, GFP_KERNEL | __GFP_NOFAIL);
-	return kvmalloc(size, GFP_KERNEL | __GFP_NOWARN);
+	/* Too much is refused: nobody else is to be killed for it. */
+	return kvmalloc(size, GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 }
 
 void simnel_host_free(void *memory)

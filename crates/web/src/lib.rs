@@ -1,7 +1,7 @@
 //! What the gateway does, over HTTP: a page with live charts, metrics, JSON, a stream of events.
 //!
 //! One thread looks at all interfaces each second, through the control sockets, and keeps the last
-//! ten minutes ([`board`]); the others only read what it has seen. Nothing here changes anything,
+//! ten minutes ([`Board`]); the others only read what it has seen. Nothing here changes anything,
 //! and nothing listens beyond loopback unasked.
 //!
 //! ```text

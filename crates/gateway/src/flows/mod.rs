@@ -6,7 +6,7 @@
 //! dropped    drops
 //! ```
 //!
-//! A flow's place is one of [`WAYS`] in the set that its hash picks, as in a processor's cache: a
+//! A flow's place is one of `WAYS` in the set that its hash picks, as in a processor's cache: a
 //! packet costs one look at eight tags in one cache line, however many flows there are. In a full
 //! set the flow that has been silent longest gives its place up; those with packets queued stay,
 //! and where all eight have, a newcomer is counted as untracked. The hash is keyed, so nobody

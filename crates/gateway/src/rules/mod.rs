@@ -1,6 +1,6 @@
 //! Rules people ask for: which traffic goes where, whatever its DSCP says.
 //!
-//! A `[[rule]]` of the configuration file ([`read`]) names traffic by port, address, hardware
+//! A `[[rule]]` of the configuration file (`read`) names traffic by port, address, hardware
 //! address or code point, and what becomes of it: a tier of cake, a class of htb or drr, or a way
 //! past the discipline. The first rule that fits a packet decides.
 //!
@@ -9,7 +9,7 @@
 //! cake's `fwmark` reads, a class in the packet's priority; both are taken away again behind the
 //! queue.
 //!
-//! [`plan`] fits rules to the discipline of a direction: which number a tier has depends on the
+//! `plan` fits rules to the discipline of a direction: which number a tier has depends on the
 //! words of cake.
 
 mod chains;

@@ -88,7 +88,7 @@ pub struct TinStats {
     pub flow_quantum: u16,
 }
 
-/// Name of tier `index` of `count`, in the order of [`Stats::tins`], if it has one.
+/// Name of tier `index` of `count`, in the order of `Stats::tins`, if it has one.
 pub fn tin_name(count: usize, index: usize) -> Option<&'static str> {
     let names: &[&str] = match count {
         3 => &["Bulk", "Best Effort", "Voice"],
