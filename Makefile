@@ -13,7 +13,7 @@ all: build
 build: setup ## build everything, optimised
 	cargo build --release --locked --workspace
 
-gateway: setup ## build the gateway alone: below 3 MB, without the lab
+gateway: setup ## build the gateway alone: below 4 MB, without the lab
 	cargo build --profile router --locked --package simnel --no-default-features
 
 install: ## install what `make build` built, as root: PREFIX=/usr/local DESTDIR= BINARY=
