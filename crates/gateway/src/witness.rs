@@ -54,6 +54,8 @@ pub struct Testimony {
     pub late: u64,
     /// The latest wake-up.
     pub latest: Span,
+    /// Share of the time by which wake-ups were too late, on the core where it was most.
+    pub lost: f64,
     /// Share of the time that hosts were held up.
     pub held_up: f64,
     /// Cores that others used on average.
@@ -69,17 +71,23 @@ impl Testimony {
         let late = self.late as f64 * 2.0 > self.seconds;
         late || self.stolen > STOLEN || self.held_up > HELD_UP && self.others > OTHERS
     }
+
+    /// Share of the time that the machine may have kept from a thread, at most.
+    pub fn taken(&self) -> f64 {
+        self.lost.max(self.stolen)
+    }
 }
 
 impl fmt::Display for Testimony {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "in {:.1} s {} timers over 1 ms late (at most {} µs), hosts held up for {:.2} %, \
-             others had {:.2} cores, the hypervisor {:.2}: the machine was {}",
+            "in {:.1} s {} timers over 1 ms late (at most {} µs, {:.2} % of the time), hosts held \
+             up for {:.2} %, others had {:.2} cores, the hypervisor {:.2}: the machine was {}",
             self.seconds,
             self.late,
             self.latest.as_micros(),
+            self.lost * 100.0,
             self.held_up * 100.0,
             self.others,
             self.stolen,
@@ -120,6 +128,7 @@ impl Witness {
         for lateness in self.threads.into_iter().filter_map(|thread| thread.join().ok()) {
             seen.late += lateness.late;
             seen.latest = seen.latest.max(lateness.latest);
+            seen.beyond = seen.beyond.max(lateness.beyond);
         }
         let host = self.host.join().unwrap_or_default();
         let ticks = rustix::param::clock_ticks_per_second() as f64 * seconds;
@@ -129,6 +138,7 @@ impl Witness {
             seconds,
             late: seen.late,
             latest: seen.latest,
+            lost: seen.beyond.0 as f64 / 1e9 / seconds,
             held_up: host.beyond.0 as f64 / 1e9 / seconds,
             others: all.saturating_sub(ours) as f64 / ticks,
             stolen: after.stolen.saturating_sub(self.before.stolen) as f64 / ticks,

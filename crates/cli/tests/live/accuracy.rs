@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::Home;
 
-use crate::{within_three_tries, Live, Try, Watch, SECOND};
+use crate::{within_tries, Live, Try, Watch, SECOND};
 
 /// Flows that share the rate. What waits behind a gap in one of them, to be counted later, is the
 /// less the more there are.
@@ -71,11 +71,11 @@ fn accurate(live: &Live, direction: Direction, megabits: f64, words: &str, charg
         error * 100.0,
         above * 100.0
     );
-    let result = match watch.judge(error.abs() < 0.005 && above <= 0.0) {
-        // No machine is as busy as that.
-        Try::Unclear if error.abs() > 0.05 || above > 0.01 => Try::Misses,
-        result => result,
-    };
+    let result = watch.judge_unless(error.abs() < 0.005 && above <= 0.0, |machine| {
+        // What the line held back meanwhile may come in the next second.
+        let burst = machine.latest.0 as f64 / 1e9;
+        error.abs() > 0.05 + machine.taken() || above > 0.01 + burst
+    });
     drop(bulk);
     up.stop();
     result
@@ -93,7 +93,7 @@ fn rates_are_as_set() {
         // Without the default for downloads, which charges for what it drops, too.
         (Direction::Download, 10.0, "up wan download 10mbit cake egress", 1514.0),
     ] {
-        within_three_tries(words, || accurate(&live, direction, megabits, words, charged));
+        within_tries(words, || accurate(&live, direction, megabits, words, charged));
     }
     line.stop();
 }

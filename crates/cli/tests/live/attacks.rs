@@ -20,7 +20,7 @@ use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, HomeOptions, Process};
 
 use crate::flood::{Attack, Flood, Packets};
-use crate::{quantile, round_trips, within_three_tries, Live, Try, SECOND};
+use crate::{quantile, round_trips, within_tries, Live, Try, Watch, SECOND};
 
 /// The victim's packets: twice as many as a call's.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
@@ -45,6 +45,8 @@ struct Suffered {
     share: f64,
     /// Processor time of the gateway's threads, in cores.
     cpu: f64,
+    /// The same for one of the attack's packets, in microseconds.
+    each: f64,
     /// How long a core was not to be had for a real-time thread.
     held: Duration,
 }
@@ -72,7 +74,8 @@ fn suffer(live: &Live, words: &str, megabits: f64, attack: Attack, transfer: boo
     let seconds = start.elapsed().as_secs_f64();
     let payload = (received() - before) as f64;
     let cpu = (processor_time(&up) - cpu).as_secs_f64() / seconds;
-    let attack = (flood.sent() - sent) as f64 / seconds / f64::from(attack.rate);
+    let sent = (flood.sent() - sent) as f64 / seconds;
+    let attack = sent / f64::from(attack.rate);
     let to = probe.elapsed();
     let held = cores.longest();
     drop(flood);
@@ -94,6 +97,7 @@ fn suffer(live: &Live, words: &str, megabits: f64, attack: Attack, transfer: boo
         worst: times[..back].last().map_or(f64::NAN, |worst| worst - idle),
         share: payload * 8.0 * 1514.0 / 1448.0 / seconds / megabits / 1e6,
         cpu,
+        each: cpu * 1e6 / sent,
         held,
     }
 }
@@ -174,23 +178,24 @@ fn withstands(
     promise: impl Fn(&Suffered) -> bool,
 ) {
     let what = format!("{words}; {attack:?}");
-    within_three_tries(&what, || {
+    within_tries(&what, || {
+        let watch = Watch::start();
         let suffered = suffer(live, words, megabits, attack, transfer);
-        let Suffered { attack, lost, p99, worst, share, cpu, held } = &suffered;
+        let Suffered { attack, lost, p99, worst, share, cpu, each, held } = &suffered;
         println!(
             "{what}: {:.0} % of it sent; echoes: {:.1} % lost, p99 +{p99:.1} ms, worst \
-             +{worst:.1} ms; transfer: {:.1} % of the line; gateway: {cpu:.2} cores, one held for \
-             {:.1} ms",
+             +{worst:.1} ms; transfer: {:.1} % of the line; gateway: {cpu:.2} cores, \
+             {each:.1} µs a packet, one held for {:.1} ms",
             attack * 100.0,
             lost * 100.0,
             share * 100.0,
             held.as_secs_f64() * 1e3,
         );
-        match promise(&suffered) {
+        let lost = *lost;
+        match watch.judge_unless(promise(&suffered), |machine| lost > 0.1 + machine.taken()) {
             // Less of an attack than was meant proves nothing.
-            true if *attack > 0.5 => Try::Holds,
-            true => Try::Unclear,
-            false => Try::Misses,
+            Try::Holds if *attack <= 0.5 => Try::Unclear,
+            result => result,
         }
     });
 }
@@ -207,10 +212,14 @@ fn attacked(test: &str) -> Option<Live> {
 fn attacks_by_acknowledgements_that_fall() {
     let Some(live) = attacked("attacks_by_acknowledgements_that_fall") else { return };
     let line = live.line("delay 1ms fifo 2000p");
-    let words = "up wan upload 3mbit cake besteffort ack-filter";
+    let words = "up wan upload 3mbit cake besteffort";
     let attack = Attack { to: NOBODY, packets: Packets::FallingAcks, rate: 40_000 };
-    withstands(&live, words, 3.0, attack, false, |suffered| {
-        suffered.lost <= 0.005 && suffered.p99 <= 20.0 && suffered.cpu < 0.5
+    // What the packets cost without the filter, on this machine.
+    let plain = suffer(&live, words, 3.0, attack, false).each;
+    println!("{words}: {plain:.1} µs a packet");
+    let words = format!("{words} ack-filter");
+    withstands(&live, &words, 3.0, attack, false, |suffered| {
+        suffered.lost <= 0.005 && suffered.p99 <= 20.0 && suffered.each < 1.5 * plain
     });
     line.stop();
 }

@@ -7,7 +7,7 @@ use simnel_testbed::probe::{Echo, Probe};
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::Home;
 
-use crate::{quantile, round_trips, within_three_tries, Live, Try, Watch, SECOND};
+use crate::{quantile, round_trips, within_tries, Live, Watch, SECOND};
 
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 /// Flows have started and met their first losses.
@@ -50,7 +50,7 @@ fn load_adds_little_to_a_sparse_flow() {
     line.stop();
     // The gateway is the same line's bottleneck: nothing is left for another queue.
     let line = live.line("delay 45ms fifo 1000p");
-    within_three_tries("load adds at most 3 ms (median) and 15 ms (p99)", || {
+    within_tries("load adds at most 3 ms (median) and 15 ms (p99)", || {
         let up = live.start("wan", "up wan download 20mbit upload 3mbit");
         let watch = Watch::start();
         let added = added(&live, SECOND * 8, SECOND / 2);
@@ -74,17 +74,16 @@ fn an_idle_gateway_adds_next_to_nothing() {
         thread::sleep(SECOND * 2);
         quantile(&round_trips(probe.stop().iter()), 50) * 1e3
     };
-    within_three_tries("an idle gateway adds at most 150 µs", || {
+    // On a slow machine: as long as the way without it, on which the line and the hosts wake four
+    // times. With it two more wake.
+    within_tries("an idle gateway adds at most 150 µs, or what is there without", || {
+        let watch = Watch::start();
         let without = median();
         let up = live.start("wan", "up wan download 100mbit upload 100mbit");
         let with = median();
         up.stop();
         println!("idle RTT, median: {without:.0} µs without, {with:.0} µs with");
-        if with - without <= 150.0 {
-            Try::Holds
-        } else {
-            Try::Misses
-        }
+        watch.judge_unless(with - without <= without.max(150.0), |_| with > 4.0 * without)
     });
     line.stop();
 }

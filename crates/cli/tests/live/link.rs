@@ -7,14 +7,14 @@ use simnel_testbed::probe::Probe;
 use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::{wire, Home};
 
-use crate::{quantile, round_trips, within_three_tries, Live, Watch, SECOND};
+use crate::{quantile, round_trips, within_tries, Live, Watch, SECOND};
 
 #[test]
 fn a_line_on_one_interface_has_its_rates_and_delay() {
     let Some(live) = Live::new("a_line_on_one_interface_has_its_rates_and_delay") else { return };
     let home = &live.home;
     let wire = live.line("delay 0ms");
-    within_three_tries("rates within 0.5 %, delay within 2 ms", || {
+    within_tries("rates within 0.5 %, delay within 2 ms", || {
         let words = "link wan rate 3mbit delay 20ms fifo 100p reverse rate 20mbit";
         let line = live.start("wan", words);
         let shown = live.ok("show wan");

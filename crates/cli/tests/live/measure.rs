@@ -5,7 +5,7 @@ use simnel_core::qdisc::Config;
 use simnel_gateway::config;
 use simnel_testbed::Home;
 
-use crate::{text, within, within_three_tries, Live, Watch, SIMNEL};
+use crate::{text, within, within_tries, Live, Watch, SIMNEL};
 
 /// Payload's share of frames of 1514 bytes.
 const PAYLOAD: f64 = 1448.0 / 1514.0;
@@ -26,7 +26,7 @@ fn a_measured_line_is_the_line() {
     let serve = ["serve", "--test", "--listen", &server];
     let process = live.home.server.spawn(SIMNEL, &serve).unwrap();
     let line = live.line("rate 3mbit delay 15ms fifo 300p reverse rate 20mbit");
-    within_three_tries("F, 30 ms, and 3 Mbit/s within 4 %", || {
+    within_tries("F, 30 ms, and 3 Mbit/s within 4 %", || {
         let watch = Watch::start();
         let report = measure(&live, "--load upload --seconds 2");
         let upload = &report["phases"][0];
@@ -42,7 +42,7 @@ fn a_measured_line_is_the_line() {
     let file = live.home.testbed.directory().unwrap().join("etc/simnel.toml");
     let words =
         format!("setup --server {server} --yes --seconds 1 --config {}", file.to_string_lossy());
-    within_three_tries("from F to A, with 90 and 95 % of the line within 5 %", || {
+    within_tries("from F to A, with 90 and 95 % of the line within 5 %", || {
         let watch = Watch::start();
         let said = live.ok(&words);
         println!("{said}");

@@ -1,11 +1,7 @@
 //! The emulated line over real interfaces: rate, delay, accounting, checksums and super-packets.
-//!
-//! Needs root (network namespaces, packet sockets); says so loudly and passes without. One test at
-//! a time, and three tries for each figure: others may use the machine, too.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +14,8 @@ use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
 use simnel_testbed::wire::{self, Sampler};
 use simnel_testbed::{Home, HomeOptions, Namespace, Testbed, TestbedError};
 
+use crate::{alone, within_tries, Try, Watch};
+
 const SETTLE: Duration = Duration::from_millis(500);
 
 fn line(bits: u64, delay: Span, limit: u32) -> Config {
@@ -27,29 +25,6 @@ fn line(bits: u64, delay: Span, limit: u32) -> Config {
         framing: Framing::default(),
         delay: delay::Params { delay, jitter: Span::ZERO, limit: 10_000 },
     })
-}
-
-/// The right to be the only test that measures.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Tries until it holds, three times at most. On a machine that has more to do than it has
-/// processors, a miss says nothing about the link.
-fn within_three_tries(mut attempt: impl FnMut() -> bool) {
-    if (0..3).any(|_| attempt()) {
-        return;
-    }
-    let (load, processors) = (load(), thread::available_parallelism().map_or(1, usize::from));
-    assert!(load > processors as f64, "missed in three tries, with the figures above");
-    eprintln!("NOT RUN: a figure of the link was missed, but the machine is busy (load {load})");
-}
-
-/// Mean number of runnable tasks in the last minute.
-fn load() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
 /// Builds a testbed, or says why the test is not run.
@@ -98,8 +73,9 @@ fn home_line(home: &Home, line: [Config; 2], work: impl FnOnce() + Send) -> [Dir
     with_link(&home.isp, [Home::LINE_HOME, Home::LINE_CORE], line, work).1
 }
 
-/// Idle round trips through the home's line; true if they are as long as they should be.
-fn delay_is_right(home: &Home, ideal: Duration) -> bool {
+/// Idle round trips through the home's line: as long as they should be?
+fn delay_is_right(home: &Home, ideal: Duration) -> Try {
+    let watch = Watch::start();
     let probe =
         Probe::start(&home.lan1, &home.server, Home::SERVER, Duration::from_millis(10)).unwrap();
     thread::sleep(Duration::from_secs(2));
@@ -112,12 +88,12 @@ fn delay_is_right(home: &Home, ideal: Duration) -> bool {
         rtts[rtts.len() * 99 / 100]
     );
     assert!(rtts[0] >= ideal, "the line never delivers early");
-    median < ideal + Duration::from_millis(2)
+    watch.judge(median < ideal + Duration::from_millis(2))
 }
 
-/// Floods the line with half as much again, in full-sized frames; true if what comes through is
-/// the line's rate.
-fn rate_is_right(home: &Home, bits: u64) -> bool {
+/// Floods the line with half as much again, in full-sized frames: is what comes through the line's
+/// rate?
+fn rate_is_right(home: &Home, bits: u64) -> Try {
     let socket = home.lan1.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     let target = SocketAddr::new(Home::SERVER, 9);
     let _sink = home.server.enter(|| UdpSocket::bind(target).unwrap()).unwrap();
@@ -132,6 +108,7 @@ fn rate_is_right(home: &Home, bits: u64) -> bool {
             }
         });
         thread::sleep(SETTLE);
+        let watch = Watch::start();
         let sampler = home.server.watch_rx("net0", Duration::from_millis(100));
         thread::sleep(Duration::from_secs(4));
         let samples = sampler.stop();
@@ -139,7 +116,8 @@ fn rate_is_right(home: &Home, bits: u64) -> bool {
         let (mean, peak) = (wire::rate(&samples) * 8, wire::peak_rate(&samples, 1) * 8);
         let error = mean as f64 / bits as f64 - 1.0;
         println!("rate: {mean} bit/s ({:+.4} %), highest 100 ms {peak}", error * 100.0);
-        error.abs() < 0.001 && (peak as f64) < bits as f64 * 1.05
+        let reached = error.abs() < 0.001 && (peak as f64) < bits as f64 * 1.05;
+        watch.judge_unless(reached, |machine| error.abs() > 0.05 + machine.taken())
     })
 }
 
@@ -154,8 +132,8 @@ fn rate_and_delay_are_as_set() {
     let stats = home_line(&home, [line.clone(), line], || {
         // Twice the delay, and 214 bytes at 20 Mbit/s each way (86 µs).
         let ideal = Duration::from_micros(20_000 + 2 * 86);
-        within_three_tries(|| delay_is_right(&home, ideal));
-        within_three_tries(|| rate_is_right(&home, BITS));
+        within_tries("a delay within 2 ms", || delay_is_right(&home, ideal));
+        within_tries("a rate within 0.1 %", || rate_is_right(&home, BITS));
     });
     println!("{stats:#?}");
     for side in stats {
@@ -207,13 +185,14 @@ fn super_packets_pass_and_are_charged_by_segment() {
     let _alone = alone();
     let bits = 100_000_000;
     let line = line(bits, Span::from_millis(1), 1000);
-    within_three_tries(|| {
-        let Some((rate, stats)) = bulk_through(false, line.clone(), 3) else { return true };
+    within_tries("super-packets, the rate within 1 %", || {
+        let watch = Watch::start();
+        let Some((rate, stats)) = bulk_through(false, line.clone(), 3) else { return Try::Holds };
         let ideal = bits as f64 * 1448.0 / 1514.0;
         println!("goodput {:.4} of ideal", rate as f64 / ideal);
         let mean = stats[0].received_bytes / stats[0].received_packets;
         assert!(mean > 1514, "mean frame of {mean} bytes: no super-packets");
-        (rate as f64 / ideal - 1.0).abs() < 0.01
+        watch.judge((rate as f64 / ideal - 1.0).abs() < 0.01)
     });
 }
 
@@ -222,19 +201,21 @@ fn vlan_tags_survive_with_super_packets() {
     let _alone = alone();
     let bits = 100_000_000;
     let line = line(bits, Span::from_millis(1), 1000);
-    within_three_tries(|| {
-        let Some((rate, _)) = bulk_through(true, line.clone(), 2) else { return true };
+    within_tries("tagged super-packets, the rate within 2 %", || {
+        let watch = Watch::start();
+        let Some((rate, _)) = bulk_through(true, line.clone(), 2) else { return Try::Holds };
         let ideal = bits as f64 * 1448.0 / 1518.0;
-        (rate as f64 / ideal - 1.0).abs() < 0.02
+        watch.judge((rate as f64 / ideal - 1.0).abs() < 0.02)
     });
 }
 
 #[test]
 fn without_a_rate_the_link_is_fast() {
     let _alone = alone();
-    within_three_tries(|| {
+    within_tries("200 Mbit/s and more without a rate", || {
+        let watch = Watch::start();
         let through = bulk_through(false, line(0, Span::ZERO, 10_000), 3);
-        through.is_none_or(|(rate, _)| rate > 200_000_000)
+        watch.judge(through.is_none_or(|(rate, _)| rate > 200_000_000))
     });
 }
 
