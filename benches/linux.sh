@@ -4,10 +4,10 @@
 #
 # usage: benches/linux.sh DIRECTORY [SIMNEL]
 #
-# DIRECTORY holds, or will hold, Linux 6.1 as conformance/build-linux.sh leaves it (its first run
-# takes ten minutes; see there what it needs). SIMNEL is target/release/simnel unless given, and is
-# built if it is not there. The disciplines' sources are compiled as they are, with -O2, into one
-# program with benches/linux/*.c, which stands for the rest of the kernel.
+# DIRECTORY holds, or will hold, what `conformance/build-linux.sh DIRECTORY HEADERS` leaves (its
+# first run takes some minutes; see there what it needs). SIMNEL is target/release/simnel unless
+# given, and is built if it is not there. The disciplines' sources are compiled as they are, with
+# -O2, into one program with benches/linux/*.c, which stands for the rest of the kernel.
 #
 # The work is that of `simnel bench core`: 1514-byte UDP packets on a virtual clock, no drops.
 # "hashed" means that the flow's hash is given, "headers" that each packet's headers are read and
@@ -20,7 +20,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 simnel=${2:-$here/../target/release/simnel}
 
 if [ ! -e "$directory/src/include/generated/autoconf.h" ]; then
-    "$here/../conformance/build-linux.sh" "$directory"
+    "$here/../conformance/build-linux.sh" "$directory" HEADERS
 fi
 if [ ! -x "$simnel" ]; then
     (cd "$here/.." && cargo build --release --locked --package simnel)
@@ -28,51 +28,9 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The kernel's flags for user mode, less those for its own small memory model and its warnings.
-um=arch/um/include x86=arch/x86/include
-flags=(-O2 -std=gnu11 -w -nostdinc -DMODULE -D__KERNEL__ -D__arch_um__ -m64
-    -fno-strict-aliasing -fno-common -fshort-wchar -fno-PIE -fno-builtin -fno-stack-protector
-    -fno-delete-null-pointer-checks -fno-allow-store-data-races -fno-strict-overflow
-    -fomit-frame-pointer -fconserve-stack
-    -I$um -I$um/generated -Iinclude -I$um/uapi -I$um/generated/uapi -Iinclude/uapi
-    -Iinclude/generated/uapi -Iarch/x86/um -I$x86 -I$x86/uapi -I$x86/generated
-    -I$x86/generated/uapi -I$um/shared -Iarch/x86/um/shared -I$um/shared/skas
-    -include include/linux/compiler-version.h -include include/linux/kconfig.h
-    -include include/linux/compiler_types.h)
-
-# compile SOURCE NAME: each file's registration gets a name of its own, for all stand in one program.
-compile() {
-    gcc "${flags[@]}" "-DKBUILD_MODFILE=\"$2\"" "-DKBUILD_BASENAME=\"$2\"" \
-        "-DKBUILD_MODNAME=\"$2\"" "-D__KBUILD_MODNAME=kmod_$2" \
-        "-Dinit_module=init_$2" "-Dcleanup_module=exit_$2" -c -o "$work/$2.o" "$1"
-}
-
 echo "compiling Linux's disciplines" >&2
-(
-    cd "$directory/src"
-    modules="codel pie red tbf htb drr fq_codel fq_pie cake sfq sfb"
-    for name in $modules generic api fifo; do
-        compile "net/sched/sch_$name.c" "$name"
-    done
-    compile net/core/flow_dissector.c dissector
-    compile lib/siphash.c siphash
-    compile lib/rbtree.c rbtree
-    compile lib/math/reciprocal_div.c reciprocal_div
-    flags+=("-I$here/linux")
-    compile "$here/linux/kernel.c" kernel
-    {
-        echo "#include \"$here/linux/bench.h\""
-        for name in $modules dissector; do echo "int init_$name(void);"; done
-        echo "void bench_register_all(void) {"
-        for name in $modules dissector; do echo "init_$name();"; done
-        echo "}"
-    } >"$work/register.c"
-)
-gcc -O2 -c -o "$work/main.o" "$here/linux/main.c"
-gcc -O2 -c -o "$work/register.o" "$work/register.c"
-# kernel.o comes first: what it defines stands in for the kernel's own.
-gcc -no-pie -Wl,-z,muldefs,--unresolved-symbols=ignore-all -o "$work/linux-qdiscs" \
-    "$work/kernel.o" "$work/main.o" $(ls "$work"/*.o | grep -v -e /kernel.o -e /main.o)
+. "$here/linux/compile.sh"
+link_linux "$directory/src" "$here/linux" bench "$work/linux-qdiscs"
 
 # Least of three figures.
 least() { sort -n | head -n 1; }

@@ -6,13 +6,19 @@
 #     conformance/build-linux.sh DIRECTORY [OPTION...]    # leaves the kernel as DIRECTORY/linux
 #
 # Each OPTION (without CONFIG_) is built in, too; OPTION=VALUE sets it so, the last one counting.
-# With MODULES all modules are built, in DIRECTORY/src.
+# With MODULES all modules are built, in DIRECTORY/src. With HEADERS first nothing is built but
+# what the disciplines' sources include, in some minutes: for benches/linux.sh and fuzz-linux.sh.
 #
 # One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
 # would on a wire, so that the router's disciplines hash the headers.
 set -eu
 directory=${1:?usage: build-linux.sh DIRECTORY [OPTION...]}
 shift
+headers=
+if [ "${1-}" = HEADERS ]; then
+    headers=1
+    shift
+fi
 for tool in flex bison bc gcc make xz; do
     if ! command -v $tool >/dev/null; then
         echo "build-linux.sh: $tool is missing: apt-get install flex bison bc gcc make xz-utils" >&2
@@ -43,6 +49,10 @@ do
     esac
 done > ../fragment
 make ARCH=um KCONFIG_ALLCONFIG=../fragment allnoconfig
+if [ -n "$headers" ]; then
+    make ARCH=um -j"$(nproc)" prepare
+    exit
+fi
 make ARCH=um -j"$(nproc)" linux
 if grep -q '^CONFIG_MODULES=y' .config; then
     make ARCH=um -j"$(nproc)" modules

@@ -36,16 +36,6 @@ void qdisc_watchdog_init(struct qdisc_watchdog *watchdog, struct Qdisc *qdisc) {
 void qdisc_watchdog_schedule_range_ns(struct qdisc_watchdog *watchdog, u64 at, u64 slack) { }
 void qdisc_watchdog_cancel(struct qdisc_watchdog *watchdog) { }
 
-/* Memory. */
-struct kmem_cache *kmalloc_caches[NR_KMALLOC_TYPES][KMALLOC_SHIFT_HIGH + 1];
-
-void *__kmalloc(size_t size, gfp_t flags) { return bench_zeroed(size); }
-void *__kmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
-void *kmalloc_trace(struct kmem_cache *s, gfp_t flags, size_t size) { return bench_zeroed(size); }
-void *kvmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
-void kfree(const void *memory) { }
-void kvfree(const void *memory) { }
-
 /* Random numbers. */
 static u64 state = 1;
 
@@ -64,21 +54,9 @@ void get_random_bytes(void *to, size_t size)
 }
 bool __do_once_start(bool *done, unsigned long *flags) { return false; }
 
-/* Locks, statistics, complaints. */
-struct net init_net;
+#include "common.h"
 
-int rtnl_is_locked(void) { return 1; }
-void __local_bh_enable_ip(unsigned long ip, unsigned int count) { }
-int um_set_signals(int on) { return on; }
 void qdisc_hash_add(struct Qdisc *qdisc, bool invisible) { }
-void gnet_stats_basic_sync_init(struct gnet_stats_basic_sync *stats) { }
-void gnet_stats_add_queue(struct gnet_stats_queue *to, const struct gnet_stats_queue __percpu *cpu,
-			  const struct gnet_stats_queue *from) { }
-void warn_slowpath_fmt(const char *file, int line, unsigned taint, const char *format, ...)
-{
-	bench_died(file);
-}
-void do_trace_netlink_extack(const char *message) { bench_died(message); }
 
 static unsigned long dropped;
 
@@ -110,50 +88,6 @@ static void put(int type, const void *data, int size)
 
 static void put_u32(int type, u32 value) { put(type, &value, sizeof(value)); }
 static void put_u64(int type, u64 value) { put(type, &value, sizeof(value)); }
-
-int __nla_parse(struct nlattr **table, int max, const struct nlattr *head, int size,
-		const struct nla_policy *policy, unsigned int validate, struct netlink_ext_ack *ack)
-{
-	const struct nlattr *attribute;
-	int rest;
-
-	memset(table, 0, sizeof(*table) * (max + 1));
-	nla_for_each_attr(attribute, head, size, rest)
-		if (nla_type(attribute) <= max)
-			table[nla_type(attribute)] = (struct nlattr *)attribute;
-	return 0;
-}
-
-int nla_memcpy(void *to, const struct nlattr *attribute, int size)
-{
-	int present = min_t(int, size, nla_len(attribute));
-
-	memset(to, 0, size);
-	memcpy(to, nla_data(attribute), present);
-	return present;
-}
-
-/* Disciplines by name. */
-static struct Qdisc_ops *known[32];
-static int known_count;
-
-int register_qdisc(struct Qdisc_ops *ops)
-{
-	known[known_count++] = ops;
-	return 0;
-}
-
-static struct Qdisc_ops *find(const char *name)
-{
-	int i;
-
-	if (!strcmp(name, "pfifo"))
-		return &pfifo_qdisc_ops;
-	for (i = 0; i < known_count; i++)
-		if (!strcmp(known[i]->id, name))
-			return known[i];
-	return NULL;
-}
 
 static struct net_device device;
 static struct netdev_queue queue = { .dev = &device };

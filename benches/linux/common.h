@@ -1,0 +1,77 @@
+/* What the benchmark and the oracle both put in the place of the kernel around a discipline:
+ * memory, locks, netlink's attributes, disciplines by name. Clock, timers, random numbers and
+ * packets are each program's own. Included by kernel.c and oracle.c, after the kernel's headers. */
+
+/* Memory. */
+struct kmem_cache *kmalloc_caches[NR_KMALLOC_TYPES][KMALLOC_SHIFT_HIGH + 1];
+
+void *__kmalloc(size_t size, gfp_t flags) { return bench_zeroed(size); }
+void *__kmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
+void *kmalloc_trace(struct kmem_cache *s, gfp_t flags, size_t size) { return bench_zeroed(size); }
+void *kvmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
+void kfree(const void *memory) { }
+void kvfree(const void *memory) { }
+
+/* Locks, statistics, complaints. */
+struct net init_net;
+
+int rtnl_is_locked(void) { return 1; }
+void __local_bh_enable_ip(unsigned long ip, unsigned int count) { }
+int um_set_signals(int on) { return on; }
+void gnet_stats_basic_sync_init(struct gnet_stats_basic_sync *stats) { }
+void gnet_stats_add_queue(struct gnet_stats_queue *to, const struct gnet_stats_queue __percpu *cpu,
+			  const struct gnet_stats_queue *from) { }
+void warn_slowpath_fmt(const char *file, int line, unsigned taint, const char *format, ...)
+{
+	bench_died(file);
+}
+void do_trace_netlink_extack(const char *message) { bench_died(message); }
+
+/* Netlink's attributes: found by number, not checked. */
+int __nla_parse(struct nlattr **table, int max, const struct nlattr *head, int size,
+		const struct nla_policy *policy, unsigned int validate, struct netlink_ext_ack *ack)
+{
+	const struct nlattr *attribute;
+	int rest;
+
+	memset(table, 0, sizeof(*table) * (max + 1));
+	nla_for_each_attr(attribute, head, size, rest)
+		if (nla_type(attribute) <= max)
+			table[nla_type(attribute)] = (struct nlattr *)attribute;
+	return 0;
+}
+
+int nla_memcpy(void *to, const struct nlattr *attribute, int size)
+{
+	int present = min_t(int, size, nla_len(attribute));
+
+	memset(to, 0, size);
+	memcpy(to, nla_data(attribute), present);
+	return present;
+}
+
+/* Disciplines by name. */
+static struct Qdisc_ops *known[32];
+static int known_count;
+
+int register_qdisc(struct Qdisc_ops *ops)
+{
+	known[known_count++] = ops;
+	return 0;
+}
+
+static struct Qdisc_ops *find(const char *name)
+{
+	int i;
+
+	if (!strcmp(name, "pfifo"))
+		return &pfifo_qdisc_ops;
+	if (!strcmp(name, "bfifo"))
+		return &bfifo_qdisc_ops;
+	if (!strcmp(name, "pfifo_head_drop"))
+		return &pfifo_head_drop_qdisc_ops;
+	for (i = 0; i < known_count; i++)
+		if (!strcmp(known[i]->id, name))
+			return known[i];
+	return NULL;
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Linux's own code beside ours under drawn settings and traffic, packet by packet: what differs is
+# shrunk and kept as a recording.
+#
+# usage: conformance/fuzz-linux.sh DIRECTORY [--seconds N] [--seed S] [--only DISCIPLINE]
+#        conformance/fuzz-linux.sh DIRECTORY --check RECORDINGS
+#
+# DIRECTORY holds, or will hold, what `conformance/build-linux.sh DIRECTORY HEADERS` leaves (see
+# there what it needs), the program `oracle` made of it, and in DIRECTORY/fuzz/ the counts
+# (fuzz.json, added to at each run) and what differs (found/; `simnel conformance golden
+# DIRECTORY/fuzz/found` shows it again). Python 3 is needed, too.
+# --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
+# target/release/simnel, which is built if it is not there. Status 1: something differs.
+#
+#     conformance/fuzz-linux.sh ~/linux --seconds 600 --seed 1000 --only cake
+set -euo pipefail
+directory=${1:?usage: fuzz-linux.sh DIRECTORY [--seconds N] [--seed S] [--only DISCIPLINE]}
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+simnel=${SIMNEL:-$here/../target/release/simnel}
+if [ ! -e "$directory/src/include/generated/utsrelease.h" ]; then
+    "$here/build-linux.sh" "$directory" HEADERS || {
+        echo "fuzz-linux.sh: NOT RUN: Linux's source cannot be had" >&2
+        exit 1
+    }
+fi
+directory=$(cd "$directory" && pwd)
+if [ ! -x "$directory/oracle" ] ||
+    [ -n "$(find "$here/../benches/linux" -newer "$directory/oracle" -type f)" ]; then
+    echo "compiling Linux's disciplines" >&2
+    # shellcheck source=benches/linux/compile.sh
+    . "$here/../benches/linux/compile.sh"
+    parts=$(cd "$here/../benches/linux" && pwd)
+    link_linux "$directory/src" "$parts" oracle "$directory/oracle.new"
+    mv "$directory/oracle.new" "$directory/oracle"
+fi
+if [ ! -x "$simnel" ]; then
+    (cd "$here/.." && cargo build --release --locked --package simnel)
+fi
+exec python3 "$here/fuzz-linux.py" --oracle "$directory/oracle" --simnel "$simnel" \
+    --ledger "$here/ledger.toml" --directory "$directory/fuzz" "$@"
