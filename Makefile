@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test demo bench lint fuzz install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
+.PHONY: all build gateway test test-web demo bench lint fuzz install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -30,6 +30,9 @@ test-deb: ## install, upgrade and remove the package in a clean Debian, as root;
 
 test: setup ## every check: format, lints, tests, bounded fuzzing, documentation
 	@scripts/test.sh
+
+test-web: setup ## `simnel serve` against its API's description: schemathesis, which pip installs
+	@scripts/test-web.sh
 
 demo: setup ## see it work: ARGS=--json for numbers only
 	@cargo run --quiet --profile quick $(SIMNEL) demo $(ARGS)

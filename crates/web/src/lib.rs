@@ -14,15 +14,17 @@
 //! ```
 
 mod board;
+mod connections;
 mod guard;
 mod metrics;
 mod server;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use board::{Board, Interface, Point};
-pub use server::{router, Server};
+pub use server::Server;
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
@@ -33,6 +35,23 @@ pub struct Settings {
     pub token: Option<String>,
     /// Directory of the control sockets.
     pub control_dir: PathBuf,
+    /// What clients may take.
+    pub limits: Limits,
+}
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Time for a request, between two of them, and for taking some of an answer.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { connections: 128, patience: Duration::from_secs(10) }
+    }
 }
 
 /// Why nothing is served.

@@ -13,16 +13,15 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{json, Value};
-use tokio::sync::{watch, Semaphore};
+use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
 use crate::board::{self, Board};
+use crate::connections::{self, Standing};
 use crate::guard::{Guard, Refused};
 use crate::{metrics, Error, Settings};
 
-/// Requests that are answered at a time, streams of events included.
-const MOST_AT_ONCE: usize = 64;
 /// Everything comes from here, nothing is written into the page, and nobody may frame it.
 const POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -70,21 +69,14 @@ impl Server {
             let listener =
                 tokio::net::TcpListener::from_std(self.listener).map_err(Error::Start)?;
             let router = router(board, self.settings.token);
-            axum::serve(listener, router).await.map_err(Error::Start)
+            match connections::serve(listener, router, self.settings.limits).await {}
         })
     }
 }
 
-#[derive(Clone)]
-struct Gate {
-    guard: Arc<Guard>,
-    room: Arc<Semaphore>,
-}
-
 /// All routes, over what comes by `board`.
-pub fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
-    let gate =
-        Gate { guard: Arc::new(Guard::new(token)), room: Arc::new(Semaphore::new(MOST_AT_ONCE)) };
+fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
+    let guard = Arc::new(Guard::new(token));
     Router::new()
         .route("/", get(|| async { Html(include_str!("page/index.html")) }))
         .route("/app.js", get(|| async { text("text/javascript", include_str!("page/app.js")) }))
@@ -97,7 +89,7 @@ pub fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
             "/api/openapi.json",
             get(|| async { text("application/json", include_str!("page/openapi.json")) }),
         )
-        .layer(middleware::from_fn_with_state(gate, enter))
+        .layer(middleware::from_fn_with_state(guard, enter))
         .with_state(board)
 }
 
@@ -106,8 +98,8 @@ fn text(kind: &'static str, text: &'static str) -> Response {
 }
 
 /// Checks a request, and gives its answer the headers that protect it.
-async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let checked = gate.guard.check(request.method(), request.uri(), request.headers());
+async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let checked = guard.check(request.method(), request.uri(), request.headers());
     let mut response = match checked {
         Err(Refused::Method) => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD"),
         Err(Refused::Host) => refuse(
@@ -118,15 +110,12 @@ async fn enter(State(gate): State<Gate>, request: Request, next: Next) -> Respon
             StatusCode::UNAUTHORIZED,
             "a token is needed: `Authorization: Bearer TOKEN`, or `?token=TOKEN`",
         ),
-        Ok(()) => match gate.room.try_acquire_owned() {
-            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time"),
-            Ok(place) => {
-                let mut response = next.run(request).await;
-                // Held until the answer, which may be a stream, has been sent.
-                response.extensions_mut().insert(Arc::new(place));
-                response
+        Ok(()) => {
+            if let Some(standing) = request.extensions().get::<Arc<Standing>>() {
+                standing.admit();
             }
-        },
+            next.run(request).await
+        }
     };
     let protect: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use simnel_web::{Error, Server, Settings};
+use simnel_web::{Error, Limits, Server, Settings};
 
 /// A server of a directory without gateways, which ends with the test.
 fn server(token: Option<&str>) -> SocketAddr {
@@ -12,6 +12,7 @@ fn server(token: Option<&str>) -> SocketAddr {
         listen: "127.0.0.1:0".parse().unwrap(),
         token: token.map(String::from),
         control_dir: "/nowhere/at/all".into(),
+        limits: Limits::default(),
     };
     let server = Server::bind(settings).unwrap();
     let address = server.address();
@@ -86,6 +87,7 @@ fn nothing_listens_beyond_loopback_without_a_token() {
         listen: "0.0.0.0:0".parse().unwrap(),
         token: None,
         control_dir: "/run/simnel".into(),
+        limits: Limits::default(),
     };
     let refused = Server::bind(settings.clone());
     assert!(matches!(refused, Err(Error::NoToken(_))));

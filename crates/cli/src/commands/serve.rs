@@ -91,7 +91,8 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     let token = args.token_file.as_deref().map(token).transpose()?;
     let control_dir = args.control.directory.clone();
     simnel_gateway::give_up_privileges().into_diagnostic()?;
-    let settings = simnel_web::Settings { listen, token, control_dir };
+    let limits = simnel_web::Limits::default();
+    let settings = simnel_web::Settings { listen, token, control_dir, limits };
     let server = simnel_web::Server::bind(settings).into_diagnostic()?;
     crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
     server.run().into_diagnostic()?;
