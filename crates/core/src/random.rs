@@ -47,6 +47,12 @@ impl Random {
         (self.u64() >> 48) as u16
     }
 
+    /// A key of sixteen bytes, drawn as Linux draws one: four bytes a step.
+    pub fn key(&mut self) -> [u64; 2] {
+        let mut word = || u64::from(self.u32()) | u64::from(self.u32()) << 32;
+        [word(), word()]
+    }
+
     /// A number in `0..bound` by one step (bias below 2^-32; `bound` must not be zero).
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {

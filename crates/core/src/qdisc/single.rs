@@ -33,9 +33,9 @@ pub enum Verdict {
 
 /// Active queue management of one queue.
 ///
-/// Calls come in this order: for each arrival that finds room [`Aqm::admits`], and
-/// [`Aqm::arrives`] unless it does, then [`Aqm::refused`] or [`Aqm::queued`] unless it was to be
-/// dropped; for each packet taken out [`Aqm::passes`], and [`Aqm::leaves`] unless it does; and
+/// Calls come in this order: for each arrival that finds room [`Aqm::admits`], and unless it does
+/// [`Aqm::asks`] and [`Aqm::arrives`]; then [`Aqm::refused`], or [`Aqm::queued`] unless it was to
+/// be dropped; for each packet taken out [`Aqm::passes`], and [`Aqm::leaves`] unless it does; and
 /// [`Aqm::found_empty`] when there was none to take. Times never decrease.
 ///
 /// `admits` and `passes` are for the common case, in which there is nothing to decide. They should
@@ -61,6 +61,10 @@ pub trait Aqm: Sized + Send + 'static {
     fn admits(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> bool {
         let _ = (packet, backlog, now);
         false
+    }
+    /// Asks the owner for what it alone knows of an arrival that is to be decided about.
+    fn asks(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        let _ = (packet, now, owner);
     }
     /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet. On
     /// [`Verdict::Marked`] the queue marks it.
@@ -149,6 +153,7 @@ impl<A: Aqm> Single<A> {
         let refused = Packet { enqueued: now, ..*packet };
         let mut verdict = Verdict::Pass;
         if has_room || A::SEES_OVERFLOW {
+            self.aqm.asks(packet, now, owner);
             verdict = self.aqm.arrives(packet, backlog, now);
             if let Verdict::Drop(reason) = verdict {
                 return self.queue.refuse(refused, reason, owner);

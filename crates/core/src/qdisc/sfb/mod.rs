@@ -11,9 +11,8 @@
 //! So that no flow shares bad luck for ever, a second set of bins with another hash takes over each
 //! `rehash`; for the last `db` of that, flows in the penalty box warm it up (double buffering).
 //!
-//! Under [`Arithmetic::Linux`] the two hashes are the two halves of `Packet::flow`, low for the
-//! first set: recordings give them. They do not give those of later keys: with each new key a set's
-//! flows move on by a bin on each level, where nothing of the old key's is remembered of them.
+//! Under [`Arithmetic::Linux`] the owner computes the hash ([`PacketOwner::keyed_hash`]), so that
+//! recordings give Linux's own bins under every key.
 //!
 //! Invariant: a bin's length is the number of queued packets that were hashed into it.
 
@@ -26,7 +25,7 @@ use alloc::collections::VecDeque;
 use crate::memory::reserved_queue;
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, Totals};
+use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::rate::Arithmetic;
 use crate::room;
@@ -108,13 +107,8 @@ struct Bin {
 #[derive(Clone, Debug)]
 struct Set {
     bins: [[Bin; BINS]; LEVELS],
-    key: (u64, u64),
-    /// Stands for a new key where recordings give the hash: one bin of each level for another.
-    moved: u32,
+    key: [u64; 2],
 }
-
-/// One, in the bits of each level.
-const NEXT_BINS: u32 = 0x1111_1111;
 
 /// Combined state of a packet's bins.
 struct Answer {
@@ -137,7 +131,9 @@ pub struct Blue {
     random: Random,
     arithmetic: Arithmetic,
     tick: Tick,
-    /// Hashes of the packet in hand, zero for a set that does not count it.
+    /// The set by which the packet in hand goes.
+    deciding: usize,
+    /// Its hashes, zero for a set that does not count it.
     hashes: [u32; 2],
     /// Of those that are queued, in their order.
     queued: VecDeque<[u32; 2]>,
@@ -147,7 +143,7 @@ pub struct Blue {
 
 impl Set {
     fn new(random: &mut Random) -> Set {
-        Set { bins: [[Bin::default(); BINS]; LEVELS], key: draw_key(random), moved: 0 }
+        Set { bins: [[Bin::default(); BINS]; LEVELS], key: random.key() }
     }
 
     /// The bins of a packet with this hash.
@@ -177,26 +173,24 @@ impl Set {
     }
 }
 
-/// Sixteen bytes, as four numbers of 32 bits.
-fn draw_key(random: &mut Random) -> (u64, u64) {
-    let mut half = || u64::from(random.u32()) | u64::from(random.u32()) << 32;
-    (half(), half())
+/// A hash of `flow` under `key`, all of whose bits depend on all of the flow's.
+#[inline]
+fn mixed(flow: u64, [first, second]: [u64; 2]) -> u32 {
+    let mixed = (flow ^ first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 32) ^ second).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 32) as u32
 }
 
 impl Blue {
     /// The hash of `packet` for set `set`. Zero stands for none.
     #[inline]
-    fn hash(&self, packet: &Packet, set: usize) -> u32 {
-        let hash = match self.arithmetic {
-            Arithmetic::Linux => (packet.flow >> (32 * set)) as u32 ^ self.sets[set & 1].moved,
-            Arithmetic::Exact => {
-                let (first, second) = self.sets[set & 1].key;
-                let mixed = (packet.flow ^ first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                let mixed = (mixed ^ (mixed >> 32) ^ second).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                (mixed >> 32) as u32
-            }
+    fn hash(&self, packet: &Packet, set: usize, owner: &mut dyn PacketOwner) -> u32 {
+        let key = self.sets[set & 1].key;
+        let theirs = match self.arithmetic {
+            Arithmetic::Exact => None,
+            Arithmetic::Linux => owner.keyed_hash(packet, key),
         };
-        hash.max(1)
+        theirs.unwrap_or_else(|| mixed(packet.flow, key)).max(1)
     }
 
     /// Changes the bins over when their time has come; says in which set a packet is looked up that
@@ -225,8 +219,7 @@ impl Blue {
         let due = self.changed_over + self.tick.enough(rehash);
         if tick > due {
             let set = &mut self.sets[self.present & 1];
-            set.key = draw_key(&mut self.random);
-            set.moved = set.moved.wrapping_add(NEXT_BINS);
+            set.key = self.random.key();
             self.present ^= 1;
             self.warming = false;
             self.changed_over = tick;
@@ -305,6 +298,7 @@ impl Aqm for Blue {
             random,
             arithmetic: device.arithmetic,
             tick: device.tick,
+            deciding: 0,
             hashes: [0; 2],
             queued: reserved_queue(limit.packets as usize + 1)?,
             overlimits: 0,
@@ -328,11 +322,21 @@ impl Aqm for Blue {
     }
 
     #[inline]
-    fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
-        let present = self.change_over_for_arrival(now) & 1;
-        let (other, hash) = (present ^ 1, self.hash(packet, present));
+    fn asks(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.deciding = self.change_over_for_arrival(now) & 1;
         self.hashes = [0; 2];
-        self.hashes[present] = hash;
+        self.hashes[self.deciding] = self.hash(packet, self.deciding, owner);
+        if self.warming {
+            let other = self.deciding ^ 1;
+            self.hashes[other] = self.hash(packet, other, owner);
+        }
+    }
+
+    #[inline]
+    fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
+        let present = self.deciding & 1;
+        let (other, hash) = (present ^ 1, self.hashes[present]);
+        let other_hash = core::mem::take(&mut self.hashes[other]);
         let Answer { least_prob, least_len } = self.sets[present].consult(hash, &self.params);
         if u32::from(least_len) >= self.params.max {
             self.overlimits += 1;
@@ -341,9 +345,8 @@ impl Aqm for Blue {
         }
         if least_prob == MAX_PROB {
             if self.warming {
-                let hash = self.hash(packet, other);
-                self.hashes[other] = hash;
-                self.sets[other].consult(hash, &self.params);
+                self.hashes[other] = other_hash;
+                self.sets[other].consult(other_hash, &self.params);
             }
             if self.penalised(now) {
                 self.overlimits += 1;

@@ -19,7 +19,7 @@ fn packet(flow: u64, tos: u8) -> Packet {
 fn bins(sfb: &mut Sfb, flow: u64) -> [(u16, u16); LEVELS] {
     let mut blue = sfb.aqm().clone();
     let present = blue.present;
-    let hash = blue.hash(&packet(flow, 0), present);
+    let hash = blue.hash(&packet(flow, 0), present, &mut Discard);
     let mut bins = blue.sets[present].bins(hash);
     core::array::from_fn(|_| bins.next().map(|bin| (bin.len, bin.prob)).unwrap())
 }

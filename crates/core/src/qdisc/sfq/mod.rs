@@ -201,7 +201,7 @@ impl Sfq {
             params: params.clone(),
             device: *device,
         };
-        sfq.key = draw_key(&mut sfq.random);
+        sfq.key = sfq.random.key();
         sfq.start_perturbation(device.now);
         Ok(sfq)
     }
@@ -211,7 +211,7 @@ impl Sfq {
         let period = Span::from_secs(self.params.perturb.into());
         if period > Span::ZERO {
             self.perturbation = Periodic::new(self.device.tick, now, period, period);
-            self.key = draw_key(&mut self.random);
+            self.key = self.random.key();
         } else {
             self.perturbation = Periodic::never();
         }
@@ -350,7 +350,7 @@ impl Sfq {
     fn perturb(&mut self, now: Time, owner: &mut dyn PacketOwner) -> bool {
         let mut keys = 0;
         self.perturbation.catch_up(now, |_| {
-            self.key = draw_key(&mut self.random);
+            self.key = self.random.key();
             keys += 1;
             keys < MOST_KEYS
         });
@@ -419,12 +419,6 @@ impl Early {
         let slots = filled(flows as usize, fresh.clone())?;
         Ok(Some(Early { law, slots, signals: red.signals, fresh }))
     }
-}
-
-/// Another key for the hash, drawn as Linux draws it: 16 bytes, four at a time.
-fn draw_key(random: &mut Random) -> [u64; 2] {
-    let mut word = || u64::from(random.u32()) | u64::from(random.u32()) << 32;
-    [word(), word()]
 }
 
 impl Qdisc for Sfq {

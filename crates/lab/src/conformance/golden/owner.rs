@@ -24,11 +24,6 @@ pub fn descriptor(recording: &Recording, id: usize) -> Packet {
     let mut packet = arrival.describe(flow.ipv6);
     packet.handle = id as u64;
     packet.flow = u64::from(fnv32(flow.tuple.as_bytes())) << 32 | u64::from(flow.hash);
-    // sfb's two hashes of a flow, one for each set of bins.
-    let hash = |key| u64::from_str_radix(flow.values[0].get(key)?, 16).ok();
-    if let (Some(first), Some(second)) = (hash("h0"), hash("h1")) {
-        packet.flow = second << 32 | first;
-    }
     packet.src_host = flow.src_hash;
     packet.dst_host = flow.dst_hash;
     packet
@@ -101,7 +96,7 @@ impl PacketOwner for Owner<'_> {
         self.lost(packet.handle, reason);
     }
 
-    /// sfq draws keys of its own; the hash under each is rebuilt.
+    /// sfq and sfb draw keys of their own; the hash under each is rebuilt.
     fn keyed_hash(&mut self, packet: &Packet, key: [u64; 2]) -> Option<u32> {
         let arrival = self.recording.arrivals.get(packet.handle as usize)?;
         let (protocol, ends) = self.recording.flows[arrival.flow].ends()?;
