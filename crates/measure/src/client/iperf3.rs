@@ -229,17 +229,15 @@ impl Load for Iperf3 {
         thread::sleep(Duration::from_secs(time));
         let to = plan.start.elapsed();
         stop.store(true, Ordering::Relaxed);
-        let sent = test.control.write_all(&[TEST_END as u8]);
-        // The queue must not stand before the results.
-        for (_, stream) in &streams {
-            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        }
-        drop(streams);
         let points = flows.into_iter().map(|flow| flow.join().unwrap_or_default());
         let meter = Meter(points.filter(|points| !points.is_empty()).collect());
-        sent.map_err(failed)?;
+        test.control.write_all(&[TEST_END as u8]).map_err(failed)?;
+        // The server ends a test whose data breaks off before it has read of the end.
         test.expect(EXCHANGE_RESULTS, &[])?;
+        // What has not left yet must not stand before the results.
+        for (_, stream) in streams {
+            let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+        }
         let own = json!({
             "cpu_util_total": 0, "cpu_util_user": 0, "cpu_util_system": 0,
             "sender_has_retransmits": -1, "streams": own_streams(plan.flows * ways.len(), time),
