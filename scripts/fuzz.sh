@@ -50,7 +50,7 @@ bins=()
 for target in "${targets[@]}"; do
     bins+=(--bin "$target")
 done
-cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$triple" "${bins[@]}"
+cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$triple" "${bins[@]}"
 
 # Fuzzes one target; prints what came of it.
 fuzz() { # TARGET LOG

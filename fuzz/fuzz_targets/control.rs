@@ -80,8 +80,9 @@ impl Daemon {
                     self.change(&config);
                 }
             }
-            Request::Keep {} | Request::Flows {} => {}
             Request::Down {} => self.let_go(),
+            // Looks, and what stands above the discipline.
+            _ => {}
         }
     }
 
