@@ -1,8 +1,8 @@
-//! What was seen of all interfaces, and the last ten minutes of it.
+//! What was seen of all interfaces, once a second, and what of it is kept.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,10 +11,13 @@ use simnel_gateway::view::{Look, Names, View, Viewer};
 use simnel_gateway::{control, kernel, Direction};
 use tokio::sync::watch;
 
+use crate::history::{History, Point};
+use crate::store::Store;
+
 /// Time between looks.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-/// Points that are kept of each interface.
-const KEPT: usize = 600;
+/// Time between savings of history.
+const SAVED_EVERY: Duration = Duration::from_secs(60);
 /// Flows that are told of, the busiest; all are counted.
 const MOST_FLOWS: usize = 200;
 /// Looks between readings of hosts' names.
@@ -34,22 +37,8 @@ pub struct Interface {
     pub view: View,
     /// Flows in all.
     pub flow_count: usize,
-    /// What it did, the oldest first.
-    #[serde(skip)]
-    pub history: VecDeque<Point>,
-}
-
-/// One moment of one interface, in numbers that a chart shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Point {
-    /// Seconds since 1970.
-    pub at_s: u64,
-    /// Bits a second, download and upload.
-    pub rate_bps: [u64; 2],
-    /// Worst added latency of 99 of 100 packets, each way; 0 where nothing is known.
-    pub p99_ns: [u64; 2],
-    /// Drops and marks since the point before, each way.
-    pub signals: [u64; 2],
+    /// The same, as a chart shows it.
+    pub point: Point,
 }
 
 impl Point {
@@ -65,18 +54,90 @@ impl Point {
     }
 }
 
-/// Looks at all interfaces for as long as somebody may read.
-pub(crate) fn watch(control_dir: PathBuf) -> std::io::Result<watch::Receiver<Board>> {
+/// History, and whether it is saved.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) history: History,
+    /// True if it should survive a restart.
+    pub(crate) has_file: bool,
+    /// Why it would not.
+    pub(crate) trouble: Option<String>,
+}
+
+/// What is looked at, and by whom it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) board: watch::Receiver<Board>,
+    past: Arc<Mutex<Past>>,
+}
+
+impl Seen {
+    pub(crate) fn past(&self) -> MutexGuard<'_, Past> {
+        lock(&self.past)
+    }
+}
+
+fn lock(past: &Mutex<Past>) -> MutexGuard<'_, Past> {
+    // Whatever a thread was doing as it ended: history has no wrong state.
+    past.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// Looks at all interfaces for as long as somebody may read; `notice` is told what goes wrong with
+/// the file of history.
+pub(crate) fn watch(
+    control_dir: PathBuf,
+    file: Option<PathBuf>,
+    notice: fn(&str),
+) -> std::io::Result<Seen> {
     let (sender, receiver) = watch::channel(Board::default());
+    let past = Arc::new(Mutex::new(Past { has_file: file.is_some(), ..Past::default() }));
+    if let Some(file) = file {
+        let (store, saved, trouble) = Store::open(&file);
+        trouble.iter().for_each(|trouble| notice(trouble));
+        {
+            let mut past = lock(&past);
+            past.history.restore(saved, now_s());
+            past.trouble = trouble;
+        }
+        let past = past.clone();
+        thread::Builder::new()
+            .name("simnel-history".into())
+            .spawn(move || save_for_ever(store, &past, notice))?;
+    }
+    let seen = Seen { board: receiver, past: past.clone() };
     thread::Builder::new().name("simnel-looks".into()).spawn(move || {
         let mut watcher = Watcher::new(control_dir);
         while !sender.is_closed() {
-            let board = watcher.look(&sender.borrow().clone());
+            let board = watcher.look();
+            let mut kept = lock(&past);
+            for (name, interface) in &board.interfaces {
+                kept.history.add(name, &interface.point);
+            }
+            drop(kept);
             sender.send_replace(board);
             thread::sleep(EVERY);
         }
     })?;
-    Ok(receiver)
+    Ok(seen)
+}
+
+fn save_for_ever(mut store: Store, past: &Mutex<Past>, notice: fn(&str)) {
+    loop {
+        thread::sleep(SAVED_EVERY);
+        let changes = lock(past).history.changes();
+        let result = store.save(&changes, || lock(past).history.all());
+        let mut kept = lock(past);
+        let trouble = result.err();
+        if trouble != kept.trouble {
+            notice(trouble.as_deref().unwrap_or("history is saved again"));
+        }
+        kept.trouble = trouble;
+    }
 }
 
 struct Watcher {
@@ -91,12 +152,12 @@ impl Watcher {
         Watcher { control_dir, viewers: BTreeMap::new(), names: Names::default(), looks: 0 }
     }
 
-    fn look(&mut self, before: &Board) -> Board {
+    fn look(&mut self) -> Board {
         if self.looks.is_multiple_of(NAMES_EACH) {
             self.names = Names::read();
         }
         self.looks += 1;
-        let at_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let at_s = now_s();
         let names = interfaces(&self.control_dir);
         self.viewers.retain(|name, _| names.contains(name));
         let mut board = Board::default();
@@ -107,13 +168,8 @@ impl Watcher {
             let mut view = viewer.see(look, &self.names);
             let flow_count = view.flows.len();
             view.flows.truncate(MOST_FLOWS);
-            let history = before.interfaces.get(&name).map(|old| old.history.clone());
-            let mut history = history.unwrap_or_default();
-            if history.len() >= KEPT {
-                history.pop_front();
-            }
-            history.push_back(Point::of(&view, at_s));
-            board.interfaces.insert(name, Arc::new(Interface { view, flow_count, history }));
+            let point = Point::of(&view, at_s);
+            board.interfaces.insert(name, Arc::new(Interface { view, flow_count, point }));
         }
         board
     }

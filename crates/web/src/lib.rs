@@ -1,29 +1,31 @@
 //! What the gateway does, over HTTP: a page with live charts, metrics, JSON, a stream of events.
 //!
-//! One thread looks at all interfaces each second, through the control sockets, and keeps the last
-//! ten minutes ([`Board`]); the others only read what it has seen. Nothing here changes anything,
-//! and nothing listens beyond loopback unasked.
+//! One thread looks at all interfaces each second, through the control sockets (board.rs); it keeps
+//! ten minutes, a day and thirty days (history.rs), in a file if there is one (store.rs). Others
+//! only read what it has seen. Nothing here changes anything, and nothing listens beyond loopback
+//! unasked.
 //!
 //! ```text
 //! /                    the page
 //! /metrics             OpenMetrics, for Prometheus and others (metrics.rs)
 //! /api/v1/interfaces   what each interface does: rates, delay, tiers, hosts, flows
-//! /api/v1/history      the last ten minutes, one point a second
-//! /api/v1/events       both, as they come (server-sent events)
+//! /api/v1/history      ten minutes, 24 hours, 30 days (?span=10m, 24h, 30d)
+//! /api/v1/events       what each interface does, once a second (server-sent events)
 //! /api/openapi.json    description of the above (OpenAPI 3.1)
 //! ```
 
 mod board;
 mod connections;
 mod guard;
+mod history;
 mod metrics;
 mod server;
+mod store;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use board::{Board, Interface, Point};
 pub use server::Server;
 
 /// What to serve, and where.
@@ -37,6 +39,10 @@ pub struct Settings {
     pub control_dir: PathBuf,
     /// What clients may take.
     pub limits: Limits,
+    /// Where history survives a restart.
+    pub history: Option<PathBuf>,
+    /// Told, in words, what goes wrong meanwhile.
+    pub notice: fn(&str),
 }
 
 /// What clients may take.

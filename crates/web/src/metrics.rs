@@ -14,7 +14,11 @@ use simnel_gateway::Direction;
 use crate::board::Board;
 
 #[derive(Debug)]
-struct Collector(Board);
+struct Collector {
+    board: Board,
+    /// Whether history is saved; None if it need not be.
+    is_saved: Option<bool>,
+}
 
 type Labels = Vec<(&'static str, String)>;
 /// The value of a line, if it has one.
@@ -55,7 +59,7 @@ const GAUGES: [(&str, &str, Measure); 9] = [
 
 impl Collector {
     fn views(&self) -> impl Iterator<Item = &View> {
-        self.0.interfaces.values().map(|interface| &interface.view)
+        self.board.interfaces.values().map(|interface| &interface.view)
     }
 
     fn lines(&self) -> impl Iterator<Item = &LineView> {
@@ -73,6 +77,10 @@ impl prometheus_client::collector::Collector for Collector {
             let values = self.lines().filter_map(|line| Some((labels(line), value(line)?)));
             family(&mut encoder, name, help, values, ConstGauge::new)?;
         }
+        let saved = self.is_saved.map(|is_saved| (Labels::new(), f64::from(u8::from(is_saved))));
+        let help = "1 if history survives a restart";
+        let saved = saved.into_iter();
+        family(&mut encoder, "simnel_history_saved", help, saved, ConstGauge::new)?;
         let tiers =
             || self.lines().flat_map(|line| line.tiers.iter().map(move |tier| (line, tier)));
         let of_tier = |line: &LineView, tier: &str| -> Labels {
@@ -128,9 +136,9 @@ fn labels(line: &LineView) -> Labels {
 }
 
 /// Everything on `board`.
-pub(crate) fn write(board: Board) -> Result<String, std::fmt::Error> {
+pub(crate) fn write(board: Board, is_saved: Option<bool>) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Collector(board)));
+    registry.register_collector(Box::new(Collector { board, is_saved }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -178,7 +186,7 @@ mod tests {
         let interface = Interface { view, ..Interface::default() };
         let mut board = Board::default();
         board.interfaces.insert("wan".into(), Arc::new(interface));
-        let text = write(board).unwrap();
+        let text = write(board, Some(true)).unwrap();
         let labels = r#"{device="wan:download",kind="cake"}"#;
         for line in [
             format!("node_qdisc_bytes_total{labels} 123"),
@@ -186,12 +194,13 @@ mod tests {
             format!("node_qdisc_current_queue_length{labels} 4.0"),
             format!("simnel_limit_bits_per_second{labels} 20000000.0"),
             format!("simnel_added_latency_p99_seconds{labels} 0.0045"),
+            "simnel_history_saved{} 1.0".into(),
             r#"simnel_tin_drops_total{device="wan:download",kind="cake",tier="Voice"} 3"#.into(),
         ] {
             assert!(text.lines().any(|found| found == line), "no `{line}` in:\n{text}");
         }
         assert!(!text.contains("simnel_cpu_ratio"), "what is not known is not told:\n{text}");
         assert!(text.ends_with("# EOF\n"));
-        assert_eq!(write(Board::default()).unwrap(), "# EOF\n");
+        assert_eq!(write(Board::default(), None).unwrap(), "# EOF\n");
     }
 }

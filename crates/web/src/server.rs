@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{header, HeaderName, HeaderValue, StatusCode};
+use axum::http::{header, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{json, Value};
-use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
-use crate::board::{self, Board};
+use crate::board::{self, Board, Seen};
 use crate::connections::{self, Standing};
 use crate::guard::{Guard, Refused};
+use crate::history::SPANS;
 use crate::{metrics, Error, Settings};
 
 /// Everything comes from here, nothing is written into the page, and nobody may frame it.
@@ -60,7 +60,8 @@ impl Server {
     /// # Errors
     /// No thread can be started, or the listener fails.
     pub fn run(self) -> Result<(), Error> {
-        let board = board::watch(self.settings.control_dir).map_err(Error::Start)?;
+        let Settings { control_dir, history, notice, .. } = self.settings;
+        let seen = board::watch(control_dir, history, notice).map_err(Error::Start)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -68,14 +69,14 @@ impl Server {
         runtime.block_on(async {
             let listener =
                 tokio::net::TcpListener::from_std(self.listener).map_err(Error::Start)?;
-            let router = router(board, self.settings.token);
+            let router = router(seen, self.settings.token);
             match connections::serve(listener, router, self.settings.limits).await {}
         })
     }
 }
 
-/// All routes, over what comes by `board`.
-fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
+/// All routes, over what was seen.
+fn router(seen: Seen, token: Option<String>) -> Router {
     let guard = Arc::new(Guard::new(token));
     Router::new()
         .route("/", get(|| async { Html(include_str!("page/index.html")) }))
@@ -90,7 +91,7 @@ fn router(board: watch::Receiver<Board>, token: Option<String>) -> Router {
             get(|| async { text("application/json", include_str!("page/openapi.json")) }),
         )
         .layer(middleware::from_fn_with_state(guard, enter))
-        .with_state(board)
+        .with_state(seen)
 }
 
 fn text(kind: &'static str, text: &'static str) -> Response {
@@ -134,43 +135,60 @@ fn refuse(status: StatusCode, why: &'static str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
-async fn numbers(State(board): State<watch::Receiver<Board>>) -> Response {
+async fn numbers(State(seen): State<Seen>) -> Response {
     const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let board = board.borrow().clone();
-    match metrics::write(board) {
+    let board = seen.board.borrow().clone();
+    let is_saved = {
+        let past = seen.past();
+        past.has_file.then_some(past.trouble.is_none())
+    };
+    match metrics::write(board, is_saved) {
         Ok(text) => ([(header::CONTENT_TYPE, KIND)], text).into_response(),
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"),
     }
 }
 
-async fn interfaces(State(board): State<watch::Receiver<Board>>) -> Json<Value> {
-    Json(present(&board.borrow()))
+async fn interfaces(State(seen): State<Seen>) -> Json<Value> {
+    Json(present(&seen.board.borrow()))
 }
 
 fn present(board: &Board) -> Value {
     let interfaces = board.interfaces.iter().map(|(name, interface)| {
-        let last = interface.history.back();
         json!({
             "name": name,
             "view": interface.view,
             "flow_count": interface.flow_count,
-            "point": last,
+            "point": interface.point,
         })
     });
     json!({ "interfaces": interfaces.collect::<Vec<Value>>() })
 }
 
-async fn history(State(board): State<watch::Receiver<Board>>) -> Json<Value> {
-    let board = board.borrow();
-    let interfaces = board.interfaces.iter();
-    let of_each = interfaces.map(|(name, i)| json!({ "name": name, "points": i.history }));
-    Json(json!({ "interfaces": of_each.collect::<Vec<Value>>() }))
+async fn history(State(seen): State<Seen>, uri: Uri) -> Response {
+    let asked = uri.query().unwrap_or_default().split('&');
+    let asked = asked.filter_map(|pair| pair.strip_prefix("span=")).next().unwrap_or("10m");
+    let Some(index) = SPANS.iter().position(|span| span.name == asked) else {
+        return refuse(StatusCode::BAD_REQUEST, "span is 10m, 24h or 30d");
+    };
+    let (span, now_s) = (SPANS[index], board::now_s());
+    let past = seen.past();
+    let of_each = past
+        .history
+        .interfaces()
+        .map(|name| json!({ "name": name, "points": past.history.points(name, index, now_s) }));
+    Json(json!({
+        "span_s": span.seconds(),
+        "step_s": span.step_s,
+        "now_s": now_s,
+        "saved": past.has_file && past.trouble.is_none(),
+        "trouble": past.trouble,
+        "interfaces": of_each.collect::<Vec<Value>>(),
+    }))
+    .into_response()
 }
 
-async fn events(
-    State(board): State<watch::Receiver<Board>>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let looks =
-        WatchStream::new(board).map(|board| Ok(Event::default().data(present(&board).to_string())));
+async fn events(State(seen): State<Seen>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let looks = WatchStream::new(seen.board)
+        .map(|board| Ok(Event::default().data(present(&board).to_string())));
     Sse::new(looks).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }

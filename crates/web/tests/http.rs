@@ -13,6 +13,8 @@ fn server(token: Option<&str>) -> SocketAddr {
         token: token.map(String::from),
         control_dir: "/nowhere/at/all".into(),
         limits: Limits::default(),
+        history: None,
+        notice: |_| {},
     };
     let server = Server::bind(settings).unwrap();
     let address = server.address();
@@ -43,7 +45,8 @@ fn everything_that_is_promised_is_there_and_protected() {
         ("/style.css", "color-scheme"),
         ("/metrics", "# EOF"),
         ("/api/v1/interfaces", r#"{"interfaces":[]}"#),
-        ("/api/v1/history", r#"{"interfaces":[]}"#),
+        ("/api/v1/history", r#""interfaces":[]"#),
+        ("/api/v1/history?span=30d", r#""step_s":1800"#),
         ("/api/openapi.json", r#""openapi": "3.1.0""#),
     ] {
         let answer = get(address, path);
@@ -54,6 +57,10 @@ fn everything_that_is_promised_is_there_and_protected() {
         {
             assert!(answer.contains(header), "{path}: {answer}");
         }
+    }
+    for wrong in ["1h", "", "24h%20"] {
+        let answer = get(address, &format!("/api/v1/history?span={wrong}"));
+        assert!(answer.starts_with("HTTP/1.1 400"), "{wrong}: {answer}");
     }
     for path in ["/../../etc/passwd", "/%2e%2e/etc/passwd", "/api/v1/nothing"] {
         assert!(get(address, path).starts_with("HTTP/1.1 404"), "{path}");
@@ -88,6 +95,8 @@ fn nothing_listens_beyond_loopback_without_a_token() {
         token: None,
         control_dir: "/run/simnel".into(),
         limits: Limits::default(),
+        history: None,
+        notice: |_| {},
     };
     let refused = Server::bind(settings.clone());
     assert!(matches!(refused, Err(Error::NoToken(_))));

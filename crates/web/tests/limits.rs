@@ -16,7 +16,9 @@ fn server(limits: Limits, token: Option<&str>) -> SocketAddr {
     let listen = "127.0.0.1:0".parse().unwrap();
     let token = token.map(String::from);
     let control_dir = "/nowhere/at/all".into();
-    let server = Server::bind(Settings { listen, token, control_dir, limits }).unwrap();
+    let (history, notice) = (None, (|_| {}) as fn(&str));
+    let settings = Settings { listen, token, control_dir, limits, history, notice };
+    let server = Server::bind(settings).unwrap();
     let address = server.address();
     std::thread::spawn(move || server.run().unwrap());
     address

@@ -17,6 +17,7 @@ use super::{misuse, Control};
 #[command(after_help = "Examples:\n  \
     simnel serve                                         # http://127.0.0.1:8730/ and /metrics\n  \
     simnel serve --listen 192.168.1.1 --token-file /etc/simnel/token\n  \
+    simnel serve --history /var/lib/simnel/history       # of 24 hours and 30 days\n  \
     simnel serve --test                                  # for this machine only\n  \
     simnel serve --test --listen 0.0.0.0                 # for everybody who can reach it\n  \
     simnel serve --test --listen 192.0.2.1:9000 --token-file secret\n\n\
@@ -43,6 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// A file in which the page's history survives restarts (24 hours by the minute, 30 days by the
+    /// half hour; some MB); without it, it is in memory only.
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    history: Option<std::path::PathBuf>,
     #[command(flatten)]
     control: Control,
 }
@@ -92,7 +97,9 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     let control_dir = args.control.directory.clone();
     simnel_gateway::give_up_privileges().into_diagnostic()?;
     let limits = simnel_web::Limits::default();
-    let settings = simnel_web::Settings { listen, token, control_dir, limits };
+    let (history, notice) =
+        (args.history.clone(), (|text| crate::say!("simnel: {text}")) as fn(&str));
+    let settings = simnel_web::Settings { listen, token, control_dir, limits, history, notice };
     let server = simnel_web::Server::bind(settings).into_diagnostic()?;
     crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
     server.run().into_diagnostic()?;

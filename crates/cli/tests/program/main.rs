@@ -5,6 +5,7 @@ mod bad_arguments;
 mod cli;
 mod paper;
 mod plot;
+mod serve;
 mod sim;
 mod sweep;
 

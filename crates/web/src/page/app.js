@@ -1,10 +1,16 @@
-// Draws what the server sends once a second. No state beyond the last ten minutes.
+// Draws what the server sends once a second, and history of the span that is chosen.
 'use strict';
-const KEPT = 600, WIDTH = 960, HEIGHT = 180, LEFT = 44, BOTTOM = 20;
+const HEIGHT = 180, LEFT = 44, BOTTOM = 20;
 const query = location.search;
 const find = id => document.getElementById(id);
+// Seconds of a span and of its points, and the time axis: seconds between labels, their unit.
+const SPANS = {
+  '10m': { seconds: 600, step: 1, label: 120, unit: 60, name: 'min' },
+  '24h': { seconds: 86400, step: 60, label: 14400, unit: 3600, name: 'h' },
+  '30d': { seconds: 2592000, step: 1800, label: 432000, unit: 86400, name: 'd' },
+};
 const points = new Map();
-let latest = [], chosen = '';
+let latest = [], chosen = '', span = '10m', fetched = 0, now = 0;
 
 function node(name, attributes, ...children) {
   const svg = ['svg', 'line', 'text', 'polyline', 'title'].includes(name);
@@ -23,9 +29,12 @@ const ms = ns => (ns / 1e6).toFixed(ns < 1e7 ? 1 : 0) + ' ms';
 
 // Both ways over one time axis, in `unit` of the values.
 function chart(place, name, series, unit) {
+  // Letters are as large as elsewhere, whatever the width; few of them on a phone.
+  const WIDTH = Math.max(280, place.clientWidth);
   const top = Math.max(1e-9, ...series.flatMap(one => one.map(([, value]) => value / unit))) * 1.08;
-  const end = Math.max(0, ...series.map(one => one.length ? one[one.length - 1][0] : 0));
-  const x = at => LEFT + (WIDTH - LEFT - 70) * (1 - (end - at) / KEPT);
+  const { seconds, step, label: each, unit: labelUnit, name: unitName } = SPANS[span];
+  const end = now;
+  const x = at => LEFT + (WIDTH - LEFT - 70) * Math.min(1, 1 - (end - at) / seconds);
   const y = value => (HEIGHT - BOTTOM) * (1 - value / unit / top) + 4;
   const made = node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT + 6}`, role: 'img' }, node('title', {}, name));
   for (const part of [0, .5, 1]) {
@@ -34,16 +43,27 @@ function chart(place, name, series, unit) {
     const digits = top < 1 ? 2 : top < 20 ? 1 : 0;
     made.append(node('text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, (top * part).toFixed(digits)));
   }
-  for (const minutes of [0, 2, 4, 6, 8, 10]) {
-    const label = minutes ? `-${minutes} min` : 'now';
-    made.append(node('text', { x: x(end - minutes * 60), y: HEIGHT + 4, 'text-anchor': 'middle' }, label));
+  for (let back = 0; back <= seconds; back += WIDTH < 500 ? 2 * each : each) {
+    const label = back ? `−${back / labelUnit} ${unitName}` : 'now';
+    made.append(node('text', { x: x(end - back), y: HEIGHT + 4, 'text-anchor': 'middle' }, label));
   }
   const ways = [['down', 'download'], ['up', 'upload']];
   const ends = series.map(one => one.length ? y(one[one.length - 1][1]) + 4 : 0);
   if (Math.abs(ends[0] - ends[1]) < 14) ends[0] < ends[1] ? (ends[0] -= 7, ends[1] += 7) : (ends[0] += 7, ends[1] -= 7);
   series.forEach((one, way) => {
     if (!one.length) return;
-    made.append(node('polyline', { class: ways[way][0], points: one.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(' ') }));
+    // A gap in time is a gap in the line.
+    const runs = [];
+    one.forEach((point, index) => {
+      if (!index || point[0] - one[index - 1][0] > 3 * step) runs.push([]);
+      runs[runs.length - 1].push(point);
+    });
+    for (const run of runs) {
+      const corners = run.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+      // A single point is as long as what it stands for.
+      if (run.length === 1) corners.push(`${x(run[0][0] + step).toFixed(1)},${y(run[0][1]).toFixed(1)}`);
+      made.append(node('polyline', { class: ways[way][0], points: corners.join(' ') }));
+    }
     made.append(node('text', { class: ways[way][0], x: WIDTH - 66, y: ends[way] }, ways[way][1]));
   });
   place.replaceChildren(made);
@@ -61,7 +81,7 @@ function endOf(flow, side) {
 }
 
 function draw() {
-  const names = latest.map(one => one.name);
+  const names = [...new Set([...latest.map(one => one.name), ...points.keys()])];
   if (!names.includes(chosen)) chosen = names[0] || '';
   const select = find('interface');
   if ([...select.options].map(option => option.value).join() !== names.join()) {
@@ -69,16 +89,13 @@ function draw() {
   }
   select.value = chosen;
   const shown = latest.find(one => one.name === chosen);
-  if (!shown) {
-    find('words').replaceChildren(node('li', {}, 'nothing is shaped here: `simnel up` begins'));
-    return;
-  }
-  const view = shown.view;
+  const nothing = { words: ['nothing is shaped here now: `simnel up` begins'], lines: [], hosts: [], flows: [] };
+  const view = shown ? shown.view : nothing;
   find('words').replaceChildren(...view.words.map(text => node('li', {}, text)));
   const kept = points.get(chosen) || [];
   const series = key => [0, 1].map(way => kept.map(point => [point.at_s, point[key][way]]));
-  chart(find('rate'), 'Rate of the last ten minutes', series('rate_bps'), 1e6);
-  chart(find('delay'), 'Added latency of the last ten minutes', series('p99_ns'), 1e6);
+  chart(find('rate'), `Rate, ${span}`, series('rate_bps'), 1e6);
+  chart(find('delay'), `Added latency, ${span}`, series('p99_ns'), 1e6);
   table(find('hosts'), ['Host', 'Download', 'Upload', 'Flows', 'Queued', 'p99', 'Drops', 'Marks'],
     view.hosts.map(host => [host.name || host.address, rate(host.download_bps), rate(host.upload_bps),
       `${host.active_flows} of ${host.flows}`, host.backlog_packets, ms(host.sojourn_p99_ns), host.drops, host.marks]));
@@ -95,20 +112,35 @@ function draw() {
 
 function take(message) {
   latest = message.interfaces;
-  for (const { name, point } of latest) {
-    const kept = points.get(name) || [];
-    if (point && (!kept.length || kept[kept.length - 1].at_s !== point.at_s)) kept.push(point);
-    points.set(name, kept.slice(-KEPT));
-  }
+  now = Math.max(now, ...latest.map(one => one.point.at_s));
+  if (span === '10m') {
+    for (const { name, point } of latest) {
+      const kept = points.get(name) || [];
+      if (!kept.length || kept[kept.length - 1].at_s < point.at_s) kept.push(point);
+      points.set(name, kept.filter(one => one.at_s > now - 600));
+    }
+  } else if (Date.now() - fetched > 60000) load();
   find('state').textContent = 'live';
+  draw();
+}
+
+async function load() {
+  fetched = Date.now();
+  const asked = span;
+  const answer = await fetch(`api/v1/history${query}${query ? '&' : '?'}span=${asked}`);
+  const past = await answer.json();
+  if (!answer.ok) throw new Error(past.error);
+  if (asked !== span) return;
+  now = past.now_s;
+  points.clear();
+  for (const one of past.interfaces) points.set(one.name, one.points);
+  find('trouble').textContent = past.trouble || '';
   draw();
 }
 
 async function begin() {
   try {
-    const answer = await fetch('api/v1/history' + query);
-    if (!answer.ok) throw new Error((await answer.json()).error);
-    for (const one of (await answer.json()).interfaces) points.set(one.name, one.points);
+    await load();
   } catch (error) {
     find('state').textContent = error.message;
     return;
@@ -117,7 +149,15 @@ async function begin() {
   events.onmessage = event => take(JSON.parse(event.data));
   events.onerror = () => { find('state').textContent = 'the connection is lost; trying again …'; };
 }
+find('spans').addEventListener('change', event => {
+  span = event.target.value;
+  history.replaceState(null, '', '#' + span);
+  load().catch(error => { find('state').textContent = error.message; });
+});
 find('interface').addEventListener('change', event => { chosen = event.target.value; draw(); });
 find('filter').addEventListener('input', draw);
 if (query) document.querySelectorAll('footer a').forEach(link => { link.href += query; });
+// A span in the address is found again.
+if (location.hash.slice(1) in SPANS) span = location.hash.slice(1);
+document.querySelector(`#spans input[value="${span}"]`).checked = true;
 begin();

@@ -1,0 +1,62 @@
+//! `simnel serve` on a bad day.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::SIMNEL;
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn history_on_a_full_disk_is_told_and_ends_nothing() {
+    let room = tempfile::tempdir().unwrap();
+    // A disk of its own, too small for the file.
+    let serve = format!(
+        "mount -t tmpfs -o size=8k none '{0}' && exec {SIMNEL} serve --listen 127.0.0.1:0 \
+         --history '{0}/history' --control-dir '{0}/none'",
+        room.path().display()
+    );
+    let namespaces = ["--user", "--map-root-user", "--mount"];
+    if !Command::new("unshare").args(namespaces).arg("true").status().is_ok_and(|s| s.success()) {
+        println!("NOT RUN: history_on_a_full_disk_is_told_and_ends_nothing (unshare)");
+        return;
+    }
+    let child = Command::new("unshare")
+        .args(namespaces)
+        .args(["sh", "-c", &serve])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut server = Ended(child.expect("unshare starts"));
+    let said = BufReader::new(server.0.stderr.take().unwrap());
+    let (mut trouble, mut address) = (String::new(), String::new());
+    for line in said.lines().map(Result::unwrap) {
+        if let Some((_, rest)) = line.split_once("http://") {
+            address = rest.split('/').next().unwrap().to_owned();
+        } else {
+            trouble = line;
+        }
+        if !trouble.is_empty() && !address.is_empty() {
+            break;
+        }
+    }
+    assert!(trouble.contains("history is in memory only"), "{trouble}");
+    assert!(trouble.contains("No space left on device"), "{trouble}");
+
+    let mut stream = TcpStream::connect(&address).expect("it serves");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let request = "GET /api/v1/history HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("No space left"), "{answer}");
+}
