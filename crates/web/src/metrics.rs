@@ -153,8 +153,8 @@ mod tests {
     use super::*;
     use crate::board::Interface;
 
-    #[test]
-    fn a_scraper_finds_the_names_that_it_knows() {
+    /// A board on which nothing is unknown.
+    fn full() -> Board {
         let tier = TierView {
             name: "Voice".into(),
             rate_bps: 1,
@@ -180,13 +180,39 @@ mod tests {
             new_marks: Some(0),
             delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000 }),
             tiers: vec![tier],
-            cpu_permille: None,
+            cpu_permille: Some(20),
         };
         let view = View { lines: vec![line], ..View::default() };
         let interface = Interface { view, ..Interface::default() };
         let mut board = Board::default();
         board.interfaces.insert("wan".into(), Arc::new(interface));
-        let text = write(board, Some(true)).unwrap();
+        board
+    }
+
+    /// Names of metrics in `text`.
+    fn names(text: &str) -> impl Iterator<Item = &str> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| word.starts_with("simnel_") || word.starts_with("node_"))
+    }
+
+    #[test]
+    fn the_dashboard_shows_what_there_is() {
+        let dashboard = include_str!("../../../dist/grafana.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).expect("JSON");
+        let written = write(full(), Some(true)).unwrap();
+        let there: Vec<&str> = names(&written).collect();
+        let mut shown: Vec<&str> = names(dashboard).collect();
+        shown.sort_unstable();
+        shown.dedup();
+        assert!(shown.len() >= 10, "{shown:?}");
+        for name in shown {
+            assert!(there.contains(&name), "`{name}` is not among the metrics");
+        }
+    }
+
+    #[test]
+    fn a_scraper_finds_the_names_that_it_knows() {
+        let text = write(full(), Some(true)).unwrap();
         let labels = r#"{device="wan:download",kind="cake"}"#;
         for line in [
             format!("node_qdisc_bytes_total{labels} 123"),
@@ -199,7 +225,12 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "no `{line}` in:\n{text}");
         }
-        assert!(!text.contains("simnel_cpu_ratio"), "what is not known is not told:\n{text}");
+        let mut unknown = full();
+        for interface in unknown.interfaces.values_mut() {
+            Arc::make_mut(interface).view.lines[0].cpu_permille = None;
+        }
+        let less = write(unknown, None).unwrap();
+        assert!(text.contains("simnel_cpu_ratio") && !less.contains("simnel_cpu_ratio"), "{less}");
         assert!(text.ends_with("# EOF\n"));
         assert_eq!(write(Board::default(), None).unwrap(), "# EOF\n");
     }
