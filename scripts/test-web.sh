@@ -42,7 +42,7 @@ if [ -n "${IN_NAMESPACE:-}" ]; then
     started+=($!)
 fi
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$scratch/token"
-"$simnel" serve --listen 127.0.0.1:0 --token-file "$scratch/token" --control-dir "$scratch/run" \
+"$simnel" serve --listen 127.0.0.1:0 --token-file "$scratch/token" --allow-changes --control-dir "$scratch/run" \
     2>"$scratch/said" &
 started+=($!)
 for _ in $(seq 100); do

@@ -69,6 +69,8 @@ pub(crate) struct Past {
 pub(crate) struct Seen {
     pub(crate) board: watch::Receiver<Board>,
     past: Arc<Mutex<Past>>,
+    /// Whether settings may be changed here.
+    pub(crate) may_change: bool,
 }
 
 impl Seen {
@@ -109,7 +111,7 @@ pub(crate) fn watch(
             .name("simnel-history".into())
             .spawn(move || save_for_ever(store, &past, notice))?;
     }
-    let seen = Seen { board: receiver, past: past.clone() };
+    let seen = Seen { board: receiver, past: past.clone(), may_change: false };
     thread::Builder::new().name("simnel-looks".into()).spawn(move || {
         let mut watcher = Watcher::new(control_dir);
         while !sender.is_closed() {

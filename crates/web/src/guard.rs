@@ -2,8 +2,12 @@
 //!
 //! A page of somebody else in the owner's browser can send requests here, also to loopback. It may
 //! not read answers of another origin, unless a name of its own points here (DNS rebinding): so the
-//! `Host` must be an address, `localhost`, or this machine's own name. Nothing here changes
-//! anything, so there is nothing to forge.
+//! `Host` must be an address, `localhost`, or this machine's own name.
+//!
+//! Changes are refused unless they are asked for, and then need the token in a header that only a
+//! script of our own page sends: a browser adds it to nothing by itself, so there is nothing to
+//! forge (CSRF). For scripts of others, `Origin` and `Sec-Fetch-Site` must not speak of elsewhere,
+//! and the body must be JSON, which no form sends.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,6 +19,7 @@ use subtle::ConstantTimeEq;
 pub(crate) struct Guard {
     token: Option<String>,
     own_name: String,
+    may_change: bool,
 }
 
 /// What is wrong with a request.
@@ -22,6 +27,10 @@ pub(crate) struct Guard {
 pub(crate) enum Refused {
     /// Only reading is possible.
     Method,
+    /// A change that another site may have sent.
+    Origin,
+    /// A change that is not JSON.
+    Kind,
     /// A name that is not ours.
     Host,
     /// No token, or another one.
@@ -29,9 +38,9 @@ pub(crate) enum Refused {
 }
 
 impl Guard {
-    pub(crate) fn new(token: Option<String>) -> Guard {
+    pub(crate) fn new(token: Option<String>, may_change: bool) -> Guard {
         let own_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        Guard { token, own_name: own_name.trim().to_ascii_lowercase() }
+        Guard { token, own_name: own_name.trim().to_ascii_lowercase(), may_change }
     }
 
     /// Looks at a request before it is answered.
@@ -41,19 +50,30 @@ impl Guard {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<(), Refused> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
+        let is_change = !matches!(*method, Method::GET | Method::HEAD);
+        if is_change && (*method != Method::POST || !self.may_change) {
             return Err(Refused::Method);
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(|host| self.is_ours(host)) {
             return Err(Refused::Host);
         }
-        let Some(token) = &self.token else { return Ok(()) };
+        if is_change {
+            check_origin(headers)?;
+        }
+        // Changes without a token do not happen, whatever was asked for.
+        let Some(token) = &self.token else {
+            return if is_change { Err(Refused::Token) } else { Ok(()) };
+        };
+        if !is_change && is_public(uri) {
+            return Ok(());
+        }
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
         // The page has it in its address, and the stream of events can have no header.
         let query = uri.query().unwrap_or_default().split('&');
         let query = query.filter_map(|pair| pair.strip_prefix("token=")).next();
+        let query = query.filter(|_| !is_change);
         match bearer.or(query) {
             Some(given) if bool::from(given.as_bytes().ct_eq(token.as_bytes())) => Ok(()),
             _ => Err(Refused::Token),
@@ -69,6 +89,29 @@ impl Guard {
         name == "localhost"
             || bare.parse::<IpAddr>().is_ok()
             || (!self.own_name.is_empty() && name == self.own_name)
+    }
+}
+
+/// What says nothing of this machine, and what the page's own links ask for without the token.
+pub(crate) fn is_public(uri: &Uri) -> bool {
+    matches!(uri.path(), "/app.js" | "/style.css")
+}
+
+/// Refuses what a page from elsewhere may have sent.
+fn check_origin(headers: &HeaderMap) -> Result<(), Refused> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    if let Some(origin) = text("origin") {
+        let from = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
+        if from.is_none() || from != text("host") {
+            return Err(Refused::Origin);
+        }
+    }
+    if text("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(Refused::Origin);
+    }
+    match text("content-type").map(|kind| kind.split(';').next().unwrap_or_default().trim()) {
+        Some("application/json") => Ok(()),
+        _ => Err(Refused::Kind),
     }
 }
 
@@ -92,7 +135,7 @@ mod tests {
 
     #[test]
     fn names_of_others_do_not_lead_here() {
-        let guard = Guard { token: None, own_name: "router".into() };
+        let guard = Guard { token: None, own_name: "router".into(), may_change: false };
         for host in
             ["127.0.0.1:8800", "[::1]:8800", "localhost:8800", "localhost", "ROUTER:8800", "::1"]
         {
@@ -109,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_token_is_asked_for_where_there_is_one() {
-        let guard = Guard { token: Some("secret".into()), own_name: String::new() };
+        let guard =
+            Guard { token: Some("secret".into()), own_name: String::new(), may_change: false };
         let host = ("host", "localhost");
         let asked = |uri, headers: &[(&str, &str)]| check(&guard, Method::GET, uri, headers);
         assert_eq!(asked("/metrics", &[host]), Err(Refused::Token));
@@ -121,5 +165,40 @@ mod tests {
             asked("/?token=secret", &[host, ("authorization", "Bearer x")]),
             Err(Refused::Token)
         );
+    }
+
+    #[test]
+    fn changes_come_from_our_own_page_only() {
+        let token = Some("secret".into());
+        let guard = Guard { token, own_name: String::new(), may_change: true };
+        let host = ("host", "localhost:8730");
+        let (bearer, json) =
+            (("authorization", "Bearer secret"), ("content-type", "application/json"));
+        let asked = |uri, headers: &[(&str, &str)]| check(&guard, Method::POST, uri, headers);
+        assert_eq!(asked("/", &[host, bearer, json]), Ok(()));
+        let own = [("origin", "http://localhost:8730"), ("sec-fetch-site", "same-origin")];
+        assert_eq!(asked("/", &[host, bearer, json, own[0], own[1]]), Ok(()));
+        assert_eq!(
+            asked("/?token=secret", &[host, json]),
+            Err(Refused::Token),
+            "not in the address"
+        );
+        assert_eq!(asked("/", &[host, bearer]), Err(Refused::Kind));
+        assert_eq!(asked("/", &[host, bearer, ("content-type", "text/plain")]), Err(Refused::Kind));
+        for origin in ["http://evil.example", "http://localhost:1", "null", "localhost:8730"] {
+            let refused = asked("/", &[host, bearer, json, ("origin", origin)]);
+            assert_eq!(refused, Err(Refused::Origin), "{origin}");
+        }
+        for site in ["cross-site", "same-site"] {
+            let refused = asked("/", &[host, bearer, json, ("sec-fetch-site", site)]);
+            assert_eq!(refused, Err(Refused::Origin), "{site}");
+        }
+        for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
+            let refused = check(&guard, method, "/", &[host, bearer, json]);
+            assert_eq!(refused, Err(Refused::Method));
+        }
+        let open = Guard { token: None, ..guard };
+        let refused = check(&open, Method::POST, "/", &[host, bearer, json]);
+        assert_eq!(refused, Err(Refused::Token), "no token, no changes");
     }
 }

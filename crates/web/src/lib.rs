@@ -2,7 +2,7 @@
 //!
 //! One thread looks at all interfaces each second, through the control sockets (board.rs); it keeps
 //! ten minutes, a day and thirty days (history.rs), in a file if there is one (store.rs). Others
-//! only read what it has seen. Nothing here changes anything, and nothing listens beyond loopback
+//! only read what it has seen. Nothing is changed (changes.rs) and nothing listens beyond loopback
 //! unasked.
 //!
 //! ```text
@@ -15,6 +15,7 @@
 //! ```
 
 mod board;
+mod changes;
 mod connections;
 mod guard;
 mod history;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where history survives a restart.
     pub history: Option<PathBuf>,
+    /// Whether who knows the token may change settings.
+    pub changes: bool,
     /// Told, in words, what goes wrong meanwhile.
     pub notice: fn(&str),
 }
@@ -66,6 +69,9 @@ pub enum Error {
     /// Others could read who talks with whom.
     #[error("{0} is not loopback: others may come only with a token (--token-file)")]
     NoToken(SocketAddr),
+    /// Whoever uses this machine could change its line.
+    #[error("changes need a token, also on this machine (--token-file)")]
+    NoTokenForChanges,
     /// The address is taken, or not ours.
     #[error("cannot listen at {0}")]
     Listen(SocketAddr, #[source] std::io::Error),

@@ -5,20 +5,22 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
 use axum::http::{header, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{json, Value};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
 use crate::board::{self, Board, Seen};
+use crate::changes::Changes;
 use crate::connections::{self, Standing};
-use crate::guard::{Guard, Refused};
+use crate::guard::{self, Guard, Refused};
 use crate::history::SPANS;
 use crate::{metrics, Error, Settings};
 
@@ -44,6 +46,9 @@ impl Server {
         if settings.token.is_none() && !settings.listen.ip().is_loopback() {
             return Err(Error::NoToken(settings.listen));
         }
+        if settings.token.is_none() && settings.changes {
+            return Err(Error::NoTokenForChanges);
+        }
         let listener = TcpListener::bind(settings.listen)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|error| Error::Listen(settings.listen, error))?;
@@ -60,8 +65,10 @@ impl Server {
     /// # Errors
     /// No thread can be started, or the listener fails.
     pub fn run(self) -> Result<(), Error> {
-        let Settings { control_dir, history, notice, .. } = self.settings;
-        let seen = board::watch(control_dir, history, notice).map_err(Error::Start)?;
+        let Settings { control_dir, history, notice, token, limits, changes, .. } = self.settings;
+        let changes = changes.then(|| Changes::new(control_dir.clone(), limits.patience));
+        let mut seen = board::watch(control_dir, history, notice).map_err(Error::Start)?;
+        seen.may_change = changes.is_some();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -69,16 +76,24 @@ impl Server {
         runtime.block_on(async {
             let listener =
                 tokio::net::TcpListener::from_std(self.listener).map_err(Error::Start)?;
-            let router = router(seen, self.settings.token);
-            match connections::serve(listener, router, self.settings.limits).await {}
+            let router = router(seen, token, changes);
+            match connections::serve(listener, router, limits).await {}
         })
     }
 }
 
 /// All routes, over what was seen.
-fn router(seen: Seen, token: Option<String>) -> Router {
-    let guard = Arc::new(Guard::new(token));
+fn router(seen: Seen, token: Option<String>, changes: Option<Changes>) -> Router {
+    let guard = Arc::new(Guard::new(token, changes.is_some()));
+    let change = |Path((name, what)): Path<(String, String)>, body: Body| async move {
+        let Some(changes) = changes else { return refuse(StatusCode::NOT_FOUND, "no changes") };
+        match changes.make(name, what, body).await {
+            Ok(done) => Json(done).into_response(),
+            Err((status, why)) => refuse(status, &why),
+        }
+    };
     Router::new()
+        .route("/api/v1/interfaces/{name}/{what}", post(change))
         .route("/", get(|| async { Html(include_str!("page/index.html")) }))
         .route("/app.js", get(|| async { text("text/javascript", include_str!("page/app.js")) }))
         .route("/style.css", get(|| async { text("text/css", include_str!("page/style.css")) }))
@@ -99,10 +114,20 @@ fn text(kind: &'static str, text: &'static str) -> Response {
 }
 
 /// Checks a request, and gives its answer the headers that protect it.
-async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let checked = guard.check(request.method(), request.uri(), request.headers());
+async fn enter(State(rules): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let checked = rules.check(request.method(), request.uri(), request.headers());
     let mut response = match checked {
-        Err(Refused::Method) => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD"),
+        Err(Refused::Method) => refuse(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD; changes by POST, if --allow-changes was said",
+        ),
+        Err(Refused::Origin) => {
+            refuse(StatusCode::FORBIDDEN, "another site's page changes nothing")
+        }
+        Err(Refused::Kind) => refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "a change is JSON: Content-Type: application/json",
+        ),
         Err(Refused::Host) => refuse(
             StatusCode::FORBIDDEN,
             "this name is not known here: use an address, `localhost` or the machine's own name",
@@ -112,7 +137,9 @@ async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
             "a token is needed: `Authorization: Bearer TOKEN`, or `?token=TOKEN`",
         ),
         Ok(()) => {
-            if let Some(standing) = request.extensions().get::<Arc<Standing>>() {
+            let standing = request.extensions().get::<Arc<Standing>>();
+            // Whoever asks for what all may have is still a stranger.
+            if let Some(standing) = standing.filter(|_| !guard::is_public(request.uri())) {
                 standing.admit();
             }
             next.run(request).await
@@ -131,7 +158,7 @@ async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
     response
 }
 
-fn refuse(status: StatusCode, why: &'static str) -> Response {
+fn refuse(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
@@ -182,6 +209,7 @@ async fn history(State(seen): State<Seen>, uri: Uri) -> Response {
         "now_s": now_s,
         "saved": past.has_file && past.trouble.is_none(),
         "trouble": past.trouble,
+        "changes": seen.may_change,
         "interfaces": of_each.collect::<Vec<Value>>(),
     }))
     .into_response()

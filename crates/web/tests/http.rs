@@ -14,6 +14,7 @@ fn server(token: Option<&str>) -> SocketAddr {
         control_dir: "/nowhere/at/all".into(),
         limits: Limits::default(),
         history: None,
+        changes: false,
         notice: |_| {},
     };
     let server = Server::bind(settings).unwrap();
@@ -84,7 +85,13 @@ fn others_are_refused() {
     assert!(get(address, "/").starts_with("HTTP/1.1 200"), "it answers still");
 
     let address = server(Some("secret"));
-    assert!(get(address, "/metrics").starts_with("HTTP/1.1 401"));
+    for path in ["/", "/metrics", "/api/v1/history", "/api/v1/events", "/api/openapi.json"] {
+        assert!(get(address, path).starts_with("HTTP/1.1 401"), "{path}");
+    }
+    for path in ["/app.js", "/style.css"] {
+        let answer = get(address, path);
+        assert!(answer.starts_with("HTTP/1.1 200"), "the page cannot ask with a token: {answer}");
+    }
     assert!(get(address, "/metrics?token=secret").starts_with("HTTP/1.1 200"));
 }
 
@@ -96,6 +103,7 @@ fn nothing_listens_beyond_loopback_without_a_token() {
         control_dir: "/run/simnel".into(),
         limits: Limits::default(),
         history: None,
+        changes: false,
         notice: |_| {},
     };
     let refused = Server::bind(settings.clone());

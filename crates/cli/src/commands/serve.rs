@@ -21,8 +21,9 @@ use super::{misuse, Control};
     simnel serve --test                                  # for this machine only\n  \
     simnel serve --test --listen 0.0.0.0                 # for everybody who can reach it\n  \
     simnel serve --test --listen 192.0.2.1:9000 --token-file secret\n\n\
-The page, its API (/api/openapi.json) and the metrics change nothing; beyond loopback\n\
-they need a token (`?token=TOKEN` in the address). With --test, `simnel test --server\n\
+The page, its API (/api/openapi.json) and the metrics change nothing,\n\
+unless --allow-changes is said. For that, and beyond loopback, they need a token\n\
+(`?token=TOKEN` in the address). With --test, `simnel test --server\n\
 HOST` measures from elsewhere: no privileges, one port, for TCP and UDP. Bounded:\n\
 connections, sessions, their time and bytes; datagrams are answered only for sessions\n\
 that were opened over TCP. Runs until a signal.")]
@@ -48,6 +49,9 @@ pub struct Args {
     /// half hour; some MB); without it, it is in memory only.
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     history: Option<std::path::PathBuf>,
+    /// Let who knows the token try settings out, keep them and take them back, over the API.
+    #[arg(long, requires = "token_file", conflicts_with = "test")]
+    allow_changes: bool,
     #[command(flatten)]
     control: Control,
 }
@@ -96,10 +100,15 @@ fn page(args: &Args) -> miette::Result<ExitCode> {
     let token = args.token_file.as_deref().map(token).transpose()?;
     let control_dir = args.control.directory.clone();
     simnel_gateway::give_up_privileges().into_diagnostic()?;
-    let limits = simnel_web::Limits::default();
-    let (history, notice) =
-        (args.history.clone(), (|text| crate::say!("simnel: {text}")) as fn(&str));
-    let settings = simnel_web::Settings { listen, token, control_dir, limits, history, notice };
+    let settings = simnel_web::Settings {
+        listen,
+        token,
+        control_dir,
+        limits: simnel_web::Limits::default(),
+        history: args.history.clone(),
+        changes: args.allow_changes,
+        notice: |text| crate::say!("simnel: {text}"),
+    };
     let server = simnel_web::Server::bind(settings).into_diagnostic()?;
     crate::say!("simnel: http://{}/ , metrics at /metrics", server.address());
     server.run().into_diagnostic()?;

@@ -37,7 +37,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
     ("simnel-measure", &[]),
     ("simnel-testbed", &["simnel-core", "simnel-measure"]),
-    ("simnel-web", &["simnel-gateway"]),
+    ("simnel-web", &["simnel-core", "simnel-gateway"]),
     (
         "simnel-lab",
         &[

@@ -35,8 +35,8 @@ function chart(place, name, series, unit) {
   const { seconds, step, label: each, unit: labelUnit, name: unitName } = SPANS[span];
   const end = now;
   const x = at => LEFT + (WIDTH - LEFT - 70) * Math.min(1, 1 - (end - at) / seconds);
-  const y = value => (HEIGHT - BOTTOM) * (1 - value / unit / top) + 4;
-  const made = node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT + 6}`, role: 'img' }, node('title', {}, name));
+  const y = value => (HEIGHT - BOTTOM) * (1 - value / unit / top) + 8;
+  const made = node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT + 10}`, role: 'img' }, node('title', {}, name));
   for (const part of [0, .5, 1]) {
     const at = y(top * unit * part);
     made.append(node('line', { class: 'grid', x1: LEFT, x2: WIDTH - 70, y1: at, y2: at }));
@@ -45,7 +45,7 @@ function chart(place, name, series, unit) {
   }
   for (let back = 0; back <= seconds; back += WIDTH < 500 ? 2 * each : each) {
     const label = back ? `−${back / labelUnit} ${unitName}` : 'now';
-    made.append(node('text', { x: x(end - back), y: HEIGHT + 4, 'text-anchor': 'middle' }, label));
+    made.append(node('text', { x: x(end - back), y: HEIGHT + 6, 'text-anchor': 'middle' }, label));
   }
   const ways = [['down', 'download'], ['up', 'upload']];
   const ends = series.map(one => one.length ? y(one[one.length - 1][1]) + 4 : 0);
@@ -134,6 +134,7 @@ async function load() {
   now = past.now_s;
   points.clear();
   for (const one of past.interfaces) points.set(one.name, one.points);
+  find('change').hidden = !past.changes;
   find('trouble').textContent = past.trouble || '';
   draw();
 }
@@ -153,6 +154,29 @@ find('spans').addEventListener('change', event => {
   span = event.target.value;
   history.replaceState(null, '', '#' + span);
   load().catch(error => { find('state').textContent = error.message; });
+});
+// The token goes in a header, which no page of others can send.
+async function change(what) {
+  const form = new FormData(find('wanted'));
+  const wanted = { direction: form.get('direction'), words: form.get('words') };
+  if (form.get('rate')) wanted.rate = form.get('rate');
+  if (what === 'try') wanted.seconds = Number(form.get('seconds'));
+  const answer = await fetch(`api/v1/interfaces/${encodeURIComponent(chosen)}/${what}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${new URLSearchParams(query).get('token')}` },
+    body: JSON.stringify(what === 'keep' || what === 'undo' ? {} : wanted),
+  });
+  const done = await answer.json();
+  if (!answer.ok) return done.error;
+  if (what === 'keep') return 'kept';
+  if (what === 'undo') return 'in force again: ' + done.undone.map(one => `${one.direction} ${one.after}`).join('; ');
+  const said = `now: ${done.before}\nthen: ${done.after}${done.warning ? '\nwarning: ' + done.warning : ''}`;
+  return what === 'try' ? `${said}\nin force for ${wanted.seconds} s, unless it is kept` : said;
+}
+find('wanted').addEventListener('submit', event => {
+  event.preventDefault();
+  const say = text => { find('changed').textContent = text; };
+  change(event.submitter ? event.submitter.value : 'preview').then(say, error => say(error.message));
 });
 find('interface').addEventListener('change', event => { chosen = event.target.value; draw(); });
 find('filter').addEventListener('input', draw);
