@@ -12,11 +12,12 @@
 //! no recording needs more.) A sender whose acknowledgements fall would else make each arrival cost
 //! as much as its queue is long.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::params::AckFilter;
 use crate::arena::{Arena, List};
-use crate::memory::{reserved, NoMemory};
+use crate::memory::{filled, Memory, NoMemory, PAGES};
 use crate::room;
 use crate::steps::step;
 use crate::wire::tcp::AckView;
@@ -29,31 +30,60 @@ const OTHER_FLAGS: u16 = 0xfff & !ECN_ECHO;
 /// Most packets that are looked at for an arrival.
 const MOST_LOOKS: usize = 256;
 
+/// Packets whose headers share a piece of memory, as a power of two, where it is taken as needed.
+const PAGE_SHIFT: u32 = 5;
+/// Where all is reserved, there is one piece.
+const WHOLE_SHIFT: u32 = 31;
+
 /// The TCP headers of queued packets, by arena slot. As in the arena, room is reserved for all and
-/// touched as it is first used.
+/// touched as it is first used, or taken by the page. A page stays: acknowledgements come again.
 #[derive(Clone, Debug)]
 pub(super) struct AckStore {
-    views: Vec<Option<AckView>>,
+    pages: Box<[Vec<Option<AckView>>]>,
+    /// A slot shifted by this is its page.
+    shift: u32,
+    /// Slots in a page.
+    size: usize,
 }
 
 impl AckStore {
     /// Room for the headers of `capacity` packets.
     #[inline(never)]
-    pub(super) fn new(capacity: u32) -> Result<AckStore, NoMemory> {
-        Ok(AckStore { views: reserved(capacity as usize)? })
+    pub(super) fn new(capacity: u32, memory: Memory) -> Result<AckStore, NoMemory> {
+        let (shift, size) = match memory {
+            Memory::AsNeeded if PAGES => (PAGE_SHIFT, 1 << PAGE_SHIFT),
+            _ => (WHOLE_SHIFT, capacity as usize),
+        };
+        let mut pages = filled((capacity >> shift) as usize + 1, Vec::new())?;
+        if shift == WHOLE_SHIFT {
+            pages.iter_mut().try_for_each(|page| page.try_reserve_exact(size))?;
+        }
+        Ok(AckStore { pages, shift, size })
     }
 
-    /// Notes the header of the packet in `slot`: None if it has none that matters.
+    /// Notes the header of the packet in `slot`: None if it has none that matters. Without memory
+    /// for it, the packet is not filtered.
     #[inline]
     pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
-        while self.views.len() <= slot as usize && room::push(&mut self.views, None).is_some() {}
-        if let Some(entry) = self.views.get_mut(slot as usize) {
+        let Some(page) = self.pages.get_mut((slot >> self.shift) as usize) else { return };
+        let within = (slot & !(u32::MAX << self.shift)) as usize;
+        if page.len() <= within {
+            // What was never noted is none already.
+            if view.is_none()
+                || page.try_reserve_exact(self.size.saturating_sub(page.len())).is_err()
+            {
+                return;
+            }
+            while page.len() <= within && room::push(page, None).is_some() {}
+        }
+        if let Some(entry) = page.get_mut(within) {
             *entry = view;
         }
     }
 
     fn view(&self, slot: u32) -> Option<&AckView> {
-        self.views.get(slot as usize)?.as_ref()
+        let within = (slot & !(u32::MAX << self.shift)) as usize;
+        self.pages.get((slot >> self.shift) as usize)?.get(within)?.as_ref()
     }
 
     /// The packet that the last one of `list` makes redundant, if any, as the slot before it (None
@@ -167,4 +197,32 @@ fn compare_sack(a: &AckView, b: &AckView) -> Sack {
 #[inline]
 fn is_after(a: u32, b: u32) -> bool {
     (b.wrapping_sub(a) as i32) < 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(feature = "pages")]
+    fn memory_follows_the_acknowledgements() {
+        let capacity = 1 << 22;
+        let mut store = AckStore::new(capacity, Memory::AsNeeded).unwrap();
+        let room = |store: &AckStore| store.pages.iter().map(Vec::capacity).sum::<usize>();
+        for slot in [0, 31, 32, capacity - 1, capacity] {
+            store.set(slot, None);
+        }
+        assert_eq!(room(&store), 0, "packets without a header take none");
+        let view = Some(AckView { ack: 7, ..AckView::default() });
+        for slot in [31, 32, capacity - 1] {
+            store.set(slot, view);
+            assert_eq!(store.view(slot).map(|view| view.ack), Some(7));
+            assert!(store.view(slot - 1).is_none_or(|_| slot == 32));
+        }
+        assert_eq!(room(&store), 3 * 32);
+        store.set(32, None);
+        assert!(store.view(32).is_none() && store.view(31).is_some());
+        store.set(u32::MAX, view);
+        assert!(store.view(u32::MAX).is_none());
+    }
 }

@@ -121,7 +121,7 @@ impl Cake {
         let heap = overflow::Heap::new(params.queues)?;
         let acks = match params.ack_filter {
             AckFilter::Off => None,
-            _ => Some(AckStore::new(arena.capacity())?),
+            _ => Some(AckStore::new(arena.capacity(), device.memory)?),
         };
         let mut cake = Box::new(Cake {
             clock: DeficitClock::default(),
