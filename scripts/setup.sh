@@ -77,6 +77,24 @@ if [ -n "$needed$wanted" ]; then
     fi
 fi
 
+# Guests in which the kernel module is tested (kernel/test/run, which says what it lacks).
+guests=''
+guest() { have "$1" || guests="$guests $2"; }
+guest qemu-system-x86_64 qemu-system-x86
+guest busybox busybox-static
+guest cpio cpio
+guest depmod kmod
+ls -d /lib/modules/*-cloud-amd64/build >/dev/null 2>&1 ||
+    guests="$guests linux-headers-cloud-amd64"
+if [ -n "$guests" ] && [ "$(uname -m)" = x86_64 ] && have apt-get && [ "$(id -u)" = 0 ]; then
+    # A distribution that has one of them not may have the others.
+    for package in $guests; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" \
+            >/dev/null 2>&1 </dev/null ||
+            say "WARNING: apt-get could not install $package; the kernel module is not tested"
+    done
+fi
+
 # --- Rust ------------------------------------------------------------------------------------
 
 if [ $rust = no ]; then
@@ -101,6 +119,13 @@ if have rustup; then
             break
         fi
     done
+    # The kernel module compiles Rust's library itself.
+    if ! rustup component list --toolchain "$channel" 2>/dev/null |
+        grep -q '^rust-src.*(installed)'; then
+        say 'installing the sources of the library of Rust'
+        rustup component add rust-src --toolchain "$channel" >&2 ||
+            say 'WARNING: rustup could not install rust-src; the kernel module cannot be built'
+    fi
     # The simulation side is checked for browsers.
     wasm=wasm32-unknown-unknown
     if ! rustup target list --toolchain "$channel" --installed 2>/dev/null | grep -qx $wasm; then
