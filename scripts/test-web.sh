@@ -51,8 +51,10 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 sleep 2 # Until an interface has been looked at twice.
+# A discipline's words are a language of their own: a schema cannot tell which are right.
 # Events go on for ever; tests/http.rs reads them. What the tool notes down goes with the rest.
 tool=$PWD/$tool
 cd "$scratch"
 "$tool" run "http://$address/api/openapi.json" --no-color --exclude-path /api/v1/events \
+    --exclude-checks positive_data_acceptance \
     --header "Authorization: Bearer $(cat "$scratch/token")" --max-time "${SECONDS_EACH:-20}"

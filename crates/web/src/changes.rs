@@ -22,7 +22,7 @@ use serde_json::{json, Value};
 use simnel_gateway::control::Client;
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{changed, misgiving};
-use simnel_gateway::{Direction, Error};
+use simnel_gateway::{check_name, Direction, Error};
 use tokio::sync::Semaphore;
 
 /// Bytes of a request.
@@ -54,6 +54,11 @@ struct Wanted {
     #[serde(default)]
     seconds: Option<u64>,
 }
+
+/// What `keep` and `undo` need to know.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 impl Changes {
     pub(crate) fn new(control_dir: PathBuf, patience: Duration) -> Changes {
@@ -88,9 +93,10 @@ fn carry_out(directory: &Path, interface: &str, what: &str, bytes: &[u8]) -> Ans
     if !["preview", "try", "keep", "undo"].contains(&what) {
         return Err((StatusCode::NOT_FOUND, "preview, try, keep or undo".into()));
     }
+    check_name(interface).map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
     let wanted = match what {
         "preview" | "try" => Some(serde_json::from_slice(bytes).map_err(wrong)?),
-        _ => None,
+        _ => serde_json::from_slice(bytes).map(|Nothing {}| None).map_err(wrong)?,
     };
     let mut client = Client::connect(directory, interface).map_err(refused)?;
     match (what, wanted) {
@@ -109,11 +115,13 @@ fn settle(client: &mut Client, interface: &str, wanted: &Wanted, is_tried: bool)
     };
     let after = changed(*direction, &present.config, rate.as_deref(), words.as_str());
     let after = after.map_err(wrong)?;
+    // A preview may leave them out, and says as well if they are wrong.
+    let seconds = seconds.unwrap_or(if is_tried { 0 } else { *TRIAL_S.start() });
+    if !TRIAL_S.contains(&seconds) {
+        let (least, most) = (TRIAL_S.start(), TRIAL_S.end());
+        return Err(wrong(format!("`seconds` of the trial: {least} to {most}")));
+    }
     if is_tried {
-        let seconds = seconds.filter(|seconds| TRIAL_S.contains(seconds)).ok_or_else(|| {
-            let (least, most) = (TRIAL_S.start(), TRIAL_S.end());
-            (StatusCode::BAD_REQUEST, format!("`seconds` of the trial: {least} to {most}"))
-        })?;
         let time = Duration::from_secs(seconds);
         client.try_out(*direction, &after.to_string(), time).map_err(refused)?;
     }

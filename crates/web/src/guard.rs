@@ -14,6 +14,9 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::{header, HeaderMap, Method, Uri};
 use subtle::ConstantTimeEq;
 
+/// Where changes are sent to.
+const CHANGES: &str = "/api/v1/interfaces/";
+
 /// The rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
@@ -51,7 +54,8 @@ impl Guard {
         headers: &HeaderMap,
     ) -> Result<(), Refused> {
         let is_change = !matches!(*method, Method::GET | Method::HEAD);
-        if is_change && (*method != Method::POST || !self.may_change) {
+        let is_known = *method == Method::POST && uri.path().starts_with(CHANGES);
+        if is_change && !(is_known && self.may_change) {
             return Err(Refused::Method);
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -169,36 +173,41 @@ mod tests {
 
     #[test]
     fn changes_come_from_our_own_page_only() {
+        const KEEP: &str = "/api/v1/interfaces/wan/keep";
         let token = Some("secret".into());
         let guard = Guard { token, own_name: String::new(), may_change: true };
         let host = ("host", "localhost:8730");
         let (bearer, json) =
             (("authorization", "Bearer secret"), ("content-type", "application/json"));
         let asked = |uri, headers: &[(&str, &str)]| check(&guard, Method::POST, uri, headers);
-        assert_eq!(asked("/", &[host, bearer, json]), Ok(()));
+        assert_eq!(asked(KEEP, &[host, bearer, json]), Ok(()));
         let own = [("origin", "http://localhost:8730"), ("sec-fetch-site", "same-origin")];
-        assert_eq!(asked("/", &[host, bearer, json, own[0], own[1]]), Ok(()));
+        assert_eq!(asked(KEEP, &[host, bearer, json, own[0], own[1]]), Ok(()));
         assert_eq!(
-            asked("/?token=secret", &[host, json]),
+            asked("/api/v1/interfaces/wan/keep?token=secret", &[host, json]),
             Err(Refused::Token),
             "not in the address"
         );
-        assert_eq!(asked("/", &[host, bearer]), Err(Refused::Kind));
-        assert_eq!(asked("/", &[host, bearer, ("content-type", "text/plain")]), Err(Refused::Kind));
+        assert_eq!(asked("/metrics", &[host, bearer, json]), Err(Refused::Method));
+        assert_eq!(asked(KEEP, &[host, bearer]), Err(Refused::Kind));
+        assert_eq!(
+            asked(KEEP, &[host, bearer, ("content-type", "text/plain")]),
+            Err(Refused::Kind)
+        );
         for origin in ["http://evil.example", "http://localhost:1", "null", "localhost:8730"] {
-            let refused = asked("/", &[host, bearer, json, ("origin", origin)]);
+            let refused = asked(KEEP, &[host, bearer, json, ("origin", origin)]);
             assert_eq!(refused, Err(Refused::Origin), "{origin}");
         }
         for site in ["cross-site", "same-site"] {
-            let refused = asked("/", &[host, bearer, json, ("sec-fetch-site", site)]);
+            let refused = asked(KEEP, &[host, bearer, json, ("sec-fetch-site", site)]);
             assert_eq!(refused, Err(Refused::Origin), "{site}");
         }
         for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
-            let refused = check(&guard, method, "/", &[host, bearer, json]);
+            let refused = check(&guard, method, KEEP, &[host, bearer, json]);
             assert_eq!(refused, Err(Refused::Method));
         }
         let open = Guard { token: None, ..guard };
-        let refused = check(&open, Method::POST, "/", &[host, bearer, json]);
+        let refused = check(&open, Method::POST, KEEP, &[host, bearer, json]);
         assert_eq!(refused, Err(Refused::Token), "no token, no changes");
     }
 }

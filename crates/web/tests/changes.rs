@@ -150,7 +150,10 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
         ("wan/preview", r#"{"direction":"upload","evil":1}"#, 400),
         ("wan/preview", "", 400),
         ("lan/preview", wanted, 404),
-        ("..%2fwan/keep", "{}", 502),
+        ("..%2fwan/keep", "{}", 404),
+        ("%C3%97%9B/keep", "{}", 400),
+        ("wan/keep", "\0", 400),
+        ("wan/undo", r#"{"all":true}"#, 400),
         ("wan/down", "{}", 404),
     ] {
         let answer = post(address, what, body);
