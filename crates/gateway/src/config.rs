@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use simnel_core::Span;
 
+use crate::autorate::{self, Autorate};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{check_name, Backend, Settings, DEFAULT_CONTROL_DIR};
@@ -46,6 +47,11 @@ struct Interface {
     /// Who does the work.
     #[serde(default)]
     backend: Backend,
+    /// Rates follow the line; they are said as ranges then.
+    #[serde(default)]
+    autorate: bool,
+    /// Addresses to probe for that.
+    reflectors: Option<Vec<String>>,
     /// Rate of what arrives, as `tc` writes it.
     download: Option<String>,
     /// Rate of what leaves.
@@ -192,18 +198,37 @@ impl Interface {
         let mut settings = Settings::new(&self.name);
         settings.backend = self.backend;
         let both = self.qdisc.as_deref();
-        let compose = |direction, rate: &Option<String>, words: &Option<String>| {
+        let mut limits = [None; 2];
+        let mut compose = |direction, rate: &Option<String>, words: &Option<String>| {
             // A direction without a rate and without words of its own is left alone.
             if rate.is_none() && words.is_none() {
                 return Ok(None);
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
-            settings_of(direction, rate.as_deref(), words).map(Some)
+            let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
+            let (rate, range) = rate.transpose()?.unzip();
+            let config = settings_of(direction, rate, words)?;
+            if let Some(range) = range.flatten() {
+                autorate::movable(direction, &config)?;
+                limits[usize::from(direction == Direction::Download)] = Some(range);
+            }
+            Ok::<_, String>(Some(config))
         };
         settings.download = compose(Direction::Download, &self.download, &self.download_qdisc)?;
         settings.upload = compose(Direction::Upload, &self.upload, &self.upload_qdisc)?;
         if settings.download.is_none() && settings.upload.is_none() {
             return Err("neither `download` nor `upload` is set".into());
+        }
+        if self.autorate {
+            let named: Option<Vec<&str>> =
+                self.reflectors.as_ref().map(|all| all.iter().map(String::as_str).collect());
+            let [upload, download] = limits;
+            settings.autorate = Some(Autorate::new(upload, download, named.as_deref())?);
+            if settings.backend == Backend::Kernel {
+                return Err(Error::AutorateInKernel(self.name).to_string());
+            }
+        } else if self.reflectors.is_some() {
+            return Err("`reflectors` without autorate: add `autorate = true`".into());
         }
         if let Some(mask) = self.mark_mask {
             settings.mark_bits = Some(MarkBits::new(mask).map_err(|e| e.to_string())?);
@@ -235,6 +260,34 @@ mod tests {
         assert!(all[0].upload.is_some() && all[0].download.is_some());
         assert_eq!(all[0].mark_bits, None);
         assert_eq!(all[0].tuning, crate::Tuning::default());
+    }
+
+    #[test]
+    fn rates_that_follow_the_line_are_ranges() {
+        let read = |rest: &str| parse(&format!("[[interface]]\nname = \"wwan0\"\n{rest}"));
+        let text = "download = \"10mbit..80mbit\"\nupload = \"9mbit\"\nautorate = true\n";
+        let settings = read(text).unwrap().remove(0);
+        let autorate = settings.autorate.clone().unwrap();
+        assert_eq!(autorate.limits(Direction::Upload), None);
+        let limits = autorate.limits(Direction::Download).unwrap();
+        assert_eq!((limits.floor.bits(), limits.ceiling.bits()), (10_000_000, 80_000_000));
+        assert_eq!(settings.download.unwrap().rate(), Some(limits.ceiling));
+        for (rest, expected) in [
+            ("upload = \"1mbit..9mbit\"", "add `autorate`, or say one rate"),
+            ("upload = \"9mbit\"\nautorate = true", "autorate needs a range"),
+            ("upload = \"9mbit\"\nreflectors = [\"1.1.1.1\"]", "add `autorate = true`"),
+            (
+                "upload = \"1mbit..9mbit\"\nautorate = true\nreflectors = []",
+                "1 to 64 addresses, not 0",
+            ),
+            (
+                "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"",
+                "needs the daemon",
+            ),
+        ] {
+            let error = read(rest).unwrap_err();
+            assert!(error.contains(expected), "{rest}: {error}");
+        }
     }
 
     #[test]

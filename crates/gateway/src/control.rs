@@ -3,7 +3,7 @@
 //! A Unix stream socket `<directory>/<interface>.sock`, mode 0600. One JSON object a line each way:
 //!
 //! ```text
-//! {"cmd":"show"}                                                  → {"ok":true,"qdiscs":[…]}
+//! {"cmd":"show"}                                                  → {"ok":true,"qdiscs":[…],"autorate":…}
 //! {"cmd":"change","direction":"upload","words":"cake bandwidth 8mbit"} → {"ok":true}
 //! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
 //! {"cmd":"keep"}                                                  → {"ok":true}
@@ -24,6 +24,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::Snapshot;
 
+use crate::autorate;
 use crate::datapath::{Counters, Node};
 use crate::direction::Direction;
 use crate::error::Error;
@@ -79,6 +80,9 @@ pub struct Reply {
     /// For `show`: what ends by itself, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Left>,
+    /// For `show`: what makes the rates follow the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autorate: Option<autorate::Report>,
     /// For `flows`: each direction as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<LineEntry>>,

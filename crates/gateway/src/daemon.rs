@@ -11,13 +11,14 @@
 //!
 //! Bounded: [`MAX_INTERFACES`], and what [`MAX_CONNECTIONS`] clients may ask (`server`).
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use simnel_core::{qdisc, Span, Time};
 
+use crate::autorate::{Driver, Sockets};
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
@@ -59,6 +60,9 @@ pub struct Daemon {
     /// Interfaces that the kernel shapes.
     in_kernel: Vec<String>,
     trials: Trials,
+    /// Sockets for probes, of interfaces whose rates follow the line.
+    probes: Vec<Arc<Sockets>>,
+    drivers: Vec<Driver>,
     /// When the daemon looks again what has become of interfaces.
     next_look: Time,
     notice: Box<dyn FnMut(Notice)>,
@@ -83,7 +87,20 @@ impl Daemon {
     ///
     /// # Errors
     /// The process has threads already, or the system lacks memory or descriptors.
-    pub fn new(mut notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
+    pub fn new(notice: impl FnMut(Notice) + 'static) -> Result<Daemon, Error> {
+        Daemon::probing(&[], notice)
+    }
+
+    /// The same, with sockets for probes of those `interfaces` whose rates are to follow the line.
+    ///
+    /// # Errors
+    /// As [`Daemon::new`]; also if the capability for such sockets is missing.
+    pub fn probing(
+        interfaces: &[&str],
+        mut notice: impl FnMut(Notice) + 'static,
+    ) -> Result<Daemon, Error> {
+        let open = |interface: &&str| Sockets::open(interface).map(Arc::new);
+        let probes = interfaces.iter().map(open).collect::<Result<_, _>>()?;
         privileges::at_start().map_err(|e| Error::system("giving up capabilities", e))?;
         let tether = supervisor::split(&mut notice)?;
         let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
@@ -99,6 +116,8 @@ impl Daemon {
             waiting: Vec::new(),
             in_kernel: Vec::new(),
             trials: Trials::default(),
+            probes,
+            drivers: Vec::new(),
             next_look: Time::ZERO,
             notice: Box::new(notice),
         })
@@ -123,7 +142,16 @@ impl Daemon {
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
         let both = [Direction::Upload, Direction::Download].into_iter();
         let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
-        let watch = Watch { board: self.tether.board, slot, ended: Arc::clone(&self.ended) };
+        let probes = settings.autorate.as_ref().and_then(|_| {
+            self.probes.iter().find(|probes| probes.interface == settings.interface).cloned()
+        });
+        let autorate = settings.autorate.clone();
+        let watch = Watch {
+            board: self.tether.board,
+            slot,
+            ended: Arc::clone(&self.ended),
+            probes: probes.as_ref().map(|probes| probes.ident),
+        };
         let gateway = Gateway::up(settings, watch)?;
         let interface = gateway.interface().to_owned();
         self.tether.tell(&Event::Slot(slot, interface.clone()));
@@ -136,6 +164,13 @@ impl Daemon {
         }
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
+        }
+        match (autorate, probes) {
+            (Some(autorate), Some(probes)) => {
+                self.drivers.push(Driver::new(&autorate, probes, sys::now()));
+            }
+            (Some(_), None) => warnings.push(Error::NoProbes(interface.clone()).to_string()),
+            _ => {}
         }
         warnings.extend_from_slice(gateway.warnings());
         self.served.push(gateway);
@@ -187,6 +222,12 @@ impl Daemon {
     fn up_in_kernel(&mut self, settings: &Settings) -> Result<bool, Error> {
         if settings.backend == Backend::Userspace {
             return Ok(false);
+        }
+        if settings.autorate.is_some() {
+            return match settings.backend {
+                Backend::Auto => Ok(false),
+                _ => Err(Error::AutorateInKernel(settings.interface.clone())),
+            };
         }
         if !settings.rules.is_empty() {
             // The marks that rules make are the daemon's.
@@ -269,6 +310,8 @@ impl Daemon {
             if let Some(Err(error)) = here.map(Gateway::follow_device) {
                 self.warn(format!("{interface}: {error}"));
             }
+            let drivers = self.drivers.iter().filter(|driver| driver.interface() == interface);
+            drivers.for_each(Driver::find_interface);
         }
         (self.notice)(Notice::Presence(interface.to_owned(), change));
     }
@@ -313,6 +356,7 @@ impl Daemon {
             }
             self.look_around();
             self.end_trials();
+            self.drive();
         }
         if result.is_ok() {
             self.tether.tell(&Event::Stopping);
@@ -323,6 +367,20 @@ impl Daemon {
             }
         }
         result.and(self.end_in_kernel(|_| true))
+    }
+
+    /// Lets rates follow their lines.
+    fn drive(&mut self) {
+        let mut errors = Vec::new();
+        for driver in &mut self.drivers {
+            let interface = driver.interface();
+            let gateway = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
+            let Some(gateway) = gateway else { continue };
+            if let Err(error) = driver.turn(gateway, sys::now()) {
+                errors.push(format!("autorate of {}: {error}", driver.interface()));
+            }
+        }
+        errors.into_iter().for_each(|error| self.warn(error));
     }
 
     /// The error that a thread of the data path has ended by itself.
@@ -357,6 +415,7 @@ impl Daemon {
 
     fn end(&mut self, gateway: Gateway) -> Result<Drained, Error> {
         let interface = gateway.interface().to_owned();
+        self.drivers.retain(|driver| driver.interface() != interface);
         self.server.stop_listening(&interface);
         let result = gateway.down(&self.tether.guard);
         if let Ok(drained) = &result {
@@ -368,15 +427,18 @@ impl Daemon {
     /// Waits for something to happen and deals with it.
     fn turn(&mut self) -> Next {
         let [ended, supervisor, guard] = [1, 2, 3];
-        let fds = [
+        let fixed = [
             self.signals.as_fd(),
             self.ended.as_fd(),
             self.tether.supervisor(),
             self.tether.guard.as_fd(),
             self.server.as_fd(),
         ];
+        let fds: Vec<BorrowedFd<'_>> =
+            fixed.into_iter().chain(self.drivers.iter().flat_map(Driver::fds)).collect();
         let patience = [self.server.patience(), self.trials.patience(sys::now())];
-        let patience = patience.into_iter().flatten().fold(LOOK, Span::min);
+        let drivers = self.drivers.iter().map(|driver| driver.patience(sys::now()));
+        let patience = patience.into_iter().flatten().chain(drivers).fold(LOOK, Span::min);
         let ready = sys::wait(&fds, Some(patience));
         let is_ready = |index: usize| ready >> index & 1 == 1;
         if is_ready(ended) {
@@ -419,6 +481,11 @@ impl Daemon {
             Request::Show {} => gateway.show().map(|reports| Reply {
                 qdiscs: Some(reports.into_iter().map(Entry::from).collect()),
                 trials: self.trials.left(interface, sys::now()),
+                autorate: self
+                    .drivers
+                    .iter()
+                    .find(|driver| driver.interface() == interface)
+                    .map(|driver| driver.report(sys::now())),
                 ..Reply::done()
             }),
             Request::Flows {} => gateway.flows().map(|directions| {
@@ -527,7 +594,8 @@ impl Daemon {
                 continue;
             }
             let gateway = &mut self.served[index];
-            let changed = |way| new.direction(way) != gateway.settings().direction(way);
+            let wanted = |way| Some(gateway.at_present_rate(way, new.direction(way).cloned()?));
+            let changed = |way| wanted(way).as_ref() != gateway.settings().direction(way);
             let others = gateway.settings().rules != new.rules;
             if others && (changed(Direction::Upload) || changed(Direction::Download)) {
                 // Old rules and new disciplines need not fit each other.
@@ -538,6 +606,7 @@ impl Daemon {
             for direction in [Direction::Upload, Direction::Download] {
                 let gateway = &mut self.served[index];
                 let wanted = new.direction(direction).cloned();
+                let wanted = wanted.map(|config| gateway.at_present_rate(direction, config));
                 if wanted == gateway.settings().direction(direction).cloned() {
                     continue;
                 }
@@ -572,5 +641,5 @@ fn check_trial(span: Span) -> Result<(), Error> {
 fn needs_restart(old: &Settings, new: &Settings) -> bool {
     let directions = |s: &Settings| (s.upload.is_some(), s.download.is_some());
     let rest = |s: &Settings| (s.backend, s.mark_bits, s.tuning, s.control_dir.clone());
-    directions(old) != directions(new) || rest(old) != rest(new)
+    directions(old) != directions(new) || rest(old) != rest(new) || old.autorate != new.autorate
 }

@@ -154,6 +154,21 @@ pub enum Error {
     /// There is no trial to keep.
     #[error("nothing of `{0}` is on trial: what runs stays as it is")]
     NoTrial(String),
+    /// CAP_NET_RAW is missing.
+    #[error(
+        "autorate of `{0}` needs the capability CAP_NET_RAW to ask reflectors for echoes: run as \
+         root, or add it to the service's CapabilityBoundingSet and AmbientCapabilities"
+    )]
+    NoRaw(String),
+    /// Autorate that a reload brought.
+    #[error(
+        "autorate of `{0}` needs sockets that only a start can open: restart the service; until \
+         then its rates stay at the ends of their ranges"
+    )]
+    NoProbes(String),
+    /// Autorate of an interface that the kernel shapes.
+    #[error("autorate of `{0}` needs the daemon: leave `backend` out, or `autorate`")]
+    AutorateInKernel(String),
     /// A trial's time.
     #[error("a trial lasts from 1 s to 7 days, so {0} ms is no time for one")]
     TrialTime(u64),

@@ -15,7 +15,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
+use simnel_core::Rate;
 
+use crate::autorate::{Autorate, Passed};
 use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
 use crate::direction::Direction;
@@ -30,6 +32,7 @@ use crate::rules::{self, Plan, Rule, RuleEntry};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
+use crate::words;
 
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
@@ -64,6 +67,8 @@ pub struct Settings {
     pub upload: Option<Config>,
     /// Discipline of what arrives; None lets it pass.
     pub download: Option<Config>,
+    /// Rates that follow the line; those of the directions are the ends of the ranges then.
+    pub autorate: Option<Autorate>,
     /// The mark bits that are ours; None chooses such as no rule uses.
     pub mark_bits: Option<MarkBits>,
     /// Which traffic goes where.
@@ -82,6 +87,7 @@ impl Settings {
             backend: Backend::default(),
             upload: None,
             download: None,
+            autorate: None,
             mark_bits: None,
             rules: Vec::new(),
             tuning: Tuning::default(),
@@ -128,6 +134,8 @@ pub(crate) struct Watch {
     pub(crate) slot: usize,
     /// Readable once a thread has ended, in whatever way.
     pub(crate) ended: Arc<OwnedFd>,
+    /// Identifier of echoes that pass the queues.
+    pub(crate) probes: Option<u16>,
 }
 
 /// An interface under management. Dropping it is `down` without the account.
@@ -231,6 +239,7 @@ impl Gateway {
             upload: queue(Direction::Upload),
             bits: self.marks.bits,
             tiers: self.tiers,
+            probes: self.watch.probes,
             plans,
         })?);
         Ok(())
@@ -427,6 +436,7 @@ impl Gateway {
     /// # Errors
     /// The direction does not run, or the discipline refuses; then nothing has changed.
     pub fn change(&mut self, direction: Direction, config: Config) -> Result<(), Error> {
+        let config = self.at_present_rate(direction, config);
         let mut settings = self.settings.clone();
         match direction {
             Direction::Upload => settings.upload = Some(config.clone()),
@@ -441,6 +451,52 @@ impl Gateway {
             Some(table) if others => table.set_plans(plans, self.tiers),
             _ => Ok(()),
         }
+    }
+
+    /// `config` at the rate that autorate has set, where there is one.
+    pub(crate) fn at_present_rate(&self, direction: Direction, config: Config) -> Config {
+        let follows = self.settings.autorate.as_ref().and_then(|a| a.limits(direction)).is_some();
+        let present = self.settings.direction(direction).filter(|_| follows);
+        let present = present.and_then(|present| config.with_rate(present.rate()?, words::burst));
+        present.unwrap_or(config)
+    }
+
+    /// Bytes that a direction's discipline has seen.
+    pub(crate) fn passed(&self, direction: Direction) -> Option<Passed> {
+        let lane = self.lanes.iter().find(|lane| lane.direction == direction)?;
+        Some(lane.remote.passed())
+    }
+
+    /// Another rate, and nothing else: what [`Gateway::change`] does beside that takes longer.
+    ///
+    /// # Errors
+    /// As [`Gateway::change`].
+    pub(crate) fn set_rate(&mut self, direction: Direction, rate: Rate) -> Result<(), Error> {
+        let present = self.settings.direction(direction);
+        let Some(config) = present.and_then(|present| present.with_rate(rate, words::burst)) else {
+            return Ok(());
+        };
+        let lane = self.lanes.iter().find(|lane| lane.direction == direction);
+        let Some(lane) = lane else { return Ok(()) };
+        lane.remote
+            .configure(self.told(&config))
+            .map_err(|_| Error::Unresponsive(direction))?
+            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+        if present.is_some_and(|p| p.takes_super_packets() != config.takes_super_packets()) {
+            lane.set_whole(&config, &self.segments)?;
+        }
+        match direction {
+            Direction::Upload => self.settings.upload = Some(config),
+            Direction::Download => self.settings.download = Some(config),
+        }
+        Ok(())
+    }
+
+    /// Packets that the kernel keeps: where the rate moves, as many as its highest needs.
+    fn queue_length(&self, direction: Direction, config: &Config) -> u32 {
+        let limits = self.settings.autorate.as_ref().and_then(|a| a.limits(direction));
+        let highest = limits.and_then(|limits| config.with_rate(limits.ceiling, words::burst));
+        self.settings.tuning.queue_length(highest.as_ref().unwrap_or(config))
     }
 
     fn configure(&self, direction: Direction, config: &Config) -> Result<(), Error> {
@@ -459,7 +515,7 @@ impl Gateway {
         result
             .map_err(|_| Error::Unresponsive(direction))?
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        let length = self.settings.tuning.queue_length(config);
+        let length = self.queue_length(direction, config);
         nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
             .map_err(|e| Error::system("setting the length of the queue", e))?;
         lane.set_whole(config, &self.segments)

@@ -118,6 +118,8 @@ pub(crate) struct Wanted {
     pub(crate) bits: MarkBits,
     /// Bits of the mark that name a tier; zero if no rule needs them.
     pub(crate) tiers: u32,
+    /// Identifier of echoes of our own, which pass the queues: they measure the line.
+    pub(crate) probes: Option<u16>,
     /// Rules of what arrives and of what leaves.
     pub(crate) plans: [Plan; 2],
 }
@@ -510,6 +512,9 @@ impl<'a> Batch<'a> {
             rule.mark_has(all);
             rule.clear_mark(all);
         });
+        if let Some(ident) = wanted.probes {
+            self.probes_pass(place, interface, ident);
+        }
         if *plan != Plan::default() {
             self.branch(place.rule_chain);
             plan.write(self, place.rule_chain, place.direction, wanted.tiers);
@@ -561,6 +566,31 @@ impl<'a> Batch<'a> {
             rule.interface(place.name_key, interface);
             rule.clear_mark(all);
         });
+    }
+}
+
+impl Batch<'_> {
+    /// Lets echoes of our own by; nobody else's leave, for only ours come from no interface.
+    fn probes_pass(&mut self, place: &Place, interface: &str, ident: u16) {
+        let leaves = place.direction == Direction::Upload;
+        // Requests and replies of ICMP and ICMPv6.
+        let kinds = [(libc::IPPROTO_ICMP, 8, 0), (libc::IPPROTO_ICMPV6, 128, 129)];
+        for (protocol, request, reply) in kinds {
+            self.rule(place.queue_chain, |rule| {
+                rule.interface(place.name_key, interface);
+                if leaves {
+                    rule.meta(libc::NFT_META_IIF);
+                    rule.compare(libc::NFT_CMP_EQ, &[0; 4]);
+                }
+                rule.meta(libc::NFT_META_L4PROTO);
+                rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
+                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1);
+                rule.compare(libc::NFT_CMP_EQ, &[if leaves { request } else { reply }]);
+                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 4, 2);
+                rule.compare(libc::NFT_CMP_EQ, &ident.to_be_bytes());
+                rule.verdict(libc::NF_ACCEPT, None);
+            });
+        }
     }
 }
 

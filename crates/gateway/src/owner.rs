@@ -34,6 +34,8 @@ pub(crate) struct Owner {
     pub(crate) leaving: Leaving,
     pub(crate) collected: Vec<Packet>,
     pub(crate) released: u64,
+    /// Bytes of them.
+    pub(crate) released_bytes: u64,
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     pub(crate) washed: u64,
@@ -50,6 +52,7 @@ impl Owner {
             leaving: Leaving::Drop,
             collected: Vec::new(),
             released: 0,
+            released_bytes: 0,
             dropped: 0,
             marked: 0,
             washed: 0,
@@ -61,6 +64,7 @@ impl Owner {
     pub(crate) fn release(&mut self, packet: &Packet, now: Time) {
         self.flows.released(packet, now.since(packet.enqueued));
         self.released += 1;
+        self.released_bytes += u64::from(packet.len);
         let mut bits = 0;
         if packet.flags.has(Flags::MARKED) {
             bits |= self.bits.ce();

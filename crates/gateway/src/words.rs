@@ -167,7 +167,7 @@ fn understood(
 }
 
 /// An error for a rate that no line has, or that is another one than it looks like.
-fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
+pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String> {
     // What cannot be read the grammar says, where it is needed.
     let Ok(rate) = units::rate(word) else { return Ok(()) };
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
@@ -252,7 +252,7 @@ const UNGUARDED: [&str; 8] =
     ["host-guard", "no-host-guard", "savings", "flows", "flowblind", "hosts", "srchost", "dsthost"];
 
 /// Bytes that a shaper that we put in front may send at once.
-fn burst(rate: Rate) -> u32 {
+pub(crate) fn burst(rate: Rate) -> u32 {
     u32::try_from(rate.0 / BURSTS_PER_SECOND + MTU).unwrap_or(u32::MAX)
 }
 

@@ -35,12 +35,24 @@ const COUNTERS: [(&str, &str, Count); 3] = [
 ];
 
 /// Gauges of a line.
-const GAUGES: [(&str, &str, Measure); 9] = [
+const GAUGES: [(&str, &str, Measure); 13] = [
     ("simnel_in_kernel", "1 if the kernel shapes", |line| Some(line.in_kernel.into())),
     ("node_qdisc_current_queue_length", "Packets queued", |line| Some(line.backlog_packets.into())),
     ("node_qdisc_backlog", "Bytes queued", |line| Some(line.backlog_bytes as f64)),
     ("simnel_limit_bits_per_second", "Rate that is shaped to", |line| {
         line.limit_bps.map(|limit| limit as f64)
+    }),
+    ("simnel_autorate_floor_bits_per_second", "Least rate that autorate sets", |line| {
+        line.follows.as_ref().map(|follows| follows.floor_bps as f64)
+    }),
+    ("simnel_autorate_ceiling_bits_per_second", "Most rate that autorate sets", |line| {
+        line.follows.as_ref().map(|follows| follows.ceiling_bps as f64)
+    }),
+    ("simnel_autorate_reflectors_answering", "Reflectors that answer", |line| {
+        line.follows.as_ref().map(|follows| follows.answering as f64)
+    }),
+    ("simnel_autorate_delay_seconds", "The line's own delay above its baseline", |line| {
+        line.follows.as_ref()?.delay_us.map(|delay| delay as f64 / 1e6)
     }),
     ("simnel_rate_bits_per_second", "Rate of the last second", |line| Some(line.rate_bps as f64)),
     ("simnel_packets_per_second", "Packets of the last second", |line| {
@@ -148,7 +160,7 @@ pub(crate) fn write(board: Board, is_saved: Option<bool>) -> Result<String, std:
 mod tests {
     use std::sync::Arc;
 
-    use simnel_gateway::view::{Delay, TierView};
+    use simnel_gateway::view::{Delay, Follows, TierView};
 
     use super::*;
     use crate::board::Interface;
@@ -181,6 +193,13 @@ mod tests {
             delay: Some(Delay { now_ns: 0, p50_ns: 1_000_000, p99_ns: 4_500_000 }),
             tiers: vec![tier],
             cpu_permille: Some(20),
+            follows: Some(Follows {
+                floor_bps: 10_000_000,
+                ceiling_bps: 80_000_000,
+                reason: None,
+                answering: 4,
+                delay_us: Some(2_500),
+            }),
         };
         let view = View { lines: vec![line], ..View::default() };
         let interface = Interface { view, ..Interface::default() };
@@ -220,6 +239,10 @@ mod tests {
             format!("node_qdisc_current_queue_length{labels} 4.0"),
             format!("simnel_limit_bits_per_second{labels} 20000000.0"),
             format!("simnel_added_latency_p99_seconds{labels} 0.0045"),
+            format!("simnel_autorate_floor_bits_per_second{labels} 10000000.0"),
+            format!("simnel_autorate_ceiling_bits_per_second{labels} 80000000.0"),
+            format!("simnel_autorate_reflectors_answering{labels} 4.0"),
+            format!("simnel_autorate_delay_seconds{labels} 0.0025"),
             "simnel_history_saved{} 1.0".into(),
             r#"simnel_tin_drops_total{device="wan:download",kind="cake",tier="Voice"} 3"#.into(),
         ] {

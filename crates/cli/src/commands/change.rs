@@ -7,7 +7,7 @@ use std::time::Duration;
 use miette::IntoDiagnostic;
 use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
-use simnel_gateway::control::Client;
+use simnel_gateway::control::{Client, Request};
 use simnel_gateway::kernel::{self, Shaped};
 use simnel_gateway::words::{changed, misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{Direction, Error};
@@ -59,6 +59,11 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         settings_of(direction, rate.or(Some(UNLIMITED)), early).map_err(misuse)?;
     }
     let mut running = Running::find(args)?;
+    if let Some(rate) = rate.filter(|_| running.follows_line(direction)) {
+        let help = "change the range in the file, or end it with `simnel down` and `up`";
+        let what = format!("the {direction} follows its line by autorate: `{rate}` cannot be set");
+        return Err(misuse_with_help(what, help));
+    }
     let config = match running.words(direction)? {
         Some(present) => changed(direction, &present, rate, said),
         None => settings_of(direction, rate, said),
@@ -94,6 +99,13 @@ impl Running {
             }
             client => client.map(Running::Daemon).into_diagnostic(),
         }
+    }
+
+    /// True if the rate is autorate's.
+    fn follows_line(&mut self, direction: Direction) -> bool {
+        let Running::Daemon(client) = self else { return false };
+        let report = client.ask(&Request::Show {}).ok().and_then(|reply| reply.autorate);
+        report.is_some_and(|report| report.directions.iter().any(|one| one.direction == direction))
     }
 
     /// Words of the settings in force.

@@ -18,8 +18,12 @@ pub struct Args {
 
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut daemon = Daemon::new(|notice| crate::say!("simnel: {notice}")).into_diagnostic()?;
-    for settings in read(&args.config).into_diagnostic()? {
+    let all = read(&args.config).into_diagnostic()?;
+    let follows = all.iter().filter(|settings| settings.autorate.is_some());
+    let probed: Vec<&str> = follows.map(|settings| settings.interface.as_str()).collect();
+    let say = |notice| crate::say!("simnel: {notice}");
+    let mut daemon = Daemon::probing(&probed, say).into_diagnostic()?;
+    for settings in all {
         daemon.up_when_there(settings).into_diagnostic()?;
     }
     daemon.run(Some(args.config.clone())).into_diagnostic()?;

@@ -8,6 +8,7 @@ use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config, Parent, QdiscView, Snapshot, Statistics};
 use simnel_core::tc::Json;
 use simnel_core::Span;
+use simnel_gateway::autorate::Report;
 use simnel_gateway::control::{interfaces, Below, Client, Request};
 use simnel_gateway::kernel::{self, Listed, Shaped};
 use simnel_gateway::trial::{Back, Left};
@@ -53,6 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     let mut kernels = in_kernel(args)?;
     let mut shown = Shown::default();
+    let mut autorates = Vec::new();
     for name in names {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
@@ -61,6 +63,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         };
         let reply = client.ask(&Request::Show {}).into_diagnostic()?;
         tell_trials(&name, &reply.trials);
+        if let Some(autorate) = reply.autorate.filter(|_| !args.classes) {
+            if !args.json {
+                tell_autorate(&autorate, args.statistics);
+            }
+            autorates.push(autorate);
+        }
         for entry in reply.qdiscs.unwrap_or_default() {
             let dev = match entry.direction {
                 Direction::Upload => entry.dev,
@@ -82,7 +90,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let written = if args.classes {
         shown.write_classes(&mut text)
     } else if args.json {
-        write_json(&shown, &kernels, &mut text)
+        write_json(&shown, &kernels, &autorates, &mut text)
     } else {
         write(&shown, &kernels, args.statistics, &mut text)
     };
@@ -104,6 +112,53 @@ fn tell_trials(name: &str, trials: &[Left]) {
         };
         crate::say!("simnel: {name} is on trial: {then}; `simnel keep {name}` keeps it");
     }
+}
+
+/// Says how rates follow the line, on standard error as well.
+fn tell_autorate(report: &Report, statistics: bool) {
+    let dev = &report.dev;
+    for line in &report.directions {
+        let mbit = |bps: u64| format!("{:.1}", bps as f64 / 1e6);
+        let mut text = format!(
+            "simnel: {dev}: autorate {} {} Mbit/s of {} to {}, {}",
+            line.direction,
+            mbit(line.rate_bps),
+            mbit(line.floor_bps),
+            mbit(line.ceiling_bps),
+            line.phase
+        );
+        if let Some((reason, ago)) = line.reason.as_ref().zip(line.changed_ms) {
+            text += &format!("; changed {:.1} s ago: {reason}", ago as f64 / 1e3);
+        }
+        crate::say!("{text}");
+    }
+    let answering = report.answering();
+    match (report.delay_us, report.baseline_us) {
+        (Some(delay), Some(base)) if answering > 0 => crate::say!(
+            "simnel: {dev}: {answering} reflectors answer; the line's delay is {:.1} ms above \
+             {:.1} ms",
+            delay as f64 / 1e3,
+            base as f64 / 1e3
+        ),
+        _ => crate::say!(
+            "simnel: {dev}: no reflector answers: rates stay as they are (name others with \
+             `reflectors`)"
+        ),
+    }
+    for one in report.reflectors.iter().filter(|_| statistics) {
+        let rtt = one.rtt_us.map_or("-".into(), |rtt| format!("{:.1} ms", rtt as f64 / 1e3));
+        let active = if one.active { "probed" } else { "spare" };
+        let (answered, lost) = (one.answered, one.lost);
+        crate::say!("  {:<16} {active:<7} {rtt:>9}  answered {answered}, lost {lost}", one.address);
+    }
+}
+
+/// The same as an object with a kind of its own.
+fn write_autorate(report: &Report, json: &mut Json<'_>) -> fmt::Result {
+    json.begin_object()?;
+    json.key("kind")?.string("autorate")?;
+    json.members(&serde_json::to_string(report).unwrap_or_default())?;
+    json.end_object()
 }
 
 /// A discipline that runs in the kernel, with its interface as it is shown, and its words.
@@ -131,12 +186,18 @@ fn write(shown: &Shown, kernels: &[InKernel], statistics: bool, out: &mut String
     kernels.iter().try_for_each(|(listed, words)| view.write(listed, words, out))
 }
 
-fn write_json(shown: &Shown, kernels: &[InKernel], out: &mut String) -> fmt::Result {
+fn write_json(
+    shown: &Shown,
+    kernels: &[InKernel],
+    autorates: &[Report],
+    out: &mut String,
+) -> fmt::Result {
     let view = View { device: true, statistics: true };
     let mut json = Json::new(out);
     json.begin_array()?;
     qdisc::show_json_items(&mut json, &shown.views(), Statistics::Tc)?;
     kernels.iter().try_for_each(|(listed, words)| view.write_json(listed, words, &mut json))?;
+    autorates.iter().try_for_each(|report| write_autorate(report, &mut json))?;
     json.end_array()
 }
 

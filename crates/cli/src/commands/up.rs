@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::{miette, IntoDiagnostic};
 use simnel_core::qdisc::{self, Config};
 use simnel_core::Span;
+use simnel_gateway::autorate::{movable, range, Autorate};
 use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
@@ -22,7 +23,7 @@ pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(
         required = true,
-        value_name = "IFACE [download RATE] [upload RATE] [QDISC WORDS]",
+        value_name = "IFACE [download RATE] [upload RATE] [autorate] [QDISC WORDS]",
         allow_negative_numbers = true
     )]
     words: Vec<String>,
@@ -59,11 +60,14 @@ const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit fq_codel\n  \
     simnel up eth0 download 50mbit upload 10mbit --for 10m\n  \
     simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
+    simnel up wwan0 download 10mbit..80mbit upload 2mbit..20mbit autorate\n  \
     simnel up auto --server 192.0.2.1          # measures, proposes, tries, writes the file\n  \
     simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\
 rates, so that the queue stands here and not in the modem. What does not shape is put\n\
-below htb. Without rates a discipline that is named serves both directions. Needs root\n\
+below htb. Without rates a discipline that is named serves both directions. With\n\
+`autorate` rates are ranges, and follow the line by what echoes of public resolvers, or\n\
+of `reflectors ADDRESS,ADDRESS`, and the queues tell (docs/OPERATING.md). Needs root\n\
 or CAP_NET_ADMIN. When the process ends, however it ends, the kernel removes its rules\n\
 and traffic passes as before. With `--backend kernel` no process runs: the kernel shapes\n\
 until `simnel down` (docs/KERNEL.md).";
@@ -82,6 +86,9 @@ struct Request {
     interface: String,
     download: Option<String>,
     upload: Option<String>,
+    autorate: bool,
+    /// Addresses that were named for it.
+    reflectors: Option<String>,
     discipline: String,
     /// Words before those of the discipline, the command's own name included.
     before: usize,
@@ -91,16 +98,28 @@ fn understand(all: &[String]) -> miette::Result<Request> {
     let mut words = all.iter().peekable();
     let interface = words.next().cloned().unwrap_or_default();
     check_name(&interface).map_err(misuse)?;
-    let (mut download, mut upload) = (None, None);
-    while let Some(place) = match words.peek().map(|word| word.as_str()) {
-        Some("download") => Some(&mut download),
-        Some("upload") => Some(&mut upload),
-        _ => None,
-    } {
+    let (mut download, mut upload, mut reflectors) = (None, None, None);
+    let mut autorate = false;
+    loop {
+        let place = match words.peek().map(|word| word.as_str()) {
+            Some("download") => &mut download,
+            Some("upload") => &mut upload,
+            Some("reflectors") => &mut reflectors,
+            Some("autorate") => {
+                autorate = true;
+                words.next();
+                continue;
+            }
+            _ => break,
+        };
         let direction = words.next().cloned().unwrap_or_default();
         let rate = words.next().cloned().ok_or_else(|| {
-            let help = format!("for example: {direction} 50mbit");
-            misuse_with_help(format!("`{direction}` needs a rate"), help)
+            let (what, example) = match direction.as_str() {
+                "reflectors" => ("addresses", "192.0.2.1,2001:db8::1"),
+                _ => ("a rate", "50mbit"),
+            };
+            let help = format!("for example: {direction} {example}");
+            misuse_with_help(format!("`{direction}` needs {what}"), help)
         })?;
         if let Some(first) = place.replace(rate.clone()) {
             let help = format!("leave out `{direction} {first}` or `{direction} {rate}`");
@@ -122,7 +141,15 @@ fn understand(all: &[String]) -> miette::Result<Request> {
             format!("for example: simnel up {interface} download 50mbit upload 10mbit"),
         ));
     }
-    Ok(Request { interface, download, upload, discipline, before })
+    if discipline.split_whitespace().any(|word| word == "autorate") {
+        let help =
+            format!("for example: simnel up {interface} download 10mbit..80mbit autorate cake");
+        return Err(misuse_with_help("`autorate` comes before the words of the discipline", help));
+    }
+    if reflectors.is_some() && !autorate {
+        return Err(misuse_with_help("`reflectors` without `autorate`", "add `autorate`"));
+    }
+    Ok(Request { interface, download, upload, autorate, reflectors, discipline, before })
 }
 
 /// Runs the gateway.
@@ -138,14 +165,31 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let mut settings = Settings::new(request.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
     let both = request.download.is_none() && request.upload.is_none();
-    let config = |direction, rate: &Option<String>| {
+    let mut limits = [None; 2];
+    let mut config = |direction, rate: &Option<String>| {
         let wanted = both || rate.is_some();
         let said = Said { words: &request.discipline, before: request.before };
-        let settings = || settings_of(direction, rate.as_deref(), said);
-        wanted.then(settings).transpose().map_err(misuse)
+        let settings = || {
+            let rate = rate.as_deref().map(|rate| range(direction, rate, request.autorate));
+            let (rate, range) = rate.transpose()?.unzip();
+            let config = settings_of(direction, rate, said)?;
+            if let Some(range) = range.flatten() {
+                movable(direction, &config)?;
+                limits[usize::from(direction == Direction::Download)] = Some(range);
+            }
+            Ok(config)
+        };
+        wanted.then(settings).transpose().map_err(|error: String| misuse(error))
     };
     settings.download = config(Direction::Download, &request.download)?;
     settings.upload = config(Direction::Upload, &request.upload)?;
+    if request.autorate {
+        let [upload, download] = limits;
+        let named: Option<Vec<&str>> =
+            request.reflectors.as_ref().map(|all| all.split(',').collect());
+        let autorate = Autorate::new(upload, download, named.as_deref()).map_err(misuse)?;
+        settings.autorate = Some(autorate);
+    }
     if let Some(lan) = &args.bridge {
         simnel_gateway::join(lan, &request.interface).into_diagnostic()?;
     } else if !args.anyway {
@@ -155,14 +199,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         let help = "leave out --backend, or say `simnel down` when you have seen enough";
         return Err(misuse_with_help("a trial needs the process that ends it", help));
     }
-    if args.backend != Backend::Userspace {
+    if request.autorate && args.backend == Backend::Kernel {
+        let help = "leave out --backend";
+        return Err(misuse_with_help("autorate needs a process that watches the line", help));
+    }
+    if args.backend != Backend::Userspace && !request.autorate {
         match in_kernel(&settings, &request, args.backend) {
             Err(Error::NoModule) if args.backend == Backend::Auto => {}
             done => return done.map(|()| ExitCode::SUCCESS).into_diagnostic(),
         }
     }
     let done = account(&settings.interface, |direction| settings.direction(direction).cloned());
-    let mut daemon = Daemon::new(move |notice| {
+    let done = match &settings.autorate {
+        Some(autorate) => follows(autorate, &request) + &done,
+        None => done,
+    };
+    let probed = request.autorate.then_some(request.interface.as_str());
+    let mut daemon = Daemon::probing(probed.as_slice(), move |notice| {
         crate::say!("simnel: {notice}");
         if let Notice::Up(_) = notice {
             crate::say!("{done}");
@@ -234,6 +287,22 @@ fn leads_out(interface: &str) -> miette::Result<()> {
         help = format!("say `simnel up {}`, or --anyway if `{interface}` is meant", routes[0]),
         "`{interface}` does not lead to the Internet: the default route goes by `{names}`"
     ))
+}
+
+/// Account of what makes rates follow the line.
+fn follows(autorate: &Autorate, request: &Request) -> String {
+    let both = [("download", &request.download), ("upload", &request.upload)];
+    let ranges = both.into_iter().filter_map(|(direction, said)| {
+        let said = said.as_ref().filter(|said| said.contains(".."))?;
+        Some(format!("{direction} {said}"))
+    });
+    let ranges: Vec<String> = ranges.collect();
+    format!(
+        "  autorate  {}, by echoes of 4 of {} reflectors from {} on, 20 a second\n",
+        ranges.join(", "),
+        autorate.reflectors.len(),
+        autorate.reflectors[0]
+    )
 }
 
 /// Account of what `up` has done, how to look at it and how to end it.

@@ -7,6 +7,7 @@
 
 mod accuracy;
 mod attacks;
+mod autorate;
 mod emulated;
 mod fail_open;
 mod flood;

@@ -23,7 +23,7 @@
 //! A packet that cannot be parsed is best effort; only the discipline drops.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver as Reply, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,7 @@ use simnel_core::qdisc::{Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::wire::{ack_view, Classifier};
 use simnel_core::{Span, Time};
 
+use crate::autorate::Passed;
 use crate::classify::{self, LINK};
 use crate::flows::{self, Flow, Part};
 use crate::nfqueue::{Event, Receiver, Verdicts, LONGEST};
@@ -240,6 +241,8 @@ enum Command {
 
 struct Shared {
     attention: AtomicBool,
+    /// Bytes that arrived, were released, and are queued, as of the last turn.
+    passed: [AtomicU32; 3],
     wake: OwnedFd,
     mailbox: Mutex<Vec<Command>>,
 }
@@ -269,6 +272,13 @@ impl Remote {
     /// Fresh statistics.
     pub(crate) fn status(&self) -> Result<Status, NoAnswer> {
         self.ask(Command::Report)
+    }
+
+    /// Bytes that the discipline has seen; the thread is not asked.
+    pub(crate) fn passed(&self) -> Passed {
+        let [arrived, released, backlog] =
+            self.shared.passed.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Passed { arrived, released, backlog }
     }
 
     /// Changes the settings of the discipline that runs.
@@ -311,6 +321,8 @@ pub(crate) struct Worker {
     tuning: Tuning,
     frugality: Frugality,
     counters: Counters,
+    /// Bytes taken from the kernel.
+    arrived_bytes: u64,
     key: HashKey,
     /// The discipline's clock.
     pace: Pace,
@@ -354,6 +366,7 @@ impl Worker {
         let (config, key) = (qdisc.config(), classify::random_key()?);
         let shared = Arc::new(Shared {
             attention: AtomicBool::new(false),
+            passed: Default::default(),
             wake: sys::event()?,
             mailbox: Mutex::new(Vec::with_capacity(16)),
         });
@@ -371,6 +384,7 @@ impl Worker {
             tuning,
             frugality: Frugality::of(&config),
             counters: Counters::default(),
+            arrived_bytes: 0,
             pace: Pace::new(&config, &sends(&config, device), sys::now()),
             device,
             told: Time::ZERO,
@@ -401,6 +415,7 @@ impl Worker {
             let more = self.take();
             let turn = self.release();
             self.owner.verdicts.flush();
+            self.tell_passed();
             if let Some(due) = turn.due {
                 // Until the last of them had left: a bound for each of them.
                 let now = sys::now();
@@ -480,6 +495,15 @@ impl Worker {
         self.classifier = classifier(self.key, self.qdisc.as_ref());
         self.frugality = Frugality::of(&config);
         self.pace.follow(&config, &sends(&config, self.device), sys::now());
+    }
+
+    /// Tells the control thread what passed.
+    fn tell_passed(&self) {
+        let backlog = self.qdisc.backlog().bytes.min(u32::MAX.into());
+        let counts = [self.arrived_bytes, self.owner.released_bytes, backlog];
+        for (place, count) in self.shared.passed.iter().zip(counts) {
+            place.store(count as u32, Ordering::Relaxed);
+        }
     }
 
     /// Takes all packets out of the discipline, in the order in which they came.
@@ -567,6 +591,7 @@ impl Worker {
                 } else {
                     self.segments.learn(&packet, bytes);
                 }
+                self.arrived_bytes += u64::from(packet.len);
                 self.owner.flows.arrived(&packet, bytes, now);
                 if self.drained {
                     packet.enqueued = now;

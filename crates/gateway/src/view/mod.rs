@@ -17,7 +17,8 @@ use std::path::Path;
 use serde::Serialize;
 use simnel_core::qdisc::{self, cake, Config, Detail, DropReason, Snapshot};
 
-use crate::control::{Below, Client, Entry};
+use crate::autorate;
+use crate::control::{Below, Client, Entry, Request};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{quantile, FlowEntry, LineEntry};
@@ -36,6 +37,8 @@ pub struct Look {
     pub at_ns: u64,
     /// Directions that a daemon shapes.
     pub entries: Vec<Entry>,
+    /// What makes their rates follow the line.
+    pub autorate: Option<autorate::Report>,
     /// The same, with sojourn times.
     pub lines: Vec<LineEntry>,
     /// Their flows.
@@ -66,9 +69,10 @@ impl Look {
         let at_ns = sys::now().0;
         match Client::connect(directory, interface) {
             Ok(mut client) => {
-                let entries = client.show()?;
+                let reply = client.ask(&Request::Show {})?;
+                let (entries, autorate) = (reply.qdiscs.unwrap_or_default(), reply.autorate);
                 let (lines, flows) = client.flows()?;
-                Ok(Look { at_ns, entries, lines, flows, kernel: Vec::new() })
+                Ok(Look { at_ns, entries, autorate, lines, flows, kernel: Vec::new() })
             }
             Err(not_up @ Error::NotUp { .. }) => {
                 let mut all = Vec::new();
@@ -140,6 +144,23 @@ pub struct LineView {
     pub tiers: Vec<TierView>,
     /// Share of a core that the data path's thread took, in thousandths; None in the kernel.
     pub cpu_permille: Option<u64>,
+    /// Range of a rate that follows the line, and why it changed last.
+    pub follows: Option<Follows>,
+}
+
+/// A rate that follows the line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Follows {
+    /// The least, bit/s.
+    pub floor_bps: u64,
+    /// The most, bit/s.
+    pub ceiling_bps: u64,
+    /// Why it changed last.
+    pub reason: Option<String>,
+    /// Reflectors that answer.
+    pub answering: u64,
+    /// Delay of the line above its baseline, µs; None while nobody answers.
+    pub delay_us: Option<u64>,
 }
 
 /// Added latency.
@@ -338,6 +359,7 @@ impl Span<'_> {
             cpu_permille: Some(
                 (u128::from(cpu) * 1000).checked_div(u128::from(ns)).unwrap_or(0) as u64
             ),
+            follows: follows(now, direction),
         }
     }
 
@@ -382,6 +404,7 @@ impl Span<'_> {
             delay: None,
             tiers: Vec::new(),
             cpu_permille: None,
+            follows: None,
         }
     }
 
@@ -409,6 +432,18 @@ impl Span<'_> {
         flows.sort_by_key(|flow| (std::cmp::Reverse(flow.rate_bps), key(&flow.entry)));
         flows
     }
+}
+
+fn follows(now: &Look, direction: Direction) -> Option<Follows> {
+    let report = now.autorate.as_ref()?;
+    let line = of(&report.directions, direction, |line| line.direction)?;
+    Some(Follows {
+        floor_bps: line.floor_bps,
+        ceiling_bps: line.ceiling_bps,
+        reason: line.reason.clone(),
+        answering: report.answering() as u64,
+        delay_us: report.delay_us,
+    })
 }
 
 /// Rate of the first discipline from the root on that has one, bit/s.

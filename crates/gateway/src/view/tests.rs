@@ -62,7 +62,7 @@ fn look(at_ns: u64, bytes: u64, packets: u64, flows: Vec<FlowEntry>) -> Look {
         evicted: 0,
     };
     let entries = vec![entry(Direction::Upload, bytes)];
-    Look { at_ns, entries, lines: vec![line], flows, kernel: Vec::new() }
+    Look { at_ns, entries, lines: vec![line], flows, ..Look::default() }
 }
 
 #[test]

@@ -45,6 +45,15 @@ fn sentence(line: &LineView, flows: &[FlowView]) -> String {
     if let Some((who, wait)) = waiting(line, &here) {
         text += &format!("; {who} wait {}", time(wait));
     }
+    if let Some((follows, limit)) = line.follows.as_ref().zip(line.limit_bps) {
+        let (floor, ceiling) = (rate(follows.floor_bps), rate(follows.ceiling_bps));
+        text += &format!("; autorate {} of {floor} to {ceiling}", rate(limit));
+        match (&follows.reason, follows.answering) {
+            (_, 0) => text += " (no reflector answers)",
+            (Some(reason), _) => text += &format!(" ({reason})"),
+            (None, _) => {}
+        }
+    }
     if line.new_drops > 0 {
         text += &format!("; {} dropped", line.new_drops);
     }

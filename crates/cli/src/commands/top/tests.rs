@@ -35,6 +35,7 @@ fn line(direction: Direction) -> LineView {
         delay: Some(Delay { now_ns: 4_200_000, p50_ns: 3_000_000, p99_ns: 12_000_000 }),
         tiers: vec![tier("Bulk", 1), tier("Best Effort", 2), tier("Voice", 3)],
         cpu_permille: Some(23),
+        follows: None,
     }
 }
 

@@ -1,0 +1,135 @@
+//! Rates follow a line that halves in mid-transfer, by echoes of reflectors beyond it.
+
+use std::thread;
+use std::time::Duration;
+
+use simnel_gateway::autorate::{Reflector, Report};
+use simnel_gateway::control::{Client, Request};
+use simnel_testbed::probe::Probe;
+use simnel_testbed::traffic::{BulkOptions, Connections, Direction};
+use simnel_testbed::{Home, Process};
+
+use crate::{quantile, round_trips, text, within, within_tries, Live, Watch, SECOND};
+
+/// Addresses of the server's beside its own, and one that nobody has.
+const OTHERS: [&str; 4] = ["10.77.0.3", "10.77.0.4", "10.77.0.5", "10.77.0.6"];
+const NOBODY: &str = "10.77.0.201";
+
+/// A line whose download is so many Mbit/s. Another one takes its place in some 50 ms, with nothing
+/// queued.
+fn line(live: &Live, download: u32) -> Process {
+    live.line(&format!("rate 8mbit delay 10ms fifo 300p reverse rate {download}mbit"))
+}
+
+fn report(live: &Live) -> Report {
+    let directory = live.home.testbed.directory().unwrap();
+    let mut client = Client::connect(directory, "wan").unwrap();
+    client.ask(&Request::Show {}).unwrap().autorate.expect("autorate")
+}
+
+/// Mbit/s of the download's shaper.
+fn rate(live: &Live) -> f64 {
+    report(live).directions[0].rate_bps as f64 / 1e6
+}
+
+/// Processor time of a process and all its threads, in seconds.
+fn cpu(process: u32) -> f64 {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let of = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        Some((fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?) / 100.0)
+    };
+    children.unwrap_or_default().split_whitespace().filter_map(of).sum()
+}
+
+#[test]
+fn rates_follow_a_line_that_halves() {
+    let Some(live) = Live::new("rates_follow_a_line_that_halves") else { return };
+    let home = &live.home;
+    for address in OTHERS {
+        let prefixed = format!("{address}/24");
+        within(&home.server, "ip", &["addr", "add", &prefixed, "dev", "net0"]);
+    }
+    let server = Home::SERVER.to_string();
+    let reflectors = [NOBODY, &server, OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]].join(",");
+    let words = format!(
+        "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {reflectors}"
+    );
+    within_tries("half the capacity: the rate follows, the delay goes", || {
+        let wire = line(&live, 20);
+        let watch = Watch::start();
+        let up = live.start("wan", &words);
+        // Baselines are of a line at rest.
+        thread::sleep(SECOND);
+        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
+        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
+        let bulk = bulk.start().unwrap();
+        thread::sleep(SECOND * 4);
+        let before = rate(&live);
+        wire.stop();
+        let wire = line(&live, 10);
+        thread::sleep(SECOND * 2);
+        let every = Duration::from_millis(20);
+        let probe = Probe::start(&home.lan2, &home.server, Home::SERVER, every).unwrap();
+        let used = cpu(up.id());
+        let rates = (0..6).map(|_| {
+            thread::sleep(SECOND / 2);
+            rate(&live)
+        });
+        let mut after: Vec<f64> = rates.collect();
+        let used = (cpu(up.id()) - used) / 3.0;
+        after.sort_by(f64::total_cmp);
+        let trips = round_trips(probe.stop().iter());
+        let (median, p95) = (quantile(&trips, 50), quantile(&trips, 95));
+        drop(bulk);
+        let after = after[3];
+        println!(
+            "rate {before:.1}, then {after:.1} Mbit/s; RTT {median:.1} ms, p95 {p95:.1} ms; control \
+             {:.2} % of a core", used * 100.0
+        );
+        let told = report(&live);
+        let state = |address: &str| {
+            let named = |one: &&Reflector| one.address.to_string() == address;
+            told.reflectors.iter().find(named).expect("a reflector").clone()
+        };
+        assert!(!state(NOBODY).active && state(NOBODY).answered == 0, "{told:?}");
+        assert!(state(OTHERS[2]).active && state(OTHERS[0]).answered > 20, "{told:?}");
+        let shown = text(&live.simnel("show -s wan").stderr);
+        assert!(
+            shown.contains("autorate download") && shown.contains("reflectors answer"),
+            "{shown}"
+        );
+        let refused = live.simnel("change wan download 9mbit");
+        assert!(text(&refused.stderr).contains("follows its line by autorate"), "{refused:?}");
+        live.ok("change wan download diffserv4");
+        assert!((rate(&live) - after).abs() < after / 2.0);
+        live.ok("down wan");
+        drop(up);
+        wire.stop();
+        watch.judge(
+            (14.0..22.0).contains(&before) && (6.0..10.5).contains(&after) && median < 20.0 + 25.0,
+        )
+    });
+    assert!(live.is_clean());
+}
+
+#[test]
+fn what_autorate_cannot_use_is_named() {
+    let Some(live) = Live::new("what_autorate_cannot_use_is_named") else { return };
+    for (words, complaint) in [
+        ("upload 2mbit..20mbit", "add `autorate`, or say one rate"),
+        ("upload 20mbit autorate", "autorate needs a range"),
+        ("upload 20mbit..2mbit autorate", "is reversed: say `2mbit..20mbit`"),
+        ("upload 2mbit..20mbit autorate reflectors example.org", "`example.org` is no address"),
+        ("upload 2mbit..20mbit reflectors 10.77.0.1", "`reflectors` without `autorate`"),
+        ("upload 2mbit..20mbit cake autorate", "`autorate` comes before"),
+        ("upload 2mbit..20mbit autorate --backend kernel", "needs a process that watches"),
+    ] {
+        let output = live.simnel(&format!("up wan {words}"));
+        assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
+        // miette breaks lines.
+        let said = text(&output.stderr).replace("\n  │", "").replace("\n", " ");
+        assert!(said.contains(complaint), "{words}: {said}");
+    }
+}

@@ -1,0 +1,189 @@
+//! ICMP echo (RFC 792, RFC 4443) by raw sockets.
+//!
+//! An echo bears a random identifier, by which the table lets it pass the queues (`nft.rs`), a
+//! sequence number, and a random token that only who received it can know. An answer counts if all
+//! three are right, and the address.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    ipproto, recvfrom, sendto, socket_with, AddressFamily, Protocol, RecvFlags, SendFlags,
+    SocketFlags, SocketType,
+};
+
+use crate::error::Error;
+use crate::sys;
+
+/// Types of ICMP and ICMPv6.
+const REQUEST: [u8; 2] = [8, 128];
+const REPLY: [u8; 2] = [0, 129];
+/// Type, code, checksum, identifier, sequence number; then the token.
+const HEADER: usize = 8;
+const LENGTH: usize = HEADER + 8;
+/// IP_UNICAST_IF and IPV6_UNICAST_IF of linux/in.h and linux/in6.h: the interface to leave by.
+const UNICAST_IF: [(i32, i32); 2] = [(libc::IPPROTO_IP, 50), (libc::IPPROTO_IPV6, 76)];
+/// ICMP_FILTER and ICMP6_FILTER: types that a socket does not take.
+const FILTER: i32 = 1;
+const SOL_RAW: i32 = 255;
+
+/// Sockets for one interface's probes.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    pub(crate) interface: String,
+    v4: OwnedFd,
+    /// None where the kernel has no IPv6.
+    v6: Option<OwnedFd>,
+    pub(crate) ident: u16,
+    token: u64,
+}
+
+/// An answer: by whom, to which probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) from: IpAddr,
+    pub(crate) sequence: u16,
+}
+
+impl Sockets {
+    /// Opens them; needs CAP_NET_RAW.
+    ///
+    /// # Errors
+    /// That is missing, or the kernel refuses.
+    pub(crate) fn open(interface: &str) -> Result<Sockets, Error> {
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::PermissionDenied => Error::NoRaw(interface.to_owned()),
+            _ => Error::system("opening a socket for ICMP", e),
+        };
+        let raw = |family, protocol: Protocol| -> io::Result<OwnedFd> {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            Ok(socket_with(family, SocketType::RAW, flags, Some(protocol))?)
+        };
+        let v4 = raw(AddressFamily::INET, ipproto::ICMP).map_err(failed)?;
+        sys::set_option(&v4, SOL_RAW, FILTER, !(1u32 << REPLY[0])).map_err(failed)?;
+        let v6 = raw(AddressFamily::INET6, ipproto::ICMPV6).ok();
+        if let Some(v6) = &v6 {
+            let mut blocked = [u32::MAX; 8];
+            blocked[usize::from(REPLY[1] / 32)] &= !(1 << (REPLY[1] % 32));
+            sys::set_option(v6, libc::IPPROTO_ICMPV6, FILTER, blocked).map_err(failed)?;
+        }
+        let mut random = [0u8; 10];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(|e| Error::system("asking for randomness", e.into()))?;
+        let [a, b, token @ ..] = random;
+        Ok(Sockets {
+            interface: interface.to_owned(),
+            v4,
+            v6,
+            ident: u16::from_be_bytes([a, b]),
+            token: u64::from_be_bytes(token),
+        })
+    }
+
+    /// Probes leave by the interface with this number from now on.
+    pub(crate) fn leave_by(&self, index: u32) -> io::Result<()> {
+        for (fd, (level, name)) in self.fds().zip(UNICAST_IF) {
+            sys::set_option(&fd, level, name, index.to_be())?;
+        }
+        Ok(())
+    }
+
+    /// Readable when an answer is there.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsFd::as_fd)
+    }
+
+    /// Asks `to` for an echo.
+    pub(crate) fn send(&self, to: IpAddr, sequence: u16) -> io::Result<()> {
+        let fd = match to {
+            IpAddr::V4(_) => &self.v4,
+            IpAddr::V6(_) => self.v6.as_ref().ok_or(io::ErrorKind::Unsupported)?,
+        };
+        let bytes = request(to.is_ipv6(), self.ident, sequence, self.token);
+        sendto(fd, &bytes, SendFlags::empty(), &SocketAddr::new(to, 0))?;
+        Ok(())
+    }
+
+    /// The next answer to a probe of ours; None if there is none yet. What else arrives is skipped,
+    /// at most `budget` of it.
+    pub(crate) fn receive(&self, budget: &mut usize) -> Option<Answer> {
+        for fd in self.fds() {
+            let mut bytes = [0u8; 128];
+            while *budget > 0 {
+                let Ok((length, _, from)) = recvfrom(fd, &mut bytes[..], RecvFlags::empty()) else {
+                    break;
+                };
+                *budget -= 1;
+                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                let bytes = &bytes[..length.min(bytes.len())];
+                let Some(from) = from.map(|from| from.ip()) else { continue };
+                if let Some(sequence) = reply(from.is_ipv6(), bytes, self.ident, self.token) {
+                    return Some(Answer { from, sequence });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A request. The kernel writes ICMPv6's checksum.
+fn request(v6: bool, ident: u16, sequence: u16, token: u64) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes[0] = REQUEST[usize::from(v6)];
+    bytes[4..6].copy_from_slice(&ident.to_be_bytes());
+    bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
+    bytes[8..].copy_from_slice(&token.to_be_bytes());
+    if !v6 {
+        let sum = checksum(&bytes);
+        bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+    bytes
+}
+
+/// The Internet checksum (RFC 1071) of an even number of bytes.
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !(((sum & 0xffff) + (sum >> 16)) as u16)
+}
+
+/// The sequence number, if `bytes` are an answer to a request of ours. Those of IPv4 have their IP
+/// header in front.
+fn reply(v6: bool, bytes: &[u8], ident: u16, token: u64) -> Option<u16> {
+    let header = if v6 { 0 } else { 4 * usize::from(bytes.first()? & 0xf) };
+    let message: &[u8; LENGTH] = bytes.get(header..)?.first_chunk()?;
+    let is_ours = message[0] == REPLY[usize::from(v6)]
+        && message[4..6] == ident.to_be_bytes()
+        && message[8..] == token.to_be_bytes();
+    is_ours.then(|| u16::from_be_bytes([message[6], message[7]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_over_itself_is_zero() {
+        assert_eq!(checksum(&request(false, 0xbeef, 7, 0x0123_4567_89ab_cdef)), 0);
+        assert_eq!(checksum(&request(false, 0xffff, 0xffff, u64::MAX)), 0);
+    }
+
+    #[test]
+    fn only_our_own_echoes_count() {
+        let mut echo = request(false, 9, 77, 5).to_vec();
+        echo[0] = 0;
+        let mut packet = vec![0x46; 24];
+        packet.extend(&echo);
+        assert_eq!(reply(false, &packet, 9, 5), Some(77));
+        assert_eq!(reply(false, &packet, 8, 5), None);
+        assert_eq!(reply(false, &packet, 9, 6), None);
+        assert_eq!(reply(true, &echo, 9, 5), None);
+        echo[0] = 129;
+        assert_eq!(reply(true, &echo, 9, 5), Some(77));
+        for length in 0..packet.len() {
+            assert_eq!(reply(false, &packet[..length], 9, 5), None, "{length}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Rates that follow the line: the controller of `simnel-autorate`, with clock, probes and shapers.
+//!
+//! ```text
+//! echo.rs    ICMP echo to reflectors, past our own queues
+//! drive.rs   every 50 ms: a probe, what the queues saw, the controller's rates
+//! here       ranges as words, reflectors by default, what `show` tells
+//! ```
+//!
+//! The control thread does all of it, between clients: a tick and an answer cost some 30 µs each.
+//! Sockets are opened before privileges go, and a daemon that is started again inherits them.
+
+mod drive;
+mod echo;
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use simnel_autorate::{Limits, DOWN, MOST_REFLECTORS, UP};
+use simnel_core::qdisc::Config;
+use simnel_core::tc::units;
+
+pub(crate) use drive::{Driver, Passed};
+pub(crate) use echo::Sockets;
+
+use crate::direction::Direction;
+use crate::words;
+
+/// Probed unless others are named: public resolvers, each at several places in the world. Those of
+/// one operator do not follow each other, so that the first four fail independently.
+const REFLECTORS: [&str; 10] = [
+    "1.1.1.1",
+    "9.9.9.9",
+    "8.8.8.8",
+    "208.67.222.222",
+    "94.140.14.14",
+    "1.0.0.1",
+    "149.112.112.112",
+    "8.8.4.4",
+    "208.67.220.220",
+    "94.140.15.15",
+];
+
+/// Between the two rates of a range.
+const TO: &str = "..";
+
+/// Settings of an interface whose rates follow its line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Autorate {
+    /// Upload and download; None keeps its rate.
+    pub limits: [Option<Limits>; 2],
+    /// Whom to probe, the first ones first.
+    pub reflectors: Vec<IpAddr>,
+}
+
+impl Autorate {
+    /// The range of `direction`.
+    pub fn limits(&self, direction: Direction) -> Option<Limits> {
+        self.limits[index(direction)]
+    }
+
+    /// Settings from each direction's range, and the addresses that were named, if any.
+    ///
+    /// # Errors
+    /// No direction has a range, an address is none, or there are too many.
+    pub fn new(
+        upload: Option<Limits>,
+        download: Option<Limits>,
+        named: Option<&[&str]>,
+    ) -> Result<Autorate, String> {
+        if upload.is_none() && download.is_none() {
+            return Err(format!(
+                "autorate needs a range to choose from: for example `download 10mbit{TO}80mbit`"
+            ));
+        }
+        let read = |word: &&str| {
+            word.parse::<IpAddr>().map_err(|_| {
+                format!(
+                    "reflectors: `{word}` is no address: for example 1.1.1.1 or 2606:4700::1111"
+                )
+            })
+        };
+        let reflectors: Vec<IpAddr> =
+            named.unwrap_or(&REFLECTORS).iter().map(read).collect::<Result<_, _>>()?;
+        if reflectors.is_empty() || reflectors.len() > usize::from(MOST_REFLECTORS) {
+            return Err(format!(
+                "reflectors: 1 to {MOST_REFLECTORS} addresses, not {}",
+                reflectors.len()
+            ));
+        }
+        Ok(Autorate { limits: [upload, download], reflectors })
+    }
+}
+
+fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Upload => UP,
+        Direction::Download => DOWN,
+    }
+}
+
+/// The rate that `said` begins with: of a range its end, with the range itself. `autorate` tells
+/// whether a range can be.
+///
+/// # Errors
+/// A range without autorate; a range that is none; rates that no line has.
+pub fn range(
+    direction: Direction,
+    said: &str,
+    autorate: bool,
+) -> Result<(&str, Option<Limits>), String> {
+    let Some((low, high)) = said.split_once(TO) else { return Ok((said, None)) };
+    if !autorate {
+        return Err(format!(
+            "{direction}: `{said}` is a range, which only autorate can use: add `autorate`, or say \
+             one rate"
+        ));
+    }
+    let rate = |word: &str| {
+        words::check_rate(direction, word)?;
+        let rate = units::rate(word).ok().filter(|rate| !rate.is_unlimited());
+        rate.ok_or_else(|| {
+            format!("{direction}: `{word}` in `{said}` is no rate: say both with units, as 10mbit{TO}80mbit")
+        })
+    };
+    let limits = Limits { floor: rate(low)?, ceiling: rate(high)? };
+    if limits.floor >= limits.ceiling {
+        let meant = match limits.floor == limits.ceiling {
+            true => format!("leaves nothing to choose: say `{direction} {low}` without a range"),
+            false => format!("is reversed: say `{high}{TO}{low}`"),
+        };
+        return Err(format!("{direction}: `{said}` {meant}"));
+    }
+    Ok((high, Some(limits)))
+}
+
+/// An error if the discipline has no single rate that could be moved.
+///
+/// # Errors
+/// That, with the discipline's name.
+pub fn movable(direction: Direction, config: &Config) -> Result<(), String> {
+    let rate = config.rate().and_then(|rate| config.with_rate(rate, words::burst));
+    rate.map(drop).ok_or_else(|| {
+        format!(
+            "{direction}: autorate needs one rate to move, and each class of `{}` says its own",
+            config.name()
+        )
+    })
+}
+
+/// What autorate does with an interface, as `show` tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The interface.
+    pub dev: String,
+    /// Delay of the line above its baseline, µs; None while nobody answers.
+    pub delay_us: Option<u64>,
+    /// The lowest baseline of the reflectors, µs.
+    pub baseline_us: Option<u64>,
+    /// How often a delay was found to be the route's.
+    pub shifts: u32,
+    /// Directions that have a range.
+    pub directions: Vec<Following>,
+    /// All reflectors, in the order in which they are tried.
+    pub reflectors: Vec<Reflector>,
+}
+
+/// One direction's rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Following {
+    /// Which way.
+    pub direction: Direction,
+    /// Bits a second: the least, the most, and now.
+    pub floor_bps: u64,
+    /// See `floor_bps`.
+    pub ceiling_bps: u64,
+    /// See `floor_bps`.
+    pub rate_bps: u64,
+    /// The capacity that was found last, bit/s.
+    pub known_bps: Option<u64>,
+    /// `rising`, `holding` or `draining`.
+    pub phase: String,
+    /// Why the rate changed last.
+    pub reason: Option<String>,
+    /// How long ago that was, ms.
+    pub changed_ms: Option<u64>,
+}
+
+/// A reflector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reflector {
+    /// Its address.
+    pub address: IpAddr,
+    /// True if it is probed now.
+    pub active: bool,
+    /// Probes answered.
+    pub answered: u64,
+    /// Probes lost.
+    pub lost: u64,
+    /// Its latest RTT, µs.
+    pub rtt_us: Option<u64>,
+}
+
+impl Report {
+    /// Active reflectors that answered their latest probes.
+    pub fn answering(&self) -> usize {
+        self.reflectors.iter().filter(|one| one.active && one.rtt_us.is_some()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use simnel_core::Rate;
+
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_and_its_end_is_the_rate() {
+        let (rate, limits) = range(Direction::Upload, "2mbit..20mbit", true).unwrap();
+        let mbit = |n: u64| Rate::from_bits(n * 1_000_000);
+        assert_eq!(rate, "20mbit");
+        assert_eq!(limits, Some(Limits { floor: mbit(2), ceiling: mbit(20) }));
+        assert_eq!(range(Direction::Upload, "9mbit", true), Ok(("9mbit", None)));
+        assert_eq!(range(Direction::Upload, "9mbit", false), Ok(("9mbit", None)));
+    }
+
+    #[test]
+    fn what_is_no_range_says_what_to_do() {
+        for (said, autorate, expected) in [
+            ("2mbit..20mbit", false, "add `autorate`, or say one rate"),
+            ("20mbit..2mbit", true, "is reversed: say `2mbit..20mbit`"),
+            ("2mbit..2mbit", true, "say `upload 2mbit` without a range"),
+            ("2..20mbit", true, "`2` in `2..20mbit` is no rate: say both with units"),
+            ("20..30mbit", true, "did you mean `20mbit`?"),
+            ("..20mbit", true, "`` in `..20mbit` is no rate"),
+            ("2mbit..fast", true, "`fast` in `2mbit..fast` is no rate"),
+            ("2mbit..unlimited", true, "`unlimited` in"),
+        ] {
+            let error = range(Direction::Upload, said, autorate).unwrap_err();
+            assert!(error.contains(expected), "{said}: {error}");
+        }
+    }
+
+    #[test]
+    fn reflectors_are_addresses() {
+        let limits = range(Direction::Upload, "2mbit..20mbit", true).unwrap().1;
+        let new = |named: Option<&[&str]>| Autorate::new(limits, None, named);
+        assert_eq!(new(None).unwrap().reflectors.len(), REFLECTORS.len());
+        assert_eq!(new(Some(&["192.0.2.1", "2001:db8::1"])).unwrap().reflectors.len(), 2);
+        assert!(new(Some(&["example.org"])).unwrap_err().contains("`example.org` is no address"));
+        assert!(new(Some(&[])).unwrap_err().contains("1 to 64 addresses"));
+        let none = Autorate::new(None, None, None).unwrap_err();
+        assert!(none.contains("`download 10mbit..80mbit`"), "{none}");
+    }
+}
