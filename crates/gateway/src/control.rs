@@ -3,7 +3,7 @@
 //! A Unix stream socket `<directory>/<interface>.sock`, mode 0600. One JSON object a line each way:
 //!
 //! ```text
-//! {"cmd":"show"}                                                  → {"ok":true,"qdiscs":[…],"autorate":…}
+//! {"cmd":"show"}                                → {"ok":true,"qdiscs":[…],"autorate":…}
 //! {"cmd":"change","direction":"upload","words":"cake bandwidth 8mbit"} → {"ok":true}
 //! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
 //! {"cmd":"keep"}                                                  → {"ok":true}

@@ -85,8 +85,9 @@ fn rates_follow_a_line_that_halves() {
         drop(bulk);
         let after = after[3];
         println!(
-            "rate {before:.1}, then {after:.1} Mbit/s; RTT {median:.1} ms, p95 {p95:.1} ms; control \
-             {:.2} % of a core", used * 100.0
+            "rate {before:.1}, then {after:.1} Mbit/s; RTT {median:.1} ms, p95 {p95:.1} ms; \
+             control {:.2} % of a core",
+            used * 100.0
         );
         let told = report(&live);
         let state = |address: &str| {

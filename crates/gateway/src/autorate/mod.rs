@@ -119,7 +119,10 @@ pub fn range(
         words::check_rate(direction, word)?;
         let rate = units::rate(word).ok().filter(|rate| !rate.is_unlimited());
         rate.ok_or_else(|| {
-            format!("{direction}: `{word}` in `{said}` is no rate: say both with units, as 10mbit{TO}80mbit")
+            format!(
+                "{direction}: `{word}` in `{said}` is no rate: say both with units, as \
+                 10mbit{TO}80mbit"
+            )
         })
     };
     let limits = Limits { floor: rate(low)?, ceiling: rate(high)? };
