@@ -19,9 +19,9 @@ use crate::time::Time;
 /// hold 100 ms.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
-/// Bytes of a limit in bytes for which there is one slot: the smallest Ethernet frame, with its
-/// check sequence.
-pub const BYTES_PER_SLOT: u32 = 64;
+/// Bytes of a limit in bytes for which there is one slot: the smallest TCP/IPv4 packet, as it is on
+/// a device without a link header.
+pub const BYTES_PER_SLOT: u32 = 40;
 
 /// How much a queue may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

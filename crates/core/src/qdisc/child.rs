@@ -150,7 +150,7 @@ impl Child {
     /// The next packet.
     #[inline]
     pub fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        if self.give_back() {
+        if self.give_back(now) {
             return Some(&mut self.held);
         }
         self.qdisc.dequeue(now, owner)
@@ -158,10 +158,10 @@ impl Child {
 
     /// True if a packet was held: then it is no more.
     #[inline]
-    fn give_back(&mut self) -> bool {
+    fn give_back(&mut self, now: Time) -> bool {
         let held = core::mem::take(&mut self.holds);
         if held {
-            self.qdisc.get_mut().lend(Backlog::default());
+            self.qdisc.get_mut().lend(Backlog::default(), now);
         }
         held
     }
@@ -170,7 +170,7 @@ impl Child {
     /// that may have to ask several.
     #[inline]
     pub fn take(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<u32> {
-        let was_held = self.give_back();
+        let was_held = self.give_back(now);
         match &mut self.qdisc {
             Below::Fifo(fifo) => fifo.dequeue(now, owner).map(|packet| packet.len),
             Below::Other(qdisc) => {
@@ -213,7 +213,7 @@ impl Child {
             self.held = *self.qdisc.dequeue(now, owner)?;
             self.holds = true;
             let lent = Backlog { packets: 1, bytes: self.held.len.into() };
-            self.qdisc.get_mut().lend(lent);
+            self.qdisc.get_mut().lend(lent, now);
         }
         Some(look(&self.held))
     }
@@ -264,7 +264,7 @@ impl Child {
             return own.adopt(new, now, owner);
         }
         if core::mem::take(&mut self.holds) {
-            own.lend(Backlog::default());
+            own.lend(Backlog::default(), now);
             new.enqueue(&self.held, now, owner);
         }
         own.reset(&mut Mover { to: new, now, owner });
@@ -272,7 +272,8 @@ impl Child {
     }
 
     pub fn reset(&mut self, owner: &mut dyn PacketOwner) {
-        if self.give_back() {
+        // No clock is needed for what begins anew.
+        if self.give_back(Time::ZERO) {
             owner.dropped(self.held, DropReason::Reset);
         }
         self.qdisc.get_mut().reset(owner);

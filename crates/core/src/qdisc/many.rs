@@ -591,7 +591,7 @@ impl<A: FlowAqm> Qdisc for Many<A> {
         (self.queues.store.len() > 0).then_some(Time::ZERO)
     }
 
-    fn lend(&mut self, lent: Backlog) {
+    fn lend(&mut self, lent: Backlog, _: Time) {
         let limit = A::settings(&self.params).limit.min(MAX_PACKETS);
         (self.queues.limit, self.queues.lent) = (limit.saturating_sub(lent.packets), lent.packets);
     }

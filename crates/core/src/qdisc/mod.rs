@@ -242,8 +242,8 @@ pub trait Qdisc {
 
     /// What whoever stands above has taken out only to look at: it counts against limits as if it
     /// were queued here still, as in Linux (`qdisc_peek_dequeued`).
-    fn lend(&mut self, lent: Backlog) {
-        let _ = lent;
+    fn lend(&mut self, lent: Backlog, now: Time) {
+        let _ = (lent, now);
     }
 
     /// Where the packet that `dequeue` last returned had stood: tier and queue. None for

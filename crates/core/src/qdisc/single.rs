@@ -43,7 +43,8 @@ pub enum Verdict {
 pub trait Aqm: Sized + Send + 'static {
     /// True to be asked also about arrivals for which there is no room, by [`Aqm::arrives`].
     const SEES_OVERFLOW: bool = false;
-    /// True if nothing is marked or dropped on leaving: the first packet is the next to be sent.
+    /// True if nothing is marked or dropped on leaving: the first packet is next to be sent, and
+    /// may be looked at where it is. False where Linux takes it out for a look.
     const LEAVES_ALL: bool = false;
     /// Settings of the discipline.
     type Params: Copy + Listed + Send;
@@ -91,6 +92,10 @@ pub trait Aqm: Sized + Send + 'static {
     /// There was no packet to take.
     fn found_empty(&mut self, now: Time) {
         let _ = now;
+    }
+    /// A packet that was taken out is only looked at, or no more: `backlog` counts as queued.
+    fn lends(&mut self, backlog: Backlog, now: Time) {
+        let _ = (backlog, now);
     }
     /// The first packet was taken out and dropped for another reason than this AQM's.
     fn discarded(&mut self) {}
@@ -237,9 +242,10 @@ impl<A: Aqm> Qdisc for Single<A> {
         }
     }
 
-    fn lend(&mut self, lent: Backlog) {
+    fn lend(&mut self, lent: Backlog, now: Time) {
         self.lent = lent;
         self.follow_limit();
+        self.aqm.lends(self.met(), now);
     }
 
     #[inline]

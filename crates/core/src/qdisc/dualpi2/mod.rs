@@ -364,7 +364,7 @@ impl Qdisc for Dualpi2 {
         None
     }
 
-    fn lend(&mut self, lent: Backlog) {
+    fn lend(&mut self, lent: Backlog, _: Time) {
         self.lent = lent.packets;
     }
 

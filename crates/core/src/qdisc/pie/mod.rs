@@ -72,7 +72,6 @@ fn law(params: &Params, device: &Device) -> Law {
 }
 
 impl Aqm for Controlled {
-    const LEAVES_ALL: bool = true;
     type Params = Params;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
@@ -148,6 +147,11 @@ impl Aqm for Controlled {
         self.catch_up(now);
         self.departed(packet, left, now);
         Verdict::Pass
+    }
+
+    fn lends(&mut self, backlog: Backlog, now: Time) {
+        self.catch_up(now);
+        self.backlog = backlog.bytes;
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {

@@ -446,7 +446,7 @@ impl Qdisc for Sfq {
         }
     }
 
-    fn lend(&mut self, lent: Backlog) {
+    fn lend(&mut self, lent: Backlog, _: Time) {
         self.lent = lent.packets;
     }
 
