@@ -1,17 +1,19 @@
 //! Devices over rtnetlink: made, removed, and joined to a bridge (linux/if_link.h).
 
+use std::io;
+
 use crate::error::Error;
 use crate::gateway::check_name;
-use crate::netlink::{text, Attributes, Refusal, Socket, Writer};
+use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
-const IFLA_IFNAME: i32 = 3;
-const IFLA_MASTER: i32 = 10;
-const IFLA_LINKINFO: i32 = 18;
-const IFLA_INFO_KIND: i32 = 1;
+pub(crate) const IFLA_IFNAME: i32 = 3;
+pub(crate) const IFLA_MASTER: i32 = 10;
+pub(crate) const IFLA_LINKINFO: i32 = 18;
+pub(crate) const IFLA_INFO_KIND: i32 = 1;
 const IFLA_INFO_SLAVE_KIND: i32 = 4;
 /// Bytes of a `struct ifinfomsg`.
-const FIXED: usize = 16;
+pub(crate) const FIXED: usize = 16;
 
 /// The bridge that [`join`] makes.
 const BRIDGE: &str = "simnel-br";
@@ -56,16 +58,22 @@ fn enslavement(index: u32, bridge: u32) -> Writer {
     writer
 }
 
+/// Calls `each` for all devices of the calling thread's network namespace.
+///
+/// # Errors
+/// A system call failed.
+pub(crate) fn dump(each: impl FnMut(Message<'_>)) -> io::Result<()> {
+    let mut question = Writer::default();
+    question.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &fixed_part(0, false));
+    question.finish();
+    Socket::open_routing()?.dump(&question, each)
+}
+
 /// Number of the bridge that `interface` is a port of.
 ///
 /// # Errors
 /// A system call failed.
 pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
-    let failed = |e| Error::system("asking for the interfaces", e);
-    let socket = Socket::open_routing().map_err(failed)?;
-    let mut question = Writer::default();
-    question.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &fixed_part(0, false));
-    question.finish();
     let mut bridge = None;
     let mut look = |attributes: Attributes<'_>| {
         let (mut name, mut master, mut is_port) = (String::new(), None, false);
@@ -84,7 +92,8 @@ pub(crate) fn bridge_of(interface: &str) -> Result<Option<u32>, Error> {
             bridge = master;
         }
     };
-    socket.dump(&question, |message| look(message.attributes_after(FIXED))).map_err(failed)?;
+    dump(|message| look(message.attributes_after(FIXED)))
+        .map_err(|e| Error::system("asking for the interfaces", e))?;
     Ok(bridge)
 }
 

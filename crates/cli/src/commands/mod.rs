@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use miette::IntoDiagnostic;
 use simnel_core::Span;
 use simnel_gateway::trial::{LONGEST, SHORTEST};
 use simnel_gateway::DEFAULT_CONTROL_DIR;
@@ -149,6 +150,16 @@ pub struct Control {
     /// Directory of locks and control sockets; another one makes another set of gateways.
     #[arg(long = "control-dir", value_name = "DIR", default_value = DEFAULT_CONTROL_DIR)]
     directory: PathBuf,
+}
+
+impl Control {
+    /// The interface that was said, or all that have a control socket.
+    fn interfaces(&self, said: Option<&str>) -> miette::Result<Vec<String>> {
+        match said {
+            Some(name) => Ok(vec![name.to_owned()]),
+            None => simnel_gateway::control::interfaces(&self.directory).into_diagnostic(),
+        }
+    }
 }
 
 /// Writing the result failed.

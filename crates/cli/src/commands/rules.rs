@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use miette::{miette, IntoDiagnostic};
-use simnel_gateway::control::{interfaces, Client};
+use simnel_gateway::control::Client;
 use simnel_gateway::rules::{Counted, RuleEntry};
 use simnel_gateway::Error;
 
@@ -37,10 +37,7 @@ pub struct Args {
 /// Prints what the daemons say.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = &args.control.directory;
-    let names = match &args.interface {
-        Some(name) => vec![name.clone()],
-        None => interfaces(directory).into_diagnostic()?,
-    };
+    let names = args.control.interfaces(args.interface.as_deref())?;
     let mut rules = Vec::new();
     for name in names {
         match Client::connect(directory, &name) {

@@ -9,7 +9,7 @@ use simnel_core::qdisc::{self, Config, Parent, QdiscView, Snapshot, Statistics};
 use simnel_core::tc::Json;
 use simnel_core::Span;
 use simnel_gateway::autorate::Report;
-use simnel_gateway::control::{interfaces, Below, Client, Request};
+use simnel_gateway::control::{Below, Client, Request};
 use simnel_gateway::kernel::{self, Listed, Shaped};
 use simnel_gateway::trial::{Back, Left};
 use simnel_gateway::{Direction, Error};
@@ -48,10 +48,7 @@ pub struct Args {
 /// Prints what the daemons say.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = &args.control.directory;
-    let names = match &args.interface {
-        Some(name) => vec![name.clone()],
-        None => interfaces(directory).into_diagnostic()?,
-    };
+    let names = args.control.interfaces(args.interface.as_deref())?;
     let mut kernels = in_kernel(args)?;
     let mut shown = Shown::default();
     let mut autorates = Vec::new();

@@ -7,7 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::links::{self, FIXED, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER};
+use crate::netlink::{text, Attributes, Message};
 
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_PPP: u16 = 512;
@@ -36,27 +37,20 @@ pub(super) struct Interface {
 
 /// All interfaces of the calling thread's network namespace.
 pub(super) fn interfaces() -> std::io::Result<Vec<Interface>> {
-    let mut writer = Writer::default();
-    writer.begin_with(libc::RTM_GETLINK.into(), libc::NLM_F_DUMP, 1, &[0; 16]);
-    writer.finish();
     let mut all = Vec::new();
-    Socket::open_routing()?.dump(&writer, |message| all.extend(interface(&message)))?;
+    links::dump(|message| all.extend(interface(&message)))?;
     Ok(all)
 }
 
 /// The interface that a message tells of.
 fn interface(message: &Message<'_>) -> Option<Interface> {
-    const IFNAME: i32 = 3;
-    const MTU: i32 = 4;
-    const LINK: i32 = 5;
-    const MASTER: i32 = 10;
-    const LINKINFO: i32 = 18;
-    const KIND: i32 = 1;
+    const IFLA_MTU: i32 = 4;
+    const IFLA_LINK: i32 = 5;
     if message.kind != i32::from(libc::RTM_NEWLINK) {
         return None;
     }
     // Family, padding, type, index, flags, which of them changed.
-    let fixed: &[u8; 16] = message.body.first_chunk()?;
+    let fixed: &[u8; FIXED] = message.body.first_chunk()?;
     let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
     let flags = number(&fixed[8..])? as i32;
     let mut found = Interface {
@@ -66,14 +60,14 @@ fn interface(message: &Message<'_>) -> Option<Interface> {
         is_running: flags & libc::IFF_RUNNING != 0,
         ..Interface::default()
     };
-    for (kind, data) in message.attributes_after(16) {
+    for (kind, data) in message.attributes_after(FIXED) {
         match kind {
-            IFNAME => found.name = text(data),
-            MTU => found.mtu = number(data).unwrap_or(0),
-            LINK => found.below = number(data),
-            MASTER => found.master = number(data),
-            LINKINFO => {
-                let name = Attributes(data).find(|(kind, _)| *kind == KIND);
+            IFLA_IFNAME => found.name = text(data),
+            IFLA_MTU => found.mtu = number(data).unwrap_or(0),
+            IFLA_LINK => found.below = number(data),
+            IFLA_MASTER => found.master = number(data),
+            IFLA_LINKINFO => {
+                let name = Attributes(data).find(|(kind, _)| *kind == IFLA_INFO_KIND);
                 found.kind = name.map_or_else(String::new, |(_, data)| text(data));
             }
             _ => {}

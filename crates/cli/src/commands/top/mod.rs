@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use miette::{miette, IntoDiagnostic};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
-use simnel_gateway::control::interfaces;
 use simnel_gateway::kernel;
 use simnel_gateway::view::{Look, Names, View, Viewer};
 
@@ -96,7 +95,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 /// The only interface that is shaped.
 fn only_one(args: &Args) -> miette::Result<String> {
-    let mut names = interfaces(&args.control.directory).into_diagnostic()?;
+    let mut names = args.control.interfaces(None)?;
     // Whoever may not ask the kernel may ask the daemon.
     names.extend(kernel::shaped(None).into_iter().flatten().map(|shaped| shaped.interface));
     names.sort();
