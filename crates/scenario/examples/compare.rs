@@ -2,8 +2,7 @@
 //!
 //! `cargo run --profile quick -p simnel-scenario --example compare`
 
-use simnel_scenario::{no_files, Finished, Scenario, Summary};
-use simnel_sim::Run;
+use simnel_scenario::{no_files, Scenario, Summary};
 
 const EVENING: &str = r#"
 duration = "20s"
@@ -24,9 +23,8 @@ fn main() {
     let scenario = Scenario::parse(EVENING, "evening", &no_files).expect("a scenario");
     println!("discipline              backup       queue, 50 and 99 of 100 packets");
     for words in ["pfifo limit 100", "cake bandwidth {rate}"] {
-        let (setup, qdisc) = scenario.setup(Some(words)).expect("a discipline");
-        let results = Run::new(&setup, 1).expect("a set-up").finish();
-        let run = Finished { qdisc, setup, results };
+        let simulation = scenario.simulation(Some(words)).expect("a discipline");
+        let run = simulation.finish(1).expect("a set-up");
         let summary = Summary::new(&scenario, &run);
         let goodput = summary.groups[0].goodput_mbps;
         let waits = &run.results.lines[0].sojourn[1];

@@ -1,16 +1,15 @@
 //! Scenarios: what is simulated, as a TOML text that a person writes, and what its runs showed.
 //!
-//! A [`Scenario`] is a text that has been understood. [`Scenario::setup`] makes the simulator's
-//! set-up of it, with the text's own disciplines or others; [`Summary`] has the results of a run
-//! in the field's units. `scenarios/README.md` describes every key.
+//! A [`Scenario`] is a text that has been understood. [`Scenario::simulation`] joins it with the
+//! text's own disciplines or others, and runs it; [`Summary`] has the results of a run in the
+//! field's units. `scenarios/README.md` describes every key.
 //!
 //! No files, no threads, no clock: whoever calls reads the text, and the traces that it names.
 //!
 //! A simulation from a program: parse, choose a discipline and a seed, run, look.
 //!
 //! ```
-//! use simnel_scenario::{no_files, Finished, Scenario, Summary};
-//! use simnel_sim::Run;
+//! use simnel_scenario::{no_files, Scenario, Summary};
 //!
 //! let text = r#"
 //!     duration = "5s"
@@ -27,9 +26,8 @@
 //! let scenario = Scenario::parse(text, "upload", &no_files).expect("a scenario");
 //! let mut delays = Vec::new();
 //! for words in ["pfifo limit 1000", "cake bandwidth {rate}"] {
-//!     let (setup, qdisc) = scenario.setup(Some(words)).expect("a discipline");
-//!     let results = Run::new(&setup, 1).expect("a set-up").finish();
-//!     let run = Finished { qdisc, setup, results };
+//!     let simulation = scenario.simulation(Some(words)).expect("a discipline");
+//!     let run = simulation.finish(1).expect("a set-up");
 //!     let summary = Summary::new(&scenario, &run);
 //!     assert!(summary.groups[0].goodput_mbps > 1.0);
 //!     let line = &run.results.lines[0];
@@ -44,11 +42,13 @@ use simnel_sim::Setup;
 
 mod build;
 mod error;
+mod simulation;
 pub mod summary;
 mod text;
 mod values;
 
 pub use error::ScenarioError;
+pub use simulation::{Simulation, Watcher, STEPS};
 pub use summary::{Finished, Summary};
 
 /// Gives the text of a file that a scenario names, or says why it cannot.

@@ -6,13 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
-use simnel_sim::{Direction, Outcome, Run};
+use simnel_sim::{Direction, Outcome};
 
 use crate::experiments::paper::{Sample, View};
 use crate::figures::{Axis, Bars, Figure, Plot};
 use crate::statistics::Estimate;
 use simnel_scenario::summary::{mos, Times};
-use simnel_scenario::{no_files, Finished, Scenario, ScenarioError};
+use simnel_scenario::{no_files, Scenario, ScenarioError};
 
 /// The question.
 #[derive(Clone, Debug)]
@@ -163,27 +163,21 @@ pub fn compare(
         );
         let scenario = Scenario::parse(&text, workload.name, &no_files)?;
         for (contender, words) in question.contenders.iter().enumerate() {
-            let setup = scenario.setup(Some(words))?;
+            let simulation = scenario.simulation(Some(words))?;
             jobs.extend(
                 (1..=u64::from(question.repetitions))
-                    .map(|seed| (n, contender, setup.clone(), seed)),
+                    .map(|seed| (n, contender, simulation.clone(), seed)),
             );
         }
     }
     let samples: Result<Vec<Option<Sample>>, ScenarioError> = jobs
         .par_iter()
         .with_max_len(1)
-        .map(|(workload, _, (setup, qdisc), seed)| {
+        .map(|(workload, _, simulation, seed)| {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let run = Run::new(setup, *seed).map_err(|error| ScenarioError {
-                what: error.to_string(),
-                expected: "a set-up that can be simulated".into(),
-                span: None,
-            })?;
-            let (setup, qdisc) = (setup.clone(), qdisc.clone());
-            let finished = Finished { qdisc, setup, results: run.finish() };
+            let finished = simulation.finish(*seed)?;
             step();
             Ok(Some((WORKLOADS[*workload].measure)(&View { arm: "", run: &finished })))
         })

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use miette::{miette, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
-use simnel_lab::experiments::scenario::{self, Plan, Watch, STEPS};
+use simnel_lab::experiments::scenario::{self, Plan, Watch};
 use simnel_lab::files::put;
 use simnel_lab::report::runs;
-use simnel_scenario::{ScenarioError, Summary};
+use simnel_scenario::{ScenarioError, Summary, STEPS};
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;

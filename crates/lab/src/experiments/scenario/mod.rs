@@ -1,28 +1,20 @@
 //! Scenario files, and many runs of one at once: every discipline with every seed, on all cores.
 //!
 //! Runs share nothing, so their results do not depend on how many there are or on how they are
-//! spread. Each is advanced in small steps, between which it reports progress and looks whether
-//! it should stop; what was stopped keeps what it has recorded, marked as incomplete.
+//! spread. Between its steps each reports progress and looks whether it should stop.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
-use simnel_core::Time;
-use simnel_scenario::{Finished, Scenario, ScenarioError};
-use simnel_sim::{Results, Run, Setup};
+use simnel_scenario::{Finished, Scenario, ScenarioError, Simulation};
 
 use crate::files;
 
 mod capture;
 
 pub use capture::Pcapng;
-
-/// Steps of simulated time after which a run reports progress.
-pub const STEPS: u64 = 1000;
-
-/// Events after which a run looks whether it should stop: milliseconds.
-const EVENTS: u64 = 50_000;
 
 /// The runs to do.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +31,7 @@ pub struct Plan {
 pub struct Watch<'a> {
     /// Set from outside: stop, and keep what there is.
     pub stop: &'a AtomicBool,
-    /// Called for each step of each run, from any thread.
+    /// Called for each of a run's [`STEPS`](simnel_scenario::STEPS), from any thread.
     pub step: &'a (dyn Fn() + Sync),
 }
 
@@ -82,54 +74,50 @@ pub fn run(
     plan: &Plan,
     watch: &Watch<'_>,
 ) -> Result<Vec<Finished>, ScenarioError> {
-    let mut setups = Vec::new();
+    let mut simulations = Vec::new();
     if plan.qdiscs.is_empty() {
-        setups.push(scenario.setup(None)?);
+        simulations.push(scenario.simulation(None)?);
     }
     for words in &plan.qdiscs {
-        setups.push(scenario.setup(Some(words))?);
+        simulations.push(scenario.simulation(Some(words))?);
     }
-    let jobs: Vec<(&(Setup, [String; 2]), u64)> =
-        setups.iter().flat_map(|setup| plan.seeds.iter().map(move |seed| (setup, *seed))).collect();
+    let with_seeds = |simulation| plan.seeds.iter().map(move |seed| (simulation, *seed));
+    let jobs: Vec<(&Simulation, u64)> = simulations.iter().flat_map(with_seeds).collect();
     let done: Result<Vec<Option<Finished>>, ScenarioError> = jobs
         .par_iter()
         .enumerate()
-        .map(|(n, ((setup, qdisc), seed))| {
+        .map(|(n, (simulation, seed))| {
             if watch.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let capture = plan.capture.as_ref().filter(|_| n == 0);
-            let results = run_one(setup, *seed, capture, watch)?;
-            Ok(Some(Finished { qdisc: qdisc.clone(), setup: setup.clone(), results }))
+            run_one(simulation, *seed, capture, watch).map(Some)
         })
         .collect();
     Ok(done?.into_iter().flatten().collect())
 }
 
 fn run_one(
-    setup: &Setup,
+    simulation: &Simulation,
     seed: u64,
     capture: Option<&PathBuf>,
     watch: &Watch<'_>,
-) -> Result<Results, ScenarioError> {
-    let refused = |error: String| ScenarioError::whole(error, "a set-up that can be simulated");
-    let mut run = Run::new(setup, seed).map_err(|error| refused(error.to_string()))?;
+) -> Result<Finished, ScenarioError> {
+    let mut run = simulation.begin(seed)?;
     if let Some(path) = capture {
-        let writer = Pcapng::create(path)
-            .map_err(|error| refused(format!("{}: {error}", path.display())))?;
+        let writer = Pcapng::create(path).map_err(|error| {
+            let what = format!("{}: {error}", path.display());
+            ScenarioError::whole(what, "a file that can be written")
+        })?;
         run.capture(Box::new(writer));
     }
-    for step in 1..=STEPS {
-        let until = u128::from(setup.duration.0) * u128::from(step) / u128::from(STEPS);
-        loop {
-            if watch.stop.load(Ordering::Relaxed) {
-                return Ok(run.results());
-            }
-            if run.advance_by(Time(until as u64), EVENTS) {
-                break;
-            }
+    let mut told = 0;
+    Ok(simulation.drive(run, &mut |steps| {
+        (told..steps).for_each(|_| (watch.step)());
+        told = steps;
+        match watch.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
-        (watch.step)();
-    }
-    Ok(run.results())
+    }))
 }

@@ -15,13 +15,12 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use simnel_sim::Run;
 use siphasher::sip::SipHasher13;
 
 use super::scenario;
 use crate::files;
 use crate::statistics::Estimate;
-use simnel_scenario::{Finished, Scenario, Summary};
+use simnel_scenario::{Scenario, Summary};
 
 pub mod axis;
 mod figures;
@@ -251,11 +250,9 @@ impl Sweep {
     fn one(&self, run: usize) -> Result<Record, SweepError> {
         let point = self.point(run);
         let scenario = self.scenario(&point)?;
-        let refused = |what: String| wrong(what, "a set-up that can be simulated");
-        let (setup, qdisc) = scenario.setup(None).map_err(|error| refused(error.what))?;
         let seed = self.seed(run);
-        let simulated = Run::new(&setup, seed).map_err(|error| refused(error.to_string()))?;
-        let finished = Finished { qdisc, setup, results: simulated.finish() };
+        let finished = scenario.simulation(None).and_then(|simulation| simulation.finish(seed));
+        let finished = finished.map_err(|error| at(&error.what, &error.expected, &point))?;
         let summary = Summary::new(&scenario, &finished);
         Ok(Record { run, point: point.into_iter().collect(), seed, values: flatten(&summary) })
     }
