@@ -26,8 +26,8 @@ pub struct Source {
 pub type Complaints = Vec<(usize, String)>;
 
 /// Directories that hold nothing of ours.
-const NOT_OURS: [&str; 6] =
-    [".git", "target", "out", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
+const NOT_OURS: [&str; 7] =
+    [".git", "target", "out", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "site/node_modules"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
