@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway test test-web demo bench lint fuzz install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
+.PHONY: all build gateway test test-web demo bench python lint fuzz install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -39,6 +39,9 @@ demo: setup ## see it work: ARGS=--json for numbers only
 
 bench: setup ## time the core: ARGS="--flows 100 --json"
 	@cargo run --quiet --release $(SIMNEL) bench core $(ARGS)
+
+python: setup ## build the Python package: a wheel in target/wheels; ARGS=test for its tests
+	@scripts/python.sh $(or $(ARGS),build)
 
 lint: setup ## format and lints only
 	scripts/format.sh --check

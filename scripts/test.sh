@@ -72,6 +72,7 @@ else
 fi
 step 'simulation side' simulation_side
 step 'examples' examples
+step 'python' scripts/python.sh test
 step 'gateway alone' gateway_alone
 step 'compiled code' kernel/check
 step 'kernel' kernel/test/run target/kernel-test short

@@ -112,10 +112,17 @@ impl Distribution {
 
     /// The value below which `per_mille` thousandths lie; None if nothing was counted.
     pub fn quantile(&self, per_mille: u64) -> Option<Span> {
+        self.quantile_of(per_mille, 1000)
+    }
+
+    /// The value below which `part` of `whole`, which is not zero, lies; None if nothing was
+    /// counted.
+    pub fn quantile_of(&self, part: u64, whole: u64) -> Option<Span> {
         if self.count() == 0 {
             return None;
         }
-        let rank = (u128::from(self.count()) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
+        let share = u128::from(self.count()) * u128::from(part);
+        let rank = share.div_ceil(u128::from(whole)).max(1) as u64;
         let mut seen = 0;
         for (index, count) in self.recorded() {
             seen += u64::from(count);

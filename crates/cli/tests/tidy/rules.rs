@@ -50,6 +50,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "simnel-testbed",
         ],
     ),
+    ("simnel-python", &["simnel-core", "simnel-sim", "simnel-scenario", "simnel-lab"]),
     (
         "simnel",
         &[

@@ -112,7 +112,7 @@ pub(super) fn quantity(text: &str) -> Option<(f64, &'static str)> {
 }
 
 /// Sets `key` of a scenario's file.
-pub(super) fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), SweepError> {
+pub fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), SweepError> {
     match key {
         "rate" => {
             set_path(table, "line.up", value)?;

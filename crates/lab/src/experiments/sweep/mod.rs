@@ -254,7 +254,7 @@ impl Sweep {
         let finished = scenario.simulation(None).and_then(|simulation| simulation.finish(seed));
         let finished = finished.map_err(|error| at(&error.what, &error.expected, &point))?;
         let summary = Summary::new(&scenario, &finished);
-        Ok(Record { run, point: point.into_iter().collect(), seed, values: flatten(&summary) })
+        Ok(Record { run, point: point.into_iter().collect(), seed, values: measures(&summary) })
     }
 }
 
@@ -347,7 +347,7 @@ pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
 
 /// The numbers of a summary by their path, `groups.ping EF.application.added_ms.p99`; time series
 /// and single flows are left out, entries of lists go by their name or direction.
-fn flatten(summary: &Summary) -> BTreeMap<String, f64> {
+pub fn measures(summary: &Summary) -> BTreeMap<String, f64> {
     let mut out = BTreeMap::new();
     let value = serde_json::to_value(summary).unwrap_or_default();
     for part in ["lines", "groups"] {

@@ -1,0 +1,61 @@
+"""Queue management on home lines, simulated: CAKE and the disciplines that CAKE is measured against.
+
+>>> import simnel
+>>> line = simnel.Line(down="20mbit", up="3mbit", rtt="90ms")
+>>> run = simnel.simulate(line, [simnel.bulk(2, "up"), simnel.call()], qdisc="cake bandwidth {rate}")
+>>> run.latency.quantile(0.99)  # doctest: +SKIP
+4.8
+
+Rates, times and sizes are words as `tc` writes them (``"20mbit"``, ``"90ms"``, ``"64kb"``), and so
+are disciplines; ``{rate}`` stands for the line's rate. Results are in milliseconds and Mbit/s. The
+same scenario and seed give the same result, to the last bit, here and by ``simnel sim``.
+"""
+
+from ._comparison import Comparison, compare
+from ._simnel import Distribution, Error, Table, __version__
+from ._result import Result
+from ._replay import Replay, replay
+from ._simulate import Scenario, simulate
+from ._sweep import geomspace, sweep
+from ._words import (
+    Line,
+    Traffic,
+    browsing,
+    bulk,
+    bursts,
+    call,
+    datagrams,
+    game,
+    messages,
+    ping,
+    swarm,
+    video,
+)
+
+__all__ = [
+    "Comparison",
+    "Distribution",
+    "Error",
+    "Line",
+    "Replay",
+    "Result",
+    "Scenario",
+    "Table",
+    "Traffic",
+    "__version__",
+    "browsing",
+    "bulk",
+    "bursts",
+    "call",
+    "compare",
+    "datagrams",
+    "game",
+    "geomspace",
+    "messages",
+    "ping",
+    "replay",
+    "simulate",
+    "swarm",
+    "sweep",
+    "video",
+]

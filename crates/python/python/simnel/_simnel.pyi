@@ -1,0 +1,121 @@
+"""The compiled part: what the package's Python stands on."""
+
+from os import PathLike
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+
+__version__: str
+
+class Error(ValueError):
+    """A scenario, words of a discipline or a file that Simnel cannot work with."""
+
+class Stop:
+    """A switch that ends runs on other threads."""
+
+    def __init__(self) -> None: ...
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+
+class Table:
+    """An Arrow table, which polars, pandas, pyarrow and DuckDB read where it lies."""
+
+    def __init__(self, columns: Mapping[str, List[Any]]) -> None:
+        """Columns of equal length: whole numbers, numbers or words; None is missing."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    @property
+    def columns(self) -> List[str]:
+        """Names of the columns."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> List[Any]:
+        """A column as a list."""
+    def to_dict(self) -> Dict[str, List[Any]]:
+        """All columns as lists."""
+    def to_arrow(self) -> Any:
+        """A table of pyarrow."""
+    def to_polars(self) -> Any:
+        """A data frame of polars."""
+    def to_pandas(self) -> Any:
+        """A data frame of pandas; needs pyarrow."""
+
+class Distribution:
+    """Times in milliseconds: exact count and mean, quantiles to 1 %."""
+
+    @property
+    def what(self) -> str:
+        """What was timed."""
+    def __len__(self) -> int: ...
+    def quantile(self, q: float) -> Optional[float]:
+        """The time (ms) below which the share ``q``, 0 to 1, lies; None if nothing was timed."""
+    @property
+    def mean(self) -> Optional[float]:
+        """Mean (ms)."""
+    @property
+    def min(self) -> Optional[float]:
+        """Least (ms)."""
+    @property
+    def max(self) -> Optional[float]:
+        """Greatest (ms)."""
+    def cdf(self) -> Table:
+        """The cumulative distribution: ``ms``, and the ``share`` that is not above."""
+
+class Run:
+    @property
+    def json(self) -> str: ...
+    @property
+    def names(self) -> List[str]: ...
+    @property
+    def qdisc(self) -> Tuple[str, str]: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
+    def latency(self, name: Optional[str] = None) -> Distribution: ...
+    def sojourn(self, name: Optional[str] = None) -> Distribution: ...
+    def series(self) -> Table: ...
+    def flow_table(self) -> Table: ...
+    def line_table(self) -> Table: ...
+
+class Scenario:
+    STEPS: int
+    def __init__(
+        self,
+        text: str,
+        name: str = "scenario",
+        directory: Optional[Union[str, PathLike[str]]] = None,
+    ) -> None: ...
+    @staticmethod
+    def from_file(path: Union[str, PathLike[str]]) -> Scenario: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    def with_values(self, values: Mapping[str, str]) -> Scenario: ...
+    def check(self, qdisc: Optional[str] = None) -> None: ...
+    def run(
+        self,
+        qdisc: Optional[str] = None,
+        seed: int = 1,
+        progress: Optional[Callable[[int], Any]] = None,
+    ) -> Run: ...
+    def measure(
+        self, qdisc: Optional[str] = None, seed: int = 1, stop: Optional[Stop] = None
+    ) -> Optional[Dict[str, float]]: ...
+
+def compare(
+    contenders: List[str],
+    down: str,
+    up: str,
+    rtt: str,
+    repetitions: int,
+    progress: Optional[Callable[[int], Any]] = None,
+) -> Tuple[List[str], Table]: ...
+def compare_runs(contenders: List[str], repetitions: int) -> int: ...
+def replay(
+    path: Union[str, PathLike[str]],
+    qdisc: str,
+    rate: Optional[str] = None,
+    seed: int = 1,
+    top: int = 10,
+    progress: Optional[Callable[[int], Any]] = None,
+) -> str: ...

@@ -1,0 +1,72 @@
+"""Many runs: a sweep is its single runs, whoever does them."""
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+import simnel
+from simnel import geomspace
+
+OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
+
+
+def sweep(line, **other):
+    return simnel.sweep(
+        line, over=OVER, repetitions=2, duration="2s", warmup="0s", progress=False, **other
+    )
+
+
+def test_a_sweep_is_its_single_runs(line):
+    table = sweep(line)
+    assert len(table) == 8 and table["seed"] == [1, 2] * 4
+    assert table["rtt"] == ["10ms"] * 4 + ["100ms"] * 4
+    for row in range(len(table)):
+        scenario = simnel.Scenario.of(line, duration="2s", warmup="0s")
+        scenario = scenario.with_values({"line.rtt": table["rtt"][row]})
+        run = scenario.run(table["qdisc"][row], table["seed"][row])
+        added = run["ping"]["application"]["added_ms"]["p99"]
+        assert table["groups.ping.application.added_ms.p99"][row] == added
+        assert table["lines.up.mbps"][row] == run.summary["lines"][0]["mbps"]
+
+
+def test_processes_give_the_same(line):
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
+        assert sweep(line, executor=executor).to_dict() == sweep(line).to_dict()
+
+
+def test_scenarios_and_numbers_are_swept(upload):
+    table = simnel.sweep(
+        upload, over={"traffic.backup.count": [1, 8], "down": ["10mbit"]}, repetitions=1
+    )
+    assert table["traffic.backup.count"] == ["1", "8"] and table["down"] == ["10mbit"] * 2
+    assert table["groups.backup.flows"] == [1.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    "over, said",
+    [
+        ({"traffic.bluk.count": [1]}, "bluk"),
+        ({"rtt": ["10ms", "10mz"]}, "rtt=10mz"),
+        ({"qdisc": ["fq_codel", "caek"]}, "cake"),
+        ({"qdisc": []}, "no values"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_runs(line, over, said):
+    with pytest.raises(simnel.Error, match=said):
+        simnel.sweep(line, over=over, duration="100000s", progress=False)
+
+
+def test_ctrl_c_ends_a_sweep(line, ctrl_c):
+    ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        simnel.sweep(line, over={"rtt": ["10ms", "20ms"]}, duration="100000s", progress=False)
+
+
+def test_geometric_steps_keep_their_unit():
+    assert geomspace("10ms", "1000ms", 3) == ["10ms", "100ms", "1000ms"]
+    assert geomspace("1mbit", "8mbit", 4) == ["1mbit", "2mbit", "4mbit", "8mbit"]
+    assert geomspace("5", "5", 1) == ["5"]
+    for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2)):
+        with pytest.raises(simnel.Error, match="no range"):
+            geomspace(*wrong)

@@ -1,0 +1,61 @@
+"""Results as tables: Arrow without copies into polars, pyarrow and pandas; figures."""
+
+import pickle
+
+import pytest
+
+import simnel
+
+
+def test_series_go_into_every_reader(upload):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    run = upload.run("fq_codel")
+    series = run.series
+    frame = run.to_polars()
+    assert isinstance(frame, polars.DataFrame) and frame.columns == series.columns
+    assert frame.to_dict(as_series=False) == series.to_dict()
+    assert frame.schema["cwnd"] == polars.Int64 and frame["cwnd"].null_count() == len(frame)
+    assert polars.DataFrame(run).equals(frame)
+    table = pyarrow.table(run)
+    assert table.equals(run.to_arrow()) and table.num_rows == len(series)
+    pytest.importorskip("pandas")
+    assert list(run.to_pandas()["name"]) == series["name"]
+
+
+def test_series_add_up_to_the_summary(line):
+    run = simnel.simulate(line, duration="4s", warmup="0s")
+    rows = run.series.to_dict()
+    for name in run.names:
+        mbps = [m for n, m in zip(rows["name"], rows["goodput_mbps"]) if n == name and m]
+        whole = run[name]["goodput_mbps"]
+        assert abs(sum(mbps) * 0.2 / 4 - whole) <= whole * 0.06
+    flows = run.flows
+    assert len(flows) == 9 and sum(flows["lost"]) == 0
+    assert len(run.lines) == 2 * 20
+
+
+def test_windows_are_in_the_series(upload):
+    run = simnel.Scenario("windows = true\n" + upload.toml).run()
+    assert max(cwnd for cwnd in run.series["cwnd"] if cwnd is not None) >= 10
+
+
+def test_a_distribution_s_table_ends_at_one(upload):
+    points = upload.run().latency.cdf()
+    assert points["share"][-1] == 1 and points["ms"] == sorted(points["ms"])
+
+
+def test_tables_are_made_of_columns_and_travel():
+    table = simnel.Table({"a": [1, None], "b": [0.5, 2], "c": ["x", None]})
+    assert table.to_dict() == {"a": [1, None], "b": [0.5, 2.0], "c": ["x", None]}
+    assert pickle.loads(pickle.dumps(table)).to_dict() == table.to_dict()
+    assert repr(table) == "<simnel.Table: 2 rows of a, b, c>"
+    with pytest.raises(simnel.Error):
+        simnel.Table({"a": [1], "b": [1, 2]})
+
+
+def test_a_run_draws_itself(upload, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = upload.run("cake bandwidth {rate}").plot()
+    figure.savefig(tmp_path / "run.png")
+    assert [axes.get_xlabel() for axes in figure.axes][0] == "time (s)"
+    assert (tmp_path / "run.png").stat().st_size > 10_000

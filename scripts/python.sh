@@ -1,0 +1,53 @@
+#!/bin/bash
+# The Python package (crates/python): its wheel, and its tests on a wheel of their own.
+#
+#   scripts/python.sh build    an optimised wheel in target/wheels
+#   scripts/python.sh test     pytest, in a virtual environment below target/python
+#
+# Tools come from PyPI in the versions of crates/python/requirements.txt. Says NOT RUN where they
+# cannot be had.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+home=crates/python
+room=target/python/room
+pip=("$room/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+
+# Done once, and again when the list has changed. A broken room is made anew.
+tools() {
+    cmp -s $home/requirements.txt "$room/requirements.txt" && "$room/bin/python" -c '' && return
+    rm -rf "$room"
+    mkdir -p "$(dirname "$room")"
+    python3 -m venv "$room" &&
+        "${pip[@]}" install --timeout 30 --retries 2 --only-binary :all: \
+            --requirement $home/requirements.txt &&
+        cp $home/requirements.txt "$room/requirements.txt"
+}
+
+wheel() { # DIRECTORY OPTIONS...
+    local to=$1
+    shift
+    rm -f "$to"/simnel-*.whl
+    "$room/bin/maturin" build --quiet --locked --manifest-path $home/Cargo.toml --out "$to" "$@"
+}
+
+case "${1:-}" in
+build | test) ;;
+*)
+    echo "usage: $0 build|test" >&2
+    exit 2
+    ;;
+esac
+if ! tools; then
+    echo 'NOT RUN: the Python package (python3 3.9 or newer with venv, and a network for pip)'
+    [ "$1" = test ]
+    exit
+fi
+if [ "$1" = build ]; then
+    wheel target/wheels --release --strip
+    ls target/wheels/simnel-*.whl
+    exit
+fi
+wheel target/python/wheels --profile python --compatibility linux
+"${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
+export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg
+"$room/bin/python" -m pytest --quiet -p no:cacheprovider $home/tests
