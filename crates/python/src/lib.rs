@@ -9,6 +9,7 @@
 use pyo3::prelude::*;
 
 mod compare;
+mod discipline;
 mod error;
 mod replay;
 mod run;
@@ -20,6 +21,8 @@ mod work;
 mod _simnel {
     #[pymodule_export]
     use super::compare::{compare, compare_runs};
+    #[pymodule_export]
+    use super::discipline::Packet;
     #[pymodule_export]
     use super::error::Error;
     #[pymodule_export]

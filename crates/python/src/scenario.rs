@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use simnel_lab::experiments::scenario as files;
 use simnel_lab::experiments::sweep::{axis, measures};
-use simnel_scenario::{Finished, ScenarioError, Summary, STEPS};
+use simnel_scenario::{Finished, ScenarioError, Simulation, Summary, STEPS};
+use simnel_sim::Direction;
 
+use crate::discipline::{lock, Fault, Own};
 use crate::error::{in_scenario, of_key, Error};
 use crate::run::Run;
 use crate::work::{interruptible, Stop, Watch};
@@ -34,19 +37,68 @@ impl Scenario {
         in_scenario(error, if qdisc.is_some() { "" } else { &self.text })
     }
 
-    fn finished(&self, qdisc: Option<&str>, seed: u64, watch: &Watch) -> PyResult<Finished> {
-        let simulation = self.read.simulation(qdisc);
-        let run = simulation.and_then(|simulation| {
-            simulation.run(seed, &mut |step| {
-                watch.steps.store(step, Ordering::Relaxed);
-                match watch.stop.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            })
+    fn simulation(&self, qdisc: Option<&str>) -> PyResult<Simulation> {
+        self.read.simulation(qdisc).map_err(|error| self.refused(error, qdisc))
+    }
+
+    /// A run with words, for which nothing of Python is needed.
+    fn finished(&self, qdisc: Option<&str>, seed: u64, watch: &Watch<'_>) -> PyResult<Finished> {
+        let run = self.simulation(qdisc)?.run(seed, &mut |step| {
+            watch.steps.store(step, Ordering::Relaxed);
+            go_on(!watch.stop.load(Ordering::Relaxed))
         });
         run.map_err(|error| self.refused(error, qdisc))
     }
+
+    /// A run with disciplines that `make` makes, one for each direction, on the calling thread.
+    fn finished_own(
+        &self,
+        make: &Bound<'_, PyAny>,
+        seed: u64,
+        watch: &Watch<'_>,
+        progress: Option<&Py<PyAny>>,
+    ) -> PyResult<Finished> {
+        // On the line as it is: what stands in for the discipline does not shape.
+        let simulation = self.simulation(Some("pfifo"))?;
+        let mut run = simulation.begin(seed).map_err(|error| self.refused(error, None))?;
+        let fault = Fault::default();
+        for direction in Direction::BOTH {
+            run.host(direction, Box::new(Own::new(make, Arc::clone(&fault))?));
+        }
+        let py = make.py();
+        let mut finished = simulation.drive(run, &mut |step| {
+            let told = py
+                .check_signals()
+                .and_then(|()| progress.map_or(Ok(()), |told| told.call1(py, (step,)).map(drop)));
+            if let Err(error) = told {
+                lock(&fault).get_or_insert(error);
+            }
+            go_on(lock(&fault).is_none() && !watch.stop.load(Ordering::Relaxed))
+        });
+        if let Some(error) = lock(&fault).take() {
+            return Err(error);
+        }
+        let name = match make.getattr("__name__") {
+            Ok(name) => name.extract()?,
+            Err(_) => make.get_type().name()?.to_string(),
+        };
+        finished.qdisc = [String::clone(&name), name];
+        Ok(finished)
+    }
+}
+
+fn go_on(does: bool) -> ControlFlow<()> {
+    match does {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    }
+}
+
+/// A discipline: words, or what makes one that is written in Python.
+#[derive(FromPyObject)]
+pub enum Choice {
+    Words(String),
+    Own(Py<PyAny>),
 }
 
 #[pymethods]
@@ -99,20 +151,34 @@ impl Scenario {
     }
 
     #[pyo3(signature = (qdisc = None))]
-    fn check(&self, qdisc: Option<&str>) -> PyResult<()> {
-        self.read.setup(qdisc).map(drop).map_err(|error| self.refused(error, qdisc))
+    fn check(&self, py: Python<'_>, qdisc: Option<Choice>) -> PyResult<()> {
+        match qdisc {
+            None => self.simulation(None).map(drop),
+            Some(Choice::Words(words)) => self.simulation(Some(&words)).map(drop),
+            Some(Choice::Own(make)) => Own::new(make.bind(py), Fault::default()).map(drop),
+        }
     }
 
     #[pyo3(signature = (qdisc = None, seed = 1, progress = None))]
     fn run(
         &self,
         py: Python<'_>,
-        qdisc: Option<&str>,
+        qdisc: Option<Choice>,
         seed: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        let work = |watch: &Watch<'_>| self.finished(qdisc, seed, watch);
-        let finished = interruptible(py, progress.as_ref(), work)??;
+        let with_words = |words: Option<&str>| {
+            let work = |watch: &Watch<'_>| self.finished(words, seed, watch);
+            interruptible(py, progress.as_ref(), work)?
+        };
+        let finished = match qdisc {
+            None => with_words(None)?,
+            Some(Choice::Words(words)) => with_words(Some(&words))?,
+            Some(Choice::Own(make)) => {
+                let watch = Watch { stop: &Default::default(), steps: &Default::default() };
+                self.finished_own(make.bind(py), seed, &watch, progress.as_ref())?
+            }
+        };
         let summary = Summary::new(&self.read, &finished);
         Ok(Run::new(finished, summary))
     }
@@ -121,14 +187,20 @@ impl Scenario {
     fn measure(
         &self,
         py: Python<'_>,
-        qdisc: Option<&str>,
+        qdisc: Option<Choice>,
         seed: u64,
         stop: Option<&Stop>,
     ) -> PyResult<Option<BTreeMap<String, f64>>> {
         let never = AtomicBool::new(false);
         let stop = stop.map_or(&never, |stop| &stop.0);
         let watch = Watch { stop, steps: &Default::default() };
-        let finished = py.detach(|| self.finished(qdisc, seed, &watch))?;
+        let finished = match qdisc {
+            None => py.detach(|| self.finished(None, seed, &watch))?,
+            Some(Choice::Words(words)) => {
+                py.detach(|| self.finished(Some(&words), seed, &watch))?
+            }
+            Some(Choice::Own(make)) => self.finished_own(make.bind(py), seed, &watch, None)?,
+        };
         // Half a run measures nothing.
         Ok(finished.results.complete.then(|| measures(&Summary::new(&self.read, &finished))))
     }

@@ -12,9 +12,10 @@ same scenario and seed give the same result, to the last bit, here and by ``simn
 """
 
 from ._comparison import Comparison, compare
-from ._simnel import Distribution, Error, Table, __version__
-from ._result import Result
+from ._discipline import Discipline
 from ._replay import Replay, replay
+from ._result import Result
+from ._simnel import Distribution, Error, Packet, Table, __version__
 from ._simulate import Scenario, simulate
 from ._sweep import geomspace, sweep
 from ._words import (
@@ -34,9 +35,11 @@ from ._words import (
 
 __all__ = [
     "Comparison",
+    "Discipline",
     "Distribution",
     "Error",
     "Line",
+    "Packet",
     "Replay",
     "Result",
     "Scenario",

@@ -57,6 +57,37 @@ class Distribution:
     def cdf(self) -> Table:
         """The cumulative distribution: ``ms``, and the ``share`` that is not above."""
 
+class Packet:
+    """A packet in a discipline that is written in Python."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, link header included."""
+    @property
+    def flow(self) -> int:
+        """Hash of its flow: equal for all packets of a connection in one direction."""
+    @property
+    def source(self) -> int:
+        """Hash of the sending host."""
+    @property
+    def destination(self) -> int:
+        """Hash of the receiving host."""
+    @property
+    def dscp(self) -> int:
+        """Differentiated services code point, 0 to 63."""
+    @property
+    def enqueued(self) -> float:
+        """When it came (s)."""
+    @property
+    def is_markable(self) -> bool:
+        """True if its transport understands marks (ECN)."""
+    def mark(self) -> bool:
+        """Marks it (CE) if it is markable; says whether it is."""
+    def drop(self) -> None:
+        """Drops it out of the queue."""
+
+Choice = Union[str, Callable[[], Any]]
+
 class Run:
     @property
     def json(self) -> str: ...
@@ -91,15 +122,15 @@ class Scenario:
     @property
     def text(self) -> str: ...
     def with_values(self, values: Mapping[str, str]) -> Scenario: ...
-    def check(self, qdisc: Optional[str] = None) -> None: ...
+    def check(self, qdisc: Optional[Choice] = None) -> None: ...
     def run(
         self,
-        qdisc: Optional[str] = None,
+        qdisc: Optional[Choice] = None,
         seed: int = 1,
         progress: Optional[Callable[[int], Any]] = None,
     ) -> Run: ...
     def measure(
-        self, qdisc: Optional[str] = None, seed: int = 1, stop: Optional[Stop] = None
+        self, qdisc: Optional[Choice] = None, seed: int = 1, stop: Optional[Stop] = None
     ) -> Optional[Dict[str, float]]: ...
 
 def compare(

@@ -77,8 +77,15 @@ class Scenario:
         words = {key: one if isinstance(one, str) else toml(one) for key, one in values.items()}
         return Scenario._of(self._read.with_values(words))
 
-    def run(self, qdisc: Optional[str] = None, seed: int = 1, progress: bool = False) -> Result:
-        """One run, with its own disciplines or with ``qdisc`` in both directions."""
+    def run(
+        self,
+        qdisc: Optional[_simnel.Choice] = None,
+        seed: int = 1,
+        progress: bool = False,
+    ) -> Result:
+        """One run, with its own disciplines or with ``qdisc`` in both directions: words, or the
+        class of a ``Discipline``.
+        """
         with watched(progress, _simnel.Scenario.STEPS, "simulated") as told:
             return Result(self._read.run(qdisc, seed, told), self)
 
@@ -89,7 +96,7 @@ class Scenario:
 def simulate(
     line: Union[Scenario, Line],
     traffic: Union[Traffic, Sequence[Traffic], None] = None,
-    qdisc: Optional[str] = None,
+    qdisc: Optional[_simnel.Choice] = None,
     seed: int = 1,
     duration: str = "30s",
     warmup: str = "5s",
@@ -99,7 +106,7 @@ def simulate(
     """One run of a line with its traffic, or of a scenario.
 
     Without traffic: four uploads, four downloads and a probe. Without ``qdisc``: a scenario's own,
-    or a FIFO of 1000 packets. The interpreter is free meanwhile, and Ctrl-C ends the run.
+    or a FIFO of 1000 packets; it may be the class of a ``Discipline``. The interpreter is free meanwhile, and Ctrl-C ends the run.
     """
     scenario = Scenario.of(line, traffic, duration, warmup, interval)
     return scenario.run(qdisc, seed, progress)

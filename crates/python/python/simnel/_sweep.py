@@ -18,7 +18,7 @@ from ._words import Line, Traffic
 WAITING = 256
 """Runs that an executor has at once, at least; what waits beyond that is not yet made."""
 
-Job = Tuple[_simnel.Scenario, Optional[str], int]
+Job = Tuple[_simnel.Scenario, Any, int]
 Point = Dict[str, Any]
 
 
@@ -47,7 +47,7 @@ def sweep(
     *,
     over: Mapping[str, Sequence[Any]],
     repetitions: int = 10,
-    qdisc: Optional[str] = None,
+    qdisc: Any = None,
     duration: str = "30s",
     warmup: str = "5s",
     executor: Optional[Executor] = None,
@@ -84,7 +84,7 @@ def sweep(
 
 
 def _jobs(
-    scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Optional[str]
+    scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any
 ) -> Iterator[Job]:
     """All runs. Every setting is understood before the first is handed out."""
     own = {one.name for one in fields(Line)}
@@ -100,13 +100,13 @@ def _jobs(
             read = scenario.with_values(values)._read if values else scenario._read
             read.check(words)
         except Error as error:
-            place = ", ".join(f"{key}={value}" for key, value in point.items())
+            place = ", ".join(f"{key}={_shown(value)}" for key, value in point.items())
             raise Error(f"{error} (at {place})") from None
         made.append((read, words))
     return ((read, words, seed + 1) for read, words in made for seed in range(repetitions))
 
 
-def _measure(read: _simnel.Scenario, words: Optional[str], seed: int) -> Dict[str, float]:
+def _measure(read: _simnel.Scenario, words: Any, seed: int) -> Dict[str, float]:
     """One run, on whatever machine this is."""
     return read.measure(words, seed)
 
@@ -149,11 +149,16 @@ def _collected(
             future.cancel()
 
 
+def _shown(value: Any) -> str:
+    """A value in a table: of a discipline's class the name."""
+    return str(getattr(value, "__name__", value))
+
+
 def _table(settings: List[Point], repetitions: int, rows: List[Optional[Dict[str, float]]]) -> Table:
     """A row for each run."""
     columns: Dict[str, List[Any]] = {}
     for key in settings[0] if settings else ():
-        columns[key] = [str(point[key]) for point in settings for _ in range(repetitions)]
+        columns[key] = [_shown(point[key]) for point in settings for _ in range(repetitions)]
     columns["seed"] = [seed + 1 for _ in settings for seed in range(repetitions)]
     names = dict.fromkeys(name for row in rows if row for name in row)
     for name in names:
