@@ -133,6 +133,12 @@ impl Rotation {
         self.first = flow;
     }
 
+    /// Puts the first flow at the end, as [`Turns::rotate`] does: `next` is the one after it.
+    #[inline(always)]
+    pub fn pass_to(&mut self, next: u32) {
+        self.first = next;
+    }
+
     /// Takes `flow`, which must be in this rotation, out of it.
     #[inline]
     pub fn remove<F: Linked>(&mut self, flows: &mut [F], flow: u32) {

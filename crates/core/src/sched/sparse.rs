@@ -171,11 +171,11 @@ impl<L: Turns> Sparse<L> {
         None
     }
 
-    /// `flow`, which was just chosen, leaves.
+    /// `flow`, which was just chosen, leaves, and stands elsewhere from now on.
     #[inline(always)]
-    pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+    pub fn leave<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, standing: Standing) {
         let Some(chosen) = flows.get_mut(flow as usize) else { return };
-        chosen.account().standing = Standing::Idle;
+        chosen.account().standing = standing;
         // What was chosen stands first.
         if self.new.is_empty() {
             self.old.pop(flows);
@@ -188,7 +188,7 @@ impl<L: Turns> Sparse<L> {
     #[inline(always)]
     pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
         let was_new = !self.new.is_empty();
-        self.leave(flows, flow);
+        self.leave(flows, flow, Standing::Idle);
         if was_new && (self.waits || !self.old.is_empty()) {
             let Some(chosen) = flows.get_mut(flow as usize) else { return };
             chosen.account().standing = Standing::Old;

@@ -63,27 +63,46 @@ impl AckStore {
 
     /// Notes the header of the packet in `slot`: None if it has none that matters. Without memory
     /// for it, the packet is not filtered.
-    #[inline]
-    pub(super) fn set(&mut self, slot: u32, view: Option<AckView>) {
-        let Some(page) = self.pages.get_mut((slot >> self.shift) as usize) else { return };
-        let within = (slot & !(u32::MAX << self.shift)) as usize;
+    #[inline(always)]
+    pub(super) fn set(&mut self, slot: u32, view: Option<&AckView>) {
+        match view {
+            Some(view) => self.keep(slot, view),
+            None => self.forget(slot),
+        }
+    }
+
+    fn keep(&mut self, slot: u32, view: &AckView) {
+        let (number, within) = self.place(slot);
+        let Some(page) = self.pages.get_mut(number) else { return };
         if page.len() <= within {
-            // What was never noted is none already.
-            if view.is_none()
-                || page.try_reserve_exact(self.size.saturating_sub(page.len())).is_err()
-            {
+            if page.try_reserve_exact(self.size.saturating_sub(page.len())).is_err() {
                 return;
             }
             while page.len() <= within && room::push(page, None).is_some() {}
         }
         if let Some(entry) = page.get_mut(within) {
-            *entry = view;
+            *entry = Some(*view);
         }
     }
 
+    #[inline(always)]
+    fn forget(&mut self, slot: u32) {
+        // What was never noted is none already.
+        let (number, within) = self.place(slot);
+        if let Some(entry) = self.pages.get_mut(number).and_then(|page| page.get_mut(within)) {
+            *entry = None;
+        }
+    }
+
+    /// Page of a slot, and its place there.
+    #[inline(always)]
+    fn place(&self, slot: u32) -> (usize, usize) {
+        ((slot >> self.shift) as usize, (slot & !(u32::MAX << self.shift)) as usize)
+    }
+
     fn view(&self, slot: u32) -> Option<&AckView> {
-        let within = (slot & !(u32::MAX << self.shift)) as usize;
-        self.pages.get((slot >> self.shift) as usize)?.get(within)?.as_ref()
+        let (number, within) = self.place(slot);
+        self.pages.get(number)?.get(within)?.as_ref()
     }
 
     /// The packet that the last one of `list` makes redundant, if any, as the slot before it (None
@@ -215,14 +234,14 @@ mod tests {
         assert_eq!(room(&store), 0, "packets without a header take none");
         let view = Some(AckView { ack: 7, ..AckView::default() });
         for slot in [31, 32, capacity - 1] {
-            store.set(slot, view);
+            store.set(slot, view.as_ref());
             assert_eq!(store.view(slot).map(|view| view.ack), Some(7));
             assert!(store.view(slot - 1).is_none_or(|_| slot == 32));
         }
         assert_eq!(room(&store), 3 * 32);
         store.set(32, None);
         assert!(store.view(32).is_none() && store.view(31).is_some());
-        store.set(u32::MAX, view);
+        store.set(u32::MAX, view.as_ref());
         assert!(store.view(u32::MAX).is_none());
     }
 }

@@ -99,10 +99,11 @@ impl Flows {
         self.base(tin) + (hash & self.mask)
     }
 
-    /// The queue of the flow with `hash` in tier `tin`, if it is the first to look at and in use.
+    /// The queue of the flow with `hash` in the tier whose queues start at `base`, if it is the
+    /// first to look at and in use.
     #[inline(always)]
-    pub(super) fn direct(&self, tin: usize, hash: u32) -> Option<u32> {
-        let home = self.home(tin, hash);
+    pub(super) fn direct(&self, base: u32, hash: u32) -> Option<u32> {
+        let home = base + (hash & self.mask);
         (self.tags.get(home as usize) == Some(&hash) && !self.is_free(home)).then_some(home)
     }
 

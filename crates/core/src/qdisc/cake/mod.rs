@@ -326,7 +326,9 @@ impl Cake {
         }
     }
 
-    /// Drops the acknowledgement that the packet just queued makes redundant, if there is one.
+    /// Notes the TCP header of the packet just queued in `slot`, and drops the acknowledgement that
+    /// it makes redundant, if there is one.
+    #[inline(always)]
     fn filter_acks(
         &mut self,
         tin: usize,
@@ -335,7 +337,24 @@ impl Cake {
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        let Some(ack) = self.redundant_ack(queue, slot, owner) else { return };
+        let (Some(store), Some(newest)) = (&mut self.acks, self.arena.get(slot)) else { return };
+        let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
+        store.set(slot, view.as_ref());
+        if view.is_some() {
+            self.drop_redundant_ack(tin, queue, now, owner);
+        }
+    }
+
+    /// Drops the acknowledgement that the last packet of `queue` makes redundant, if there is one.
+    #[inline(never)]
+    fn drop_redundant_ack(
+        &mut self,
+        tin: usize,
+        queue: u32,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) {
+        let Some(ack) = self.take_redundant_ack(queue) else { return };
         self.account_removal(ack.len, ack.truesize, tin, queue);
         self.tins.settle(tin, queue, false, now, &self.arena);
         self.tins.tin_mut(tin).counters.ack_drops += 1;
@@ -345,23 +364,8 @@ impl Cake {
         self.give_up(&ack, DropReason::AckFilter, owner);
     }
 
-    /// The acknowledgement that the packet in `slot`, the last of `queue`, makes redundant: taken
-    /// out. Apart, for the stack's sake.
-    #[inline(never)]
-    fn redundant_ack(
-        &mut self,
-        queue: u32,
-        slot: u32,
-        owner: &mut dyn PacketOwner,
-    ) -> Option<Packet> {
-        let store = self.acks.as_mut()?;
-        let newest = self.arena.get(slot)?;
-        let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
-        let is_tcp = view.is_some();
-        store.set(slot, view);
-        if !is_tcp {
-            return None;
-        }
+    fn take_redundant_ack(&mut self, queue: u32) -> Option<Packet> {
+        let store = self.acks.as_ref()?;
         let list = &mut self.tins.flows.queues.get_mut(queue as usize)?.packets;
         let before = store.redundant(self.params.ack_filter, &self.arena, list)?;
         self.arena.remove_after(list, before).copied()

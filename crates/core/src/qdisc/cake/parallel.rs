@@ -206,9 +206,8 @@ impl Tins {
             }
             reweigh(seat, flow, 0);
             let to = empty(tin, flow, now, rule, hosts);
-            tin.sparse.leave(queues, queue);
+            tin.sparse.leave(queues, queue, to);
             if to == Standing::Decaying {
-                queues.get_mut(queue as usize)?.account.standing = to;
                 tin.decaying.push(queues, queue);
             }
             if !budget.spend() {

@@ -61,7 +61,7 @@ impl Cake {
                 self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
             }
             if let Some(store) = &mut self.acks {
-                store.set(slot, owner.ack_view(&packet));
+                store.set(slot, owner.ack_view(&packet).as_ref());
             }
         }
         self.heap.renew(&self.tins.flows);

@@ -76,6 +76,14 @@ pub(super) fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
     average - (average >> shift) + (sample >> shift)
 }
 
+/// [`ewma`] of a figure that follows such a sample quickly. Apart, or compilers shift by a variable
+/// instead of branching.
+#[cold]
+#[inline(never)]
+fn quickly(average: u64, sample: u64) -> u64 {
+    ewma(average, sample, 2)
+}
+
 impl Tin {
     /// An idle tier whose queues are numbered from `base` on; [`Tin::configure`] must follow.
     pub(super) fn new(base: u32) -> Tin {
@@ -164,11 +172,11 @@ impl Tin {
         *avg_delay = ewma(*avg_delay, sojourn, 8);
         // Constant shifts, and a branch that is nearly always foreseen.
         *peak_delay = match sojourn > *peak_delay {
-            true => ewma(*peak_delay, sojourn, 2),
+            true => quickly(*peak_delay, sojourn),
             false => ewma(*peak_delay, sojourn, 8),
         };
         *base_delay = match sojourn < *base_delay {
-            true => ewma(*base_delay, sojourn, 2),
+            true => quickly(*base_delay, sojourn),
             false => ewma(*base_delay, sojourn, 8),
         };
     }

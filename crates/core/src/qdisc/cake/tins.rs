@@ -198,35 +198,60 @@ impl Tins {
         if self.active == 0 {
             return None;
         }
-        let mut turns = 0;
+        for _ in 0..LONG {
+            match self.turn(current) {
+                Ok(chosen) => return Some(chosen),
+                Err(next) => current = next,
+            }
+        }
+        budget.lend(|budget| self.choose_by_deficit_at_length(current, budget))
+    }
+
+    /// As [`Tins::choose_by_deficit`] after the first turns.
+    #[cold]
+    #[inline(never)]
+    fn choose_by_deficit_at_length(
+        &mut self,
+        mut current: usize,
+        budget: &Budget,
+    ) -> Option<usize> {
+        let mut turns = LONG;
         // Ends: each round pays every tier that is in debt its quantum.
         loop {
-            let (bit, is_active) = (1 << current, self.is_active(current));
-            let tin = self.tin_mut(current);
-            if is_active && tin.deficit >= 0 {
-                self.owing |= bit;
-                if turns >= LONG {
+            match self.turn(current) {
+                Ok(chosen) => {
                     budget.spend_on(turns);
+                    return Some(chosen);
                 }
-                return Some(current);
+                Err(next) => current = next,
             }
-            step();
             turns += 1;
             if turns % TURNS == 0 {
                 self.pay_whole_rounds();
-                continue;
             }
-            if tin.deficit <= 0 {
-                tin.refill(1);
-            } else {
-                self.owing &= !bit;
-            }
-            // Nothing happens to the other tiers in their turns.
-            let concerned = self.active | self.owing;
-            let later = concerned & (u32::MAX << 1 << current);
-            let next = if later != 0 { later } else { concerned };
-            current = next.trailing_zeros() as usize;
         }
+    }
+
+    /// One turn of weighted DRR: the tier itself, if it may send, or the one whose turn is next.
+    #[inline(always)]
+    fn turn(&mut self, current: usize) -> Result<usize, usize> {
+        let (bit, is_active) = (1 << current, self.is_active(current));
+        let tin = self.tin_mut(current);
+        if is_active && tin.deficit >= 0 {
+            self.owing |= bit;
+            return Ok(current);
+        }
+        step();
+        if tin.deficit <= 0 {
+            tin.refill(1);
+        } else {
+            self.owing &= !bit;
+        }
+        // Nothing happens to the other tiers in their turns.
+        let concerned = self.active | self.owing;
+        let later = concerned & (u32::MAX << 1 << current);
+        let next = if later != 0 { later } else { concerned };
+        Err(next.trailing_zeros() as usize)
     }
 
     /// Pays the rounds after which still no active tier may send, all at once.
@@ -257,7 +282,7 @@ impl Tins {
             return self.flows.base(tin);
         }
         let hash = mode.queue_hash(packet);
-        match self.flows.direct(tin, hash) {
+        match self.flows.direct(self.tin(tin).base, hash) {
             Some(queue) => {
                 self.tin_mut(tin).counters.way_direct_hits += 1;
                 queue
@@ -371,23 +396,16 @@ impl Tins {
     /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
     #[inline(always)]
     pub(super) fn decay(&mut self, number: usize, now: Time) {
-        if let Some(queue) = self.tin(number).decaying.first() {
-            self.decay_further(number, queue, now);
-        }
-    }
-
-    #[inline(always)]
-    fn decay_further(&mut self, number: usize, queue: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, .. } = self;
         let tin = &mut tins[number % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let Some((queue, flow)) = tin.decaying.head(queues) else { return };
         let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
         if tamed {
             tin.counters.unresponsive -= 1;
         }
         if !at_rest {
-            return tin.decaying.rotate(queues);
+            return tin.decaying.pass_to(flow.account.links().next());
         }
         recount(tin, flow, Standing::Decaying, Standing::Idle, *rule, hosts);
         flow.account.standing = Standing::Idle;
@@ -523,11 +541,8 @@ fn retire(
 ) {
     let Some(flow) = queues.get_mut(queue as usize) else { return };
     let to = empty(tin, flow, now, rule, hosts);
-    tin.sparse.leave(queues, queue);
+    tin.sparse.leave(queues, queue, to);
     if to == Standing::Decaying {
-        if let Some(flow) = queues.get_mut(queue as usize) {
-            flow.account.standing = to;
-        }
         tin.decaying.push(queues, queue);
     }
 }
@@ -660,17 +675,28 @@ pub(super) fn reciprocal(load: u16) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadRule {
     mode: FlowMode,
-    /// Not only flows with a standing queue count, but all that stand in a rotation.
-    all_active: bool,
-    /// All that have a queue count: a guarded host keeps its place.
-    until_idle: bool,
+    /// The standings that count, one bit each: those with a standing queue; or all that stand in a
+    /// rotation; or, so that a guarded host keeps its place, all that have a queue.
+    counted: u8,
+    /// The ends that the mode isolates, one bit each.
+    ends: u8,
 }
 
 impl LoadRule {
     fn new(params: &Params) -> LoadRule {
-        let all_active = params.host_load == HostLoad::Active;
         let until_idle = params.host_guard != HostGuard::Off;
-        LoadRule { mode: params.flow_mode, all_active, until_idle }
+        let all_active = until_idle || params.host_load == HostLoad::Active;
+        let bit = |standing: Standing, counts: bool| u8::from(counts) << standing as u8;
+        let mode = params.flow_mode;
+        LoadRule {
+            mode,
+            counted: bit(Standing::Old, true)
+                | bit(Standing::New, all_active)
+                | bit(Standing::Waiting, all_active)
+                | bit(Standing::Decaying, until_idle),
+            ends: u8::from(mode.isolates_sources())
+                | u8::from(mode.isolates_destinations()) << End::Destination as u8,
+        }
     }
 
     /// `flow` passes from the new flows to the old.
@@ -681,21 +707,16 @@ impl LoadRule {
 
     #[inline(always)]
     fn counts(self, standing: Standing) -> bool {
-        match standing {
-            Standing::Old => true,
-            Standing::New | Standing::Waiting => self.all_active | self.until_idle,
-            Standing::Decaying => self.until_idle,
-            _ => false,
-        }
+        self.counted >> standing as u8 & 1 != 0
     }
 
     /// Calls `f` with each end that the mode isolates, and its place.
     #[inline(always)]
     fn each_end(self, [source, destination]: [u16; 2], mut f: impl FnMut(End, u16)) {
-        if self.mode.isolates_sources() {
+        if self.ends & 1 << End::Source as u8 != 0 {
             f(End::Source, source);
         }
-        if self.mode.isolates_destinations() {
+        if self.ends & 1 << End::Destination as u8 != 0 {
             f(End::Destination, destination);
         }
     }
