@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
     too_small, Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Managed, Names,
-    Totals,
+    PacketOwner, Totals,
 };
 use crate::random::Random;
 use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
@@ -174,7 +174,13 @@ impl Aqm for Learnt {
         backlog.packets < threshold && self.state.probability() == 0
     }
 
-    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(
+        &mut self,
+        packet: &Packet,
+        backlog: Backlog,
+        now: Time,
+        _: &mut dyn PacketOwner,
+    ) -> Verdict {
         if self.params.threshold.is_some_and(|threshold| backlog.packets >= threshold) {
             self.state.raise(&self.params.aqm, now);
         }

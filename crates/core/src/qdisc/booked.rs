@@ -192,9 +192,15 @@ impl BookedQueue {
 
     /// Gives up an arrival that is not queued.
     #[cold]
-    pub fn refuse(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
+    pub fn refuse(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        reason: DropReason,
+        owner: &mut dyn PacketOwner,
+    ) {
         self.refused += 1;
-        self.give_up(packet, reason, owner);
+        self.give_up(Packet { enqueued: now, ..*packet }, reason, owner);
     }
 
     /// Gives up the first packet; false if there is none.

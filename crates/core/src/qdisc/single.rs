@@ -34,7 +34,7 @@ pub enum Verdict {
 /// Active queue management of one queue.
 ///
 /// Calls come in this order: for each arrival that finds room [`Aqm::admits`], and unless it does
-/// [`Aqm::asks`] and [`Aqm::arrives`]; then [`Aqm::refused`], or [`Aqm::queued`] unless it was to
+/// [`Aqm::arrives`]; then [`Aqm::refused`], or [`Aqm::queued`] unless it was to
 /// be dropped; for each packet taken out [`Aqm::passes`], and [`Aqm::leaves`] unless it does; and
 /// [`Aqm::found_empty`] when there was none to take. Times never decrease.
 ///
@@ -63,14 +63,16 @@ pub trait Aqm: Sized + Send + 'static {
         let _ = (packet, backlog, now);
         false
     }
-    /// Asks the owner for what it alone knows of an arrival that is to be decided about.
-    fn asks(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let _ = (packet, now, owner);
-    }
-    /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet. On
-    /// [`Verdict::Marked`] the queue marks it.
-    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
-        let _ = (packet, backlog, now);
+    /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet; `owner`
+    /// may know more about it. On [`Verdict::Marked`] the queue marks it.
+    fn arrives(
+        &mut self,
+        packet: &Packet,
+        backlog: Backlog,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Verdict {
+        let _ = (packet, backlog, now, owner);
         Verdict::Pass
     }
     /// The arrival found no room.
@@ -155,22 +157,20 @@ impl<A: Aqm> Single<A> {
     fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         let backlog = self.met();
         let has_room = self.queue.has_room(packet);
-        let refused = Packet { enqueued: now, ..*packet };
         let mut verdict = Verdict::Pass;
         if has_room || A::SEES_OVERFLOW {
-            self.aqm.asks(packet, now, owner);
-            verdict = self.aqm.arrives(packet, backlog, now);
+            verdict = self.aqm.arrives(packet, backlog, now, owner);
             if let Verdict::Drop(reason) = verdict {
-                return self.queue.refuse(refused, reason, owner);
+                return self.queue.refuse(packet, now, reason, owner);
             }
         }
         if !has_room {
             self.aqm.refused(now);
-            return self.queue.refuse(refused, DropReason::Overlimit, owner);
+            return self.queue.refuse(packet, now, DropReason::Overlimit, owner);
         }
         let Some(queued) = self.queue.insert(packet, now) else {
             self.aqm.refused(now);
-            return self.queue.refuse(refused, DropReason::Overlimit, owner);
+            return self.queue.refuse(packet, now, DropReason::Overlimit, owner);
         };
         if verdict == Verdict::Marked {
             queued.mark_ce();
@@ -217,8 +217,9 @@ impl<A: Aqm> Single<A> {
 impl<A: Aqm> Qdisc for Single<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        let backlog = self.met();
-        if !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
+        let backlog = self.queue.backlog();
+        let is_lent = !A::LEAVES_ALL && self.lent.packets != 0;
+        if is_lent || !self.queue.has_slot(packet) || !self.aqm.admits(packet, backlog, now) {
             return self.enqueue_if_advised(packet, now, owner);
         }
         self.queue.insert_in_slot(packet, now);

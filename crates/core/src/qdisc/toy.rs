@@ -6,7 +6,8 @@ use core::fmt::{self, Write};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
 use crate::qdisc::{
-    Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
+    Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, PacketOwner,
+    Totals,
 };
 use crate::tc::units::{self, write_time};
 use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
@@ -85,7 +86,13 @@ impl Aqm for Toy {
         self.target = params.target;
     }
 
-    fn arrives(&mut self, _: &Packet, backlog: Backlog, _: Time) -> Verdict {
+    fn arrives(
+        &mut self,
+        _: &Packet,
+        backlog: Backlog,
+        _: Time,
+        _: &mut dyn PacketOwner,
+    ) -> Verdict {
         // An empty queue is not slow, however long the last packet had waited.
         if backlog.packets == 0 || self.stats.waited <= self.target {
             return Verdict::Pass;

@@ -164,13 +164,13 @@ impl Fifo {
         if !self.queue.has_room(packet) {
             let gives_up_oldest = self.params.kind == Kind::PfifoHeadDrop;
             if !gives_up_oldest || !self.queue.drop_first(DropReason::Overlimit, owner) {
-                self.queue.refuse(*packet, DropReason::Overlimit, owner);
+                self.queue.refuse(packet, packet.enqueued, DropReason::Overlimit, owner);
                 return false;
             }
         }
         let is_queued = self.queue.insert(packet, enqueued).is_some();
         if !is_queued {
-            self.queue.refuse(*packet, DropReason::Overlimit, owner);
+            self.queue.refuse(packet, packet.enqueued, DropReason::Overlimit, owner);
         }
         is_queued
     }

@@ -11,7 +11,7 @@ pub(in crate::qdisc) mod words;
 use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, Verdict as Decision, FIRST_UPDATE};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
+use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::tick::Periodic;
 use crate::time::Time;
@@ -103,7 +103,13 @@ impl Aqm for Controlled {
         true
     }
 
-    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(
+        &mut self,
+        packet: &Packet,
+        backlog: Backlog,
+        now: Time,
+        _: &mut dyn PacketOwner,
+    ) -> Verdict {
         self.catch_up(now);
         let verdict = match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {
             Decision::Drop => {

@@ -12,7 +12,7 @@ use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
 use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};
 use crate::packet::Packet;
 use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
-use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
+use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::tick::Periodic;
 use crate::time::Time;
@@ -122,7 +122,13 @@ impl Aqm for Early {
         }
     }
 
-    fn arrives(&mut self, packet: &Packet, backlog: Backlog, now: Time) -> Verdict {
+    fn arrives(
+        &mut self,
+        packet: &Packet,
+        backlog: Backlog,
+        now: Time,
+        _: &mut dyn PacketOwner,
+    ) -> Verdict {
         self.now = now;
         let random = &mut self.random;
         let decision = match &mut self.controller {

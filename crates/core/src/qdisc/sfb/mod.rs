@@ -131,9 +131,7 @@ pub struct Blue {
     random: Random,
     arithmetic: Arithmetic,
     tick: Tick,
-    /// The set by which the packet in hand goes.
-    deciding: usize,
-    /// Its hashes, zero for a set that does not count it.
+    /// The hashes of the packet in hand, zero for a set that does not count it.
     hashes: [u32; 2],
     /// Of those that are queued, in their order.
     queued: VecDeque<[u32; 2]>,
@@ -157,7 +155,7 @@ impl Set {
     }
 
     /// Moves the probabilities of a packet's bins.
-    #[inline]
+    #[inline(always)]
     fn consult(&mut self, hash: u32, params: &Params) -> Answer {
         let mut answer = Answer { least_prob: MAX_PROB, least_len: u16::MAX };
         for bin in self.bins(hash) {
@@ -191,6 +189,15 @@ impl Blue {
             Arithmetic::Linux => owner.keyed_hash(packet, key),
         };
         theirs.unwrap_or_else(|| mixed(packet.flow, key)).max(1)
+    }
+
+    /// The set `other`, which is to be the next, learns from a packet, too.
+    #[cold]
+    #[inline(never)]
+    fn warm(&mut self, packet: &Packet, other: usize, owner: &mut dyn PacketOwner) {
+        let hash = self.hash(packet, other, owner);
+        self.hashes[other & 1] = hash;
+        self.sets[other & 1].consult(hash, &self.params);
     }
 
     /// Changes the bins over when their time has come; says in which set a packet is looked up that
@@ -298,7 +305,6 @@ impl Aqm for Blue {
             random,
             arithmetic: device.arithmetic,
             tick: device.tick,
-            deciding: 0,
             hashes: [0; 2],
             queued: reserved_queue(limit.packets as usize + 1)?,
             overlimits: 0,
@@ -322,21 +328,16 @@ impl Aqm for Blue {
     }
 
     #[inline]
-    fn asks(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.deciding = self.change_over_for_arrival(now) & 1;
-        self.hashes = [0; 2];
-        self.hashes[self.deciding] = self.hash(packet, self.deciding, owner);
-        if self.warming {
-            let other = self.deciding ^ 1;
-            self.hashes[other] = self.hash(packet, other, owner);
-        }
-    }
-
-    #[inline]
-    fn arrives(&mut self, packet: &Packet, _: Backlog, now: Time) -> Verdict {
-        let present = self.deciding & 1;
-        let (other, hash) = (present ^ 1, self.hashes[present]);
-        let other_hash = core::mem::take(&mut self.hashes[other]);
+    fn arrives(
+        &mut self,
+        packet: &Packet,
+        _: Backlog,
+        now: Time,
+        owner: &mut dyn PacketOwner,
+    ) -> Verdict {
+        let present = self.change_over_for_arrival(now) & 1;
+        let hash = self.hash(packet, present, owner);
+        self.hashes = if present == 0 { [hash, 0] } else { [0, hash] };
         let Answer { least_prob, least_len } = self.sets[present].consult(hash, &self.params);
         if u32::from(least_len) >= self.params.max {
             self.overlimits += 1;
@@ -345,8 +346,7 @@ impl Aqm for Blue {
         }
         if least_prob == MAX_PROB {
             if self.warming {
-                self.hashes[other] = other_hash;
-                self.sets[other].consult(other_hash, &self.params);
+                self.warm(packet, present ^ 1, owner);
             }
             if self.penalised(now) {
                 self.overlimits += 1;
