@@ -12,7 +12,7 @@ use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, Device, DropReason};
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::ways::Ways;
-use crate::sched::{Account, Scheduled, Standing};
+use crate::sched::{Account, Scheduled};
 use crate::steps::Budget;
 use crate::time::Time;
 
@@ -76,10 +76,8 @@ impl Users {
             self.steal(owner);
         }
         let Users { queues, longest, ways, sharing, store, .. } = self;
-        let idle = [Standing::Idle, Standing::Fresh];
         let index = ways.find(self.user.hash(packet), |queue| {
-            let user = queues.get(queue as usize);
-            user.is_some_and(|user| idle.contains(&user.account.standing))
+            queues.get(queue as usize).is_some_and(|user| user.account.standing.is_free())
         });
         let Some(user) = queues.get_mut(index as usize) else { return };
         let queued = store.insert(&mut user.queue, packet, now);
