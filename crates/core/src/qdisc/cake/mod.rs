@@ -318,7 +318,9 @@ impl Cake {
         if self.params.wash {
             queued.wash();
         }
-        self.filter_acks(tin, queue, slot, now, owner);
+        if self.note_header(slot, owner) {
+            self.drop_redundant_ack(tin, queue, now, owner);
+        }
         if self.params.autorate_ingress {
             if let Some(rate) = self.autorate.arrival(len, now) {
                 self.set_rate(rate);
@@ -326,23 +328,16 @@ impl Cake {
         }
     }
 
-    /// Notes the TCP header of the packet just queued in `slot`, and drops the acknowledgement that
-    /// it makes redundant, if there is one.
-    #[inline(always)]
-    fn filter_acks(
-        &mut self,
-        tin: usize,
-        queue: u32,
-        slot: u32,
-        now: Time,
-        owner: &mut dyn PacketOwner,
-    ) {
-        let (Some(store), Some(newest)) = (&mut self.acks, self.arena.get(slot)) else { return };
+    /// Notes the TCP header of the packet just queued in `slot`; true if it has one that matters.
+    /// Apart, for the stack's sake.
+    #[inline(never)]
+    fn note_header(&mut self, slot: u32, owner: &mut dyn PacketOwner) -> bool {
+        let (Some(store), Some(newest)) = (&mut self.acks, self.arena.get(slot)) else {
+            return false;
+        };
         let view = if newest.segments() > 1 { None } else { owner.ack_view(newest) };
         store.set(slot, view.as_ref());
-        if view.is_some() {
-            self.drop_redundant_ack(tin, queue, now, owner);
-        }
+        view.is_some()
     }
 
     /// Drops the acknowledgement that the last packet of `queue` makes redundant, if there is one.

@@ -226,7 +226,7 @@ impl Tins {
                 Err(next) => current = next,
             }
             turns += 1;
-            if turns % TURNS == 0 {
+            if turns.is_multiple_of(TURNS) {
                 self.pay_whole_rounds();
             }
         }
