@@ -63,8 +63,8 @@ pub trait Aqm: Sized + Send + 'static {
         let _ = (packet, backlog, now);
         false
     }
-    /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet; `owner`
-    /// may know more about it. On [`Verdict::Marked`] the queue marks it.
+    /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet;
+    /// `owner` may know more about it. On [`Verdict::Marked`] the queue marks it.
     fn arrives(
         &mut self,
         packet: &Packet,
