@@ -492,10 +492,15 @@ def fuzz(options_):
     batch, scratch = directory / "batch", directory / "scratch"
     seed, until, new = options_.seed, time.monotonic() + options_.seconds, 0
     first, packets = seed, 0
-    while time.monotonic() < until:
+    last = first + options_.cases if options_.cases else None
+
+    def goes_on():
+        return seed < last if last else time.monotonic() < until
+
+    while goes_on():
         clear(batch)
         cases = {}
-        for _ in range(options_.batch):
+        for _ in range(min(options_.batch, last - seed) if last else options_.batch):
             case, lines, end = draw_case(seed, kinds)
             seed += 1
             answer, why = ask(options_.oracle, case, arrivals_text(lines, end))
@@ -544,6 +549,7 @@ def main():
     parser.add_argument("--directory")
     parser.add_argument("--check", help="recordings to ask the oracle about")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--cases", type=int, help="so many cases, however long they take")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--only")

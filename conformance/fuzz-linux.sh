@@ -2,7 +2,7 @@
 # Linux's own code beside ours under drawn settings and traffic, packet by packet: what differs is
 # shrunk and kept as a recording.
 #
-# usage: conformance/fuzz-linux.sh DIRECTORY [--seconds N] [--seed S] [--only DISCIPLINE]
+# usage: conformance/fuzz-linux.sh DIRECTORY [--seconds N | --cases N] [--seed S] [--only DISCIPLINE]
 #        conformance/fuzz-linux.sh DIRECTORY --check RECORDINGS
 #
 # DIRECTORY holds, or will hold, what `conformance/build-linux.sh DIRECTORY HEADERS` leaves (see
@@ -10,18 +10,19 @@
 # (fuzz.json, added to at each run) and what differs (found/; `simnel conformance golden
 # DIRECTORY/fuzz/found` shows it again). Python 3 is needed, too.
 # --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
-# target/release/simnel, which is built if it is not there. Status 1: something differs.
+# target/release/simnel, which is built if it is not there. Status 1: something differs; 3: Linux's
+# source, or what compiles it, is not to be had.
 #
 #     conformance/fuzz-linux.sh ~/linux --seconds 600 --seed 1000 --only cake
 set -euo pipefail
-directory=${1:?usage: fuzz-linux.sh DIRECTORY [--seconds N] [--seed S] [--only DISCIPLINE]}
+directory=${1:?usage: fuzz-linux.sh DIRECTORY [--seconds N | --cases N] [--seed S] [--only DISCIPLINE]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 simnel=${SIMNEL:-$here/../target/release/simnel}
 if [ ! -e "$directory/src/include/generated/utsrelease.h" ]; then
     "$here/build-linux.sh" "$directory" HEADERS || {
-        echo "fuzz-linux.sh: NOT RUN: Linux's source cannot be had" >&2
-        exit 1
+        echo "fuzz-linux.sh: Linux's source, or what compiles it, is not to be had" >&2
+        exit 3
     }
 fi
 directory=$(cd "$directory" && pwd)

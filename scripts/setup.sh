@@ -86,12 +86,15 @@ guest cpio cpio
 guest depmod kmod
 ls -d /lib/modules/*-cloud-amd64/build >/dev/null 2>&1 ||
     guests="$guests linux-headers-cloud-amd64"
+# Linux's disciplines, which ours are compared with (conformance/fuzz-linux.sh).
+for tool in flex bison bc; do guest $tool $tool; done
+guest xz xz-utils
 if [ -n "$guests" ] && [ "$(uname -m)" = x86_64 ] && have apt-get && [ "$(id -u)" = 0 ]; then
     # A distribution that has one of them not may have the others.
     for package in $guests; do
         DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" \
             >/dev/null 2>&1 </dev/null ||
-            say "WARNING: apt-get could not install $package; the kernel module is not tested"
+            say "WARNING: apt-get could not install $package; what needs it is not tested"
     done
 fi
 

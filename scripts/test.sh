@@ -50,6 +50,16 @@ examples() {
     done
 }
 
+# Linux's own disciplines beside ours under drawn settings. Fixed seeds: what differs here differs
+# for everybody.
+linux_beside() {
+    local status=0
+    SIMNEL=target/debug/simnel conformance/fuzz-linux.sh target/linux-beside --cases 300 --seed 1 ||
+        status=$?
+    [ $status -ne 3 ] && return $status
+    echo 'NOT RUN: Linux beside (no linux-source-6.1, flex, bison, bc or xz-utils)'
+}
+
 # A router's flash is small.
 gateway_alone() {
     local most=$((4 * 1024 * 1024)) bytes
@@ -73,6 +83,7 @@ fi
 step 'simulation side' simulation_side
 step 'examples' examples
 step 'python' scripts/python.sh test
+step 'Linux beside' linux_beside
 step 'gateway alone' gateway_alone
 step 'compiled code' kernel/check
 step 'kernel' kernel/test/run target/kernel-test short
