@@ -11,7 +11,7 @@ SIMNEL = --locked --package simnel --
 all: build
 
 build: setup ## build everything, optimised
-	cargo build --release --locked --workspace
+	cargo build --release --locked --workspace --exclude simnel-python
 
 gateway: setup ## build the gateway alone: below 4 MB, without the lab
 	cargo build --profile router --locked --package simnel --no-default-features

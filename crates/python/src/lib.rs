@@ -14,6 +14,7 @@ mod error;
 mod replay;
 mod run;
 mod scenario;
+mod session;
 mod table;
 mod work;
 
@@ -31,6 +32,8 @@ mod _simnel {
     use super::run::{Distribution, Run};
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::session::Session;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -41,6 +41,13 @@ impl Scenario {
         self.read.simulation(qdisc).map_err(|error| self.refused(error, qdisc))
     }
 
+    /// A run at time zero.
+    pub fn begin(&self, qdisc: Option<&str>, seed: u64) -> PyResult<(Simulation, simnel_sim::Run)> {
+        let simulation = self.simulation(qdisc)?;
+        let run = simulation.begin(seed).map_err(|error| self.refused(error, qdisc))?;
+        Ok((simulation, run))
+    }
+
     /// A run with words, for which nothing of Python is needed.
     fn finished(&self, qdisc: Option<&str>, seed: u64, watch: &Watch<'_>) -> PyResult<Finished> {
         let run = self.simulation(qdisc)?.run(seed, &mut |step| {
@@ -59,8 +66,7 @@ impl Scenario {
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<Finished> {
         // On the line as it is: what stands in for the discipline does not shape.
-        let simulation = self.simulation(Some("pfifo"))?;
-        let mut run = simulation.begin(seed).map_err(|error| self.refused(error, None))?;
+        let (simulation, mut run) = self.begin(Some("pfifo"), seed)?;
         let fault = Fault::default();
         for direction in Direction::BOTH {
             run.host(direction, Box::new(Own::new(make, Arc::clone(&fault))?));

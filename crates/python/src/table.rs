@@ -21,6 +21,9 @@ use crate::error::Error;
 /// The capsule's name in the Arrow PyCapsule interface.
 const STREAM: &CStr = c"arrow_array_stream";
 
+/// Columns that a table names when it is shown in a line.
+const SHOWN: usize = 6;
+
 /// Columns of equal length.
 #[pyclass(frozen, module = "simnel._simnel")]
 pub struct Table(RecordBatch);
@@ -155,6 +158,9 @@ impl Table {
 
     fn __repr__(&self) -> String {
         let columns = self.columns();
-        format!("<simnel.Table: {} rows of {}>", self.0.num_rows(), columns.join(", "))
+        let more = if columns.len() > SHOWN { ", …" } else { "" };
+        let first = columns[..columns.len().min(SHOWN)].join(", ");
+        let (rows, columns) = (self.0.num_rows(), columns.len());
+        format!("<simnel.Table: {rows} rows, {columns} columns: {first}{more}>")
     }
 }

@@ -133,6 +133,30 @@ class Scenario:
         self, qdisc: Optional[Choice] = None, seed: int = 1, stop: Optional[Stop] = None
     ) -> Optional[Dict[str, float]]: ...
 
+class Session:
+    """A run in the caller's hands."""
+
+    def __init__(self, scenario: Scenario, qdisc: Optional[str] = None, seed: int = 1) -> None: ...
+    @property
+    def now(self) -> float:
+        """Simulated seconds."""
+    @property
+    def is_over(self) -> bool:
+        """True when the scenario's duration is simulated."""
+    @property
+    def has_pings(self) -> bool:
+        """True if ``answers`` has something to tell."""
+    def advance(self, seconds: float) -> None:
+        """Simulates so many seconds more."""
+    def configure(self, direction: str, words: str) -> None:
+        """Changes settings of the discipline of ``"up"`` or ``"down"`` now."""
+    def counters(self, direction: str) -> Dict[str, int]:
+        """``sent_packets``, ``sent_bytes``, ``drops``, ``marks`` since the run began;
+        ``backlog_packets`` and ``backlog_bytes`` now.
+        """
+    def answers(self) -> List[Tuple[float, float]]:
+        """Round trips of all pings since the last call: when sent (s), and how long (ms)."""
+
 def compare(
     contenders: List[str],
     down: str,

@@ -1,0 +1,69 @@
+"""The environment: gymnasium's rules, determinism, and settings that take effect."""
+
+import pytest
+
+import simnel
+
+gymnasium = pytest.importorskip("gymnasium")
+np = pytest.importorskip("numpy")
+
+from gymnasium.utils.env_checker import check_env
+
+from simnel.gym import OBSERVED, TuneEnv
+
+
+def words(action):
+    return f"codel target {action[0]:.0f}us interval 100ms limit 1000"
+
+
+@pytest.fixture
+def env(line):
+    traffic = [simnel.bulk(8), simnel.ping("20ms")]
+    scenario = simnel.Scenario.of(line, traffic, duration="8s", warmup="0s")
+    return TuneEnv(scenario, words, [500], [50_000])
+
+
+def episode(env, action, seed=1):
+    env.reset(seed=seed)
+    rows, over = [], False
+    while not over:
+        observation, reward, ended, over, _ = env.step(np.array([action]))
+        assert not ended
+        rows.append([*observation, reward])
+    return np.array(rows)
+
+
+def test_it_keeps_gymnasium_s_rules(env):
+    check_env(env, skip_render_check=True)
+
+
+def test_equal_seeds_and_actions_give_equal_episodes(env):
+    one, two = episode(env, 5000.0), episode(env, 5000.0)
+    assert len(one) == 80 and (one == two).all()
+
+
+def test_what_an_agent_sets_takes_effect(env):
+    rtt = OBSERVED.index("rtt_ms")
+    short, long = (episode(env, target)[40:, rtt].mean() for target in (500.0, 50_000.0))
+    assert 90 <= short < long
+
+
+def test_actions_within_a_run_take_effect(env):
+    env.reset(seed=1)
+    run = [env.step(np.array([50_000.0 if n < 40 else 500.0]))[4] for n in range(80)]
+    before, after = run[20:40], run[60:80]
+    assert sum(seen["drops_per_s"] for seen in after) > 0
+    assert max(seen["rtt_ms"] for seen in after) < min(seen["rtt_ms"] for seen in before)
+
+
+def test_what_cannot_be_is_refused(line, env):
+    silent = simnel.Scenario.of(line, simnel.bulk())
+    with pytest.raises(simnel.Error, match="ping"):
+        TuneEnv(silent, words, [1], [2])
+    env.reset(seed=1)
+    with pytest.raises(simnel.Error, match="another discipline"):
+        env._session.configure("down", "pie")
+    with pytest.raises(simnel.Error, match="up or down"):
+        env._session.configure("left", "codel")
+    with pytest.raises(simnel.Error, match="no step"):
+        env._session.advance(float("nan"))
