@@ -109,6 +109,19 @@ if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
     fi
 fi
 
+# The lab in a browser (scripts/site.sh, which says what it lacks).
+browser=''
+have node || browser="$browser nodejs"
+have npm || browser="$browser npm"
+have chromium || browser="$browser chromium"
+if [ -n "$browser" ] && have apt-get && [ "$(id -u)" = 0 ]; then
+    for package in $browser; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" \
+            >/dev/null 2>&1 </dev/null ||
+            say "WARNING: apt-get could not install $package; the lab in a browser is not tested"
+    done
+fi
+
 # --- Rust ------------------------------------------------------------------------------------
 
 if [ $rust = no ]; then

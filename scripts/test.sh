@@ -81,6 +81,8 @@ else
     not_run+=('NOT RUN: fuzzing (scripts/fuzz.sh is not there)')
 fi
 step 'simulation side' simulation_side
+# With the program that the tests have built.
+step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
 step 'examples' examples
 step 'python' scripts/python.sh test
 step 'Linux beside' linux_beside

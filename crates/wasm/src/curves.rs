@@ -47,9 +47,13 @@ pub fn all(results: &Results, summary: &Summary, queues: Queues) -> Vec<Curve> {
             curves.push(Curve { kind: "delay", name: name(summary, group), points });
         }
     }
+    // What sends at a rate of its own has no goodput worth a curve.
+    let told = curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>();
     for (group, row) in summary.groups.iter().enumerate() {
-        let points = row.series_mbps.clone();
-        curves.push(Curve { kind: "goodput", name: name(summary, group), points });
+        let (name, points) = (name(summary, group), row.series_mbps.clone());
+        if !told.contains(&name) {
+            curves.push(Curve { kind: "goodput", name, points });
+        }
     }
     for (direction, points) in Direction::BOTH.into_iter().zip(queues.0) {
         curves.push(Curve { kind: "queue", name: direction.name().into(), points });
@@ -57,9 +61,13 @@ pub fn all(results: &Results, summary: &Summary, queues: Queues) -> Vec<Curve> {
     curves
 }
 
+/// Traffic both ways has its direction in its name already.
 fn name(summary: &Summary, group: usize) -> String {
     let row = &summary.groups[group];
-    format!("{} {}", row.name, row.direction)
+    match row.name.ends_with(row.direction) {
+        true => row.name.clone(),
+        false => format!("{} {}", row.name, row.direction),
+    }
 }
 
 /// Mean delay beyond propagation of a group's packets, interval by interval; None if its kind of

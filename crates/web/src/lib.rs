@@ -13,10 +13,13 @@
 //! /api/v1/events       what each interface does, once a second (server-sent events)
 //! /api/openapi.json    description of the above (OpenAPI 3.1)
 //! ```
+//!
+//! [`Folder`] serves files instead, behind the same rules: the lab's pages (files.rs).
 
 mod board;
 mod changes;
 mod connections;
+mod files;
 mod guard;
 mod history;
 mod metrics;
@@ -27,6 +30,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use files::Folder;
 pub use server::Server;
 
 /// What to serve, and where.
@@ -75,6 +79,9 @@ pub enum Error {
     /// The address is taken, or not ours.
     #[error("cannot listen at {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
+    /// The folder is none, or not of pages.
+    #[error("{} has no page: `make site` makes target/site", .0.display())]
+    NoPage(PathBuf, #[source] std::io::Error),
     /// The system lacks something.
     #[error("cannot start serving")]
     Start(#[source] std::io::Error),

@@ -22,7 +22,7 @@ use crate::changes::Changes;
 use crate::connections::{self, Standing};
 use crate::guard::{self, Guard, Refused};
 use crate::history::SPANS;
-use crate::{metrics, Error, Settings};
+use crate::{metrics, Error, Limits, Settings};
 
 /// Everything comes from here, nothing is written into the page, and nobody may frame it.
 const POLICY: &str =
@@ -49,10 +49,7 @@ impl Server {
         if settings.token.is_none() && settings.changes {
             return Err(Error::NoTokenForChanges);
         }
-        let listener = TcpListener::bind(settings.listen)
-            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-            .map_err(|error| Error::Listen(settings.listen, error))?;
-        Ok(Server { listener, settings })
+        Ok(Server { listener: listen(settings.listen)?, settings })
     }
 
     /// Where it listens.
@@ -69,22 +66,46 @@ impl Server {
         let changes = changes.then(|| Changes::new(control_dir.clone(), limits.patience));
         let mut seen = board::watch(control_dir, history, notice).map_err(Error::Start)?;
         seen.may_change = changes.is_some();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(Error::Start)?;
-        runtime.block_on(async {
-            let listener =
-                tokio::net::TcpListener::from_std(self.listener).map_err(Error::Start)?;
-            let router = router(seen, token, changes);
-            match connections::serve(listener, router, limits).await {}
-        })
+        serve(self.listener, router(seen, token, changes), limits)
+    }
+}
+
+/// Takes an address.
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| Error::Listen(address, error))
+}
+
+/// Answers on this thread until the process ends.
+pub(crate) fn serve(listener: TcpListener, router: Router, limits: Limits) -> Result<(), Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Start)?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Start)?;
+        match connections::serve(listener, router, limits).await {}
+    })
+}
+
+/// What stands before all routes.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Who may ask.
+    pub guard: Guard,
+    /// Where a page may take things from.
+    pub policy: &'static str,
+}
+
+impl Rules {
+    /// `router` behind these rules.
+    pub fn before(self, router: Router) -> Router {
+        router.layer(middleware::from_fn_with_state(Arc::new(self), enter))
     }
 }
 
 /// All routes, over what was seen.
 fn router(seen: Seen, token: Option<String>, changes: Option<Changes>) -> Router {
-    let guard = Arc::new(Guard::new(token, changes.is_some()));
+    let guard = Guard::new(token, changes.is_some());
     let change = |Path((name, what)): Path<(String, String)>, body: Body| async move {
         let Some(changes) = changes else { return refuse(StatusCode::NOT_FOUND, "no changes") };
         match changes.make(name, what, body).await {
@@ -92,7 +113,7 @@ fn router(seen: Seen, token: Option<String>, changes: Option<Changes>) -> Router
             Err((status, why)) => refuse(status, &why),
         }
     };
-    Router::new()
+    let router = Router::new()
         .route("/api/v1/interfaces/{name}/{what}", post(change))
         .route("/", get(|| async { Html(include_str!("page/index.html")) }))
         .route("/app.js", get(|| async { text("text/javascript", include_str!("page/app.js")) }))
@@ -105,8 +126,8 @@ fn router(seen: Seen, token: Option<String>, changes: Option<Changes>) -> Router
             "/api/openapi.json",
             get(|| async { text("application/json", include_str!("page/openapi.json")) }),
         )
-        .layer(middleware::from_fn_with_state(guard, enter))
-        .with_state(seen)
+        .with_state(seen);
+    Rules { guard, policy: POLICY }.before(router)
 }
 
 fn text(kind: &'static str, text: &'static str) -> Response {
@@ -114,8 +135,8 @@ fn text(kind: &'static str, text: &'static str) -> Response {
 }
 
 /// Checks a request, and gives its answer the headers that protect it.
-async fn enter(State(rules): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let checked = rules.check(request.method(), request.uri(), request.headers());
+async fn enter(State(rules): State<Arc<Rules>>, request: Request, next: Next) -> Response {
+    let checked = rules.guard.check(request.method(), request.uri(), request.headers());
     let mut response = match checked {
         Err(Refused::Method) => refuse(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -146,7 +167,7 @@ async fn enter(State(rules): State<Arc<Guard>>, request: Request, next: Next) ->
         }
     };
     let protect: [(HeaderName, &'static str); 5] = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, rules.policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
@@ -158,7 +179,7 @@ async fn enter(State(rules): State<Arc<Guard>>, request: Request, next: Next) ->
     response
 }
 
-fn refuse(status: StatusCode, why: &str) -> Response {
+pub(crate) fn refuse(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 

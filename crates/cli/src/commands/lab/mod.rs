@@ -14,6 +14,7 @@ mod guest;
 mod interrupt;
 pub mod line_page;
 mod man;
+mod page;
 mod paper;
 mod plot;
 mod progress;
@@ -27,6 +28,7 @@ mod sweep;
 pub enum Command {
     Demo(demo::Args),
     Sim(sim::Args),
+    Lab(page::Args),
     Paper(paper::Args),
     #[command(hide = true)]
     Guest(guest::Args),
@@ -45,6 +47,7 @@ impl Command {
     pub fn run(self, out: &mut dyn Write) -> miette::Result<ExitCode> {
         match self {
             Command::Sim(args) => sim::run(&args, out),
+            Command::Lab(args) => page::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
             Command::Guest(args) => guest::run(&args, out),
             Command::Replay(args) => replay::run(&args, out),

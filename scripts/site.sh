@@ -1,0 +1,84 @@
+#!/bin/bash
+# The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
+# a browser's figures against the program's, accessibility, errors.  `site.sh measure`: the time
+# from a change to the first picture.  `site.sh picture FILE`: docs/lab.png.
+#
+# SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
+# Prints NOT RUN, and succeeds, where Node, npm, Chromium, the target of Rust or a network are
+# missing; `build` fails then.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+target=$PWD/target
+built=${CARGO_TARGET_DIR:-$target}
+wasm=$target/site-build/wasm
+command=${1:-build}
+
+lacks() { # WHAT
+    if [ "$command" = build ]; then
+        echo "site: $1" >&2
+        exit 1
+    fi
+    echo "NOT RUN: the lab in a browser ($1)"
+    exit 0
+}
+
+build() {
+    local tool
+    for tool in node npm; do
+        command -v $tool >/dev/null || lacks "$tool is missing: apt-get install nodejs npm"
+    done
+    [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 18 ] || lacks 'Node 18 or newer is needed'
+    [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] ||
+        lacks 'rustup target add wasm32-unknown-unknown'
+    mkdir -p "$wasm"
+    # Packages first: what they lack shows before anything is compiled.
+    if ! cmp -s site/package-lock.json site/node_modules/.locked; then
+        (cd site && npm ci --ignore-scripts --no-audit --no-fund >"$target/npm.log" 2>&1) ||
+            lacks "npm ci failed: $(tail -n 1 "$target/npm.log")"
+        cp site/package-lock.json site/node_modules/.locked
+    fi
+    cargo fetch --quiet --locked --manifest-path site/bindgen/Cargo.toml ||
+        lacks 'the crates of site/bindgen cannot be fetched'
+    cargo build --quiet --locked --profile site --target wasm32-unknown-unknown --package simnel-wasm
+    CARGO_TARGET_DIR=$built/bindgen \
+        cargo build --quiet --locked --manifest-path site/bindgen/Cargo.toml
+    "$built/bindgen/debug/bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
+    (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm")
+    local bytes most=$((1536 * 1024))
+    bytes=$(gzip -9 -c "$target/site/lab.wasm" | wc -c)
+    echo "$target/site: lab.wasm has $bytes bytes compressed; $most at most"
+    [ "$bytes" -le "$most" ]
+}
+
+# Builds, starts the server, and runs a script of site/test against it.
+drive() { # SCRIPT ARGUMENTS...
+    local script=$1 simnel=${SIMNEL:-$built/debug/simnel} address=
+    shift
+    command -v chromium >/dev/null || lacks 'chromium is missing: apt-get install chromium'
+    build
+    [ -n "${SIMNEL:-}" ] || cargo build --quiet --locked --package simnel
+    # Not local: the trap outlives this function.
+    said=$(mktemp)
+    "$simnel" lab --no-open --port 0 "$target/site" 2>"$said" &
+    server=$!
+    trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; rm -f "$said"' EXIT
+    for _ in $(seq 300); do
+        address=$(sed -n 's|.*\(http://[0-9.:]*/\).*|\1|p' "$said")
+        [ -n "$address" ] && break
+        kill -0 $server 2>/dev/null || { cat "$said" >&2; return 1; }
+        sleep 0.1
+    done
+    timeout 600 node "site/test/$script" "$address" "$simnel" "$@"
+}
+
+case $command in
+    build) build ;;
+    test) drive lab.mjs "$target/site-test" ;;
+    measure) drive measure.mjs ;;
+    picture) drive picture.mjs "${2:?a file for the picture}" ;;
+    *)
+        echo 'site.sh: expected build, test, measure or picture' >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,46 @@
+// `node build.mjs OUT WASM`: the site's files. WASM is where bindgen has put its own.
+import { createHash } from "node:crypto";
+import { cp, mkdir, readFile, readdir, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [out, wasm] = process.argv.slice(2).map((path) => resolve(path));
+if (!out || !wasm) {
+    console.error("build.mjs: expected OUT WASM");
+    process.exit(2);
+}
+const common = {
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    logLevel: "warning",
+    legalComments: "none",
+    loader: { ".toml": "text" },
+    alias: { "lab-wasm": join(wasm, "lab.js") },
+    outdir: out,
+};
+
+await rm(out, { recursive: true, force: true });
+await mkdir(out, { recursive: true });
+await build({
+    ...common,
+    entryPoints: ["lab.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
+});
+for (const name of ["index.html", "icon.svg"]) await cp(join(here, "src", name), join(out, name));
+await cp(join(wasm, "lab_bg.wasm"), join(out, "lab.wasm"));
+
+// What the service worker keeps, and a name that changes with any of it.
+const files = (await readdir(out)).sort();
+const hash = createHash("sha256");
+for (const file of files) hash.update(file).update(await readFile(join(out, file)));
+await build({
+    ...common,
+    entryPoints: [join(here, "src", "offline.ts")],
+    define: {
+        FILES: JSON.stringify(["./", ...files]),
+        VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)),
+    },
+});

@@ -1,0 +1,233 @@
+// Curves over time: one chart a kind of traffic, one colour and dash a discipline on all of them.
+import uPlot from "uplot";
+import type { Curve, Shown } from "./messages";
+import { spread, told } from "./figures";
+
+/** Dashes beside the colours, for eyes that cannot tell these apart. */
+const DASHES = [[], [9, 4], [2, 3], [12, 3, 2, 3], [5, 2], [1, 5]];
+/** A logarithmic axis has no zero: what is below is drawn here, in milliseconds. */
+const LEAST_MS = 0.1;
+
+const UNITS = { delay: "ms", goodput: "Mbit/s", queue: "packets" };
+const TITLES = {
+    delay: (name: string) => `Added delay: ${name}`,
+    goodput: (name: string) => `Goodput: ${name}`,
+    queue: (name: string) => `Queue ${name}`,
+};
+
+/** A curve of several runs: median, least and greatest. */
+interface Band {
+    middle: (number | null)[];
+    low: (number | null)[];
+    high: (number | null)[];
+}
+
+function band(curves: Float64Array[], length: number, floor: number): Band {
+    const all: Band = { middle: [], low: [], high: [] };
+    for (let at = 0; at < length; at++) {
+        const values: number[] = [];
+        for (const curve of curves) {
+            const value = curve[at];
+            if (value !== undefined && !Number.isNaN(value)) values.push(Math.max(value, floor));
+        }
+        const of = spread(values);
+        all.middle.push(of?.median ?? null);
+        all.low.push(of?.low ?? null);
+        all.high.push(of?.high ?? null);
+    }
+    return all;
+}
+
+function style(name: string): string {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export function dash(n: number): number[] {
+    return DASHES[n % DASHES.length]!;
+}
+
+class Chart {
+    readonly figure = document.createElement("figure");
+    private readonly caption = document.createElement("figcaption");
+    private readonly readout = document.createElement("p");
+    private readonly area = document.createElement("div");
+    private plot: uPlot | null = null;
+    private shape = "";
+    private names: string[] = [];
+
+    constructor(private readonly kind: Curve["kind"], name: string) {
+        this.caption.textContent = `${TITLES[kind](name)}, ${UNITS[kind]}`;
+        this.readout.className = "readout";
+        this.area.tabIndex = 0;
+        this.area.setAttribute("role", "img");
+        this.area.setAttribute("aria-label", this.caption.textContent);
+        this.area.addEventListener("keydown", (event) => this.move(event));
+        this.figure.append(this.caption, this.area, this.readout);
+    }
+
+    draw(data: uPlot.AlignedData, names: string[], width: number): void {
+        this.names = names;
+        const shape = `${names.length} ${document.documentElement.dataset.scheme}`;
+        if (!this.plot || shape !== this.shape) {
+            this.plot?.destroy();
+            this.plot = new uPlot(this.options(width), data, this.area);
+            this.shape = shape;
+        } else {
+            this.plot.setData(data);
+        }
+        const middles = names.map((name, n) => {
+            const values = (data[1 + 3 * n] as (number | null)[]).filter((value): value is number => value !== null);
+            return `${name}: median ${values.length ? told(spread(values)!.median, UNITS[this.kind]) : "none"}`;
+        });
+        this.area.setAttribute("aria-label", `${this.caption.textContent} over time. ${middles.join("; ")}`);
+        this.readout.textContent = middles.join(" · ");
+    }
+
+    resize(width: number): void {
+        if (this.plot && this.plot.width !== width) this.plot.setSize({ width, height: 190 });
+    }
+
+    remove(): void {
+        this.plot?.destroy();
+        this.figure.remove();
+    }
+
+    private options(width: number): uPlot.Options {
+        const { kind } = this;
+        const grid = { stroke: style("--grid"), width: 1 };
+        const axis = { stroke: style("--text"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
+        const series: uPlot.Series[] = [{}];
+        const bands: uPlot.Band[] = [];
+        this.names.forEach((_, n) => {
+            const stroke = style(`--curve-${n}`);
+            series.push({ stroke, width: 2, dash: dash(n), points: { show: false }, spanGaps: true });
+            const edge = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
+            series.push({ ...edge }, { ...edge });
+            bands.push({ series: [3 + 3 * n, 2 + 3 * n], fill: `${stroke}33` });
+        });
+        // Bursts of single runs, where a gap in TCP's order closes, would make all else flat.
+        const range: uPlot.Scale.Range = (plot, _, high) => {
+            const middles = plot.data.filter((_, n) => n % 3 === 1).flatMap((values) => Array.from(values));
+            const most = kind === "queue" ? (high ?? 0) : 1.2 * middles.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
+            return [0, Math.max(most, 1) * 1.05];
+        };
+        return {
+            width,
+            height: 190,
+            series,
+            bands,
+            scales: { x: { time: false }, y: kind === "delay" ? { distr: 3 } : { range } },
+            axes: [
+                { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+                { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.tick(tick))) },
+            ],
+            legend: { show: false },
+            cursor: { sync: { key: "time" }, drag: { x: false, y: false }, points: { show: false } },
+            hooks: { setCursor: [(plot) => this.read(plot)] },
+        };
+    }
+
+    private tick(value: number): string {
+        if (this.kind !== "delay") return String(Number(value.toPrecision(3)));
+        return told(value, "ms").replace(" ", " ");
+    }
+
+    private read(plot: uPlot): void {
+        const at = plot.cursor.idx;
+        const time = at === null || at === undefined ? undefined : plot.data[0][at];
+        if (at === null || at === undefined || time === undefined) return;
+        const values = this.names.map((name, n) => {
+            const value = plot.data[1 + 3 * n]![at];
+            return `${name} ${value === null || value === undefined ? "none" : told(value, UNITS[this.kind])}`;
+        });
+        this.readout.textContent = `at ${time.toFixed(1)} s: ${values.join(" · ")}`;
+    }
+
+    /** The cursor by arrow keys. */
+    private move(event: KeyboardEvent): void {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!this.plot || step === undefined) return;
+        event.preventDefault();
+        const last = this.plot.data[0].length - 1;
+        const at = Math.max(0, Math.min(last, (this.plot.cursor.idx ?? 0) + step));
+        const left = this.plot.valToPos(this.plot.data[0][at]!, "x");
+        this.plot.setCursor({ left, top: 10 });
+    }
+}
+
+/** All charts of a question. */
+export class Charts {
+    private charts = new Map<string, Chart>();
+    /** Out of sight, and not drawn yet. */
+    private rest: (() => void)[] = [];
+
+    constructor(private readonly place: HTMLElement) {
+        new ResizeObserver(() => {
+            const width = this.width();
+            for (const chart of this.charts.values()) chart.resize(width);
+        }).observe(place);
+    }
+
+    /** `runs` of each discipline, in the order of `names`. */
+    draw(names: string[], runs: Shown[][]): void {
+        const keys = new Map<string, Curve>();
+        for (const curve of runs.find((each) => each.length > 0)?.[0]?.curves ?? []) {
+            keys.set(`${curve.kind} ${curve.name}`, curve);
+        }
+        for (const [key, chart] of this.charts) {
+            if (!keys.has(key)) {
+                chart.remove();
+                this.charts.delete(key);
+            }
+        }
+        let at = 0;
+        for (const [key, { kind, name }] of keys) {
+            let chart = this.charts.get(key);
+            if (!chart) {
+                chart = new Chart(kind, name);
+                this.charts.set(key, chart);
+            }
+            const there = this.place.children[at++] ?? null;
+            if (there !== chart.figure) this.place.insertBefore(chart.figure, there);
+        }
+        // What is seen comes first.
+        const width = this.width();
+        const isWaiting = this.rest.length > 0;
+        this.rest = [];
+        const places = [...keys].map(([key, { kind }]) => {
+            const chart = this.charts.get(key)!;
+            const { top, bottom } = chart.figure.getBoundingClientRect();
+            const draw = () => chart.draw(aligned(runs, key, kind), names, width);
+            return { draw, isSeen: bottom > 0 && top < innerHeight };
+        });
+        for (const { draw, isSeen } of places) {
+            if (isSeen) draw();
+            else this.rest.push(draw);
+        }
+        if (!isWaiting) requestAnimationFrame(() => setTimeout(() => this.finish()));
+    }
+
+    private finish(): void {
+        const rest = this.rest;
+        this.rest = [];
+        for (const draw of rest) draw();
+    }
+
+    private width(): number {
+        const columns = getComputedStyle(this.place).gridTemplateColumns.split(" ");
+        return Math.max(240, Math.floor(parseFloat(columns[0] ?? "") || this.place.clientWidth));
+    }
+}
+
+function aligned(runs: Shown[][], key: string, kind: Curve["kind"]): uPlot.AlignedData {
+    const of = (shown: Shown) => shown.curves.find((curve) => `${curve.kind} ${curve.name}` === key)?.points;
+    const curves = runs.map((each) => each.map(of).filter((points) => points !== undefined));
+    const length = Math.max(0, ...curves.flat().map((points) => points.length));
+    const interval = runs.flat()[0]?.interval ?? 1;
+    const data: (number | null)[][] = [Array.from({ length }, (_, at) => at * interval)];
+    for (const each of curves) {
+        const { middle, low, high } = band(each, length, kind === "delay" ? LEAST_MS : 0);
+        data.push(middle, low, high);
+    }
+    return data as uPlot.AlignedData;
+}

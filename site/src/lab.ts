@@ -1,0 +1,297 @@
+// Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
+// background until there are as many runs as asked for.
+import { Charts } from "./charts";
+import { figures, spread, told, verdict } from "./figures";
+import { Form, swatch } from "./form";
+import type { Job, Shown, Summary } from "./messages";
+import { Cancelled, Pool, Wrong } from "./pool";
+import { fromAddress, toAddress, toCommand, toToml, words, type Question } from "./question";
+import evening from "../../scenarios/evening.toml";
+import hosts from "../../scenarios/hosts.toml";
+import iot from "../../scenarios/iot.toml";
+import l4s from "../../scenarios/l4s.toml";
+import rrul from "../../scenarios/rrul.toml";
+import upload from "../../scenarios/upload.toml";
+
+const EXAMPLES: Record<string, string> = { evening, hosts, iot, l4s, rrul, upload };
+/** A first picture that takes longer does not hold up the next change. */
+const PATIENCE_MS = 400;
+
+const $ = <T extends HTMLElement>(selector: string) => document.querySelector<T>(selector)!;
+const status = $("#status");
+
+/** Counts changes: what belongs to an earlier one is not shown. */
+let generation = 0;
+
+class Lab {
+    private question: Question = fromAddress(location.hash);
+    private readonly form: Form;
+    private readonly charts = new Charts($("#charts"));
+    /** Since when the first picture of a change is on its way; null if none is. */
+    private since: number | null = null;
+    private isStale = false;
+    private shown: { names: string[]; runs: Shown[][] } = { names: [], runs: [] };
+
+    constructor(private readonly pool: Pool) {
+        this.form = new Form(this.question, () => this.change());
+        window.addEventListener("hashchange", () => this.go());
+        $("#form").addEventListener("submit", (event) => event.preventDefault());
+        const example = $<HTMLSelectElement>("#example");
+        for (const name of Object.keys(EXAMPLES)) example.add(new Option(name));
+        example.addEventListener("change", () => {
+            this.question.text = EXAMPLES[example.value] ?? "";
+            this.form.show(this.question);
+            this.change();
+        });
+        $("#all").addEventListener("toggle", () => this.draw());
+        copies("#copy-command", () => toCommand(this.question));
+        copies("#copy-toml", () => toToml(this.question));
+        copies("#copy-link", () => location.href);
+        const scheme = matchMedia("(prefers-color-scheme: dark)");
+        const repaint = () => {
+            document.documentElement.dataset.scheme = scheme.matches ? "dark" : "light";
+            this.draw();
+        };
+        scheme.addEventListener("change", repaint);
+        repaint();
+        this.change();
+    }
+
+    /** Another address was entered. */
+    private go(): void {
+        if (location.hash.slice(1) === toAddress(this.question)) return;
+        this.question = fromAddress(location.hash);
+        this.form.show(this.question);
+        this.change();
+    }
+
+    /** The question is another one. */
+    private change(): void {
+        if (!this.form.isRight()) return;
+        const address = toAddress(this.question);
+        history.replaceState(null, "", address ? `#${address}` : location.pathname + location.search);
+        this.form.made(toToml(this.question));
+        const now = performance.now();
+        if (this.since !== null && now - this.since < PATIENCE_MS) {
+            // Who drags a slider sees what was, not nothing at all.
+            this.isStale = true;
+            return;
+        }
+        void this.ask();
+    }
+
+    private async ask(): Promise<void> {
+        const mine = ++generation;
+        this.isStale = false;
+        this.since = performance.now();
+        performance.mark("change");
+        this.pool.cancel();
+        const question = structuredClone(this.question);
+        const text = toToml(question);
+        const jobs = question.disciplines.map((each) => (seed: number): Job => ({
+            text, name: "line", words: words(question, each), seed,
+        }));
+        say("Simulating…");
+        const first = await Promise.all(jobs.map((job) => this.attempt(job(1))));
+        if (mine !== generation) return;
+        performance.measure("simulated", "change");
+        this.since = null;
+        this.complain(first);
+        const names = question.disciplines.map((each) => words(question, each));
+        const runs = first.map((each) => (isShown(each) ? [each] : []));
+        this.shown = {
+            names: names.filter((_, n) => runs[n]!.length > 0),
+            runs: runs.filter((each) => each.length > 0),
+        };
+        this.draw();
+        requestAnimationFrame(() => setTimeout(() => {
+            performance.mark("picture");
+            performance.measure("first picture", "change", "picture");
+        }));
+        this.pool.refill();
+        if (this.isStale) return this.ask();
+        const right = jobs.filter((_, n) => runs[n]!.length > 0);
+        await this.repeat(mine, right, question.runs);
+    }
+
+    /** Further seeds, as many at once as there are cores. */
+    private async repeat(mine: number, jobs: ((seed: number) => Job)[], most: number): Promise<void> {
+        const { runs } = this.shown;
+        const seeds = Array.from({ length: most - 1 }, (_, n) => n + 2);
+        let drawn = performance.now();
+        let done = 1;
+        await Promise.all(seeds.map(async (seed) => {
+            const more = await Promise.all(jobs.map((job) => this.attempt(job(seed))));
+            if (mine !== generation || !more.every(isShown)) return;
+            more.forEach((shown, n) => runs[n]!.push(shown));
+            done += 1;
+            say(`${done} of ${most} runs`);
+            if (performance.now() - drawn > 250 || done === most) {
+                this.draw();
+                drawn = performance.now();
+            }
+        }));
+        if (mine !== generation || jobs.length === 0) return;
+        document.documentElement.dataset.runs = String(done);
+        say(done === 1 ? "1 run" : `${done} runs: lines are medians, bands the least and the greatest`);
+    }
+
+    /** What a job showed, or why it did not. */
+    private async attempt(job: Job): Promise<Shown | Error> {
+        try {
+            return await this.pool.run(job);
+        } catch (error) {
+            return error instanceof Error ? error : new Error(String(error));
+        }
+    }
+
+    private complain(results: (Shown | Error)[]): void {
+        let scenario = "";
+        let broken = "";
+        results.forEach((result, n) => {
+            let wrong = "";
+            if (result instanceof Wrong) {
+                const { of, what, expected, place } = result.fault;
+                const where = place ? `line ${place[0]}, column ${place[1]}: ` : "";
+                const full = `${where}${what}; expected ${expected}`;
+                if (of === "words") wrong = full;
+                else scenario = full;
+            } else if (result instanceof Error && !(result instanceof Cancelled)) {
+                broken = result.message;
+            }
+            this.form.complainWords(n, wrong);
+        });
+        this.form.complainScenario(scenario);
+        const isAll = results.every(isShown);
+        say(broken || (isAll ? "1 run" : "Something cannot be simulated: see the fields in red."));
+        document.documentElement.dataset.runs = "1";
+    }
+
+    private draw(): void {
+        const { names, runs } = this.shown;
+        this.charts.draw(names, runs);
+        const summaries = runs.map((each) => each.map(summary));
+        this.tell(names, summaries);
+        // Of what is folded away nothing is made.
+        if ($<HTMLDetailsElement>("#all").open) this.table(names, summaries);
+    }
+
+    /** The verdict: each discipline against the first. */
+    private tell(names: string[], runs: Summary[][]): void {
+        const place = $("#verdict");
+        const lists = names.slice(1).map((name, n) => {
+            const title = document.createElement("h3");
+            title.append(swatch(n + 1), ` ${name} `, document.createElement("small"));
+            title.querySelector("small")!.textContent = `instead of ${names[0]}`;
+            const list = document.createElement("ul");
+            for (const { tone, text } of verdict(runs[0]!, runs[n + 1]!)) {
+                const item = document.createElement("li");
+                item.className = tone;
+                item.textContent = text;
+                list.append(item);
+            }
+            return [title, list];
+        });
+        const alone = document.createElement("p");
+        alone.textContent = names.length === 0 ? "Nothing could be simulated." : "One discipline: add another to compare.";
+        place.replaceChildren(...(lists.length > 0 ? lists.flat() : [alone]));
+    }
+
+    private table(names: string[], runs: Summary[][]): void {
+        const table = $<HTMLTableElement>("#figures");
+        const first = runs[0]?.[0];
+        table.tHead!.replaceChildren();
+        table.tBodies[0]!.replaceChildren();
+        if (!first) return;
+        const head = table.tHead!.insertRow();
+        const cell = (text: string, scope: string, extra?: Node) => {
+            const made = document.createElement("th");
+            made.scope = scope;
+            made.append(...(extra ? [extra, " "] : []), text);
+            return made;
+        };
+        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(n))));
+        head.cells[0]!.textContent = "Figure";
+        for (const figure of figures(first)) {
+            const row = table.tBodies[0]!.insertRow();
+            row.append(cell(figure.label, "row"));
+            for (const each of runs) {
+                const values = each.map(figure.of).filter((value): value is number => value !== null);
+                const of = spread(values);
+                const td = row.insertCell();
+                td.textContent = of ? told(of.median, figure.unit) : "–";
+                if (of && of.low !== of.high) {
+                    const range = document.createElement("small");
+                    range.textContent = ` ${told(of.low, figure.unit)} to ${told(of.high, figure.unit)}`;
+                    td.append(range);
+                }
+            }
+        }
+    }
+}
+
+function isShown(result: Shown | Error): result is Shown {
+    return !(result instanceof Error);
+}
+
+const summaries = new WeakMap<Shown, Summary>();
+
+/** Parsed once. */
+function summary(shown: Shown): Summary {
+    let parsed = summaries.get(shown);
+    if (!parsed) {
+        parsed = JSON.parse(shown.summary) as Summary;
+        summaries.set(shown, parsed);
+    }
+    return parsed;
+}
+
+function say(text: string): void {
+    if (status.textContent !== text) status.textContent = text;
+}
+
+/** A button that copies, and says so; where the clipboard is out of reach, the text is shown. */
+function copies(selector: string, text: () => string): void {
+    const button = $<HTMLButtonElement>(selector);
+    const label = button.textContent;
+    button.addEventListener("click", async () => {
+        try {
+            await navigator.clipboard.writeText(text());
+            button.textContent = "copied";
+            setTimeout(() => (button.textContent = label), 1500);
+        } catch {
+            window.prompt("The browser lets nothing be copied: do it from here", text());
+        }
+    });
+}
+
+/** For the console and for tests: one run, and the line that `simnel sim --json` prints. */
+function open(pool: Pool): void {
+    const run = async (text: string, name: string, qdisc?: string, seed = 1) =>
+        (await pool.run({ text, name, words: qdisc, seed })).summary;
+    Object.assign(window, { simnel: { run } });
+}
+
+async function start(): Promise<void> {
+    if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
+        say("This browser has no WebAssembly or no workers: a newer one is needed. Nothing can be simulated here.");
+        return;
+    }
+    try {
+        const answer = await fetch("lab.wasm");
+        if (!answer.ok) throw new Error(`lab.wasm: ${answer.status} ${answer.statusText}`);
+        const module = await WebAssembly.compile(await answer.arrayBuffer());
+        // Runs of the console do not stop when a field changes.
+        open(new Pool(module));
+        new Lab(new Pool(module));
+    } catch (error) {
+        say(`The simulator cannot be loaded: ${error instanceof Error ? error.message : error}`);
+        return;
+    }
+    if ("serviceWorker" in navigator && window.isSecureContext) {
+        // Without it the page works as well, but not without a network.
+        navigator.serviceWorker.register("offline.js").catch(() => undefined);
+    }
+}
+
+void start();

@@ -1,0 +1,86 @@
+// What goes between the page and its workers, and what is in a summary (`simnel sim --json`).
+
+/** One run: a scenario's text, a discipline for both directions (none: the text's own), a seed. */
+export interface Job {
+    text: string;
+    name: string;
+    words: string | undefined;
+    seed: number;
+}
+
+export type Request =
+    | { kind: "module"; module: WebAssembly.Module }
+    | ({ kind: "run" } & Job);
+
+/** A series: milliseconds, Mbit/s or packets, one number an interval, NaN where there is none. */
+export interface Curve {
+    kind: "delay" | "goodput" | "queue";
+    name: string;
+    points: Float64Array;
+}
+
+export interface Shown {
+    /** The line of `simnel sim --json`. */
+    summary: string;
+    /** Seconds from point to point. */
+    interval: number;
+    curves: Curve[];
+}
+
+export type Reply =
+    | { kind: "shown"; shown: Shown }
+    | { kind: "wrong"; why: string }
+    | { kind: "broken"; why: string };
+
+/** What is wrong with a scenario or a discipline's words. */
+export interface Fault {
+    of: "scenario" | "words";
+    what: string;
+    expected: string;
+    place: [number, number] | null;
+}
+
+export interface Times {
+    n: number;
+    mean: number;
+    p50: number;
+    p95: number;
+    p99: number;
+    max: number;
+}
+
+export type Application =
+    | { kind: "transfers"; finished: number; completion_ms: Times }
+    | { kind: "ping"; sent: number; received: number; added_ms: Times }
+    | { kind: "datagrams"; sent: number; received: number; loss: number; added_ms: Times; mos: number | null }
+    | { kind: "web"; pages: number; load_ms: Times }
+    | { kind: "dash"; chosen_mbps: number; stalls: number; stalled_s: number; startup_s: number | null }
+    | { kind: "messages"; sent: number; received: number; latency_ms: Times }
+    | { kind: "bursts"; completed: number; completion_ms: Times };
+
+export interface Group {
+    name: string;
+    direction: "up" | "down";
+    flows: number;
+    goodput_mbps: number;
+    application?: Application;
+}
+
+export interface Line {
+    direction: "up" | "down";
+    mbps: number;
+    utilisation: number | null;
+    longest_queue: number;
+    drops: number;
+    marks: number;
+}
+
+export interface Summary {
+    qdisc_up: string;
+    qdisc_down: string;
+    seed: number;
+    simulated_s: number;
+    lines: Line[];
+    groups: Group[];
+    bottleneck_packets: number;
+}

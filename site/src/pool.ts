@@ -1,0 +1,94 @@
+// Workers: as many at work as there are cores, and spare ones that are warm.
+//
+// A run cannot be interrupted from outside, so what is no longer wanted is cancelled by ending its
+// worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
+import type { Fault, Job, Reply, Request, Shown } from "./messages";
+
+/** Nobody wants the result any more. */
+export class Cancelled extends Error {}
+
+/** Wrong text or words. */
+export class Wrong extends Error {
+    constructor(readonly fault: Fault) {
+        super(fault.what);
+    }
+}
+
+interface Task {
+    job: Job;
+    resolve: (shown: Shown) => void;
+    reject: (error: Error) => void;
+}
+
+const MOST_CORES = 8;
+
+export class Pool {
+    readonly cores = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, MOST_CORES));
+    private readonly module: WebAssembly.Module;
+    private idle: Worker[] = [];
+    private busy = new Map<Worker, Task>();
+    private waiting: Task[] = [];
+
+    constructor(module: WebAssembly.Module) {
+        this.module = module;
+        this.refill();
+    }
+
+    run(job: Job): Promise<Shown> {
+        return new Promise((resolve, reject) => {
+            this.waiting.push({ job, resolve, reject });
+            this.next();
+        });
+    }
+
+    /** Forgets everything that is not done. */
+    cancel(): void {
+        const tasks = [...this.waiting, ...this.busy.values()];
+        this.waiting = [];
+        for (const worker of this.busy.keys()) worker.terminate();
+        this.busy.clear();
+        for (const task of tasks) task.reject(new Cancelled());
+    }
+
+    private next(): void {
+        while (this.waiting.length > 0 && this.busy.size < this.cores) {
+            const task = this.waiting.shift()!;
+            const worker = this.idle.pop() ?? this.start();
+            this.busy.set(worker, task);
+            worker.postMessage({ kind: "run", ...task.job } satisfies Request);
+        }
+    }
+
+    /** Makes spare workers, where nobody waits for a first picture. */
+    refill(): void {
+        while (this.idle.length < 2 * this.cores) this.idle.push(this.start());
+    }
+
+    private start(): Worker {
+        const worker = new Worker("worker.js", { type: "module" });
+        worker.postMessage({ kind: "module", module: this.module } satisfies Request);
+        worker.onmessage = (event: MessageEvent<Reply>) => this.done(worker, event.data);
+        worker.onerror = (event) => {
+            event.preventDefault();
+            this.done(worker, { kind: "broken", why: event.message || "the worker cannot start" });
+        };
+        return worker;
+    }
+
+    private done(worker: Worker, reply: Reply): void {
+        const task = this.busy.get(worker);
+        this.busy.delete(worker);
+        if (reply.kind === "broken") {
+            worker.terminate();
+            this.idle = this.idle.filter((other) => other !== worker);
+        } else if (task) {
+            this.idle.push(worker);
+        }
+        if (task) {
+            if (reply.kind === "shown") task.resolve(reply.shown);
+            else if (reply.kind === "wrong") task.reject(new Wrong(JSON.parse(reply.why) as Fault));
+            else task.reject(new Error(`the simulation broke off: ${reply.why}`));
+            this.next();
+        }
+    }
+}

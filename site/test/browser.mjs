@@ -1,0 +1,48 @@
+// Chromium, as every script here starts it.
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** A machine may be busy: nothing here is judged by its speed. */
+export const PATIENCE = 60_000;
+
+export async function withBrowser(work) {
+    const executablePath = PLACES.find((place) => existsSync(place));
+    if (!executablePath) {
+        console.log("NOT RUN: the lab in a browser (chromium is missing: apt-get install chromium)");
+        return;
+    }
+    let browser;
+    try {
+        browser = await chromium.launch({
+            executablePath,
+            timeout: PATIENCE,
+            args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        });
+    } catch (error) {
+        console.log(`NOT RUN: the lab in a browser (chromium does not start: ${String(error).split("\n")[0]})`);
+        return;
+    }
+    try {
+        await work(browser);
+    } finally {
+        await browser.close();
+    }
+}
+
+/** A page of the lab with everything on it that `runs` repetitions show. */
+export async function open(browser, address, { width = 1280, height = 900, scheme = "light", hash = "", runs = 1 } = {}) {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    page.on("pageerror", (error) => console.error(`page: ${error.stack ?? error}`));
+    page.on("console", (message) => message.type() === "error" && console.error(`page: ${message.text()}`));
+    await page.goto(address + hash);
+    await shown(page, runs);
+    return page;
+}
+
+/** Waits until so many runs are drawn. */
+export async function shown(page, runs) {
+    await page.waitForFunction((runs) => Number(document.documentElement.dataset.runs) >= runs, runs);
+}

@@ -1,0 +1,115 @@
+// `lab.mjs ADDRESS SIMNEL OUT`: the page in Chromium. Its figures are the program's, to the byte;
+// axe-core finds nothing serious; wrong words and numbers are told; the address holds the question.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { PATIENCE, open, shown, withBrowser } from "./browser.mjs";
+
+const [address, simnel, out] = process.argv.slice(2);
+const root = new URL("../..", import.meta.url).pathname;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Scenarios of the repository: with and without words of their own. */
+const SAME = [
+    ["upload", "cake bandwidth {rate}", 1],
+    ["rrul", "fq_codel", 7],
+    ["acks", undefined, 3],
+];
+
+async function sameFigures(page) {
+    for (const [name, words, seed] of SAME) {
+        const file = join(root, "scenarios", `${name}.toml`);
+        const qdisc = words === undefined ? [] : ["--qdisc", words];
+        const program = execFileSync(simnel, ["sim", file, ...qdisc, "--seed", String(seed), "--json"],
+            { encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd();
+        const run = [readFileSync(file, "utf8"), name, words, seed];
+        const browser = await page.evaluate((run) => window.simnel.run(...run), run);
+        assert.ok(browser === program, `${name}: the browser's figures are not the program's`);
+        console.log(`${name}, seed ${seed}: ${browser.length} bytes, the same in both`);
+    }
+}
+
+async function accessible(browser) {
+    for (const width of [390, 1280]) {
+        for (const scheme of ["light", "dark"]) {
+            const page = await open(browser, address, { width, scheme, hash: "#calls=1&games=1&films=1&browsing=1&runs=2", runs: 2 });
+            await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
+            // By the debugger's way: the page's policy admits no scripts of others.
+            await page.evaluate(axe);
+            const result = await page.evaluate(() => window.axe.run());
+            const grave = result.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+            const told = grave.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
+            assert.deepEqual(told, [], `at ${width} px, ${scheme}`);
+            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            assert.ok(wide <= 0, `at ${width} px the page is ${wide} px too wide`);
+            await page.screenshot({ path: join(out, `${width}-${scheme}.png`), fullPage: true });
+            await page.context().close();
+        }
+    }
+    console.log("nothing serious at 390 and 1280 px, light and dark");
+}
+
+async function errors(page) {
+    const wrong = page.locator("#qdisc-1-wrong");
+    await page.locator("#qdisc-1").fill("caek bandwidth {rate}");
+    await wrong.waitFor({ state: "visible" });
+    assert.match(await wrong.textContent(), /caek.*not a queue discipline.*cake/);
+    await page.locator("#qdisc-1").fill("cake bandwidth {rate}");
+    await wrong.waitFor({ state: "hidden" });
+    await page.locator("#down").fill("0");
+    assert.match(await page.locator("#down-wrong").textContent(), /0\.25 to 1000/);
+    await page.locator("#down").fill("15");
+    await page.locator("#down-wrong").waitFor({ state: "hidden" });
+    await page.locator("#own summary").click();
+    const text = await page.locator("#toml").inputValue();
+    assert.match(text, /down = "15mbit"/);
+    await page.locator("#toml").fill(text.replace("duration", "durations"));
+    await page.locator("#toml-wrong").waitFor({ state: "visible" });
+    assert.match(await page.locator("#toml-wrong").textContent(), /line 3, column 1.*durations/);
+    await page.locator("#back").click();
+    await page.locator("#toml-wrong").waitFor({ state: "hidden" });
+    console.log("wrong words, numbers and scenarios are told beside the field");
+}
+
+async function sharing(browser) {
+    const page = await open(browser, address);
+    await page.locator("#up").fill("7.5");
+    await page.locator("#qdisc-1").fill("fq_codel");
+    await page.waitForFunction(() => location.hash.includes("up=7.5") && location.hash.includes("fq_codel"));
+    const hash = await page.evaluate(() => location.hash);
+    const other = await open(browser, address, { hash });
+    assert.equal(await other.locator("#up").inputValue(), "7.5");
+    assert.equal(await other.locator("#qdisc-1").inputValue(), "fq_codel");
+    assert.match(await other.locator("#verdict").textContent(), /Calls stay clear/);
+    await page.context().close();
+    await other.context().close();
+    console.log("the address holds the question");
+}
+
+async function offline(browser) {
+    const page = await open(browser, address);
+    await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    await page.context().setOffline(true);
+    await page.reload();
+    await shown(page, 1);
+    assert.match(await page.locator("#verdict").textContent(), /Calls stay clear/);
+    await page.context().close();
+    console.log("works without a network after the first visit");
+}
+
+mkdirSync(out, { recursive: true });
+setTimeout(() => {
+    console.error("the browser does not answer");
+    process.exit(1);
+}, 5 * PATIENCE).unref();
+await withBrowser(async (browser) => {
+    const page = await open(browser, address);
+    await sameFigures(page);
+    await errors(page);
+    await page.context().close();
+    await sharing(browser);
+    await offline(browser);
+    await accessible(browser);
+});
