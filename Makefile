@@ -10,7 +10,7 @@ SIMNEL = --locked --package simnel --
 
 all: build
 
-build: setup ## build everything, optimised
+build: setup ## build everything but the Python package, optimised
 	cargo build --release --locked --workspace --exclude simnel-python
 
 gateway: setup ## build the gateway alone: below 4 MB, without the lab

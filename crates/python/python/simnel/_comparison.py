@@ -64,8 +64,9 @@ def compare(
     ``compare("cake bandwidth {rate}", "fq_codel", line)``. Of the line, rates and RTT count. In a
     notebook the result draws itself. Ctrl-C ends it.
     """
-    *qdiscs, line = qdiscs_and_line or (None,)
-    if len(qdiscs) < 2 or not isinstance(line, Line):
+    qdiscs = [words for words in qdiscs_and_line if isinstance(words, str)]
+    line = qdiscs_and_line[-1] if qdiscs_and_line else None
+    if len(qdiscs) < 2 or not isinstance(line, Line) or len(qdiscs_and_line) > len(qdiscs) + 1:
         raise Error("nothing to compare; expected two disciplines or more, and a line")
     if any((line.framing, line.shaper, line.burst, line.loss, line.jitter, line.change, line.hosts)):
         raise Error("this line has more than rates and a round-trip time; expected these only")

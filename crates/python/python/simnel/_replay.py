@@ -20,7 +20,8 @@ class Replay:
     @property
     def summary(self) -> Dict[str, Any]:
         """Packets, drops, marks, time in the discipline (ns), shares of flows and hosts."""
-        return json.loads(self.json)
+        summary: Dict[str, Any] = json.loads(self.json)
+        return summary
 
     def __repr__(self) -> str:
         own = self.summary

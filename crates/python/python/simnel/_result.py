@@ -28,7 +28,8 @@ class Result:
     @property
     def summary(self) -> Dict[str, Any]:
         """The summary: ``lines`` and ``groups`` with rates (Mbit/s), times (ms), drops and marks."""
-        return json.loads(self._run.json)
+        summary: Dict[str, Any] = json.loads(self._run.json)
+        return summary
 
     @property
     def names(self) -> List[str]:
@@ -67,7 +68,7 @@ class Result:
 
     def __getitem__(self, name: str) -> Dict[str, Any]:
         """The summary of one kind of traffic, by its name."""
-        groups = {group["name"]: group for group in self.summary["groups"]}
+        groups: Dict[str, Dict[str, Any]] = {group["name"]: group for group in self.summary["groups"]}
         if name not in groups:
             names = ", ".join(groups)
             raise _simnel.Error(f"there is no traffic `{name}`; expected one of {names}")

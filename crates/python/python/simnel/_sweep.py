@@ -7,7 +7,7 @@ import re
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import fields
 from itertools import islice, product
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _simnel
 from ._progress import watched
@@ -20,6 +20,8 @@ WAITING = 256
 
 Job = Tuple[_simnel.Scenario, Any, int]
 Point = Dict[str, Any]
+Values = Optional[Dict[str, float]]
+"""A run's numbers; None if it was stopped."""
 
 
 def geomspace(first: str, last: str, points: int) -> List[str]:
@@ -28,13 +30,14 @@ def geomspace(first: str, last: str, points: int) -> List[str]:
     >>> geomspace("10ms", "1000ms", 3)
     ['10ms', '100ms', '1000ms']
     """
-    parts = [re.fullmatch(r"([0-9.]+)\s*([a-zA-Z%/]*)", word.strip()) for word in (first, last)]
-    if None in parts or parts[0][2] != parts[1][2] or points < 1:
+    form = r"([0-9.]+)\s*([a-zA-Z%/]*)"
+    begin, end = (re.fullmatch(form, word.strip()) for word in (first, last))
+    if begin is None or end is None or begin[2] != end[2] or points < 1:
         raise Error(
             f"no range from `{first}` to `{last}`; "
             "expected two quantities of one unit, such as 10ms and 500ms, and a number of points"
         )
-    low, high, unit = float(parts[0][1]), float(parts[1][1]), parts[0][2]
+    low, high, unit = float(begin[1]), float(end[1]), begin[2]
     if not 0 < low <= high:
         raise Error(f"no range from `{first}` to `{last}`; expected two that rise from above zero")
     shares = (n / max(points - 1, 1) for n in range(points))
@@ -74,7 +77,7 @@ def sweep(
     # What is wrong is refused before anything runs.
     jobs = _jobs(scenario, settings, repetitions, qdisc)
     total = len(settings) * repetitions
-    rows: List[Optional[Dict[str, float]]] = [None] * total
+    rows: List[Values] = [None] * total
     with watched(progress, total, "runs") as told:
         for done, (number, values) in enumerate(_results(jobs, executor), 1):
             rows[number] = values
@@ -106,14 +109,14 @@ def _jobs(
     return ((read, words, seed + 1) for read, words in made for seed in range(repetitions))
 
 
-def _measure(read: _simnel.Scenario, words: Any, seed: int) -> Dict[str, float]:
+def _measure(read: _simnel.Scenario, words: Any, seed: int) -> Values:
     """One run, on whatever machine this is."""
     return read.measure(words, seed)
 
 
 def _results(
     jobs: Iterator[Job], executor: Optional[Executor]
-) -> Iterator[Tuple[int, Dict[str, float]]]:
+) -> Iterator[Tuple[int, Values]]:
     """Each run's number and values, as they come."""
     if executor is not None:
         yield from _collected(jobs, executor, _measure)
@@ -130,18 +133,18 @@ def _results(
 
 
 def _collected(
-    jobs: Iterator[Job], executor: Executor, measure: Any
-) -> Iterator[Tuple[int, Dict[str, float]]]:
+    jobs: Iterator[Job], executor: Executor, measure: Callable[..., Values]
+) -> Iterator[Tuple[int, Values]]:
     """Hands out runs as others end; on an error or Ctrl-C those that wait are called back."""
     numbered = enumerate(jobs)
-    waiting: Dict[Future, int] = {}
+    waiting: Dict[Future[Values], int] = {}
     try:
         while True:
             for number, job in islice(numbered, WAITING - len(waiting)):
                 waiting[executor.submit(measure, *job)] = number
             if not waiting:
                 return
-            done: Set[Future] = wait(waiting, return_when=FIRST_COMPLETED).done
+            done: Set[Future[Values]] = wait(waiting, return_when=FIRST_COMPLETED).done
             for future in done:
                 yield waiting.pop(future), future.result()
     finally:
@@ -154,7 +157,7 @@ def _shown(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
-def _table(settings: List[Point], repetitions: int, rows: List[Optional[Dict[str, float]]]) -> Table:
+def _table(settings: List[Point], repetitions: int, rows: List[Values]) -> Table:
     """A row for each run."""
     columns: Dict[str, List[Any]] = {}
     for key in settings[0] if settings else ():

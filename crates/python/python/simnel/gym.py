@@ -54,15 +54,15 @@ class TuneEnv(gymnasium.Env):
         step_s: float = 0.1,
         reward: Callable[[Dict[str, float]], float] = power,
     ) -> None:
-        bounds = (np.asarray(bound, np.float32) for bound in (low, high))
-        self.action_space = gymnasium.spaces.Box(*bounds, dtype=np.float32)
+        self._low, self._high = (np.asarray(bound, np.float32) for bound in (low, high))
+        self.action_space = gymnasium.spaces.Box(self._low, self._high, dtype=np.float32)
         self.observation_space = gymnasium.spaces.Box(0.0, math.inf, (len(OBSERVED),), np.float64)
         self._scenario, self._words, self._reward = scenario, words, reward
         self._direction, self._step_s = direction, step_s
         self._start()
 
     def _start(self, seed: int = 1) -> None:
-        middle = (self.action_space.low + self.action_space.high) / 2.0
+        middle = (self._low + self._high) / 2
         self._session = _simnel.Session(self._scenario._read, self._words(middle), seed)
         if not self._session.has_pings:
             raise Error("this scenario has no `ping`; expected one, for delays to be told by")
