@@ -126,6 +126,6 @@ def test_faults_are_the_caller_s(line, wrong, error, said):
 
 
 def test_ctrl_c_ends_a_run(line, ctrl_c):
-    ctrl_c()
     with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
         simnel.simulate(line, qdisc=TailDrop, duration="100000s", interval="1s")

@@ -106,8 +106,8 @@ def test_lines_change_and_have_hosts():
 
 
 def test_ctrl_c_ends_a_run(line, ctrl_c):
-    ctrl_c()
     with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
         simnel.simulate(line, duration=ENDLESS, interval="1s")
 
 

@@ -58,8 +58,8 @@ def test_what_is_wrong_is_refused_before_anything_runs(line, over, said):
 
 
 def test_ctrl_c_ends_a_sweep(line, ctrl_c):
-    ctrl_c()
     with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
         simnel.sweep(line, over={"rtt": ["10ms", "20ms"]}, duration="100000s", progress=False)
 
 
