@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 mod compare;
 mod discipline;
 mod error;
+mod paper;
 mod replay;
 mod run;
 mod scenario;
@@ -26,6 +27,8 @@ mod _simnel {
     use super::discipline::Packet;
     #[pymodule_export]
     use super::error::Error;
+    #[pymodule_export]
+    use super::paper::{about_paper, paper, paper_runs, papers};
     #[pymodule_export]
     use super::replay::replay;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 """Comparisons and replays: the command line's answers."""
 
+import json
 import subprocess
 
 import pytest
@@ -59,3 +60,33 @@ def test_wrong_captures_are_named():
         simnel.replay("/nowhere.pcap", "fq_codel", rate="fast")
     with pytest.raises(simnel.Error, match="caek"):
         simnel.replay("/nowhere.pcap", "caek")
+
+
+def test_a_paper_is_judged_as_the_command_judges_it(command):
+    said = subprocess.run(
+        [command, "paper", "A3", "--repetitions", "1", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    claims = {one["id"]: one for one in map(json.loads, said.splitlines())}
+    done = simnel.paper("a3", repetitions=1, progress=False)
+    rows = done.claims.to_dict()
+    assert set(rows["id"]) == set(claims) and done.id == "A3"
+    for n, claim in enumerate(rows["id"]):
+        assert claims[claim]["holds"] == {"yes": True, "no": False, None: None}[rows["holds"][n]]
+        simulated = claims[claim]["simulated"]
+        if not isinstance(simulated, dict):
+            assert rows["mean"][n] == simulated
+    page = done._repr_html_()
+    assert "<svg" in page and done.question in page and "claims hold" in repr(done)
+    first = next(iter(done.scenarios.values()))
+    assert simnel.Scenario(first.toml).run().names
+
+
+def test_papers_have_names():
+    assert "A3" in simnel.papers()
+    with pytest.raises(simnel.Error, match="one of A1"):
+        simnel.paper("Z9")
+    with pytest.raises(simnel.Error, match="0 repetitions"):
+        simnel.paper("A3", repetitions=0)

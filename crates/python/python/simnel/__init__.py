@@ -13,6 +13,7 @@ same scenario and seed give the same result, to the last bit, here and by ``simn
 
 from ._comparison import Comparison, compare
 from ._discipline import Discipline
+from ._paper import Paper, paper, papers
 from ._replay import Replay, replay
 from ._result import Result
 from ._simnel import Distribution, Error, Packet, Table, __version__
@@ -40,6 +41,7 @@ __all__ = [
     "Error",
     "Line",
     "Packet",
+    "Paper",
     "Replay",
     "Result",
     "Scenario",
@@ -55,6 +57,8 @@ __all__ = [
     "game",
     "geomspace",
     "messages",
+    "paper",
+    "papers",
     "ping",
     "replay",
     "simulate",

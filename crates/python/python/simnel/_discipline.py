@@ -12,7 +12,7 @@ class Discipline(ABC):
     """A discipline for trying an idea: a class that is handed over where words could stand.
 
     ``simnel.simulate(line, traffic, qdisc=MyDiscipline)`` makes one for each direction, in front of
-    the line. Times are simulated seconds. Each call costs microseconds, so a run takes some ten
+    the line. Times are simulated seconds. Each call costs microseconds, so a run takes several
     times as long as with a discipline of the core, and one core does the work of all threads.
 
     A class may also have ``next_event(now)``: the time at which ``dequeue`` may next give a packet,
