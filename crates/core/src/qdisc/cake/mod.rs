@@ -441,14 +441,14 @@ impl Cake {
     /// The tier to serve, if one may be served now.
     #[inline(always)]
     fn choose_tin(&mut self, now: Time, budget: &Budget) -> Option<usize> {
-        if self.clock.is_unlimited() {
-            return self.tins.choose_by_deficit(self.current_tin, budget);
+        if !self.clock.is_unlimited() {
+            if self.clock.is_blocked(now) {
+                self.totals.overlimits += 1;
+                return None;
+            }
+            return self.tins.choose_by_schedule(now);
         }
-        if self.clock.is_blocked(now) {
-            self.totals.overlimits += 1;
-            return None;
-        }
-        self.tins.choose_by_schedule(now)
+        self.tins.choose_by_deficit(self.current_tin, budget)
     }
 
     /// One try to send a packet of `tin`.
@@ -582,10 +582,10 @@ fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivere
 /// tier's share.
 #[inline(always)]
 fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivered: bool) {
-    if clock.is_unlimited() {
-        tin.deficit -= i64::from(len);
+    match clock.is_unlimited() {
+        true => tin.deficit -= i64::from(len),
+        false => charge(clock, tin, len, now, delivered),
     }
-    charge(clock, tin, len, now, delivered);
 }
 
 impl Qdisc for Cake {

@@ -596,6 +596,9 @@ fn recount_in(
     if to == Standing::Old {
         *bulk_flows += 1;
     }
+    if rule.counted & (1 << from as u8 | 1 << to as u8) == 0 {
+        return;
+    }
     match (rule.counts(from), rule.counts(to)) {
         (false, true) => rule.each_end(flow.hosts, |end, place| hosts.count(base, end, place)),
         (true, false) => rule.each_end(flow.hosts, |end, place| hosts.discount(base, end, place)),
@@ -673,13 +676,14 @@ pub(super) fn reciprocal(load: u16) -> u32 {
 
 /// Which flows count as their hosts' load, and at which end.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(4))] // Copied as one word.
 pub(super) struct LoadRule {
-    mode: FlowMode,
     /// The standings that count, one bit each: those with a standing queue; or all that stand in a
     /// rotation; or, so that a guarded host keeps its place, all that have a queue.
     counted: u8,
     /// The ends that the mode isolates, one bit each.
     ends: u8,
+    mode: FlowMode,
 }
 
 impl LoadRule {
