@@ -168,7 +168,7 @@ export class Charts {
         }).observe(place);
     }
 
-    /** `runs` of each discipline, in the order of `names`. */
+    /** What is in sight of `runs` of each discipline, in the order of `names`. */
     draw(names: string[], runs: Shown[][]): void {
         const keys = new Map<string, Curve>();
         for (const curve of runs.find((each) => each.length > 0)?.[0]?.curves ?? []) {
@@ -190,9 +190,7 @@ export class Charts {
             const there = this.place.children[at++] ?? null;
             if (there !== chart.figure) this.place.insertBefore(chart.figure, there);
         }
-        // What is seen comes first.
         const width = this.width();
-        const isWaiting = this.rest.length > 0;
         this.rest = [];
         const places = [...keys].map(([key, { kind }]) => {
             const chart = this.charts.get(key)!;
@@ -204,10 +202,10 @@ export class Charts {
             if (isSeen) draw();
             else this.rest.push(draw);
         }
-        if (!isWaiting) requestAnimationFrame(() => setTimeout(() => this.finish()));
     }
 
-    private finish(): void {
+    /** Draws what is out of sight as well. */
+    finish(): void {
         const rest = this.rest;
         this.rest = [];
         for (const draw of rest) draw();

@@ -43,14 +43,14 @@ class Lab {
             this.form.show(this.question);
             this.change();
         });
-        $("#all").addEventListener("toggle", () => this.draw());
+        $("#all").addEventListener("toggle", () => void this.redraw());
         copies("#copy-command", () => toCommand(this.question));
         copies("#copy-toml", () => toToml(this.question));
         copies("#copy-link", () => location.href);
         const scheme = matchMedia("(prefers-color-scheme: dark)");
         const repaint = () => {
             document.documentElement.dataset.scheme = scheme.matches ? "dark" : "light";
-            this.draw();
+            void this.redraw();
         };
         scheme.addEventListener("change", repaint);
         repaint();
@@ -104,10 +104,11 @@ class Lab {
             runs: runs.filter((each) => each.length > 0),
         };
         this.draw();
-        requestAnimationFrame(() => setTimeout(() => {
-            performance.mark("picture");
-            performance.measure("first picture", "change", "picture");
-        }));
+        // Nothing else is begun before the picture is there.
+        await painted();
+        performance.measure("first picture", "change");
+        if (mine !== generation) return;
+        this.charts.finish();
         this.pool.refill();
         if (this.isStale) return this.ask();
         const right = jobs.filter((_, n) => runs[n]!.length > 0);
@@ -126,12 +127,14 @@ class Lab {
             more.forEach((shown, n) => runs[n]!.push(shown));
             done += 1;
             say(`${done} of ${most} runs`);
-            if (performance.now() - drawn > 250 || done === most) {
-                this.draw();
+            if (performance.now() - drawn > 250) {
                 drawn = performance.now();
+                void this.redraw();
             }
         }));
         if (mine !== generation || jobs.length === 0) return;
+        if (done > 1) await this.redraw();
+        if (mine !== generation) return;
         document.documentElement.dataset.runs = String(done);
         say(done === 1 ? "1 run" : `${done} runs: lines are medians, bands the least and the greatest`);
     }
@@ -167,6 +170,14 @@ class Lab {
         document.documentElement.dataset.runs = "1";
     }
 
+    /** All of it, what is in sight first. */
+    private async redraw(): Promise<void> {
+        this.draw();
+        await painted();
+        this.charts.finish();
+    }
+
+    /** What is in sight. */
     private draw(): void {
         const { names, runs } = this.shown;
         this.charts.draw(names, runs);
@@ -228,6 +239,14 @@ class Lab {
             }
         }
     }
+}
+
+/** Resolves when what was drawn is on the screen; soon if nobody looks. */
+function painted(): Promise<void> {
+    return new Promise((resolve) => {
+        requestAnimationFrame(() => setTimeout(resolve));
+        setTimeout(resolve, 250);
+    });
 }
 
 function isShown(result: Shown | Error): result is Shown {
