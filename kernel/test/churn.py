@@ -51,6 +51,14 @@ def pktgen(device, flows, size, count):
     return pid
 
 
+def stop(child):
+    """Stops pktgen, however late it starts: a stop that comes before the start is forgotten."""
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        with open("/proc/net/pktgen/pgctrl", "w") as control:
+            control.write("stop\n")
+        time.sleep(0.02)
+
+
 def sent(device):
     """Packets that pktgen has handed to the device."""
     try:
@@ -112,9 +120,7 @@ def main():
         packets += sent(name)
         if draw.random() < 0.3:
             link("del", name)
-        with open("/proc/net/pktgen/pgctrl", "w") as control:
-            control.write("stop\n")
-        os.waitpid(child, 0)
+        stop(child)
         link("del", name)
         # A namespace that ends with a discipline in it.
         if draw.random() < 0.3:
