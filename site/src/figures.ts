@@ -115,6 +115,16 @@ const PROMPT: Record<string, Word> = {
     ping: { good: "A small packet gets through at once", better: "A small packet waits less, and still long", same: "A small packet waits long with both", worse: "A small packet waits longer", fine: "A small packet gets through at once with both" },
 };
 
+/** The same of datagrams of another name. */
+function promptOf(name: string): Word {
+    const title = name.charAt(0).toUpperCase() + name.slice(1);
+    return {
+        good: `${title} gets through at once`, better: `${title} waits less, and still long`,
+        same: `${title} waits long with both`, worse: `${title} waits longer`,
+        fine: `${title} gets through at once with both`,
+    };
+}
+
 /** Added delay at the 99th percentile that a person does not notice in a talk or a game: a small
  * part of the 150 ms from mouth to ear of ITU-T G.114. */
 const UNNOTICED_MS = 50;
@@ -134,7 +144,7 @@ export function verdict(base: Summary[], other: Summary[]): Sentence[] {
         if (kind !== "ping" && kind !== "datagrams") return;
         const isCall = group.application?.kind === "datagrams" && group.application.mos !== null;
         const key = isCall ? "call" : kind === "ping" ? "ping" : group.name.replace(/ (up|down)$/, "");
-        const word = PROMPT[isCall ? "call" : kind === "ping" ? "ping" : "game"]!;
+        const word = PROMPT[key] ?? promptOf(key);
         prompt.set(key, { indices: [...(prompt.get(key)?.indices ?? []), n], word });
     });
     for (const [, { indices, word }] of prompt) {

@@ -117,6 +117,7 @@ class Lab {
 
     /** Further seeds, as many at once as there are cores. */
     private async repeat(mine: number, jobs: ((seed: number) => Job)[], most: number): Promise<void> {
+        if (jobs.length === 0) return;
         const { runs } = this.shown;
         const seeds = Array.from({ length: most - 1 }, (_, n) => n + 2);
         let drawn = performance.now();
@@ -132,7 +133,7 @@ class Lab {
                 void this.redraw();
             }
         }));
-        if (mine !== generation || jobs.length === 0) return;
+        if (mine !== generation) return;
         if (done > 1) await this.redraw();
         if (mine !== generation) return;
         document.documentElement.dataset.runs = String(done);
