@@ -101,8 +101,12 @@ fi
 # The Python package is built and tested in a place of its own (scripts/python.sh).
 if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
     if have apt-get && [ "$(id -u)" = 0 ]; then
-        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-            python3 python3-venv >/dev/null 2>&1 </dev/null ||
+        venv() {
+            DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+                python3 python3-venv >/dev/null 2>&1 </dev/null
+        }
+        # Fresh images have no package lists.
+        venv || { apt-get update >/dev/null 2>&1 && venv; } ||
             say 'WARNING: apt-get could not install python3-venv; the Python package is not tested'
     else
         say 'WARNING: the Python package is not tested: apt-get install python3-venv (as root)'
