@@ -110,7 +110,7 @@ mkdirSync(out, { recursive: true });
 setTimeout(() => {
     console.error("the browser does not answer");
     process.exit(1);
-}, 5 * PATIENCE).unref();
+}, 9 * PATIENCE).unref();
 await withBrowser(async (browser) => {
     const page = await open(browser, address);
     await sameFigures(page);
