@@ -1,6 +1,6 @@
 //! ICMP echo (RFC 792, RFC 4443) by raw sockets.
 //!
-//! An echo bears a random identifier, by which the table lets it pass the queues (`nft.rs`), a
+//! An echo bears a random identifier, by which the table lets it pass the queues (`nft`), a
 //! sequence number, and a random token that only who received it can know. An answer counts if all
 //! three are right, and the address.
 

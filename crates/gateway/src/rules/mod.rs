@@ -4,7 +4,7 @@
 //! address or code point, and what becomes of it: a tier of cake, a class of htb or drr, or a way
 //! past the discipline. The first rule that fits a packet decides.
 //!
-//! The kernel does the work (`chains`): rules stand in the interface's own nftables table, in front
+//! The kernel does the work (`nft`): rules stand in the interface's own nftables table, in front
 //! of the one that queues, and vanish with it. A tier travels in four bits of the packet mark that
 //! cake's `fwmark` reads, a class in the packet's priority; both are taken away again behind the
 //! queue.
@@ -12,7 +12,7 @@
 //! `plan` fits rules to the discipline of a direction: which number a tier has depends on the
 //! words of cake.
 
-mod chains;
+pub(crate) mod forms;
 mod read;
 
 use std::fmt;
@@ -24,9 +24,16 @@ use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
 
-pub use chains::Counted;
-pub(crate) use chains::{counted, learn};
 pub(crate) use read::Table;
+
+/// Packets and bytes that a rule has fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Counted {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, from the IP header on.
+    pub bytes: u64,
+}
 
 /// Most rules of one file: each costs every packet some tens of nanoseconds.
 pub const MOST_RULES: usize = 64;
@@ -124,6 +131,25 @@ pub struct RuleEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Hardware addresses whose hosts' addresses are to be learnt.
+    pub(crate) fn macs(&self) -> impl Iterator<Item = Mac> + '_ {
+        self.steps.iter().flat_map(|step| step.traffic.macs.iter().copied())
+    }
+
+    /// Priorities that are written into packets.
+    pub(crate) fn classes(&self) -> Vec<u32> {
+        let class = |step: &Step| match step.write {
+            Write::Class(class) => Some(class),
+            _ => None,
+        };
+        let mut all: Vec<u32> = self.steps.iter().filter_map(class).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
 }
 
 /// A rule, and what the kernel writes into a packet for it.

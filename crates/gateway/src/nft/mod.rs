@@ -28,18 +28,20 @@
 //! first: removing a base chain makes the kernel drop every packet that is queued in the namespace
 //! (`nf_queue_nf_hook_drop`), removing rules does not.
 
+mod batch;
+mod chains;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::netlink::{Socket, Writer};
-use crate::rules::{self, Mac, Plan};
+use crate::netlink::Socket;
+use crate::rules::{Counted, Mac, Plan};
 
-const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
-/// NFT_TABLE_F_OWNER.
-const OWNER: i32 = 2;
+pub(crate) use batch::Family;
+use batch::{Batch, TABLE_SEQUENCE};
 
 /// After destination NAT (-100).
 const ARRIVING: i32 = -90;
@@ -94,16 +96,6 @@ impl Default for MarkBits {
     fn default() -> MarkBits {
         MarkBits::DEFAULT
     }
-}
-
-/// Which packets pass the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// Those that the machine routes, sends or takes.
-    #[default]
-    Routed,
-    /// Frames of a bridge's ports.
-    Bridged,
 }
 
 /// What a table is made for.
@@ -182,7 +174,7 @@ impl Table {
                 batch.chain(place.queue_chain, place.hook, place.priority);
                 batch.chain(place.act_chain, place.hook, place.priority + 1);
             }
-            batch.fill(&wanted, kernel);
+            fill(&mut batch, &wanted, kernel);
             batch.commit(&socket)
         };
         let result = loop {
@@ -223,15 +215,15 @@ impl Table {
         if !self.wanted.macs().is_empty() {
             batch.flush_chain(LEARN_CHAIN);
         }
-        batch.fill(&wanted, self.kernel);
+        fill(&mut batch, &wanted, self.kernel);
         batch.commit(&self.socket).map_err(|(_, e)| Error::system("setting the rules", e))?;
         self.wanted = wanted;
         Ok(())
     }
 
     /// What the rules have counted, by their direction and number.
-    pub(crate) fn counted(&self) -> io::Result<BTreeMap<(Direction, usize), rules::Counted>> {
-        let all = rules::counted(&self.name)?;
+    pub(crate) fn counted(&self) -> io::Result<BTreeMap<(Direction, usize), Counted>> {
+        let all = chains::counted(&self.name)?;
         let known = |((chain, number), counted): ((String, usize), _)| {
             let places = [(Direction::Download, &ARRIVE), (Direction::Upload, &LEAVE)];
             let (direction, _) = places.into_iter().find(|(_, p)| p.rule_chain == chain)?;
@@ -292,10 +284,9 @@ pub(crate) fn judge_queueing() -> io::Result<Queueing> {
     let judge = |native: bool| {
         let mut batch = Batch::new(Family::Routed, "simnel_check");
         batch.table();
-        batch.plain_chain("judged");
+        batch.branch("judged");
         batch.rule("judged", |rule| rule.queue(0, native));
-        let last = batch.sequence;
-        socket.transact(&batch.writer, 1..=last).map_err(|(_, error)| error)
+        batch.judge(&socket).map_err(|(_, error)| error)
     };
     match judge(true) {
         Ok(()) => Ok(Queueing::Native),
@@ -348,432 +339,111 @@ static LEAVE: Place = Place {
 /// The chain that learns addresses of hosts, in front of the rules.
 const LEARN_CHAIN: &str = "learning";
 
-/// Sequence number of the message that creates the table.
-const TABLE_SEQUENCE: u32 = 1;
-
-/// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
-pub(crate) struct Batch<'a> {
-    writer: Writer,
-    sequence: u32,
-    /// NLM_F_ACK, unless nobody will read the answers.
-    flags: i32,
-    family: Family,
-    table: &'a str,
+/// Writes all rules of all chains, which must be empty.
+fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
+    let macs = wanted.macs();
+    if !macs.is_empty() {
+        batch.chain(LEARN_CHAIN, LEAVE.hook, LEAVE.priority - 1);
+        chains::learn(batch, LEARN_CHAIN, &wanted.interface, &macs);
+    }
+    for (queue, place, plan) in wanted.directions() {
+        fill_direction(batch, place, wanted, queue, plan, kernel);
+    }
 }
 
-impl<'a> Batch<'a> {
-    fn new(family: Family, table: &'a str) -> Batch<'a> {
-        let mut writer = Writer::default();
-        writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, 0, 0, libc::NFNL_SUBSYS_NFTABLES as u16);
-        writer.finish();
-        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, family, table }
+/// Writes the rules of one direction.
+fn fill_direction(
+    batch: &mut Batch<'_>,
+    place: &Place,
+    wanted: &Wanted,
+    queue: u16,
+    plan: &Plan,
+    kernel: Kernel,
+) {
+    let (interface, bits) = (&*wanted.interface, wanted.bits);
+    let all = bits.mask() | wanted.tiers;
+
+    // Nobody else may seem to have asked for CE or washing.
+    batch.rule(place.queue_chain, |rule| {
+        rule.interface(place.name_key, interface);
+        rule.mark_has(all);
+        rule.clear_mark(all);
+    });
+    if let Some(ident) = wanted.probes {
+        pass_probes(batch, place, interface, ident);
     }
-
-    fn end(mut self) -> Writer {
-        let subsystem = libc::NFNL_SUBSYS_NFTABLES as u16;
-        self.writer.begin(libc::NFNL_MSG_BATCH_END, 0, self.sequence + 1, 0, subsystem);
-        self.writer.finish();
-        self.writer
-    }
-
-    fn commit(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
-        let last = self.sequence;
-        socket.transact(&self.end(), 1..=last)
-    }
-
-    fn begin(&mut self, kind: i32, flags: i32) {
-        self.sequence += 1;
-        let (kind, flags) = (SUBSYSTEM | kind, flags | self.flags);
-        let family = match self.family {
-            Family::Routed => libc::NFPROTO_INET,
-            Family::Bridged => libc::NFPROTO_BRIDGE,
-        };
-        self.writer.begin(kind, flags, self.sequence, family as u8, 0);
-    }
-
-    fn table(&mut self) {
-        self.begin(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
-        self.writer.string(1, self.table);
-        self.writer.number(2, OWNER);
-        self.writer.finish();
-    }
-
-    fn chain(&mut self, name: &str, hook: i32, priority: i32) {
-        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
-        self.writer.string(1, self.table);
-        self.writer.string(3, name);
-        let open = self.writer.start(4);
-        self.writer.number(1, hook);
-        self.writer.number(2, priority);
-        self.writer.end(open);
-        self.writer.string(7, "filter");
-        self.writer.finish();
-    }
-
-    /// A chain that no hook leads to.
-    fn plain_chain(&mut self, name: &str) {
-        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
-        self.writer.string(1, self.table);
-        self.writer.string(3, name);
-        self.writer.finish();
-    }
-
-    fn delete_table(&mut self) {
-        self.begin(libc::NFT_MSG_DELTABLE, 0);
-        self.writer.string(1, self.table);
-        self.writer.finish();
-    }
-
-    fn flush_chain(&mut self, chain: &str) {
-        self.begin(libc::NFT_MSG_DELRULE, 0);
-        self.writer.string(1, self.table);
-        self.writer.string(2, chain);
-        self.writer.finish();
-    }
-
-    /// A chain that others jump to.
-    fn branch(&mut self, name: &str) {
-        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
-        self.writer.string(1, self.table);
-        self.writer.string(3, name);
-        self.writer.finish();
-    }
-
-    /// A set whose elements rules add; one that is there stays as it is. `key` is its type, as nft
-    /// calls it, and its length.
-    pub(crate) fn set(&mut self, name: &str, key: (i32, i32), flags: i32, ms: u64, size: i32) {
-        self.begin(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE);
-        self.writer.string(1, self.table);
-        self.writer.string(2, name);
-        self.writer.number(3, flags);
-        self.writer.number(4, key.0);
-        self.writer.number(5, key.1);
-        let open = self.writer.start(9);
-        self.writer.number(1, size);
-        self.writer.end(open);
-        self.writer.number(10, self.sequence as i32);
-        self.writer.attribute(11, &ms.to_be_bytes());
-        self.writer.finish();
-    }
-
-    pub(crate) fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
-        self.rule_called(chain, "", expressions);
-    }
-
-    /// A rule with a comment, as nft shows it.
-    pub(crate) fn rule_called(
-        &mut self,
-        chain: &str,
-        comment: &str,
-        expressions: impl FnOnce(&mut Expressions<'_>),
-    ) {
-        self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
-        self.writer.string(1, self.table);
-        self.writer.string(2, chain);
-        let open = self.writer.start(4);
-        expressions(&mut Expressions(&mut self.writer));
-        self.writer.end(open);
-        if !comment.is_empty() {
-            // nft's own form: a type (0, a comment), a length, a string with its final zero.
-            let mut bytes = vec![0, comment.len() as u8 + 1];
-            bytes.extend(comment.as_bytes());
-            bytes.push(0);
-            self.writer.attribute(7, &bytes);
-        }
-        self.writer.finish();
-    }
-
-    /// All rules of all chains, which must be empty.
-    fn fill(&mut self, wanted: &Wanted, kernel: Kernel) {
-        let macs = wanted.macs();
-        if !macs.is_empty() {
-            self.chain(LEARN_CHAIN, LEAVE.hook, LEAVE.priority - 1);
-            rules::learn(self, LEARN_CHAIN, &wanted.interface, &macs);
-        }
-        for (queue, place, plan) in wanted.directions() {
-            self.direction(place, wanted, queue, plan, kernel);
-        }
-    }
-
-    fn direction(
-        &mut self,
-        place: &Place,
-        wanted: &Wanted,
-        queue: u16,
-        plan: &Plan,
-        kernel: Kernel,
-    ) {
-        let (interface, bits) = (&*wanted.interface, wanted.bits);
-        let all = bits.mask() | wanted.tiers;
-
-        // Nobody else may seem to have asked for CE or washing.
-        self.rule(place.queue_chain, |rule| {
+    if *plan != Plan::default() {
+        batch.branch(place.rule_chain);
+        chains::write(plan, batch, place.rule_chain, place.direction, wanted.tiers);
+        batch.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
-            rule.mark_has(all);
-            rule.clear_mark(all);
+            rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));
         });
-        if let Some(ident) = wanted.probes {
-            self.probes_pass(place, interface, ident);
-        }
-        if *plan != Plan::default() {
-            self.branch(place.rule_chain);
-            plan.write(self, place.rule_chain, place.direction, wanted.tiers);
-            self.rule(place.queue_chain, |rule| {
-                rule.interface(place.name_key, interface);
-                rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));
-            });
-        }
-        self.rule(place.queue_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            if kernel.security_paths {
-                match place.hook {
-                    libc::NF_INET_PRE_ROUTING => rule.meta(SECURITY_PATH),
-                    _ => rule.route(ROUTE_TRANSFORM),
-                }
-                rule.compare(libc::NFT_CMP_EQ, &[0]);
+    }
+    batch.rule(place.queue_chain, |rule| {
+        rule.interface(place.name_key, interface);
+        if kernel.security_paths {
+            match place.hook {
+                libc::NF_INET_PRE_ROUTING => rule.meta(SECURITY_PATH),
+                _ => rule.route(ROUTE_TRANSFORM),
             }
-            rule.queue(queue, kernel.queue_expression);
-        });
+            rule.compare(libc::NFT_CMP_EQ, &[0]);
+        }
+        rule.queue(queue, kernel.queue_expression);
+    });
 
-        // The device's own discipline is not to see our classes.
-        for class in plan.classes() {
-            self.rule(place.act_chain, |rule| {
+    // The device's own discipline is not to see our classes.
+    for class in plan.classes() {
+        batch.rule(place.act_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            rule.meta(libc::NFT_META_PRIORITY);
+            rule.compare(libc::NFT_CMP_EQ, &class.to_ne_bytes());
+            rule.write_priority(0);
+        });
+    }
+    // The common case first: nothing to do.
+    batch.rule(place.act_chain, |rule| {
+        rule.mark_lacks(all);
+        rule.verdict(libc::NF_ACCEPT, None);
+    });
+    // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
+    let headers = [(libc::ETH_P_IP, 0x00fcu16, 3), (libc::ETH_P_IPV6, 0x0fc0, 0x30)];
+    for (protocol, dscp, ecn) in headers {
+        for (bit, clear, set) in [(bits.ce(), ecn, ecn), (bits.wash(), dscp, 0)] {
+            batch.rule(place.act_chain, |rule| {
                 rule.interface(place.name_key, interface);
-                rule.meta(libc::NFT_META_PRIORITY);
-                rule.compare(libc::NFT_CMP_EQ, &class.to_ne_bytes());
-                rule.write_priority(0);
+                rule.mark_has(bit);
+                rule.meta(libc::NFT_META_PROTOCOL);
+                rule.compare(libc::NFT_CMP_EQ, &(protocol as u16).to_be_bytes());
+                rule.rewrite_first_word(!clear, set, protocol == libc::ETH_P_IP);
             });
         }
-        // The common case first: nothing to do.
-        self.rule(place.act_chain, |rule| {
-            rule.mark_lacks(all);
+    }
+    batch.rule(place.act_chain, |rule| {
+        rule.interface(place.name_key, interface);
+        rule.clear_mark(all);
+    });
+}
+
+/// Lets echoes of our own by; nobody else's leave, for only ours come from no interface.
+fn pass_probes(batch: &mut Batch<'_>, place: &Place, interface: &str, ident: u16) {
+    let leaves = place.direction == Direction::Upload;
+    // Requests and replies of ICMP and ICMPv6.
+    let kinds = [(libc::IPPROTO_ICMP, 8, 0), (libc::IPPROTO_ICMPV6, 128, 129)];
+    for (protocol, request, reply) in kinds {
+        batch.rule(place.queue_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            if leaves {
+                rule.meta(libc::NFT_META_IIF);
+                rule.compare(libc::NFT_CMP_EQ, &[0; 4]);
+            }
+            rule.meta(libc::NFT_META_L4PROTO);
+            rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
+            rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1);
+            rule.compare(libc::NFT_CMP_EQ, &[if leaves { request } else { reply }]);
+            rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 4, 2);
+            rule.compare(libc::NFT_CMP_EQ, &ident.to_be_bytes());
             rule.verdict(libc::NF_ACCEPT, None);
-        });
-        // The first 16 bits: version, header length, TOS; version, traffic class, flow label.
-        let headers = [(libc::ETH_P_IP, 0x00fcu16, 3), (libc::ETH_P_IPV6, 0x0fc0, 0x30)];
-        for (protocol, dscp, ecn) in headers {
-            for (bit, clear, set) in [(bits.ce(), ecn, ecn), (bits.wash(), dscp, 0)] {
-                self.rule(place.act_chain, |rule| {
-                    rule.interface(place.name_key, interface);
-                    rule.mark_has(bit);
-                    rule.meta(libc::NFT_META_PROTOCOL);
-                    rule.compare(libc::NFT_CMP_EQ, &(protocol as u16).to_be_bytes());
-                    rule.rewrite_first_word(!clear, set, protocol == libc::ETH_P_IP);
-                });
-            }
-        }
-        self.rule(place.act_chain, |rule| {
-            rule.interface(place.name_key, interface);
-            rule.clear_mark(all);
-        });
-    }
-}
-
-impl Batch<'_> {
-    /// Lets echoes of our own by; nobody else's leave, for only ours come from no interface.
-    fn probes_pass(&mut self, place: &Place, interface: &str, ident: u16) {
-        let leaves = place.direction == Direction::Upload;
-        // Requests and replies of ICMP and ICMPv6.
-        let kinds = [(libc::IPPROTO_ICMP, 8, 0), (libc::IPPROTO_ICMPV6, 128, 129)];
-        for (protocol, request, reply) in kinds {
-            self.rule(place.queue_chain, |rule| {
-                rule.interface(place.name_key, interface);
-                if leaves {
-                    rule.meta(libc::NFT_META_IIF);
-                    rule.compare(libc::NFT_CMP_EQ, &[0; 4]);
-                }
-                rule.meta(libc::NFT_META_L4PROTO);
-                rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
-                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1);
-                rule.compare(libc::NFT_CMP_EQ, &[if leaves { request } else { reply }]);
-                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 4, 2);
-                rule.compare(libc::NFT_CMP_EQ, &ident.to_be_bytes());
-                rule.verdict(libc::NF_ACCEPT, None);
-            });
-        }
-    }
-}
-
-/// The expressions of one rule, their attributes by their numbers in linux/netfilter/nf_tables.h.
-/// All work on register 1, NFT_REG_1.
-pub(crate) struct Expressions<'a>(&'a mut Writer);
-
-impl Expressions<'_> {
-    fn expression(&mut self, name: &str, data: impl FnOnce(&mut Writer)) {
-        let element = self.0.start(1); // NFTA_LIST_ELEM
-        self.0.string(1, name);
-        let open = self.0.start(2);
-        data(self.0);
-        self.0.end(open);
-        self.0.end(element);
-    }
-
-    pub(crate) fn meta(&mut self, key: i32) {
-        self.expression("meta", |w| {
-            w.number(1, 1);
-            w.number(2, key);
-        });
-    }
-
-    fn route(&mut self, key: i32) {
-        self.expression("rt", |w| {
-            w.number(1, 1);
-            w.number(2, key);
-        });
-    }
-
-    fn value(writer: &mut Writer, kind: i32, bytes: &[u8]) {
-        let open = writer.start(kind);
-        writer.attribute(1, bytes);
-        writer.end(open);
-    }
-
-    pub(crate) fn compare(&mut self, operator: i32, bytes: &[u8]) {
-        self.expression("cmp", |w| {
-            w.number(1, 1);
-            w.number(2, operator);
-            Self::value(w, 3, bytes);
-        });
-    }
-
-    pub(crate) fn bitwise(&mut self, mask: &[u8], xor: &[u8]) {
-        self.expression("bitwise", |w| {
-            w.number(1, 1);
-            w.number(2, 1);
-            w.number(3, mask.len() as i32);
-            Self::value(w, 4, mask);
-            Self::value(w, 5, xor);
-        });
-    }
-
-    pub(crate) fn interface(&mut self, key: i32, name: &str) {
-        let mut padded = [0; libc::IFNAMSIZ];
-        padded[..name.len()].copy_from_slice(name.as_bytes());
-        self.meta(key);
-        self.compare(libc::NFT_CMP_EQ, &padded);
-    }
-
-    fn mark_has(&mut self, bits: u32) {
-        self.meta(libc::NFT_META_MARK);
-        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
-    }
-
-    fn mark_lacks(&mut self, bits: u32) {
-        self.meta(libc::NFT_META_MARK);
-        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(libc::NFT_CMP_EQ, &[0; 4]);
-    }
-
-    fn clear_mark(&mut self, bits: u32) {
-        self.write_mark(bits, 0);
-    }
-
-    /// Sets those of `bits` that `value` has, and clears the others of them.
-    pub(crate) fn write_mark(&mut self, bits: u32, value: u32) {
-        self.meta(libc::NFT_META_MARK);
-        self.bitwise(&(!bits).to_ne_bytes(), &value.to_ne_bytes());
-        self.expression("meta", |w| {
-            w.number(2, libc::NFT_META_MARK);
-            w.number(3, 1);
-        });
-    }
-
-    fn rewrite_first_word(&mut self, keep: u16, set: u16, checksum: bool) {
-        let place = |w: &mut Writer| {
-            w.number(2, libc::NFT_PAYLOAD_NETWORK_HEADER);
-            w.number(3, 0);
-            w.number(4, 2);
-        };
-        self.expression("payload", |w| {
-            w.number(1, 1);
-            place(w);
-        });
-        self.bitwise(&keep.to_be_bytes(), &set.to_be_bytes());
-        self.expression("payload", |w| {
-            w.number(5, 1);
-            place(w);
-            if checksum {
-                w.number(6, libc::NFT_PAYLOAD_CSUM_INET);
-                w.number(7, 10);
-            }
-        });
-    }
-
-    /// Bypass in both forms: nobody listening means accept.
-    fn queue(&mut self, number: u16, native: bool) {
-        if native {
-            return self.expression("queue", |w| {
-                w.attribute(1, &number.to_be_bytes());
-                w.attribute(2, &1u16.to_be_bytes());
-                w.attribute(3, &1u16.to_be_bytes());
-            });
-        }
-        self.expression("target", |w| {
-            // struct xt_NFQ_info_v3 in host order, padded to eight bytes: number, queues, flags.
-            let words = [number, 1, 1, 0];
-            w.string(1, "NFQUEUE");
-            w.number(2, 3);
-            w.attribute(3, &words.map(u16::to_ne_bytes).concat());
-        });
-    }
-
-    /// Loads bytes of a header.
-    pub(crate) fn payload(&mut self, header: i32, at: i32, length: i32) {
-        self.expression("payload", |w| {
-            w.number(1, 1);
-            w.number(2, header);
-            w.number(3, at);
-            w.number(4, length);
-        });
-    }
-
-    /// Goes on if what was loaded is in `set`.
-    pub(crate) fn lookup(&mut self, set: &str) {
-        self.expression("lookup", |w| {
-            w.string(1, set);
-            w.number(2, 1);
-        });
-    }
-
-    /// Adds what was loaded to `set`, or makes it stay there for longer.
-    pub(crate) fn add_to_set(&mut self, set: &str, ms: u64) {
-        self.expression("dynset", |w| {
-            w.string(1, set);
-            w.number(3, libc::NFT_DYNSET_OP_UPDATE);
-            w.number(4, 1);
-            w.attribute(6, &ms.to_be_bytes());
-        });
-    }
-
-    /// Writes the packet's priority.
-    pub(crate) fn write_priority(&mut self, class: u32) {
-        self.expression("immediate", |w| {
-            w.number(1, 1);
-            Self::value(w, 2, &class.to_ne_bytes());
-        });
-        self.expression("meta", |w| {
-            w.number(2, libc::NFT_META_PRIORITY);
-            w.number(3, 1);
-        });
-    }
-
-    pub(crate) fn counter(&mut self) {
-        self.expression("counter", |_| {});
-    }
-
-    /// Ends the rule; a jump goes to `chain`.
-    pub(crate) fn verdict(&mut self, code: i32, chain: Option<&str>) {
-        self.expression("immediate", |w| {
-            w.number(1, libc::NFT_REG_VERDICT);
-            let data = w.start(2);
-            let verdict = w.start(2);
-            w.number(1, code);
-            if let Some(chain) = chain {
-                w.string(2, chain);
-            }
-            w.end(verdict);
-            w.end(data);
         });
     }
 }

@@ -1,0 +1,336 @@
+//! A transaction of nftables, message by message, and the expressions of its rules.
+
+use std::io;
+
+use crate::netlink::{Socket, Writer};
+
+const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
+/// NFT_TABLE_F_OWNER.
+const OWNER: i32 = 2;
+
+/// Sequence number of the message that creates the table.
+pub(super) const TABLE_SEQUENCE: u32 = 1;
+
+/// Which packets pass the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Those that the machine routes, sends or takes.
+    #[default]
+    Routed,
+    /// Frames of a bridge's ports.
+    Bridged,
+}
+
+/// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
+pub(super) struct Batch<'a> {
+    writer: Writer,
+    sequence: u32,
+    /// NLM_F_ACK, unless nobody will read the answers.
+    pub(super) flags: i32,
+    family: Family,
+    table: &'a str,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(family: Family, table: &'a str) -> Batch<'a> {
+        let mut writer = Writer::default();
+        writer.begin(libc::NFNL_MSG_BATCH_BEGIN, 0, 0, 0, libc::NFNL_SUBSYS_NFTABLES as u16);
+        writer.finish();
+        Batch { writer, sequence: 0, flags: libc::NLM_F_ACK, family, table }
+    }
+
+    pub(super) fn end(mut self) -> Writer {
+        let subsystem = libc::NFNL_SUBSYS_NFTABLES as u16;
+        self.writer.begin(libc::NFNL_MSG_BATCH_END, 0, self.sequence + 1, 0, subsystem);
+        self.writer.finish();
+        self.writer
+    }
+
+    pub(super) fn commit(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+        let last = self.sequence;
+        socket.transact(&self.end(), 1..=last)
+    }
+
+    /// Lets the kernel judge the transaction, which does not end and so changes nothing.
+    pub(super) fn judge(self, socket: &Socket) -> Result<(), (u32, io::Error)> {
+        socket.transact(&self.writer, 1..=self.sequence)
+    }
+
+    fn begin(&mut self, kind: i32, flags: i32) {
+        self.sequence += 1;
+        let (kind, flags) = (SUBSYSTEM | kind, flags | self.flags);
+        let family = match self.family {
+            Family::Routed => libc::NFPROTO_INET,
+            Family::Bridged => libc::NFPROTO_BRIDGE,
+        };
+        self.writer.begin(kind, flags, self.sequence, family as u8, 0);
+    }
+
+    pub(super) fn table(&mut self) {
+        self.begin(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+        self.writer.string(1, self.table);
+        self.writer.number(2, OWNER);
+        self.writer.finish();
+    }
+
+    pub(super) fn chain(&mut self, name: &str, hook: i32, priority: i32) {
+        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(3, name);
+        let open = self.writer.start(4);
+        self.writer.number(1, hook);
+        self.writer.number(2, priority);
+        self.writer.end(open);
+        self.writer.string(7, "filter");
+        self.writer.finish();
+    }
+
+    pub(super) fn delete_table(&mut self) {
+        self.begin(libc::NFT_MSG_DELTABLE, 0);
+        self.writer.string(1, self.table);
+        self.writer.finish();
+    }
+
+    pub(super) fn flush_chain(&mut self, chain: &str) {
+        self.begin(libc::NFT_MSG_DELRULE, 0);
+        self.writer.string(1, self.table);
+        self.writer.string(2, chain);
+        self.writer.finish();
+    }
+
+    /// A chain that no hook leads to: others jump to it.
+    pub(super) fn branch(&mut self, name: &str) {
+        self.begin(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(3, name);
+        self.writer.finish();
+    }
+
+    /// A set whose elements rules add; one that is there stays as it is. `key` is its type, as nft
+    /// calls it, and its length.
+    pub(super) fn set(&mut self, name: &str, key: (i32, i32), flags: i32, ms: u64, size: i32) {
+        self.begin(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE);
+        self.writer.string(1, self.table);
+        self.writer.string(2, name);
+        self.writer.number(3, flags);
+        self.writer.number(4, key.0);
+        self.writer.number(5, key.1);
+        let open = self.writer.start(9);
+        self.writer.number(1, size);
+        self.writer.end(open);
+        self.writer.number(10, self.sequence as i32);
+        self.writer.attribute(11, &ms.to_be_bytes());
+        self.writer.finish();
+    }
+
+    pub(super) fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
+        self.rule_called(chain, "", expressions);
+    }
+
+    /// A rule with a comment, as nft shows it.
+    pub(super) fn rule_called(
+        &mut self,
+        chain: &str,
+        comment: &str,
+        expressions: impl FnOnce(&mut Expressions<'_>),
+    ) {
+        self.begin(libc::NFT_MSG_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_APPEND);
+        self.writer.string(1, self.table);
+        self.writer.string(2, chain);
+        let open = self.writer.start(4);
+        expressions(&mut Expressions(&mut self.writer));
+        self.writer.end(open);
+        if !comment.is_empty() {
+            // nft's own form: a type (0, a comment), a length, a string with its final zero.
+            let mut bytes = vec![0, comment.len() as u8 + 1];
+            bytes.extend(comment.as_bytes());
+            bytes.push(0);
+            self.writer.attribute(7, &bytes);
+        }
+        self.writer.finish();
+    }
+}
+
+/// The expressions of one rule, their attributes by their numbers in linux/netfilter/nf_tables.h.
+/// All work on register 1, NFT_REG_1.
+pub(super) struct Expressions<'a>(&'a mut Writer);
+
+impl Expressions<'_> {
+    fn expression(&mut self, name: &str, data: impl FnOnce(&mut Writer)) {
+        let element = self.0.start(1); // NFTA_LIST_ELEM
+        self.0.string(1, name);
+        let open = self.0.start(2);
+        data(self.0);
+        self.0.end(open);
+        self.0.end(element);
+    }
+
+    pub(super) fn meta(&mut self, key: i32) {
+        self.expression("meta", |w| {
+            w.number(1, 1);
+            w.number(2, key);
+        });
+    }
+
+    pub(super) fn route(&mut self, key: i32) {
+        self.expression("rt", |w| {
+            w.number(1, 1);
+            w.number(2, key);
+        });
+    }
+
+    fn value(writer: &mut Writer, kind: i32, bytes: &[u8]) {
+        let open = writer.start(kind);
+        writer.attribute(1, bytes);
+        writer.end(open);
+    }
+
+    pub(super) fn compare(&mut self, operator: i32, bytes: &[u8]) {
+        self.expression("cmp", |w| {
+            w.number(1, 1);
+            w.number(2, operator);
+            Self::value(w, 3, bytes);
+        });
+    }
+
+    pub(super) fn bitwise(&mut self, mask: &[u8], xor: &[u8]) {
+        self.expression("bitwise", |w| {
+            w.number(1, 1);
+            w.number(2, 1);
+            w.number(3, mask.len() as i32);
+            Self::value(w, 4, mask);
+            Self::value(w, 5, xor);
+        });
+    }
+
+    pub(super) fn interface(&mut self, key: i32, name: &str) {
+        let mut padded = [0; libc::IFNAMSIZ];
+        padded[..name.len()].copy_from_slice(name.as_bytes());
+        self.meta(key);
+        self.compare(libc::NFT_CMP_EQ, &padded);
+    }
+
+    pub(super) fn mark_has(&mut self, bits: u32) {
+        self.meta(libc::NFT_META_MARK);
+        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
+        self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
+    }
+
+    pub(super) fn mark_lacks(&mut self, bits: u32) {
+        self.meta(libc::NFT_META_MARK);
+        self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
+        self.compare(libc::NFT_CMP_EQ, &[0; 4]);
+    }
+
+    pub(super) fn clear_mark(&mut self, bits: u32) {
+        self.write_mark(bits, 0);
+    }
+
+    /// Sets those of `bits` that `value` has, and clears the others of them.
+    pub(super) fn write_mark(&mut self, bits: u32, value: u32) {
+        self.meta(libc::NFT_META_MARK);
+        self.bitwise(&(!bits).to_ne_bytes(), &value.to_ne_bytes());
+        self.expression("meta", |w| {
+            w.number(2, libc::NFT_META_MARK);
+            w.number(3, 1);
+        });
+    }
+
+    pub(super) fn rewrite_first_word(&mut self, keep: u16, set: u16, checksum: bool) {
+        let place = |w: &mut Writer| {
+            w.number(2, libc::NFT_PAYLOAD_NETWORK_HEADER);
+            w.number(3, 0);
+            w.number(4, 2);
+        };
+        self.expression("payload", |w| {
+            w.number(1, 1);
+            place(w);
+        });
+        self.bitwise(&keep.to_be_bytes(), &set.to_be_bytes());
+        self.expression("payload", |w| {
+            w.number(5, 1);
+            place(w);
+            if checksum {
+                w.number(6, libc::NFT_PAYLOAD_CSUM_INET);
+                w.number(7, 10);
+            }
+        });
+    }
+
+    /// Bypass in both forms: nobody listening means accept.
+    pub(super) fn queue(&mut self, number: u16, native: bool) {
+        if native {
+            return self.expression("queue", |w| {
+                w.attribute(1, &number.to_be_bytes());
+                w.attribute(2, &1u16.to_be_bytes());
+                w.attribute(3, &1u16.to_be_bytes());
+            });
+        }
+        self.expression("target", |w| {
+            // struct xt_NFQ_info_v3 in host order, padded to eight bytes: number, queues, flags.
+            let words = [number, 1, 1, 0];
+            w.string(1, "NFQUEUE");
+            w.number(2, 3);
+            w.attribute(3, &words.map(u16::to_ne_bytes).concat());
+        });
+    }
+
+    /// Loads bytes of a header.
+    pub(super) fn payload(&mut self, header: i32, at: i32, length: i32) {
+        self.expression("payload", |w| {
+            w.number(1, 1);
+            w.number(2, header);
+            w.number(3, at);
+            w.number(4, length);
+        });
+    }
+
+    /// Goes on if what was loaded is in `set`.
+    pub(super) fn lookup(&mut self, set: &str) {
+        self.expression("lookup", |w| {
+            w.string(1, set);
+            w.number(2, 1);
+        });
+    }
+
+    /// Adds what was loaded to `set`, or makes it stay there for longer.
+    pub(super) fn add_to_set(&mut self, set: &str, ms: u64) {
+        self.expression("dynset", |w| {
+            w.string(1, set);
+            w.number(3, libc::NFT_DYNSET_OP_UPDATE);
+            w.number(4, 1);
+            w.attribute(6, &ms.to_be_bytes());
+        });
+    }
+
+    /// Writes the packet's priority.
+    pub(super) fn write_priority(&mut self, class: u32) {
+        self.expression("immediate", |w| {
+            w.number(1, 1);
+            Self::value(w, 2, &class.to_ne_bytes());
+        });
+        self.expression("meta", |w| {
+            w.number(2, libc::NFT_META_PRIORITY);
+            w.number(3, 1);
+        });
+    }
+
+    pub(super) fn counter(&mut self) {
+        self.expression("counter", |_| {});
+    }
+
+    /// Ends the rule; a jump goes to `chain`.
+    pub(super) fn verdict(&mut self, code: i32, chain: Option<&str>) {
+        self.expression("immediate", |w| {
+            w.number(1, libc::NFT_REG_VERDICT);
+            let data = w.start(2);
+            let verdict = w.start(2);
+            w.number(1, code);
+            if let Some(chain) = chain {
+                w.string(2, chain);
+            }
+            w.end(verdict);
+            w.end(data);
+        });
+    }
+}
