@@ -18,11 +18,12 @@ use std::sync::Arc;
 
 use simnel_core::{qdisc, Span, Time};
 
-use crate::autorate::{Driver, Sockets};
+use crate::autorate::Sockets;
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
 use crate::direction::Direction;
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::flows;
 use crate::gateway::{Backend, Drained, Gateway, Settings, Watch};

@@ -604,7 +604,7 @@ impl Drop for Gateway {
 /// Checks all that can be checked before anything is changed.
 fn check(settings: &Settings) -> Result<Device, Error> {
     let name = &settings.interface;
-    check_name(name)?;
+    links::check_name(name)?;
     if name == "lo" {
         return Err(Error::Loopback(name.clone()));
     }
@@ -632,22 +632,6 @@ fn device_of(name: &str) -> Device {
         now: sys::now(),
         ..default
     }
-}
-
-/// Linux's own rule for interface names.
-///
-/// # Errors
-/// [`Error::BadInterfaceName`].
-pub fn check_name(name: &str) -> Result<(), Error> {
-    let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
-    if name.is_empty()
-        || name.len() >= libc::IFNAMSIZ
-        || name.contains(bad)
-        || name.starts_with('.')
-    {
-        return Err(Error::BadInterfaceName(name.to_owned()));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

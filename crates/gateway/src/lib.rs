@@ -37,6 +37,7 @@ mod control_dir;
 pub mod daemon;
 mod datapath;
 mod direction;
+mod driver;
 mod error;
 pub mod flows;
 #[doc(hidden)]
@@ -72,7 +73,8 @@ pub mod words;
 pub use datapath::{Counters, Node, Status, Tuning, LATENESS_BUCKETS};
 pub use direction::Direction;
 pub use error::Error;
-pub use gateway::{check_name, Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use gateway::{Backend, Drained, Report, Settings, DEFAULT_CONTROL_DIR};
+pub use links::check_name;
 pub use links::join;
 pub use nfqueue::{has_net_admin, kernel_counters, KernelCounters};
 pub use nft::{table_name, MarkBits};

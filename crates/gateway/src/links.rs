@@ -1,9 +1,8 @@
-//! Devices over rtnetlink: made, removed, and joined to a bridge (linux/if_link.h).
+//! Devices over rtnetlink: made, removed, named, and joined to a bridge (linux/if_link.h).
 
 use std::io;
 
 use crate::error::Error;
-use crate::gateway::check_name;
 use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 
@@ -153,6 +152,22 @@ fn no_bridge(refusal: Refusal) -> Error {
             Error::Bridge(format!("the kernel refuses: {reason}"))
         }
     }
+}
+
+/// Linux's own rule for interface names.
+///
+/// # Errors
+/// [`Error::BadInterfaceName`].
+pub fn check_name(name: &str) -> Result<(), Error> {
+    let bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    if name.is_empty()
+        || name.len() >= libc::IFNAMSIZ
+        || name.contains(bad)
+        || name.starts_with('.')
+    {
+        return Err(Error::BadInterfaceName(name.to_owned()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -31,9 +31,11 @@ mod error;
 pub mod grade;
 pub mod report;
 pub mod server;
+mod way;
 pub mod wire;
 
-pub use client::{idle_delay, iperf3, irtt, measure, Options, Peer, Progress, Way};
+pub use client::{idle_delay, iperf3, irtt, measure, Options, Peer, Progress};
 pub use error::Error;
 pub use grade::Grade;
 pub use report::Report;
+pub use way::Way;

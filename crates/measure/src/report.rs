@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::Way;
 use crate::grade::HOW;
+use crate::way::Way;
 use crate::Grade;
 
 /// A measurement. Serialises as JSON; None where nothing could be measured, or where it was lost.

@@ -1,7 +1,7 @@
-//! No circles: rooms of the core import each other one way, and so do disciplines.
+//! No circles: rooms of a crate import each other one way, and so do disciplines.
 //!
-//! A room is a file or folder in `crates/core/src`; within `qdisc` it is one of its files or
-//! folders. What `qdisc` itself says of all disciplines (its list) is above them.
+//! A room is a file or folder in a crate's `src`; within the core's `qdisc` it is one of its files
+//! or folders. What `qdisc` itself says of all disciplines (its list) is above them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::Source;
 /// Rooms with those that they import.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-const HOME: &str = "crates/core/src/";
-/// The room whose rooms are told apart.
+/// Home of the room whose rooms are told apart.
+const CORE: &str = "crates/core/src/";
 const DISCIPLINES: &str = "qdisc";
 
 /// The module that `path` is, in parts.
@@ -75,10 +75,10 @@ fn walk(
     }
 }
 
-/// Which rooms import which: of the whole core, and of the disciplines.
-fn imports(sources: &[Source]) -> [Imports; 2] {
+/// Which rooms of the crate at `home` import which: of the whole crate, and of the disciplines.
+fn imports(sources: &[Source], home: &str) -> [Imports; 2] {
     let mut all = [Imports::new(), Imports::new()];
-    let files = sources.iter().filter_map(|source| Some((source.path.strip_prefix(HOME)?, source)));
+    let files = sources.iter().filter_map(|source| Some((source.path.strip_prefix(home)?, source)));
     let modules: Vec<(Vec<&str>, &Source)> =
         files.map(|(path, source)| (module(path), source)).collect();
     let is_module = |path: &[String]| modules.iter().any(|(module, _)| module[..] == *path);
@@ -112,7 +112,7 @@ fn circles(imports: &Imports) -> Vec<&str> {
 
 #[test]
 fn rooms_of_the_core_import_each_other_one_way() {
-    let all = imports(&crate::sources());
+    let all = imports(&crate::sources(), CORE);
     assert!(all[0][DISCIPLINES].contains("tc") && all[1]["line"].contains("fifo"), "{all:?}");
     for imports in &all {
         assert_eq!(circles(imports), [""; 0], "{imports:#?}");
@@ -120,17 +120,38 @@ fn rooms_of_the_core_import_each_other_one_way() {
 }
 
 #[test]
+fn rooms_of_each_crate_import_each_other_one_way() {
+    let sources = crate::sources();
+    let home = |source: &Source| {
+        let (home, _) = source.path.strip_prefix("crates/")?.split_once("/src/")?;
+        Some(format!("crates/{home}/src/"))
+    };
+    let homes: BTreeSet<String> = sources.iter().filter_map(home).collect();
+    assert!(homes.len() > 10 && homes.contains(CORE), "{homes:?}");
+    let mut found = Vec::new();
+    for home in homes {
+        let [whole, _] = imports(&sources, &home);
+        for room in circles(&whole) {
+            let others: Vec<_> =
+                whole[room].iter().filter(|other| circles(&whole).contains(&&***other)).collect();
+            found.push(format!("{home}{room} imports {others:?}"));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn circles_are_found() {
     let source =
-        |path: &str, text: &str| Source { path: format!("{HOME}{path}"), text: text.into() };
+        |path: &str, text: &str| Source { path: format!("{CORE}{path}"), text: text.into() };
     let tc = source("tc/mod.rs", "use crate::{time, qdisc::{self, Config}};");
     let time = source("time.rs", "pub struct Time;");
     let list = source("qdisc/mod.rs", "use crate::tc::Words; pub mod pie; pub mod fifo;");
     let pie = source("qdisc/pie/mod.rs", "use super::fifo::Fifo;\nuse crate::time::Time;");
     let fifo = source("qdisc/fifo.rs", "fn f() { super::pie::words::f() }");
-    let all = imports(&[tc, time, list, pie, fifo]);
+    let all = imports(&[tc, time, list, pie, fifo], CORE);
     assert_eq!(circles(&all[0]), ["qdisc", "tc"]);
     assert_eq!(circles(&all[1]), ["fifo", "pie"]);
     let below = source("qdisc/fifo.rs", "use super::Config; use crate::qdisc::Device;");
-    assert_eq!(circles(&imports(&[below])[1]), [""; 0]);
+    assert_eq!(circles(&imports(&[below], CORE)[1]), [""; 0]);
 }

@@ -2,14 +2,12 @@
 //!
 //! ```text
 //! echo.rs    ICMP echo to reflectors, past our own queues
-//! drive.rs   every 50 ms: a probe, what the queues saw, the controller's rates
 //! here       ranges as words, reflectors by default, what `show` tells
 //! ```
 //!
 //! The control thread does all of it, between clients: a tick and an answer cost some 30 µs each.
 //! Sockets are opened before privileges go, and a daemon that is started again inherits them.
 
-mod drive;
 mod echo;
 
 use std::net::IpAddr;
@@ -19,7 +17,6 @@ use simnel_autorate::{Limits, DOWN, MOST_REFLECTORS, UP};
 use simnel_core::qdisc::Config;
 use simnel_core::tc::units;
 
-pub(crate) use drive::{Driver, Passed};
 pub(crate) use echo::Sockets;
 
 use crate::direction::Direction;
@@ -50,6 +47,15 @@ pub struct Autorate {
     pub limits: [Option<Limits>; 2],
     /// Whom to probe, the first ones first.
     pub reflectors: Vec<IpAddr>,
+}
+
+/// Bytes that a direction's discipline has seen, as counters that wrap round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) arrived: u32,
+    pub(crate) released: u32,
+    /// Bytes queued.
+    pub(crate) backlog: u32,
 }
 
 impl Autorate {
@@ -91,7 +97,7 @@ impl Autorate {
     }
 }
 
-fn index(direction: Direction) -> usize {
+pub(crate) fn index(direction: Direction) -> usize {
     match direction {
         Direction::Upload => UP,
         Direction::Download => DOWN,

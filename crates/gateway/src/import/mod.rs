@@ -14,7 +14,7 @@ pub use tc::import as tc;
 
 use crate::config;
 use crate::direction::Direction;
-use crate::gateway::check_name;
+use crate::links::check_name;
 use crate::words::settings_of;
 
 /// One direction of an interface.

@@ -10,7 +10,7 @@ use std::path::Path;
 use simnel_core::qdisc::{Backlog, Common, Handle};
 
 use crate::error::Error;
-use crate::gateway::check_name;
+use crate::links::check_name;
 use crate::netlink::{text, Attributes, Message, Refusal, Socket, Writer};
 use crate::sys::{self, Query};
 

@@ -5,9 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::load::{Carried, Rate};
 use super::probe::Echo;
-use super::{Options, Way};
+use super::Options;
 use crate::grade::quantile;
 use crate::report::{Home, Idle, Phase, Report, Series};
+use crate::way::Way;
 use crate::Grade;
 
 /// All that was heard in a measurement. Times are since its start.

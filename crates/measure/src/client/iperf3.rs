@@ -17,8 +17,8 @@ use serde_json::json;
 use socket2::SockRef;
 
 use super::load::{Carried, Load, Meter, Plan, Rate, Requests};
-use super::Way;
 use crate::server::{is_wait, prepare, write};
+use crate::way::Way;
 use crate::Error;
 
 /// Where iperf3 listens.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Way;
+use crate::way::Way;
 use crate::Error;
 
 /// How long a load lasts: a time in which flows start, and the time that counts.

@@ -4,10 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::grade::quantile;
-use crate::{Error, Report};
+use crate::{Error, Report, Way};
 
 mod account;
 mod host;
@@ -20,43 +18,6 @@ mod simnel;
 use account::{milliseconds, within, Heard};
 use load::{Carried, Load, Plan};
 use probe::Prober;
-
-/// Which way a load goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
-    /// To us.
-    #[serde(rename = "download")]
-    Down,
-    /// From us.
-    #[serde(rename = "upload")]
-    Up,
-    /// Both at once.
-    #[serde(rename = "both")]
-    Both,
-}
-
-impl Way {
-    /// All loads, in the order in which they are tried.
-    pub const ALL: [Way; 3] = [Way::Down, Way::Up, Way::Both];
-
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Down => "download",
-            Way::Up => "upload",
-            Way::Both => "both",
-        }
-    }
-
-    /// The directions that it is made of.
-    fn each(self) -> &'static [Way] {
-        match self {
-            Way::Down => &[Way::Down],
-            Way::Up => &[Way::Up],
-            Way::Both => &[Way::Up, Way::Down],
-        }
-    }
-}
 
 /// Milliseconds of the quickest of some echoes from `host`, and by what; None if it gives none.
 pub fn idle_delay(host: IpAddr) -> Option<(f64, &'static str)> {

@@ -12,8 +12,8 @@ use socket2::SockRef;
 
 use super::load::{Carried, Load, Meter, Plan, Rate, Requests};
 use super::probe::{Language, Prober};
-use super::Way;
 use crate::server::{is_wait, prepare, write, Size};
+use crate::way::Way;
 use crate::wire::{self, Answer, Blocks, Count, Head, Probe, Purpose, Request};
 use crate::Error;
 

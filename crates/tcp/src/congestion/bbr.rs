@@ -19,10 +19,9 @@
 
 use simnel_core::random::Random;
 
-use super::{Control, Event, Phase, Window, UNPACED};
+use super::{Control, Event, Phase, RateSample, Window, UNPACED};
 use crate::clock::{before, Now};
 use crate::config::Config;
-use crate::sender::rate_sample::RateSample;
 use crate::windowed::Windowed;
 
 /// Bits of a rate's fraction.

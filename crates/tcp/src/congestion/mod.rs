@@ -16,7 +16,6 @@ use alloc::boxed::Box;
 
 use crate::clock::Now;
 use crate::config::{Config, CongestionControl};
-use crate::sender::rate_sample::RateSample;
 
 /// No slow-start threshold is known yet.
 pub(crate) const INFINITE: u32 = u32::MAX >> 1;
@@ -142,6 +141,28 @@ impl Window {
             self.pacing_rate
         }
     }
+}
+
+/// An acknowledgement's sample of the delivery rate, for controls that take over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RateSample {
+    /// Segments delivered during the interval; None if there is no valid sample.
+    pub delivered: Option<u32>,
+    /// Length of the interval in µs.
+    pub interval_us: u32,
+    /// Bytes delivered when the newest segment left.
+    pub prior_delivered: u32,
+    /// Segments in flight before the acknowledgement.
+    pub prior_in_flight: u32,
+    /// Segments newly delivered, and newly taken for lost, by this acknowledgement.
+    pub acked: u32,
+    pub lost: u32,
+    /// RTT in µs, if there is one.
+    pub rtt_us: Option<u32>,
+    /// The application, not the path, limited the rate.
+    pub app_limited: bool,
+    /// The receiver may have delayed the acknowledgement.
+    pub ack_delayed: bool,
 }
 
 /// RTT samples of an acknowledgement.

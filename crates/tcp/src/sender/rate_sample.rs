@@ -9,29 +9,7 @@ use alloc::boxed::Box;
 use super::rtt::RoundTrip;
 use super::scoreboard::{flag, Departure, Record};
 use crate::clock::{before, Now};
-use crate::congestion::Window;
-
-/// One acknowledgement's sample.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RateSample {
-    /// Segments delivered during the interval; None if there is no valid sample.
-    pub delivered: Option<u32>,
-    /// Length of the interval in µs.
-    pub interval_us: u32,
-    /// Bytes delivered when the newest segment left.
-    pub prior_delivered: u32,
-    /// Segments in flight before the acknowledgement.
-    pub prior_in_flight: u32,
-    /// Segments newly delivered, and newly taken for lost, by this acknowledgement.
-    pub acked: u32,
-    pub lost: u32,
-    /// RTT in µs, if there is one.
-    pub rtt_us: Option<u32>,
-    /// The application, not the path, limited the rate.
-    pub app_limited: bool,
-    /// The receiver may have delayed the acknowledgement.
-    pub ack_delayed: bool,
-}
+use crate::congestion::{RateSample, Window};
 
 /// The connection's side of sampling: a pointer's room where it is off.
 #[derive(Clone, Debug)]

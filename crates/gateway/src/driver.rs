@@ -12,8 +12,7 @@ use std::sync::Arc;
 use simnel_autorate::{Controller, Limits, Seen, Settings, DOWN, INTERVAL, UP};
 use simnel_core::{Rate, Span, Time};
 
-use super::echo::Sockets;
-use super::{index, Autorate, Following, Reflector, Report};
+use crate::autorate::{index, Autorate, Following, Passed, Reflector, Report, Sockets};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::Gateway;
@@ -56,15 +55,6 @@ pub(crate) struct Driver {
     /// What the queues had seen at the last tick.
     before: [Option<Passed>; 2],
     rates: [Option<Rate>; 2],
-}
-
-/// Bytes that a direction's discipline has seen, as counters that wrap round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
-    pub(crate) arrived: u32,
-    pub(crate) released: u32,
-    /// Bytes queued.
-    pub(crate) backlog: u32,
 }
 
 impl Driver {
