@@ -50,4 +50,4 @@ fi
 wheel target/python/wheels --profile python --compatibility linux
 "${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
 export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg
-"$room/bin/python" -m pytest --quiet -p no:cacheprovider $home/tests
+timeout 1200 "$room/bin/python" -m pytest --quiet -p no:cacheprovider $home/tests

@@ -44,6 +44,9 @@ def ctrl_c():
     """Ctrl-C, soon; nothing is left of it when the test ends."""
     main = threading.main_thread().ident
     timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
+    # A shell has its background jobs ignore it, and they have their children do so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield timer.start
     timer.cancel()
     timer.join()
+    signal.signal(signal.SIGINT, before)
