@@ -38,7 +38,7 @@ function band(curves: Float64Array[], length: number, floor: number): Band {
     return all;
 }
 
-function style(name: string): string {
+export function style(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 

@@ -40,7 +40,7 @@ export function told(value: number, unit: string): string {
 }
 
 /** Traffic both ways has its direction in its name already. */
-function fullName({ name, direction }: Group): string {
+export function fullName({ name, direction }: Pick<Group, "name" | "direction">): string {
     return name.endsWith(direction) ? name : `${name} ${direction}`;
 }
 

@@ -6,6 +6,7 @@ import { Form, swatch } from "./form";
 import type { Job, Shown, Summary } from "./messages";
 import { Cancelled, Pool, Wrong } from "./pool";
 import { fromAddress, toAddress, toCommand, toToml, words, type Question } from "./question";
+import { Watch } from "./watch";
 import evening from "../../scenarios/evening.toml";
 import hosts from "../../scenarios/hosts.toml";
 import iot from "../../scenarios/iot.toml";
@@ -31,6 +32,11 @@ class Lab {
     private since: number | null = null;
     private isStale = false;
     private shown: { names: string[]; runs: Shown[][] } = { names: [], runs: [] };
+    /** The text of what is shown. */
+    private text = "";
+    private readonly watch = new Watch((n) => this.pool.run({
+        text: this.text, name: "line", words: this.shown.names[n], seed: 1, isFilm: true,
+    }));
 
     constructor(private readonly pool: Pool) {
         this.form = new Form(this.question, () => this.change());
@@ -51,6 +57,7 @@ class Lab {
         const repaint = () => {
             document.documentElement.dataset.scheme = scheme.matches ? "dark" : "light";
             void this.redraw();
+            this.watch.repaint();
         };
         scheme.addEventListener("change", repaint);
         repaint();
@@ -111,6 +118,8 @@ class Lab {
         this.charts.finish();
         this.pool.refill();
         if (this.isStale) return this.ask();
+        this.text = text;
+        this.watch.renew(this.shown.names);
         const right = jobs.filter((_, n) => runs[n]!.length > 0);
         await this.repeat(mine, right, question.runs);
     }

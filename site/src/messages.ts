@@ -6,6 +6,8 @@ export interface Job {
     name: string;
     words: string | undefined;
     seed: number;
+    /** Frames are wanted as well. */
+    isFilm?: true;
 }
 
 export type Request =
@@ -25,6 +27,35 @@ export interface Shown {
     /** Seconds from point to point. */
     interval: number;
     curves: Curve[];
+    film?: Film;
+}
+
+/** What a row of a film is about: a flow, or all of one kind of traffic. */
+export interface Row {
+    name: string;
+    number: number | null;
+    direction: "up" | "down";
+    has_windows: boolean;
+    /** The tier of its packets, up and down. */
+    tiers: [number | null, number | null];
+}
+
+/** What the frames of a run tell of. */
+export interface Head {
+    interval_s: number;
+    rows: Row[];
+    /** Names of the tiers, up and down. */
+    tiers: [string[], string[]];
+    has_queues: [boolean, boolean];
+}
+
+/** A run, frame by frame. */
+export interface Film {
+    head: Head;
+    /** For each frame, direction and row: packets in sparse queues, in others, dropped, marked. */
+    cells: Uint32Array;
+    /** For each frame and row: congestion windows in segments. */
+    windows: Uint32Array;
 }
 
 export type Reply =

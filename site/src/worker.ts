@@ -1,6 +1,6 @@
 // Runs one scenario after the other. One instance of the module, kept warm.
-import { initSync, Lab } from "lab-wasm";
-import type { Curve, Reply, Request } from "./messages";
+import { initSync, Lab, type Picture } from "lab-wasm";
+import type { Curve, Head, Reply, Request, Shown } from "./messages";
 
 let parsed: { key: string; lab: Lab } | null = null;
 
@@ -16,7 +16,17 @@ function lab(text: string, name: string): Lab {
 
 function run(request: Extract<Request, { kind: "run" }>): Reply {
     const { text, name, words, seed } = request;
-    const picture = lab(text, name).run(words, BigInt(seed));
+    if (request.isFilm) {
+        const made = lab(text, name).film(words, BigInt(seed));
+        const film = { head: JSON.parse(made.head()) as Head, cells: made.cells(), windows: made.windows() };
+        const shown = { ...read(made.picture()), film };
+        made.free();
+        return { kind: "shown", shown };
+    }
+    return { kind: "shown", shown: read(lab(text, name).run(words, BigInt(seed))) };
+}
+
+function read(picture: Picture): Shown {
     const curves: Curve[] = [];
     for (let n = 0; n < picture.curves(); n++) {
         const kind = picture.kind(n) as Curve["kind"];
@@ -24,7 +34,11 @@ function run(request: Extract<Request, { kind: "run" }>): Reply {
     }
     const shown = { summary: picture.summary(), interval: picture.interval(), curves };
     picture.free();
-    return { kind: "shown", shown };
+    return shown;
+}
+
+function buffers({ curves, film }: Shown): ArrayBufferLike[] {
+    return [...curves.map((c) => c.points.buffer), ...(film ? [film.cells.buffer, film.windows.buffer] : [])];
 }
 
 addEventListener("message", (event: MessageEvent<Request>) => {
@@ -40,6 +54,6 @@ addEventListener("message", (event: MessageEvent<Request>) => {
         const isOurs = typeof error === "string";
         reply = { kind: isOurs ? "wrong" : "broken", why: isOurs ? error : String(error) };
     }
-    const transfer = reply.kind === "shown" ? reply.shown.curves.map((c) => c.points.buffer) : [];
+    const transfer = reply.kind === "shown" ? buffers(reply.shown) : [];
     postMessage(reply, { transfer: transfer as ArrayBuffer[] });
 });

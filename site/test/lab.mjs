@@ -1,5 +1,6 @@
 // `lab.mjs ADDRESS SIMNEL OUT`: the page in Chromium. Its figures are the program's, to the byte;
-// axe-core finds nothing serious; wrong words and numbers are told; the address holds the question.
+// axe-core finds nothing serious; wrong words and numbers are told; the address holds the question;
+// the queue can be watched.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -95,6 +96,40 @@ async function sharing(browser) {
     console.log("the address holds the question");
 }
 
+async function watching(browser) {
+    const page = await open(browser, address, { hash: "#seconds=10&runs=1" });
+    await page.locator("#watch summary").click();
+    await page.locator("#watch-play:not([disabled])").waitFor();
+    const at = () => page.locator("#watch-at").inputValue().then(Number);
+    const pixels = () => page.locator("#watch-picture").evaluate((canvas) => canvas.toDataURL());
+    const label = () => page.locator("#watch-play").textContent();
+    assert.equal(await at(), 0);
+    const still = await pixels();
+    await page.locator("#watch-picture").press(" ");
+    await page.waitForFunction(() => Number(document.querySelector("#watch-at").value) > 5);
+    await page.locator("#watch-picture").press("ArrowRight");
+    assert.equal(await label(), "play", "an arrow stops it");
+    const stopped = await at();
+    assert.notEqual(await pixels(), still, "the picture moves");
+    await page.locator("#watch-picture").press("ArrowLeft");
+    assert.equal(await at(), stopped - 1);
+    await page.locator("#watch-at").press("End");
+    await says(page, "#watch-told", /at 10\.00 s: .* wait/);
+    assert.equal(await page.locator("#watch-at").getAttribute("max"), String(await at()));
+    await page.locator("#watch-qdisc").selectOption("0");
+    await says(page, "#watch-told", /at 10\.00 s: .*upload \d+[^(]*$/);
+    await page.locator("#watch-speed").selectOption("0.1");
+    await page.locator("#watch-play").click();
+    await says(page, "#watch-play", /pause/);
+    await page.locator("#watch-play").click();
+    const paused = await at();
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    assert.equal(await at(), paused, "a pause holds");
+    assert.equal(await label(), "play");
+    await page.context().close();
+    console.log("the queue can be watched: it plays, pauses, and goes by keys");
+}
+
 async function offline(browser) {
     const page = await open(browser, address);
     await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
@@ -117,6 +152,7 @@ await withBrowser(async (browser) => {
     await errors(page);
     await page.context().close();
     await sharing(browser);
+    await watching(browser);
     await offline(browser);
     await accessible(browser);
 });

@@ -42,12 +42,14 @@ use simnel_sim::Setup;
 
 mod build;
 mod error;
+mod frames;
 mod simulation;
 pub mod summary;
 mod text;
 mod values;
 
 pub use error::ScenarioError;
+pub use frames::{Frames, Row};
 pub use simulation::{Simulation, Watcher, STEPS};
 pub use summary::{Finished, Summary};
 

@@ -72,6 +72,7 @@ pub use apps::over_time::Moment;
 pub use apps::Outcome;
 pub use distribution::Distribution;
 pub use flow::{TcpTotals, WindowSample};
+pub use network::Waiting;
 pub use pool::Fates;
 pub use results::{Conservation, FlowResult, LineResult, Results};
 pub use run::{start_time, Run};

@@ -337,8 +337,8 @@ impl Line {
         }
     }
 
-    /// Packets that the line keeps while it sends them: 0 or 1.
-    pub fn on_the_wire(&self) -> usize {
-        usize::from(self.sending.is_some())
+    /// The packet that the line keeps while it sends it.
+    pub fn on_the_wire(&self) -> Option<u32> {
+        self.sending
     }
 }

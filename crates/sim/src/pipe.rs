@@ -97,6 +97,11 @@ impl Pipe {
         }
     }
 
+    /// Those under way.
+    pub fn handles(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ring.iter().map(|(_, handle)| *handle)
+    }
+
     /// Packets under way.
     pub fn len(&self) -> usize {
         self.ring.len()

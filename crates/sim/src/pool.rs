@@ -88,6 +88,17 @@ impl Tag {
         direction: 0,
         flags: Flags(0),
     };
+
+    /// The descriptor that a discipline gets of the packet with this handle.
+    #[inline(always)]
+    pub fn packet(&self, handle: u32) -> Packet {
+        let mut packet = Packet::new(u64::from(handle), self.len);
+        packet.flow = self.hash;
+        (packet.src_host, packet.dst_host) = self.hosts;
+        packet.tos = self.tos;
+        packet.flags = self.flags;
+        packet
+    }
 }
 
 /// A packet in the network: a cache line for the way, and one for what it carries.
@@ -271,6 +282,13 @@ impl Pool {
         self.mix(now.0);
         self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
         group
+    }
+
+    /// True for each slot in use, by handle.
+    pub fn used(&self) -> Vec<bool> {
+        let mut used = vec![true; self.slots.len()];
+        self.free.iter().for_each(|handle| used[*handle as usize] = false);
+        used
     }
 
     /// Packets in the network.

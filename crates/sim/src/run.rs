@@ -14,7 +14,7 @@ use crate::draw::between;
 use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
-use crate::network::{Network, Opening, Watch};
+use crate::network::{Network, Opening, Waiting, Watch};
 use crate::pool::Fates;
 use crate::record::LineRecord;
 use crate::results::{Conservation, FlowResult, LineResult, Results};
@@ -92,6 +92,23 @@ impl Run {
     /// The counters of the discipline of `direction` as they are now, from the beginning on.
     pub fn snapshot(&self, direction: Direction) -> Snapshot {
         self.network.lines[direction as usize].qdisc.snapshot()
+    }
+
+    /// What waits in both disciplines, up and down, flow by flow. Changes nothing.
+    pub fn waiting(&self) -> Vec<[Waiting; 2]> {
+        self.network.waiting()
+    }
+
+    /// True if flows have queues of their own in the discipline of `direction`: then
+    /// [`Run::waiting`] tells sparse from bulk.
+    pub fn has_queues(&self, direction: Direction) -> bool {
+        self.network.has_queues(direction as usize)
+    }
+
+    /// Congestion windows in segments, flow by flow: the sum over a flow's open connections; None
+    /// for what has none.
+    pub fn windows(&self) -> Vec<Option<u32>> {
+        self.network.windows()
     }
 
     /// Another discipline in the place of the set-up's, before anything was simulated: one that no

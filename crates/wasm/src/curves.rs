@@ -19,6 +19,7 @@ pub struct Curve {
 }
 
 /// Packets queued at the end of each interval, up and down.
+#[derive(Default)]
 pub struct Queues([Vec<f64>; 2]);
 
 impl Queues {

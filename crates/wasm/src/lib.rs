@@ -1,15 +1,15 @@
 //! Scenarios for a browser: text, words and seed in; a summary and curves out.
 //!
 //! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often
-//! as there are disciplines and seeds. The summary is the line that `simnel sim --json` prints, to
-//! the byte. Curves cross as typed arrays: one number an interval, NaN where there is none.
+//! as there are disciplines and seeds, [`Lab::film`] for a run that is watched. The summary is the
+//! line that `simnel sim --json` prints, to the byte. Curves cross as typed arrays: one number an interval, NaN where there is none.
 //!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 
 mod curves;
 
 use serde::Serialize;
-use simnel_scenario::{no_files, Scenario, ScenarioError, Summary};
+use simnel_scenario::{no_files, Finished, Frames, Scenario, ScenarioError, Simulation, Summary};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use curves::{Curve, Queues};
@@ -21,8 +21,17 @@ pub struct Lab {
     text: String,
 }
 
+/// One run, frame by frame.
+#[wasm_bindgen]
+pub struct Film {
+    head: String,
+    frames: Frames,
+    picture: Picture,
+}
+
 /// What one run showed.
 #[wasm_bindgen]
+#[derive(Default)]
 pub struct Picture {
     summary: String,
     interval_s: f64,
@@ -65,17 +74,63 @@ impl Lab {
     /// A whole run. Without `words` the scenario's own disciplines.
     pub fn run(&self, words: Option<String>, seed: u64) -> Result<Picture, String> {
         let place = words.is_none().then_some(self.text.as_str());
-        let simulation =
-            self.scenario.simulation(words.as_deref()).map_err(|error| fault(&error, place))?;
+        let simulation = self.simulation(words.as_deref())?;
         let mut run = simulation.begin(seed).map_err(|error| fault(&error, place))?;
         let queues = Queues::watch(&mut run, simulation.setup());
         let finished = simulation.drive(run, &mut |_| std::ops::ControlFlow::Continue(()));
-        let summary = Summary::new(&self.scenario, &finished);
+        self.picture(&finished, queues)
+    }
+
+    /// The same run with its frames; of the queues' lengths there are no curves then.
+    pub fn film(&self, words: Option<String>, seed: u64) -> Result<Film, String> {
+        let place = words.is_none().then_some(self.text.as_str());
+        let film = self.simulation(words.as_deref())?.film(seed);
+        let (finished, frames) = film.map_err(|error| fault(&error, place))?;
+        Ok(Film {
+            head: serde_json::to_string(&frames).map_err(|error| error.to_string())?,
+            frames,
+            picture: self.picture(&finished, Queues::default())?,
+        })
+    }
+}
+
+impl Lab {
+    fn simulation(&self, words: Option<&str>) -> Result<Simulation, String> {
+        let place = words.is_none().then_some(self.text.as_str());
+        self.scenario.simulation(words).map_err(|error| fault(&error, place))
+    }
+
+    fn picture(&self, finished: &Finished, queues: Queues) -> Result<Picture, String> {
+        let summary = Summary::new(&self.scenario, finished);
         Ok(Picture {
             summary: serde_json::to_string(&summary).map_err(|error| error.to_string())?,
             interval_s: finished.results.interval.0 as f64 / 1e9,
             curves: curves::all(&finished.results, &summary, queues),
         })
+    }
+}
+
+#[wasm_bindgen]
+impl Film {
+    /// What the frames tell of, as JSON.
+    pub fn head(&self) -> String {
+        self.head.clone()
+    }
+
+    /// For each frame, direction and row four numbers: packets in sparse queues, in others,
+    /// dropped, marked.
+    pub fn cells(&self) -> Vec<u32> {
+        self.frames.cells.concat()
+    }
+
+    /// For each frame and row: congestion windows in segments.
+    pub fn windows(&self) -> Vec<u32> {
+        self.frames.windows.clone()
+    }
+
+    /// What else the run showed. The film has nothing more to say of it.
+    pub fn picture(&mut self) -> Picture {
+        std::mem::take(&mut self.picture)
     }
 }
 

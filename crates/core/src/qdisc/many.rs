@@ -629,10 +629,15 @@ impl<A: FlowAqm> Managed for Many<A> {
         let class = Class {
             backlog: store.backlog_of(&flow.queue),
             is_used: flow.account.standing != Standing::Idle,
+            is_sparse: matches!(flow.account.standing, Standing::New | Standing::Eligible),
             deficit: flow.account.deficit,
             ..Class::default()
         };
         Some(aqm.class(&flow.state, class))
+    }
+
+    fn queue_of(&self, packet: &Packet) -> Option<u32> {
+        Some(self.queues.index_of(packet.flow))
     }
 
     fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {

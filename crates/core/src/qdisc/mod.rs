@@ -307,6 +307,13 @@ pub trait Managed: Qdisc + Any {
         None
     }
 
+    /// The queue in which a packet like `packet` waits, if any does, as [`Managed::class`] numbers
+    /// it. None for disciplines without queues per flow.
+    fn queue_of(&self, packet: &Packet) -> Option<u32> {
+        let _ = packet;
+        None
+    }
+
     /// The `n`-th discipline below this one, with the class that it hangs at. None from the number
     /// of disciplines below on.
     fn below(&self, n: usize) -> Option<(u32, &dyn Managed)> {

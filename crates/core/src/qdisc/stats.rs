@@ -49,6 +49,8 @@ pub struct Class {
     pub backlog: Backlog,
     /// True if a flow uses it.
     pub is_used: bool,
+    /// True if that flow has no standing queue, and goes first for it.
+    pub is_sparse: bool,
     /// Bytes that it may send in its turn; below zero it is in debt.
     pub deficit: i32,
     /// Signals in the present or last spell.

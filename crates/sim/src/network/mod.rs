@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
-use simnel_core::{Packet, Span, Time};
+use simnel_core::{Span, Time};
 
 use crate::capture::{write_frame, Headers, InOrder};
 use crate::event::{Events, Target};
@@ -28,8 +28,10 @@ use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
 
 mod connections;
+mod look;
 mod seat;
 
+pub use look::Waiting;
 use seat::Seat;
 
 /// Bytes of an Ethernet header.
@@ -124,6 +126,11 @@ struct Shared {
 impl Shared {
     const CLOSED: Shared =
         Shared { app: 0, flow: 0, open: false, accounted: [0; 2], directions: Direction::BOTH };
+
+    /// The socket of connection `index`, which this is part of, that sends into `direction`.
+    fn sender(&self, index: usize, direction: Direction) -> usize {
+        2 * index + usize::from(self.directions[0] == direction)
+    }
 }
 
 /// A host's pipes.
@@ -432,8 +439,8 @@ impl Network {
             if !flow.windows_wanted || flow.windows.len() > flow.series.len() {
                 continue;
             }
-            let sender = usize::from(shared.directions[0] == flow.direction);
-            if let Some(endpoint) = &self.seats[2 * index + sender].endpoint {
+            let sender = shared.sender(index, flow.direction);
+            if let Some(endpoint) = &self.seats[sender].endpoint {
                 let stats = endpoint.stats();
                 flow.windows.resize(flow.series.len(), WindowSample::default());
                 flow.windows.push(WindowSample { cwnd: stats.cwnd, srtt: stats.srtt });
@@ -449,7 +456,7 @@ impl Network {
         let lines: usize = self
             .lines
             .iter()
-            .map(|line| line.qdisc.backlog().packets as usize + line.on_the_wire())
+            .map(|line| line.qdisc.backlog().packets as usize + line.on_the_wire().iter().count())
             .sum();
         pipes + lines + self.arrived.len()
     }
@@ -518,11 +525,7 @@ impl Network {
     fn enter_bottleneck(&mut self, handle: u32, now: Time) {
         let tag = self.pool.tag(handle);
         let line = usize::from(tag.direction & 1);
-        let mut packet = Packet::new(u64::from(handle), tag.len);
-        packet.flow = tag.hash;
-        (packet.src_host, packet.dst_host) = tag.hosts;
-        packet.tos = tag.tos;
-        packet.flags = tag.flags;
+        let packet = tag.packet(handle);
         if self.loss[line] != Loss::None && self.is_lost(handle, line) {
             self.pool.lost(handle);
             return;

@@ -10,10 +10,12 @@
 
 use alloc::boxed::Box;
 
+use super::params::FlowMode;
 use crate::aqm::cobalt::Cobalt;
 use crate::arena::List;
 use crate::memory::{filled, NoMemory};
-use crate::sched::ways::{search, Found};
+use crate::packet::Packet;
+use crate::sched::ways::{search, set_of, Found};
 use crate::sched::{Account, Scheduled, Standing};
 
 /// One queue.
@@ -123,6 +125,19 @@ impl Flows {
             self.rename(queue, hash);
         }
         (queue, found)
+    }
+
+    /// The queue of `packet`'s flow within its tier, if it has one in use that no other flow has
+    /// taken the tag of.
+    #[cold]
+    pub(super) fn find(&self, tin: usize, mode: FlowMode, packet: &Packet) -> Option<u32> {
+        if mode == FlowMode::Flowblind {
+            return Some(0);
+        }
+        let hash = mode.queue_hash(packet);
+        let is_own = |queue: &u32| self.tags.get(*queue as usize) == Some(&hash);
+        let mut places = set_of(self.home(tin, hash)).filter(|queue| !self.is_free(*queue));
+        places.find(is_own).map(|queue| self.within_tin(queue))
     }
 
     /// `queue` is that of the flow with `hash` from now on.

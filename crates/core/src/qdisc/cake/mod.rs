@@ -683,6 +683,7 @@ impl Managed for Cake {
         Some(Class {
             backlog: Backlog { packets, bytes: flow.backlog.into() },
             is_used: flow.account.standing != Standing::Idle,
+            is_sparse: flow.is_sparse(),
             deficit: flow.account.deficit,
             count,
             lastcount: 0,
@@ -690,6 +691,13 @@ impl Managed for Cake {
             p_drop,
             blue_timer,
         })
+    }
+
+    fn queue_of(&self, packet: &Packet) -> Option<u32> {
+        let tin = self.select_tin(packet);
+        let nth = self.tiers.order.iter().position(|&other| usize::from(other) == tin)? as u32;
+        let queue = self.tins.flows.find(tin, self.params.flow_mode, packet)?;
+        Some(nth * self.params.queues.max(1) + queue)
     }
 
     fn config(&self) -> Config {
