@@ -2,7 +2,8 @@
 //!
 //! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often
 //! as there are disciplines and seeds, [`Lab::film`] for a run that is watched. The summary is the
-//! line that `simnel sim --json` prints, to the byte. Curves cross as typed arrays: one number an interval, NaN where there is none.
+//! line that `simnel sim --json` prints, to the byte. Curves cross as typed arrays: one number an
+//! interval, NaN where there is none.
 //!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 

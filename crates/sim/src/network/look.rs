@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use simnel_core::qdisc::Managed;
 
 use super::Network;
+use crate::pool::Fates;
 
 /// Packets of one flow that wait in a discipline, and what became of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Waiting {
 impl Network {
     /// What waits in both disciplines, flow by flow.
     pub fn waiting(&self) -> Vec<[Waiting; 2]> {
-        let account = |fates: &crate::Fates| Waiting {
+        let account = |fates: &Fates| Waiting {
             dropped: fates.dropped.iter().sum(),
             marked: fates.marked,
             ..Waiting::default()
