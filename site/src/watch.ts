@@ -2,7 +2,7 @@
 // a flow, by tier; below, the whole run on one axis of time: packets, windows, delays.
 import { dash, style } from "./charts";
 import { fullName, told } from "./figures";
-import type { Film, Row, Shown } from "./messages";
+import type { Film, Row, Shown, Summary } from "./messages";
 
 /** Seconds for which a drop or a mark is seen to fall. */
 const FALL_S = 0.5;
@@ -24,6 +24,8 @@ interface Line {
     label: string;
     color: string;
     dashes: number[];
+    /** Its colour is another row's as well: bars have a gap along their middle. */
+    isSplit: boolean;
     tier: number;
 }
 
@@ -219,7 +221,7 @@ export class Watch {
         const { left, width: wide } = label(width);
         const x = left + (wide * frame * scene.film.head.interval_s) / scene.seconds;
         context.fillStyle = style("--text");
-        context.fillRect(x - 0.75, top, 1.5, full - top - AXIS);
+        for (const strip of [0, 1, 2]) context.fillRect(x - 0.75, top + TITLE + strip * (STRIP + TITLE), 1.5, STRIP);
         this.slider.value = String(frame);
         this.tell();
     }
@@ -240,11 +242,11 @@ export class Watch {
             const waiting = sparse + bulk;
             if (waiting === 0) return "";
             const how = !scene.film.head.has_queues[scene.way] ? "" : sparse === 0 ? " (bulk)" : bulk === 0 ? " (sparse)" : "";
-            return `${line.label} ${waiting}${how}`;
+            return `${line.label}: ${waiting}${how}`;
         });
-        const some = rows.filter((row) => row !== "");
+        const some = rows.filter((row) => row !== "").join("; ");
         const packets = scene.totals[frame]!;
-        const sum = packets === 0 ? "nothing waits" : `${packets} ${packets === 1 ? "packet waits" : "packets wait"}: ${some.join(", ")}`;
+        const sum = packets === 0 ? "nothing waits" : `${packets} ${packets === 1 ? "packet waits" : "packets wait"}. ${some}`;
         this.told.textContent = `at ${time} s: ${sum}`;
         this.canvas.setAttribute("aria-label", `What waits in the queue ${scene.way ? "down" : "up"}, ${this.told.textContent}`);
     }
@@ -295,8 +297,15 @@ function scene(shown: Shown, film: Film, way: number): Scene {
     const seen = head.rows.map((row, n) => ({ row: n, tier: row.tiers[way] ?? -1, label: named(row, way) }))
         .filter(({ row }) => mosts[row]! > 0 || isPayload(head.rows[row]!, way) || cell(made, frames - 1, row)[2] > 0)
         .sort((a, b) => b.tier - a.tier || a.row - b.row);
-    made.lines = seen.map((line, n) => ({ ...line, color: "", dashes: dash(Math.floor(n / COLORS)) }));
+    made.lines = seen.map((line, n) => ({ ...line, color: "", dashes: dash(Math.floor(n / COLORS)), isSplit: n % (2 * COLORS) >= COLORS }));
     return made;
+}
+
+/** True if a curve is about packets of this way: a probe's go both ways. */
+function concerns({ summary }: Shown, name: string, way: number): boolean {
+    const { groups } = JSON.parse(summary) as Summary;
+    const group = groups.find((group) => fullName(group) === name);
+    return group?.application?.kind === "ping" || group?.direction === (way ? "down" : "up");
 }
 
 /** Where the labels end, and the room beside them. */
@@ -323,22 +332,30 @@ function write(context: CanvasRenderingContext2D, text: string, x: number, y: nu
     context.fillText(shorter === text ? text : `${shorter.slice(0, -1)}…`, x, y);
 }
 
+/** A full bar in a row's colour. */
+function bar(context: CanvasRenderingContext2D, { color, isSplit }: Line, x: number, y: number, wide: number, tall: number): void {
+    context.fillStyle = color;
+    const part = isSplit ? (tall - 2) / 2 : tall;
+    context.fillRect(x, y, wide, part);
+    if (isSplit) context.fillRect(x, y + part + 2, wide, part);
+}
+
 /** Packets from `x` on: squares where there is room for them. */
-function packets(context: CanvasRenderingContext2D, count: number, x: number, y: number, step: number, isHollow: boolean): void {
+function packets(context: CanvasRenderingContext2D, line: Line, count: number, x: number, y: number, step: number, isHollow: boolean): void {
     if (count === 0) return;
     const tall = ROW - 8;
     context.lineWidth = 1.5;
     if (step < 4) {
         const wide = Math.max(3, count * step);
         if (isHollow) context.strokeRect(x + 0.75, y + 4.75, Math.max(1, wide - 1.5), tall - 1.5);
-        else context.fillRect(x, y + 4, wide, tall);
+        else bar(context, line, x, y + 4, wide, tall);
         return;
     }
     const wide = Math.min(step - 1, tall);
     for (let n = 0; n < count; n++) {
         const left = x + n * step;
         if (isHollow) context.strokeRect(left + 0.75, y + 4.75, Math.max(1, wide - 1.5), tall - 1.5);
-        else context.fillRect(left, y + 4, wide, tall);
+        else bar(context, line, left, y + 4, wide, tall);
     }
 }
 
@@ -363,8 +380,7 @@ function drawQueues(context: CanvasRenderingContext2D, scene: Scene, frame: numb
         let x = left;
         for (const line of lines) {
             const [sparse, bulk] = cell(scene, frame, line.row);
-            context.fillStyle = line.color;
-            context.fillRect(x, y + 2, (sparse + bulk) * step, 2 * ROW - 12);
+            bar(context, line, x, y + 2, (sparse + bulk) * step, 2 * ROW - 12);
             x += (sparse + bulk) * step;
         }
         context.fillStyle = style("--text");
@@ -379,10 +395,10 @@ function drawQueues(context: CanvasRenderingContext2D, scene: Scene, frame: numb
         const [sparse, bulk] = cell(scene, frame, line.row);
         context.fillStyle = style("--text");
         write(context, line.label, 14, y + ROW / 2, left - 20);
-        context.fillStyle = context.strokeStyle = line.color;
-        context.fillRect(0, y + 4, 9, ROW - 8);
-        packets(context, sparse, left, y, step, true);
-        packets(context, bulk, left + sparse * step, y, step, false);
+        context.strokeStyle = line.color;
+        bar(context, line, 0, y + 4, 9, ROW - 8);
+        packets(context, line, sparse, left, y, step, true);
+        packets(context, line, bulk, left + sparse * step, y, step, false);
         const end = left + (sparse + bulk > 0 ? Math.max(3, (sparse + bulk) * step) : 0) + 5;
         context.fillStyle = style("--text");
         const count = sparse + bulk > 0 ? String(sparse + bulk) : "";
@@ -396,20 +412,21 @@ function drawQueues(context: CanvasRenderingContext2D, scene: Scene, frame: numb
     }
 }
 
-/** Drops and marks of the last moments, as they fall. */
+/** Drops and marks of the last moments, as they fall: their number, where the last of them is. */
 function fallen(context: CanvasRenderingContext2D, scene: Scene, line: Line, frame: number, back: number, x: number, y: number): void {
-    for (let at = Math.max(1, frame - back + 1); at <= frame; at++) {
-        const [, , drops, marks] = cell(scene, at, line.row);
-        const [, , dropsBefore, marksBefore] = cell(scene, at - 1, line.row);
-        const age = (frame - at) / back;
-        const signs = [[drops - dropsBefore, "×", "--bad"], [marks - marksBefore, "▲", "--accent"]] as const;
-        context.globalAlpha = 1 - age;
-        signs.forEach(([count, sign, name], n) => {
-            if (count === 0) return;
-            context.fillStyle = style(name);
-            context.fillText(count > 1 ? `${sign}${count}` : sign, x + n * 26, y + ROW / 2 + age * ROW);
-        });
+    const count = (at: number, which: 2 | 3) => cell(scene, Math.max(0, at), line.row)[which];
+    let right = x;
+    for (const [which, sign, name] of [[2, "×", "--bad"], [3, "▲", "--accent"]] as const) {
+        const number = count(frame, which) - count(frame - back, which);
+        if (number === 0) continue;
+        let since = 0;
+        while (since < back && count(frame - since, which) === count(frame - since - 1, which)) since += 1;
+        const text = number > 1 ? `${sign} ${number}` : sign;
+        context.fillStyle = style(name);
+        context.globalAlpha = 1 - (0.8 * since) / back;
+        context.fillText(text, right, y + ROW / 2 + (ROW / 2) * (since / back));
         context.globalAlpha = 1;
+        right += context.measureText(text).width + 6;
     }
 }
 
@@ -506,7 +523,7 @@ function drawStrips(context: CanvasRenderingContext2D, scene: Scene, top: number
 
     const [least, most] = DELAYS.map(Math.log10) as [number, number];
     const share = (ms: number) => (Math.log10(Math.max(ms, DELAYS[0])) - least) / (most - least);
-    const delays = shown.curves.filter((curve) => curve.kind === "delay");
+    const delays = shown.curves.filter(({ kind, name }) => kind === "delay" && concerns(shown, name, way));
     const titles = delays.map((curve) => curve.name).join(", ") || "no call, game or probe";
     strip(`Added delay: ${titles}`, [1, 10, 100, 1000].map((ms) => [share(ms), told(ms, "ms")]));
     for (const { name, points } of delays) {

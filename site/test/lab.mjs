@@ -117,7 +117,7 @@ async function watching(browser) {
     await says(page, "#watch-told", /at 10\.00 s: .* wait/);
     assert.equal(await page.locator("#watch-at").getAttribute("max"), String(await at()));
     await page.locator("#watch-qdisc").selectOption("0");
-    await says(page, "#watch-told", /at 10\.00 s: .*upload \d+[^(]*$/);
+    await says(page, "#watch-told", /at 10\.00 s: .*upload: \d+[^(]*$/);
     await page.locator("#watch-speed").selectOption("0.1");
     await page.locator("#watch-play").click();
     await says(page, "#watch-play", /pause/);
