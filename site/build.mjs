@@ -27,9 +27,9 @@ await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 await build({
     ...common,
-    entryPoints: ["lab.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
+    entryPoints: ["lab.ts", "disciplines.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
 });
-for (const name of ["index.html", "icon.svg"]) await cp(join(here, "src", name), join(out, name));
+for (const name of ["index.html", "disciplines.html", "icon.svg"]) await cp(join(here, "src", name), join(out, name));
 await cp(join(wasm, "lab_bg.wasm"), join(out, "lab.wasm"));
 
 // What the service worker keeps, and a name that changes with any of it.

@@ -1,16 +1,16 @@
 // `lab.mjs ADDRESS SIMNEL OUT`: the page in Chromium. Its figures are the program's, to the byte;
 // axe-core finds nothing serious; wrong words and numbers are told; the address holds the question;
-// the queue can be watched.
+// the queue can be watched; disciplines are explained.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE, open, shown, withBrowser } from "./browser.mjs";
+import { disciplines } from "./disciplines.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Scenarios of the repository: with and without words of their own. */
 const SAME = [
@@ -33,21 +33,12 @@ async function sameFigures(page) {
 }
 
 async function accessible(browser) {
-    for (const width of [390, 1280]) {
-        for (const scheme of ["light", "dark"]) {
-            const page = await open(browser, address, { width, scheme, hash: "#calls=1&games=1&films=1&browsing=1&runs=2", runs: 2 });
-            await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
-            // By the debugger's way: the page's policy admits no scripts of others.
-            await page.evaluate(axe);
-            const result = await page.evaluate(() => window.axe.run());
-            const grave = result.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-            const told = grave.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
-            assert.deepEqual(told, [], `at ${width} px, ${scheme}`);
-            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-            assert.ok(wide <= 0, `at ${width} px the page is ${wide} px too wide`);
-            await page.screenshot({ path: join(out, `${width}-${scheme}.png`), fullPage: true });
-            await page.context().close();
-        }
+    for (const { width, scheme } of LOOKS) {
+        const page = await open(browser, address, { width, scheme, hash: "#calls=1&games=1&films=1&browsing=1&runs=2", runs: 2 });
+        await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
+        await judge(page, `at ${width} px, ${scheme}`);
+        await page.screenshot({ path: join(out, `${width}-${scheme}.png`), fullPage: true });
+        await page.context().close();
     }
     console.log("nothing serious at 390 and 1280 px, light and dark");
 }
@@ -155,4 +146,5 @@ await withBrowser(async (browser) => {
     await watching(browser);
     await offline(browser);
     await accessible(browser);
+    await disciplines(browser, address, simnel, out);
 });

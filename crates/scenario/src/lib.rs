@@ -42,6 +42,7 @@ use simnel_sim::Setup;
 
 mod build;
 mod error;
+pub mod exhibit;
 mod frames;
 mod simulation;
 pub mod summary;

@@ -127,6 +127,13 @@ fn law(params: &Params, device: &Device) -> AqmParams {
     }
 }
 
+impl Controlled {
+    /// Its state: the control law's spell and BLUE's probability.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+}
+
 impl Aqm for Controlled {
     type Params = Params;
 

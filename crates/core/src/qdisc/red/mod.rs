@@ -74,6 +74,16 @@ impl Controller {
     }
 }
 
+impl Early {
+    /// The average that decides: in bytes, or for the simulators' RED in packets, Q32.
+    pub fn average(&self) -> u64 {
+        match &self.controller {
+            Controller::Linux(law, state) => state.average(law),
+            Controller::Ns(_, state) => state.average(),
+        }
+    }
+}
+
 impl From<Unfit> for ConfigError {
     fn from(unfit: Unfit) -> ConfigError {
         let (option, expected) = match unfit {

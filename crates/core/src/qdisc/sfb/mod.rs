@@ -274,6 +274,12 @@ impl Blue {
         }
     }
 
+    /// Packets and probability (of [`MAX_PROB`]) of each bin of the present set, level by level.
+    pub fn bins(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        let bins = self.sets[self.present & 1].bins.iter().flatten();
+        bins.map(|bin| (bin.len, bin.prob))
+    }
+
     /// Longest bin, and largest and mean probability, of the present set.
     fn survey(&self) -> (u16, u16, u16) {
         let bins = self.sets[self.present & 1].bins.iter().flatten();

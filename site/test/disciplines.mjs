@@ -1,0 +1,65 @@
+// Disciplines explained: each of the core's has a page whose figure is drawn, that says its words
+// as `simnel words` does, and that keys and the address drive.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { LOOKS, judge } from "./accessibility.mjs";
+import { PATIENCE } from "./browser.mjs";
+
+async function drawn(page, id) {
+    await page.waitForFunction((id) => document.documentElement.dataset.drawn === id, id);
+    assert.equal(await page.locator("#status").textContent(), "", id);
+}
+
+async function visit(browser, address, { width = 1280, scheme = "light" } = {}) {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    page.on("pageerror", (error) => assert.fail(`page: ${error.stack ?? error}`));
+    await page.goto(address);
+    return page;
+}
+
+/** `simnel words NAME`, without the columns' blanks. */
+function words(simnel, name) {
+    const lines = execFileSync(simnel, ["words", name], { encoding: "utf8" }).trimEnd().split("\n");
+    return lines.map((line) => line.replace(/\s+/g, " "));
+}
+
+export async function disciplines(browser, address, simnel, out) {
+    const page = await visit(browser, `${address}disciplines.html`);
+    await drawn(page, "cake");
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.missing), "", "explained are all");
+    const ids = await page.locator("#choice a").evaluateAll((all) => all.map((link) => link.hash.slice(1)));
+    for (const id of ids) {
+        await page.locator(`#choice a[href="#${id}"]`).click();
+        await drawn(page, id);
+        const lines = await page.locator("#strips path").evaluateAll((all) => all.filter((path) => path.getAttribute("d")?.length > 50).length);
+        assert.ok(lines > 1, `${id}: ${lines} lines are drawn`);
+        const name = (await page.locator("#words-title").textContent()).replace("Its words: ", "");
+        const listed = await page.locator("#keywords tbody tr").evaluateAll((all) =>
+            all.map((row) => Array.from(row.cells, (cell) => cell.textContent).join(" ").replace(/\s+/g, " ")));
+        assert.deepEqual(listed, words(simnel, name), `${id}: the words are not the program's`);
+    }
+    await page.goto(`${address}disciplines.html#codel&target=20`);
+    await drawn(page, "codel");
+    assert.equal(await page.locator("#set-target").inputValue(), "20", "the address holds the settings");
+    await page.locator("#set-interval").press("ArrowRight");
+    await page.waitForFunction(() => location.hash === "#codel&target=20&interval=110");
+    assert.match(await page.locator("#words").textContent(), /^codel target 20ms interval 110ms$/);
+    const before = await page.locator("#told").textContent();
+    await page.locator("#at").press("ArrowLeft");
+    assert.notEqual(await page.locator("#told").textContent(), before, "the moment goes by keys");
+    await page.context().close();
+    for (const look of LOOKS) {
+        const page = await visit(browser, `${address}disciplines.html#cake`, look);
+        for (const id of ["cake", "sfb"]) {
+            await page.locator(`#choice a[href="#${id}"]`).click();
+            await drawn(page, id);
+            await judge(page, `${id} at ${look.width} px, ${look.scheme}`);
+        }
+        await page.screenshot({ path: join(out, `disciplines-${look.width}-${look.scheme}.png`), fullPage: true });
+        await page.context().close();
+    }
+    console.log(`${ids.length} disciplines are explained, with the program's words; nothing serious`);
+}
