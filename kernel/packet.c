@@ -7,15 +7,24 @@
 
 #include "shim.h"
 
-const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length)
+const u8 *simnel_host_headers(void *context, u64 packet, u32 *length)
 {
+	const struct simnel_call *call = context;
+	struct simnel_sched *q = qdisc_priv(call->sch);
 	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
 	int offset = skb_network_offset(skb);
 
 	if (offset < 0 || offset > skb->len)
 		return NULL;
-	*length = min_t(u32, size, skb->len - offset);
-	return skb_header_pointer(skb, offset, *length, buffer);
+	*length = min_t(u32, SIMNEL_HEADERS, skb->len - offset);
+	return skb_header_pointer(skb, offset, *length, q->headers);
+}
+
+u32 simnel_host_keyed_hash(u64 packet, u64 first, u64 second)
+{
+	const siphash_key_t key = { { first, second } };
+
+	return skb_get_hash_perturb((const struct sk_buff *)(unsigned long)packet, &key);
 }
 
 /*

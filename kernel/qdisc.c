@@ -54,12 +54,11 @@ static noinline void hand_over_rare(struct simnel_sched *q, struct sk_buff *skb,
 				    struct simnel_call *call)
 {
 	struct simnel_translation translation SIMNEL_WRITTEN;
-	u8 buffer[SIMNEL_HEADERS] SIMNEL_WRITTEN;
 	u32 wanted = min_t(u32, SIMNEL_HEADERS, arrival->remaining);
 
 	if (arrival->captured < wanted) {
 		const u8 *start = skb_header_pointer(skb, skb->len - arrival->remaining, wanted,
-						     buffer);
+						     q->headers);
 
 		if (start) {
 			arrival->start = start;
@@ -250,11 +249,9 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog;
 	struct simnel_departure departure;
 	struct sk_buff *skb;
-	u64 now;
+	u64 now = ktime_get_ns();
 
-	if (!packets)
-		return NULL;
-	now = ktime_get_ns();
+	/* Also while nothing is queued: flows that are found empty are new ones from then on. */
 	departure = simnel_dequeue(q->line, now, &call);
 	if (unlikely(!departure.handle))
 		departure = try_again(q, now, &call);

@@ -9,6 +9,9 @@
 
 #include "simnel.h"
 
+/* As many bytes of headers as the parser looks at. */
+#define SIMNEL_HEADERS 256
+
 /* The private part of a struct Qdisc. */
 struct simnel_sched {
 	struct simnel_line *line;
@@ -20,6 +23,8 @@ struct simnel_sched {
 	struct tcf_proto __rcu *filters;
 	struct tcf_block *block;
 	struct qdisc_watchdog watchdog;
+	/* Headers of the present packet, where they do not lie in one piece. */
+	u8 headers[SIMNEL_HEADERS];
 };
 
 /* One call of the Rust side. */
@@ -30,9 +35,6 @@ struct simnel_call {
 	/* The packet that arrives, until it is dropped. */
 	struct sk_buff *arriving;
 };
-
-/* As many bytes of headers as the parser looks at. */
-#define SIMNEL_HEADERS 256
 
 /* All fields are written before they are read: kernels that zero the stack need not. */
 #if __has_attribute(__uninitialized__)

@@ -37,6 +37,12 @@ struct simnel_arrival {
 	u32 gso;
 };
 
+struct simnel_hashes {
+	u64 flow;
+	u32 src_host;
+	u32 dst_host;
+};
+
 #define SIMNEL_MARK 1
 #define SIMNEL_WASH 2
 
@@ -63,6 +69,7 @@ struct simnel_surroundings {
 	u32 tx_queue_len;
 	u32 handle;
 	u32 hz;
+	u32 wheel;
 	u64 now;
 	u64 seed;
 	u64 key[2];
@@ -116,10 +123,15 @@ u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counte
 		      u8 *out, u32 size);
 u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);
 void simnel_counters_free(struct simnel_counters *counters);
+/* For kernel/test/replay only. */
+void simnel_enqueue_hashed(struct simnel_line *line, const struct simnel_arrival *arrival,
+			   const struct simnel_hashes *hashes, u64 now, void *call);
+u64 simnel_placement(const struct simnel_line *line);
 
 /* C, called from Rust. */
 void simnel_host_dropped(void *call, u64 packet, u32 reason);
-const u8 *simnel_host_headers(u64 packet, u8 *buffer, u32 size, u32 *length);
+const u8 *simnel_host_headers(void *call, u64 packet, u32 *length);
+u32 simnel_host_keyed_hash(u64 packet, u64 first, u64 second);
 void *simnel_host_alloc(size_t size, size_t align);
 void simnel_host_free(void *memory);
 void simnel_host_panic(const u8 *text, size_t length) __noreturn;

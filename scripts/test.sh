@@ -88,7 +88,7 @@ step 'python' scripts/python.sh test
 step 'Linux beside' linux_beside
 step 'gateway alone' gateway_alone
 step 'compiled code' kernel/check
-step 'kernel' kernel/test/run target/kernel-test short
+step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
 step 'documentation' documentation
 
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests" |

@@ -4,14 +4,16 @@ use core::ffi::c_void;
 
 use simnel_core::packet::Packet;
 use simnel_core::qdisc::{DropReason, PacketOwner};
-use simnel_core::wire::{ack_view, AckView, LinkLayer, MAX_HEADERS};
+use simnel_core::wire::{ack_view, AckView, LinkLayer};
 
 extern "C" {
     /// Takes `packet` back, which left the discipline during `call` without being sent.
     fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32);
-    /// The first bytes of `packet` from its network header on, copied to `buffer` unless they lie
-    /// in one piece; how many there are goes to `length`.
-    fn simnel_host_headers(packet: u64, buffer: *mut u8, size: u32, length: *mut u32) -> *const u8;
+    /// The headers of `packet` from that of the network on; how many bytes there are goes to
+    /// `length`. They stay until C is asked again.
+    fn simnel_host_headers(call: *mut c_void, packet: u64, length: *mut u32) -> *const u8;
+    /// Linux's hash of `packet`'s flow under a key.
+    fn simnel_host_keyed_hash(packet: u64, first: u64, second: u64) -> u32;
 }
 
 /// The C side during one call, which it knows by a pointer of its own.
@@ -23,13 +25,16 @@ impl PacketOwner for Call {
         unsafe { simnel_host_dropped(self.0, packet.handle, reason as u32) }
     }
 
+    fn keyed_hash(&mut self, packet: &Packet, [first, second]: [u64; 2]) -> Option<u32> {
+        // SAFETY: the handle is of a packet that C still holds.
+        Some(unsafe { simnel_host_keyed_hash(packet.handle, first, second) })
+    }
+
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
-        let mut buffer = [0; MAX_HEADERS];
         let mut length = 0;
-        // SAFETY: the handle is of a packet that C still holds; the buffer is as long as stated.
+        // SAFETY: the handle is of a packet that C still holds; it gives as much as it says.
         let headers = unsafe {
-            let size = buffer.len() as u32;
-            let start = simnel_host_headers(packet.handle, buffer.as_mut_ptr(), size, &mut length);
+            let start = simnel_host_headers(self.0, packet.handle, &mut length);
             bytes(start, length)?
         };
         let link_header = packet.network_offset;

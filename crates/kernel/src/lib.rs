@@ -18,6 +18,7 @@ extern crate alloc;
 mod arrival;
 mod host;
 mod line;
+mod replay;
 #[cfg(target_os = "none")]
 mod runtime;
 mod settings;
@@ -27,3 +28,4 @@ mod tests;
 
 pub use arrival::{Arrival, Translation};
 pub use line::{Departure, Line, Surroundings};
+pub use replay::Hashes;

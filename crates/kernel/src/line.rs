@@ -6,7 +6,7 @@ use core::ptr::null_mut;
 
 use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
-use simnel_core::packet::Flags;
+use simnel_core::packet::{Flags, Packet};
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Class, Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
@@ -21,11 +21,27 @@ use crate::shown;
 
 /// A discipline with what makes descriptors for it.
 pub struct Line {
-    qdisc: Box<dyn Managed + Send>,
+    pub(crate) qdisc: Box<dyn Managed + Send>,
     derived: Derived,
     key: [u64; 2],
     form: Form,
     device: Device,
+}
+
+impl Line {
+    /// The descriptor of a packet, with the class that a filter chose.
+    ///
+    /// # Safety
+    /// As [`Arrival::describe`].
+    #[inline(always)]
+    pub(crate) unsafe fn describe(&self, arrival: &Arrival) -> Packet {
+        // SAFETY: the caller's promise.
+        let mut packet = unsafe { arrival.describe(&self.derived.classifier) };
+        if arrival.class != 0 {
+            self.derived.choice.apply(arrival.class, &mut packet);
+        }
+        packet
+    }
 }
 
 /// What follows from a discipline's settings.
@@ -57,8 +73,10 @@ pub struct Surroundings {
     pub tx_queue_len: u32,
     /// The discipline's handle.
     pub handle: u32,
-    /// Ticks a second; 0: timers are exact.
+    /// Recordings of Linux only: its ticks a second, and its arithmetic; 0: both are exact.
     pub hz: u32,
+    /// Recordings of Linux only: its timers have the granules of its timer wheel.
+    pub wheel: u32,
     /// Present time.
     pub now: u64,
     /// Seed of random decisions.
@@ -118,10 +136,12 @@ impl core::fmt::Display for Message {
 
 impl Surroundings {
     fn device(&self) -> Device {
-        let Surroundings { mtu, tx_queue_len, handle, hz, now, seed, .. } = *self;
-        let tick = if hz == 0 { Tick::Exact } else { Tick::Jiffies { hz, wheel: true } };
-        let now = Time(now);
-        let (arithmetic, memory) = (Arithmetic::Exact, Memory::AsNeeded);
+        let Surroundings { mtu, tx_queue_len, handle, hz, wheel, now, seed, .. } = *self;
+        let (arithmetic, tick) = match hz {
+            0 => (Arithmetic::Exact, Tick::Exact),
+            hz => (Arithmetic::Linux, Tick::Jiffies { hz, wheel: wheel != 0 }),
+        };
+        let (now, memory) = (Time(now), Memory::AsNeeded);
         Device { mtu, tx_queue_len, seed, handle, arithmetic, now, tick, memory }
     }
 }
@@ -184,10 +204,7 @@ pub unsafe extern "C" fn simnel_enqueue(
     call: *mut c_void,
 ) {
     // SAFETY: the caller's promise.
-    let mut packet = unsafe { arrival.describe(&line.derived.classifier) };
-    if arrival.class != 0 {
-        line.derived.choice.apply(arrival.class, &mut packet);
-    }
+    let packet = unsafe { line.describe(arrival) };
     line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
 }
 

@@ -22,8 +22,13 @@ extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32) {
 }
 
 #[no_mangle]
-extern "C" fn simnel_host_headers(_: u64, _: *mut u8, _: u32, _: *mut u32) -> *const u8 {
+extern "C" fn simnel_host_headers(_: *mut c_void, _: u64, _: *mut u32) -> *const u8 {
     core::ptr::null()
+}
+
+#[no_mangle]
+extern "C" fn simnel_host_keyed_hash(_: u64, first: u64, _: u64) -> u32 {
+    first as u32
 }
 
 /// The attribute that holds `words`.
@@ -61,6 +66,7 @@ impl Guest {
             tx_queue_len: 1000,
             handle: 0x8001_0000,
             hz: 0,
+            wheel: 0,
             now: 0,
             seed: 1,
             key: [1, 2],

@@ -19,7 +19,7 @@ use crate::packet::Flags;
 
 /// Headers followed behind the first IP header, tunnels and extensions together: as many as Linux's
 /// flow dissector follows. Beyond that a packet is not understood, not refused.
-pub const MAX_HEADERS: usize = 15;
+pub(super) const MAX_HEADERS: usize = 15;
 
 /// Protocol numbers (IANA).
 pub(super) mod protocol {

@@ -18,7 +18,6 @@ pub mod tcp;
 #[cfg(test)]
 mod tests;
 
-pub use ip::MAX_HEADERS;
 pub use link::{LinkLayer, MAX_VLAN_TAGS};
 pub use rewrite::{clear_dscp, set_ecn_ce, set_tos};
 pub use tcp::{ack_view, announced_segment, AckView};

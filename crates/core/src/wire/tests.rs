@@ -5,6 +5,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::ip::MAX_HEADERS;
 use super::*;
 use crate::flow::HashKey;
 

@@ -80,13 +80,22 @@ impl Difference {
 
 /// The number of equal events from the beginning, and the first difference if there is one.
 pub fn compare(expected: &[Event], ours: &[Event]) -> (usize, Option<Difference>) {
+    compare_as(["recorded", "ours"], expected, ours)
+}
+
+/// As [`compare`], with names for both sides.
+pub(super) fn compare_as(
+    names: [&str; 2],
+    expected: &[Event],
+    ours: &[Event],
+) -> (usize, Option<Difference>) {
     let common = expected.iter().zip(ours).take_while(|(e, o)| differs(e, o).is_none()).count();
     let kind = match (expected.get(common), ours.get(common)) {
         (None, None) => return (common, None),
         (Some(expected), Some(ours)) => differs(expected, ours).unwrap_or(Kind::End),
         _ => Kind::End,
     };
-    (common, Some(Difference { kind, text: context(expected, ours, common) }))
+    (common, Some(Difference { kind, text: context(names, expected, ours, common) }))
 }
 
 fn differs(expected: &Event, ours: &Event) -> Option<Kind> {
@@ -119,18 +128,18 @@ fn differs(expected: &Event, ours: &Event) -> Option<Kind> {
     }
 }
 
-fn context(expected: &[Event], ours: &[Event], at: usize) -> String {
+fn context(names: [&str; 2], expected: &[Event], ours: &[Event], at: usize) -> String {
     let mut text = String::new();
-    let line = |text: &mut String, sign: &str, events: &[Event], n: usize| {
+    let line = |text: &mut String, name: &str, events: &[Event], n: usize| {
         let event = events.get(n).map_or_else(|| "(no more events)".into(), Event::to_string);
-        let _ = writeln!(text, "    {sign} {event}");
+        let _ = writeln!(text, "    {name:8} {event}");
     };
     for n in at.saturating_sub(CONTEXT_BEFORE)..at {
-        line(&mut text, "both    ", expected, n);
+        line(&mut text, "both", expected, n);
     }
-    for (sign, events) in [("recorded", expected), ("ours    ", ours)] {
+    for (name, events) in names.into_iter().zip([expected, ours]) {
         for n in at..=at + CONTEXT_AFTER {
-            line(&mut text, sign, events, n);
+            line(&mut text, name, events, n);
             if n >= events.len() {
                 break;
             }

@@ -187,6 +187,32 @@ pub enum Fate {
 }
 
 impl Event {
+    /// Reads an event's line.
+    pub fn read(line: &str) -> Result<Event, String> {
+        let mut words = line.split_whitespace();
+        let time = Time(number(words.next().ok_or("empty line")?, "time")?);
+        let kind = words.next().ok_or("a time and nothing else")?;
+        let id = number(words.next().ok_or("no packet id")?, "packet id")?;
+        let fate = match kind {
+            "deq" => {
+                let values = values(words);
+                let value = |key: &str| -> Result<Option<u32>, String> {
+                    values.get(key).map(|text| number(text, key)).transpose()
+                };
+                let place = match (value("tin")?, value("flow")?) {
+                    (Some(tin), Some(flow)) => Some(Place { tin, flow }),
+                    _ => None,
+                };
+                Fate::Sent { place, adj_len: value("adj")?, marked: line.ends_with(" CE") }
+            }
+            "drop" => Fate::Dropped,
+            "drop-enq" => Fate::DroppedAtEnqueue,
+            "ackfilt" => Fate::AckFiltered,
+            other => return Err(format!("unknown event `{other}`")),
+        };
+        Ok(Event { time, id, fate })
+    }
+
     /// Appends the event's line, without its end.
     pub fn write(&self, line: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
@@ -437,31 +463,13 @@ impl Recording {
             self.states.push(State { time, timer: kind == "timer", values: values(words) });
             return Ok(());
         }
-        let id = number(words.next().ok_or("no packet id")?, "packet id")?;
-        let fate = match kind {
-            "deq" => {
-                let marked = line.ends_with(" CE");
-                let values = values(words);
-                let value = |key: &str| -> Result<Option<u32>, String> {
-                    values.get(key).map(|text| number(text, key)).transpose()
-                };
-                let place = match (value("tin")?, value("flow")?) {
-                    (Some(tin), Some(flow)) => Some(Place { tin, flow }),
-                    _ => None,
-                };
-                Fate::Sent { place, adj_len: value("adj")?, marked }
-            }
-            "drop" => Fate::Dropped,
-            "drop-enq" => Fate::DroppedAtEnqueue,
-            "ackfilt" => Fate::AckFiltered,
-            "enq-ret" => {
-                let code = number(words.next().ok_or("no return code")?, "return code")?;
-                self.returns.push(ReturnCode { time, id, code });
-                return Ok(());
-            }
-            other => return Err(format!("unknown event `{other}`")),
-        };
-        self.expected.push(Event { time, id, fate });
+        if kind == "enq-ret" {
+            let id = number(words.next().ok_or("no packet id")?, "packet id")?;
+            let code = number(words.next().ok_or("no return code")?, "return code")?;
+            self.returns.push(ReturnCode { time, id, code });
+            return Ok(());
+        }
+        self.expected.push(Event::read(line)?);
         Ok(())
     }
 

@@ -19,10 +19,12 @@ use simnel_core::tick::Tick;
 
 mod compare;
 mod device;
+mod elsewhere;
 mod format;
 pub(crate) mod ledger;
 mod linux_hash;
 mod owner;
+mod plan;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ mod words;
 
 pub use compare::{compare, Difference, Kind};
 pub use device::{replay, Journal, Losses, ReplayError, VirtualDevice};
+pub use elsewhere::{compare_decided, write_plans};
 pub use format::{
     Arrival, Event, Fate, FlowKeys, FormatError, Link, Recording, ReturnCode, State, Values,
 };
@@ -98,6 +101,28 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The result of a recording: equal events, and the first difference.
+    fn of(
+        recording: &Recording,
+        (equal_events, first_difference): (usize, Option<Difference>),
+        ledger: &Ledger,
+    ) -> Outcome {
+        let name = recording.full_name();
+        let ledger = first_difference
+            .as_ref()
+            .and_then(|difference| ledger.covers(&name, difference, equal_events))
+            .map(|deviation| deviation.reason.clone());
+        Outcome {
+            name,
+            words: recording.words.join(" "),
+            packets: recording.arrivals.len(),
+            expected: recording.counts(),
+            equal_events,
+            first_difference,
+            ledger,
+        }
+    }
+
     /// True if every event was equal.
     pub fn equal(&self) -> bool {
         self.first_difference.is_none()
@@ -161,28 +186,23 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<(),
 /// Replays the recording at `path` (without extension) and compares it.
 pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, FormatError> {
     let recording = Recording::read(path)?;
-    let device = linux_device(&recording)?;
-    let (equal_events, first_difference) = match factory(&recording.words, &device) {
-        Err(reason) => (0, Some(Difference::failed(format!("cannot be built: {reason}")))),
-        Ok(mut qdisc) => match replay(&recording, qdisc.as_mut()) {
-            Err(error) => (0, Some(Difference::failed(error.to_string()))),
-            Ok(events) => compare(&recording.expected, &events),
-        },
+    let compared = match decide(&recording, factory)? {
+        Err(reason) => (0, Some(Difference::failed(reason))),
+        Ok(events) => compare(&recording.expected, &events),
     };
-    let name = recording.full_name();
-    let ledger = first_difference
-        .as_ref()
-        .and_then(|difference| ledger.covers(&name, difference, equal_events))
-        .map(|deviation| deviation.reason.clone());
-    Ok(Outcome {
-        name,
-        words: recording.words.join(" "),
-        packets: recording.arrivals.len(),
-        expected: recording.counts(),
-        equal_events,
-        first_difference,
-        ledger,
-    })
+    Ok(Outcome::of(&recording, compared, ledger))
+}
+
+/// What a discipline of `factory` does with the recording's packets, or why that cannot be said.
+fn decide(
+    recording: &Recording,
+    factory: &Factory,
+) -> Result<Result<Vec<Event>, String>, FormatError> {
+    let device = linux_device(recording)?;
+    let qdisc = factory(&recording.words, &device);
+    Ok(qdisc
+        .map_err(|reason| format!("cannot be built: {reason}"))
+        .and_then(|mut qdisc| replay(recording, qdisc.as_mut()).map_err(|error| error.to_string())))
 }
 
 /// Replays every recording below `directory` whose `group/name` fits `pattern` (`*` stands for
@@ -193,9 +213,12 @@ pub fn run_directory(
     factory: &Factory,
     ledger: &Ledger,
 ) -> Result<Vec<Outcome>, FormatError> {
-    list(directory)?
-        .iter()
-        .filter(|path| crate::pattern::fits(pattern, &format::full_name(path)))
-        .map(|path| run(path, factory, ledger))
-        .collect()
+    chosen(directory, pattern)?.iter().map(|path| run(path, factory, ledger)).collect()
+}
+
+/// The recordings below `directory` whose `group/name` fits `pattern`.
+fn chosen(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, FormatError> {
+    let mut paths = list(directory)?;
+    paths.retain(|path| crate::pattern::fits(pattern, &format::full_name(path)));
+    Ok(paths)
 }

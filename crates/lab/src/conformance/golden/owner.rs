@@ -15,7 +15,7 @@ use super::format::{Arrival, Event, Fate, Recording};
 use super::linux_hash::flow_hash;
 
 /// Ethernet header.
-const LINK_HEADER: u32 = 14;
+pub(super) const LINK_HEADER: u32 = 14;
 
 /// The descriptor of packet `id`: what a driver would have made from its bytes.
 pub fn descriptor(recording: &Recording, id: usize) -> Packet {

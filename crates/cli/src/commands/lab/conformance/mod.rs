@@ -44,6 +44,12 @@ struct GoldenArgs {
     /// The ledger of chosen deviations [default: ledger.toml beside DIRECTORY, or in conformance/].
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
+    /// Replay nothing: write what kernel/test/golden needs to replay the recordings in the kernel.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["json", "ledger", "decided"])]
+    plans: Option<PathBuf>,
+    /// Compare what the kernel module decided (kernel/test/golden) with what is decided here.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "ledger")]
+    decided: Option<PathBuf>,
     /// One JSON object a line.
     #[arg(long)]
     json: bool,
@@ -69,25 +75,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 }
 
 fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let ledger = match find_ledger(args.ledger.as_ref(), &args.directory, "ledger.toml") {
+    let (directory, only) = (&args.directory, args.only.as_str());
+    if let Some(to) = &args.plans {
+        let plans = golden::write_plans(directory, only, to).into_diagnostic()?;
+        return if plans == 0 { Err(nothing_fits(args)) } else { Ok(ExitCode::SUCCESS) };
+    }
+    // Here and there the core is the same: nothing may differ.
+    let ledger = match &args.decided {
+        Some(_) => None,
+        None => find_ledger(args.ledger.as_ref(), directory, "ledger.toml"),
+    };
+    let ledger = match ledger {
         Some(path) => Ledger::read(&path).into_diagnostic()?,
         None => Ledger::default(),
     };
-    let outcomes = golden::run_directory(
-        &args.directory,
-        &args.only,
-        &|words, device| Ok(golden::build(words, device)?),
-        &ledger,
-    )
-    .into_diagnostic()?;
+    let factory: &golden::Factory = &|words, device| Ok(golden::build(words, device)?);
+    let outcomes = match &args.decided {
+        Some(decided) => golden::compare_decided(directory, only, factory, decided),
+        None => golden::run_directory(directory, only, factory, &ledger),
+    };
+    let outcomes = outcomes.into_diagnostic()?;
     if outcomes.is_empty() {
-        return Err(miette!(
-            help = "give a directory with NAME.json, NAME.csv.gz and NAME.out.gz, \
-                    or with sub-directories of such files; --only must fit GROUP/NAME",
-            "no recording that fits `{}` in {}",
-            args.only,
-            args.directory.display()
-        ));
+        return Err(nothing_fits(args));
     }
     if args.json { json(&outcomes, out) } else { table(&outcomes, out) }.map_err(output_failed)?;
 
@@ -99,6 +108,16 @@ fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let good = outcomes.iter().all(Outcome::accepted) && stale.is_empty();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn nothing_fits(args: &GoldenArgs) -> miette::Report {
+    miette!(
+        help = "give a directory with NAME.json, NAME.csv.gz and NAME.out.gz, \
+                or with sub-directories of such files; --only must fit GROUP/NAME",
+        "no recording that fits `{}` in {}",
+        args.only,
+        args.directory.display()
+    )
 }
 
 /// The ledger that was given, else the one called `name` beside the recordings' directory or in

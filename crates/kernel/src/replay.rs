@@ -1,0 +1,55 @@
+//! What replaying a recording of Linux needs beyond what the kernel does: hashes that are given,
+//! and where a packet stood. Only tests call these functions (`kernel/test/replay`).
+//!
+//! They stand in the library that is installed, so that the object that is tested is the one that
+//! decides about packets.
+
+use core::ffi::c_void;
+
+use simnel_core::time::Time;
+
+use crate::arrival::Arrival;
+use crate::host::Call;
+use crate::line::Line;
+
+/// Hashes as they were recorded, in place of those of the packet's headers
+/// (`struct simnel_hashes`).
+#[repr(C)]
+#[derive(Debug)]
+pub struct Hashes {
+    /// As [`Packet::flow`](simnel_core::packet::Packet::flow).
+    pub flow: u64,
+    /// Of the source address.
+    pub src_host: u32,
+    /// Of the destination address.
+    pub dst_host: u32,
+}
+
+/// Takes a packet in as `simnel_enqueue` does, with given hashes.
+///
+/// # Safety
+/// `arrival` must describe a packet that C holds until it is given back.
+#[no_mangle]
+pub unsafe extern "C" fn simnel_enqueue_hashed(
+    line: &mut Line,
+    arrival: &Arrival,
+    hashes: &Hashes,
+    now: u64,
+    call: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    let mut packet = unsafe { line.describe(arrival) };
+    packet.flow = hashes.flow;
+    packet.src_host = hashes.src_host;
+    packet.dst_host = hashes.dst_host;
+    line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
+}
+
+/// Tier and queue of the packet that was dequeued last, in the upper and the lower half; `u64::MAX`
+/// if the discipline has none.
+#[no_mangle]
+pub extern "C" fn simnel_placement(line: &Line) -> u64 {
+    line.qdisc
+        .placement()
+        .map_or(u64::MAX, |(tier, queue)| u64::from(tier) << 32 | u64::from(queue))
+}

@@ -1,0 +1,90 @@
+//! Recordings that are replayed elsewhere, in the kernel module: what that needs, and how what it
+//! decided compares with what the same core decides here.
+//!
+//! Each recording GROUP/NAME becomes a file GROUP/NAME.plan; what was decided is GROUP/NAME.out.
+//! Compared are order, times, drops, filtered acknowledgements, CE marks, tiers and queues. Lengths
+//! on the line are not told by the module; with a shaper, times follow from them.
+
+use std::path::{Path, PathBuf};
+
+use super::compare::compare_as;
+use super::format::full_name;
+use super::{
+    chosen, decide, Difference, Event, Factory, Fate, FormatError, Ledger, Outcome, Recording,
+};
+use crate::files;
+
+/// Writes a plan of each recording below `directory` whose `group/name` fits `pattern` to `to`;
+/// says how many there are.
+pub fn write_plans(directory: &Path, pattern: &str, to: &Path) -> Result<usize, FormatError> {
+    let paths = chosen(directory, pattern)?;
+    for path in &paths {
+        let plan = super::plan::plan(&Recording::read(path)?)?;
+        let file = within(to, path, "plan");
+        let fail = |error: std::io::Error| FormatError::whole(&file, error.to_string());
+        if let Some(group) = file.parent() {
+            std::fs::create_dir_all(group).map_err(fail)?;
+        }
+        files::put(&file, &plan).map_err(fail)?;
+    }
+    Ok(paths.len())
+}
+
+/// Compares what was decided elsewhere, in files below `decided`, with what disciplines of
+/// `factory` decide here: for every recording below `directory` whose `group/name` fits `pattern`.
+pub fn compare_decided(
+    directory: &Path,
+    pattern: &str,
+    factory: &Factory,
+    decided: &Path,
+) -> Result<Vec<Outcome>, FormatError> {
+    let compared = |path: &PathBuf| {
+        let recording = Recording::read(path)?;
+        let here = decide(&recording, factory)?;
+        let there = read(&within(decided, path, "out"))?;
+        let compared = match (here, there) {
+            (Ok(here), Ok(there)) => compare_as(["here", "there"], &without_lengths(here), &there),
+            (Err(reason), _) | (_, Err(reason)) => (0, Some(Difference::failed(reason))),
+        };
+        Ok(Outcome::of(&recording, compared, &Ledger::default()))
+    };
+    chosen(directory, pattern)?.iter().map(compared).collect()
+}
+
+/// The file of a recording in `directory`.
+fn within(directory: &Path, recording: &Path, extension: &str) -> PathBuf {
+    directory.join(full_name(recording)).with_extension(extension)
+}
+
+/// Decisions: events, then `# end`, or `# failed` and the reason why there are no more.
+fn read(path: &Path) -> Result<Result<Vec<Event>, String>, FormatError> {
+    if !path.exists() {
+        return Ok(Err("it was not replayed".into()));
+    }
+    let text = files::read_text(path, files::WHOLE)
+        .map_err(|error| FormatError::whole(path, error.to_string()))?;
+    let mut events = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line == "# end" {
+            return Ok(Ok(events));
+        }
+        if let Some(reason) = line.strip_prefix("# failed ") {
+            return Ok(Err(reason.into()));
+        }
+        events.push(Event::read(line).map_err(|problem| FormatError {
+            path: path.to_owned(),
+            line: Some(number + 1),
+            problem,
+        })?);
+    }
+    Ok(Err("its replay came to no end".into()))
+}
+
+fn without_lengths(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        if let Fate::Sent { adj_len, .. } = &mut event.fate {
+            *adj_len = None;
+        }
+    }
+    events
+}
