@@ -116,7 +116,14 @@ impl Savings {
             }
             account.credit(quantum.saturating_mul(quanta));
             let due = self.classify(account, head);
-            self.move_to(flows, first, due);
+            if due != Standing::Collecting {
+                account.standing = due;
+                self.sweep.left(first);
+                self.collecting.pop(flows);
+                self.list(due).push(flows, first);
+            } else {
+                self.collecting.rotate(flows);
+            }
         }
     }
 
@@ -140,8 +147,14 @@ impl Savings {
     #[inline]
     pub fn end_turn<F: Scheduled>(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
         let Some(served) = flows.get_mut(flow as usize) else { return };
-        let due = self.classify(served.account(), head);
-        self.move_to(flows, flow, due);
+        let account = served.account();
+        let due = self.classify(account, head);
+        if account.standing != due {
+            return self.move_to(flows, flow, due);
+        }
+        let list = self.list(due);
+        list.remove(flows, flow);
+        list.push(flows, flow);
     }
 
     /// The list for a flow (section 3.1). An empty one keeps no more than the limit.

@@ -65,7 +65,7 @@ impl Ways {
     pub fn find(&mut self, hash: u32, is_idle: impl Fn(u32) -> bool) -> u32 {
         let home = hash & (self.tags.len() as u32).wrapping_sub(1);
         let is_own = |queue: u32| self.tags.get(queue as usize) == Some(&hash);
-        if is_own(home) && !is_idle(home) {
+        if is_own(home) {
             return home;
         }
         let (queue, _) = search(home, is_own, is_idle);

@@ -218,12 +218,10 @@ impl Tins {
 
     /// `queue` has sent a packet of which so many bytes are charged.
     pub(super) fn sent_parallel(&mut self, queue: u32, charged: u32) {
-        let (Some(seat), Some(flow)) = (&mut self.seat, self.flows.queues.get(queue as usize))
-        else {
-            return;
-        };
-        if charged > 0 {
-            seat.sent(charged, flow.account.standing == Standing::Old);
+        let Some(flow) = self.flows.queues.get(queue as usize) else { return };
+        let is_bulk = flow.account.standing == Standing::Old;
+        if let Some(seat) = self.seat.as_mut().filter(|_| charged > 0) {
+            seat.sent(charged, is_bulk);
         }
     }
 }

@@ -45,8 +45,10 @@ impl Tins {
     /// A packet of `adj_len` bytes has come into an empty queue.
     #[cold]
     pub(super) fn wake_saver(&mut self, number: usize, queue: u32, packet: &Packet, adj_len: u32) {
-        // While the queue was empty its hosts may have been forgotten.
-        self.assign_hosts(number, queue, packet);
+        if self.rule.isolates_hosts() || self.guard.is_some() {
+            // While the queue was empty its hosts may have been forgotten.
+            self.assign_hosts(number, queue, packet);
+        }
         let tin = &mut self.tins[number % MAX_TINS];
         let Some(flow) = self.flows.queues.get(queue as usize) else { return };
         recount(tin, flow, Standing::Idle, Standing::Old, self.rule, &mut self.hosts);

@@ -488,6 +488,7 @@ impl Tins {
     }
 
     /// A packet of `len` bytes was queued in `queue`: the hosts' books.
+    #[inline(always)]
     pub(super) fn note_arrival(&mut self, tin: usize, queue: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
             guard.grown(tin, queue, &self.flows.queues, len);
@@ -513,7 +514,9 @@ impl Tins {
             guard.charge(tin, queue, flow, charged);
         }
         #[cfg(target_has_atomic = "64")]
-        self.sent_parallel(queue, charged);
+        if self.seat.is_some() {
+            self.sent_parallel(queue, charged);
+        }
     }
 
     /// The packets of the flow whose turn comes after `queue`'s.
@@ -712,6 +715,12 @@ impl LoadRule {
     #[inline(always)]
     fn counts(self, standing: Standing) -> bool {
         self.counted >> standing as u8 & 1 != 0
+    }
+
+    /// True if the mode isolates hosts, at either end.
+    #[inline(always)]
+    pub(super) fn isolates_hosts(self) -> bool {
+        self.ends != 0
     }
 
     /// Calls `f` with each end that the mode isolates, and its place.
