@@ -1,7 +1,7 @@
 //! COBALT by itself: the spacing of signals for every preset, marks instead of drops, BLUE's steps,
 //! and coming to rest (facts A.6; RFC 8289, section 4; Piece of CAKE, section III-D).
 
-use simnel_core::aqm::cobalt::{Cobalt, Params, Verdict};
+use simnel_core::aqm::cobalt::{CobaltParams, CobaltState, CobaltVerdict};
 use simnel_core::packet::Flags;
 use simnel_core::random::Random;
 use simnel_core::rate::Arithmetic;
@@ -19,8 +19,8 @@ const PRESETS: [(u64, u64); 8] = [
     (50_000_000, 1_000_000_000),
 ];
 
-fn params(target: u64, interval: u64) -> Params {
-    Params {
+fn params(target: u64, interval: u64) -> CobaltParams {
+    CobaltParams {
         target: Span::from_micros(target),
         interval: Span::from_micros(interval),
         mtu_time: Span::ZERO,
@@ -30,43 +30,44 @@ fn params(target: u64, interval: u64) -> Params {
 
 /// Decides about a packet that leaves at `now`, as a discipline does.
 fn should_drop(
-    cobalt: &mut Cobalt,
-    params: &Params,
+    cobalt: &mut CobaltState,
+    params: &CobaltParams,
     packet: &mut Packet,
     now: Time,
     bulk_flows: u32,
     random: &mut Random,
-) -> Verdict {
+) -> CobaltVerdict {
     if cobalt.passes(params, now.since(packet.enqueued), now, bulk_flows) {
-        return Verdict::Pass;
+        return CobaltVerdict::Pass;
     }
     cobalt.decide(params, packet, now, bulk_flows, random)
 }
 
 /// A queue whose packets leave one `step` after another.
 struct Queue {
-    cobalt: Cobalt,
-    params: Params,
+    cobalt: CobaltState,
+    params: CobaltParams,
     now: Time,
     random: Random,
     tos: u8,
 }
 
 impl Queue {
-    fn new(params: Params) -> Queue {
+    fn new(params: CobaltParams) -> Queue {
         let now = Time(5_000_000_000_000);
-        Queue { cobalt: Cobalt::NEW, params, now, random: Random::new(9), tos: 0 }
+        Queue { cobalt: CobaltState::NEW, params, now, random: Random::new(9), tos: 0 }
     }
 
     /// A packet leaves after `sojourn`.
-    fn serve(&mut self, sojourn: Span) -> Verdict {
+    fn serve(&mut self, sojourn: Span) -> CobaltVerdict {
         let mut packet = Packet::new(0, 1514);
         (packet.enqueued, packet.tos) = (self.now - sojourn, self.tos);
         packet.flags = Flags::IPV4;
         let before = packet.tos;
         let Queue { cobalt, params, now, random, .. } = self;
         let verdict = should_drop(cobalt, params, &mut packet, *now, 0, random);
-        let marked = matches!(verdict, Verdict::Marked | Verdict::Flood { marked: true });
+        let marked =
+            matches!(verdict, CobaltVerdict::Marked | CobaltVerdict::Flood { marked: true });
         assert_eq!(packet.tos, if marked { before | 3 } else { before });
         verdict
     }
@@ -76,7 +77,7 @@ impl Queue {
         let mut signals = Vec::new();
         for _ in 0..packets {
             self.now += step;
-            if self.serve(sojourn) != Verdict::Pass {
+            if self.serve(sojourn) != CobaltVerdict::Pass {
                 signals.push(self.now);
             }
         }
@@ -85,7 +86,7 @@ impl Queue {
 }
 
 /// True if neither CoDel nor BLUE has anything to wind down: only time is left to wait for.
-fn is_wound_down(cobalt: &Cobalt) -> bool {
+fn is_wound_down(cobalt: &CobaltState) -> bool {
     cobalt.is_at_rest(Time::MAX)
 }
 
@@ -124,7 +125,7 @@ fn nothing_happens_up_to_the_target() {
 
 #[test]
 fn slow_lines_may_keep_four_packets() {
-    let slow = Params { mtu_time: Span::from_millis(12), ..params(5_000, 100_000) };
+    let slow = CobaltParams { mtu_time: Span::from_millis(12), ..params(5_000, 100_000) };
     let mut queue = Queue::new(slow);
     let step = Span::from_millis(12);
     assert!(queue.signals(Span::from_millis(48), step, 1_000).is_empty());
@@ -133,9 +134,9 @@ fn slow_lines_may_keep_four_packets() {
 
 #[test]
 fn behind_the_bottleneck_each_bulk_flow_may_keep_two() {
-    let params = Params { mtu_time: Span::from_millis(1), ..params(5_000, 100_000) };
+    let params = CobaltParams { mtu_time: Span::from_millis(1), ..params(5_000, 100_000) };
     for (flows, sojourn, passes) in [(0, 6, false), (3, 7, false), (4, 8, true), (10, 19, true)] {
-        let (mut cobalt, mut random) = (Cobalt::NEW, Random::new(1));
+        let (mut cobalt, mut random) = (CobaltState::NEW, Random::new(1));
         let mut now = Time(1_000_000_000);
         let mut signals = 0;
         for _ in 0..1_000 {
@@ -143,7 +144,7 @@ fn behind_the_bottleneck_each_bulk_flow_may_keep_two() {
             let mut packet = Packet::new(0, 1514);
             packet.enqueued = now - Span::from_millis(sojourn);
             let verdict = should_drop(&mut cobalt, &params, &mut packet, now, flows, &mut random);
-            signals += u32::from(verdict != Verdict::Pass);
+            signals += u32::from(verdict != CobaltVerdict::Pass);
         }
         assert_eq!(signals == 0, passes, "{flows} flows, {sojourn} ms");
     }
@@ -162,12 +163,13 @@ fn marks_follow_the_same_schedule_as_drops() {
         verdicts
     };
     let drops = run(0);
-    assert!(drops.contains(&Verdict::Congested) && !drops.contains(&Verdict::Marked));
+    assert!(drops.contains(&CobaltVerdict::Congested) && !drops.contains(&CobaltVerdict::Marked));
     // ECT(0), ECT(1), and CE, which says it already.
     for tos in [2, 1, 3] {
         let marks = run(tos);
         for (drop, mark) in drops.iter().zip(&marks) {
-            let expected = if *drop == Verdict::Congested { Verdict::Marked } else { *drop };
+            let expected =
+                if *drop == CobaltVerdict::Congested { CobaltVerdict::Marked } else { *drop };
             assert_eq!(*mark, expected, "ECN field {tos}");
         }
     }
@@ -230,8 +232,8 @@ fn blue_drops_with_its_probability_and_never_marks() {
         for packet in 0..30_000 {
             queue.now += Span::from_millis(10);
             match queue.serve(Span::ZERO) {
-                Verdict::Flood { marked: false } if packet >= 20_000 => floods += 1,
-                Verdict::Pass | Verdict::Flood { marked: false } => {}
+                CobaltVerdict::Flood { marked: false } if packet >= 20_000 => floods += 1,
+                CobaltVerdict::Pass | CobaltVerdict::Flood { marked: false } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -249,8 +251,8 @@ fn blue_and_codel_can_act_on_the_same_packet() {
     }
     // Certain to be dropped, and marked before where a signal was due.
     queue.now += Span::from_millis(1);
-    assert_eq!(queue.serve(Span::from_millis(9)), Verdict::Flood { marked: true });
-    assert_eq!(queue.serve(Span::from_millis(9)), Verdict::Flood { marked: false });
+    assert_eq!(queue.serve(Span::from_millis(9)), CobaltVerdict::Flood { marked: true });
+    assert_eq!(queue.serve(Span::from_millis(9)), CobaltVerdict::Flood { marked: false });
 }
 
 #[test]

@@ -6,15 +6,15 @@
 //! The paper's experiments have d1 from 0.0025 to 0.02, d2 a tenth of that, and freeze times from
 //! 10 to 100 ms; its defaults are the largest of each here. (Facts D.8.)
 //!
-//! Caller's rule: [`Blue::raise`] for each loss or each arrival above the threshold,
-//! [`Blue::lower`] whenever there is nothing to send, [`Blue::hits`] for each arrival.
+//! Caller's rule: [`BlueState::raise`] for each loss or each arrival above the threshold,
+//! [`BlueState::lower`] whenever there is nothing to send, [`BlueState::hits`] for each arrival.
 
 use crate::random::Random;
 use crate::time::{Span, Time};
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct BlueParams {
     /// Step up (d1), Q0.32.
     pub increment: u32,
     /// Step down (d2), Q0.32.
@@ -23,10 +23,10 @@ pub struct Params {
     pub freeze: Span,
 }
 
-impl Default for Params {
-    fn default() -> Params {
+impl Default for BlueParams {
+    fn default() -> BlueParams {
         let percent = (1u64 << 32) / 100;
-        Params {
+        BlueParams {
             increment: (2 * percent) as u32,
             decrement: (percent / 5) as u32,
             freeze: Span::from_millis(100),
@@ -36,16 +36,16 @@ impl Default for Params {
 
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Blue {
+pub struct BlueState {
     /// Q0.32.
     probability: u32,
     /// When it moved last.
     moved: Option<Time>,
 }
 
-impl Blue {
+impl BlueState {
     /// Congestion: the queue is too long.
-    pub fn raise(&mut self, params: &Params, now: Time) {
+    pub fn raise(&mut self, params: &BlueParams, now: Time) {
         if self.thaw(params, now) {
             self.probability = self.probability.saturating_add(params.increment);
         }
@@ -53,7 +53,7 @@ impl Blue {
 
     /// The line is idle.
     #[inline]
-    pub fn lower(&mut self, params: &Params, now: Time) {
+    pub fn lower(&mut self, params: &BlueParams, now: Time) {
         if self.probability > 0 && self.thaw(params, now) {
             self.probability = self.probability.saturating_sub(params.decrement);
         }
@@ -71,7 +71,7 @@ impl Blue {
     }
 
     /// True, once in a freeze time.
-    fn thaw(&mut self, params: &Params, now: Time) -> bool {
+    fn thaw(&mut self, params: &BlueParams, now: Time) -> bool {
         let frozen = self.moved.is_some_and(|moved| now.since(moved) < params.freeze);
         if !frozen {
             self.moved = Some(now);
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn one_step_in_a_freeze_time() {
-        let params = Params::default();
-        let mut blue = Blue::default();
+        let params = BlueParams::default();
+        let mut blue = BlueState::default();
         for ms in 0..250 {
             blue.raise(&params, Time(ms * 1_000_000));
         }
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn the_dice_follow_the_probability() {
         let mut random = Random::new(1);
-        let blue = Blue { probability: u32::MAX / 4, moved: None };
+        let blue = BlueState { probability: u32::MAX / 4, moved: None };
         let hits = (0..100_000).filter(|_| blue.hits(&mut random)).count();
         assert!(hits.abs_diff(25_000) < 500, "{hits}");
-        assert!((0..1000).all(|_| !Blue::default().hits(&mut random)));
+        assert!((0..1000).all(|_| !BlueState::default().hits(&mut random)));
     }
 }

@@ -7,9 +7,9 @@
 //! time the queue is found empty lowers it by 1/4096, at most once a target. BLUE never marks: it
 //! is there for senders that ignore marks. (Facts A.6.)
 //!
-//! Caller's rule: [`Cobalt::passes`] for each packet taken from the queue, and [`Cobalt::decide`]
-//! if it does not; [`Cobalt::queue_empty`] when there was none to take, [`Cobalt::queue_full`] when
-//! a packet of this queue had to go for room.
+//! Caller's rule: [`CobaltState::passes`] for each packet taken from the queue, and
+//! [`CobaltState::decide`] if it does not; [`CobaltState::queue_empty`] when there was none to
+//! take, [`CobaltState::queue_full`] when a packet of this queue had to go for room.
 //!
 //! Work is bounded: after so many steps down of `count` as one call may do, the rest is computed.
 
@@ -22,7 +22,7 @@ use crate::time::{Span, Time};
 
 /// Settings of one tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Params {
+pub struct CobaltParams {
     /// Standing delay that is accepted.
     pub target: Span,
     /// A worst-case round-trip time: how long senders take to answer a signal.
@@ -33,7 +33,7 @@ pub struct Params {
     pub arithmetic: Arithmetic,
 }
 
-impl Params {
+impl CobaltParams {
     /// True if `sojourn` is too long.
     #[inline(always)]
     fn is_over_target(&self, sojourn: Span, bulk_flows: u32) -> bool {
@@ -45,7 +45,7 @@ impl Params {
 
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cobalt {
+pub struct CobaltState {
     /// When the next signal is due; while `count` is zero, until when the state is kept.
     drop_next: Time,
     /// When BLUE last changed its mind.
@@ -63,7 +63,7 @@ pub struct Cobalt {
 
 /// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CobaltVerdict {
     /// Send it as it is.
     Pass,
     /// Send it; CE has been set.
@@ -77,24 +77,24 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl CobaltVerdict {
     /// True if the packet is to be dropped.
     #[inline(always)]
     pub fn is_drop(self) -> bool {
-        matches!(self, Verdict::Congested | Verdict::Flood { .. })
+        matches!(self, CobaltVerdict::Congested | CobaltVerdict::Flood { .. })
     }
 
     /// True if CE has been set.
     #[inline(always)]
     pub fn is_marked(self) -> bool {
-        matches!(self, Verdict::Marked | Verdict::Flood { marked: true })
+        matches!(self, CobaltVerdict::Marked | CobaltVerdict::Flood { marked: true })
     }
 }
 
 /// Result of finding the queue empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emptied {
-    /// [`Cobalt::is_at_rest`] now.
+    /// [`CobaltState::is_at_rest`] now.
     pub at_rest: bool,
     /// BLUE, which had been active, is no longer.
     pub tamed: bool,
@@ -105,9 +105,9 @@ const P_INC: u32 = 1 << 24;
 /// BLUE's step down at an empty queue: 1/4096.
 const P_DEC: u32 = 1 << 20;
 
-impl Cobalt {
+impl CobaltState {
     /// A queue that was never congested.
-    pub const NEW: Cobalt = Cobalt {
+    pub const NEW: CobaltState = CobaltState {
         drop_next: Time::ZERO,
         blue_timer: Time::ZERO,
         count: 0,
@@ -117,11 +117,17 @@ impl Cobalt {
     };
 
     /// The common case for a packet that leaves the queue at `now` after `sojourn`: true if nothing
-    /// was ever wrong here and nothing is now. Else nothing is done, and [`Cobalt::decide`] must
-    /// follow. `bulk_flows` raises the target where the queue stands behind the bottleneck
+    /// was ever wrong here and nothing is now. Else nothing is done, and [`CobaltState::decide`]
+    /// must follow. `bulk_flows` raises the target where the queue stands behind the bottleneck
     /// (`ingress`): each flow needs two packets under way; zero elsewhere.
     #[inline(always)]
-    pub fn passes(&mut self, params: &Params, sojourn: Span, now: Time, bulk_flows: u32) -> bool {
+    pub fn passes(
+        &mut self,
+        params: &CobaltParams,
+        sojourn: Span,
+        now: Time,
+        bulk_flows: u32,
+    ) -> bool {
         if self.count | self.p_drop != 0 || params.is_over_target(sojourn, bulk_flows) {
             return false;
         }
@@ -134,16 +140,16 @@ impl Cobalt {
     #[inline(never)]
     pub fn decide(
         &mut self,
-        params: &Params,
+        params: &CobaltParams,
         packet: &mut Packet,
         now: Time,
         bulk_flows: u32,
         random: &mut Random,
-    ) -> Verdict {
+    ) -> CobaltVerdict {
         let over_target = params.is_over_target(now.since(packet.enqueued), bulk_flows);
         let mut behind = now > self.drop_next;
         let mut due = self.count > 0 && now >= self.drop_next;
-        let mut verdict = Verdict::Pass;
+        let mut verdict = CobaltVerdict::Pass;
 
         if over_target {
             if !self.dropping {
@@ -156,7 +162,8 @@ impl Cobalt {
         }
 
         if due && self.dropping {
-            verdict = if packet.mark_ce() { Verdict::Marked } else { Verdict::Congested };
+            verdict =
+                if packet.mark_ce() { CobaltVerdict::Marked } else { CobaltVerdict::Congested };
             self.count = self.count.saturating_add(1);
             self.reschedule(params);
             behind = now > self.drop_next;
@@ -177,8 +184,8 @@ impl Cobalt {
         }
 
         // BLUE draws for every packet, also for one that is lost already.
-        if self.p_drop != 0 && random.u32() < self.p_drop && verdict != Verdict::Congested {
-            verdict = Verdict::Flood { marked: verdict == Verdict::Marked };
+        if self.p_drop != 0 && random.u32() < self.p_drop && verdict != CobaltVerdict::Congested {
+            verdict = CobaltVerdict::Flood { marked: verdict == CobaltVerdict::Marked };
         }
 
         if self.count == 0 {
@@ -192,7 +199,7 @@ impl Cobalt {
     /// Takes the steps down that are due by `now` all at once: a time t of steps of
     /// interval / sqrt(count) lowers the root of `count` by t / (2 * interval).
     #[cold]
-    fn wind_down_to(&mut self, params: &Params, now: Time) {
+    fn wind_down_to(&mut self, params: &CobaltParams, now: Time) {
         /// Binary places of roots.
         const PLACES: u32 = 16;
         let late = u128::from(now.since(self.drop_next).0) << PLACES;
@@ -220,7 +227,7 @@ impl Cobalt {
     }
 
     /// The buffer overflowed and this queue lost a packet. True if BLUE has thereby become active.
-    pub fn queue_full(&mut self, params: &Params, now: Time) -> bool {
+    pub fn queue_full(&mut self, params: &CobaltParams, now: Time) -> bool {
         let mut awakened = false;
         if now.since(self.blue_timer) > params.target {
             awakened = self.p_drop == 0;
@@ -235,7 +242,7 @@ impl Cobalt {
 
     /// The queue was found empty.
     #[inline(always)]
-    pub fn queue_empty(&mut self, params: &Params, now: Time) -> Emptied {
+    pub fn queue_empty(&mut self, params: &CobaltParams, now: Time) -> Emptied {
         if self.count | self.p_drop != 0 {
             return self.wind_down(params, now);
         }
@@ -243,7 +250,7 @@ impl Cobalt {
     }
 
     #[inline(never)]
-    fn wind_down(&mut self, params: &Params, now: Time) -> Emptied {
+    fn wind_down(&mut self, params: &CobaltParams, now: Time) -> Emptied {
         self.dropping = false;
         let mut tamed = false;
         if self.p_drop != 0 && now.since(self.blue_timer) > params.target {
@@ -270,14 +277,14 @@ impl Cobalt {
     }
 
     #[inline]
-    fn reschedule(&mut self, params: &Params) {
+    fn reschedule(&mut self, params: &CobaltParams) {
         self.rec_inv_sqrt = inverse_sqrt::next(params.arithmetic, self.rec_inv_sqrt, self.count);
         self.drop_next += self.spacing(params);
     }
 
     /// interval / sqrt(count).
     #[inline]
-    fn spacing(&self, params: &Params) -> Span {
+    fn spacing(&self, params: &CobaltParams) -> Span {
         Span(((u128::from(params.interval.0) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
     }
 }
@@ -288,13 +295,14 @@ mod tests {
 
     #[test]
     fn winding_down_at_once_comes_to_what_steps_come_to() {
-        let params = Params { interval: Span::from_millis(100), ..Params::default() };
+        let params = CobaltParams { interval: Span::from_millis(100), ..CobaltParams::default() };
         let now = Time(1 << 60);
         for count in [2_000, 300_000, 2_000_000] {
             for late_ms in [300, 10_000, 80_000, 90_000_000] {
                 let root = inverse_sqrt::next(Arithmetic::Exact, 0, count);
                 let drop_next = now - Span::from_millis(late_ms);
-                let flooded = Cobalt { count, rec_inv_sqrt: root, drop_next, ..Cobalt::NEW };
+                let flooded =
+                    CobaltState { count, rec_inv_sqrt: root, drop_next, ..CobaltState::NEW };
                 let (mut steps, mut leap) = (flooded, flooded);
                 while steps.count > 0 && now >= steps.drop_next {
                     steps.count -= 1;
@@ -311,7 +319,7 @@ mod tests {
                 crate::steps::take();
                 let verdict = cobalt.decide(&params, &mut packet, now, 0, &mut Random::new(1));
                 assert!(crate::steps::take() <= crate::steps::PER_LOOP.into());
-                assert_eq!(verdict, Verdict::Pass);
+                assert_eq!(verdict, CobaltVerdict::Pass);
                 let off = steps.count.abs_diff(cobalt.count);
                 assert!(off <= 2 + count / 10_000, "{} and {}", steps.count, cobalt.count);
             }

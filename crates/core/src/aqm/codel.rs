@@ -14,8 +14,8 @@
 //! `ce_threshold` is a second, immediate law for senders that answer each mark (DCTCP, L4S): CE on
 //! every ECN-capable packet that has waited longer.
 //!
-//! Caller's rule: [`Codel::leaves`] for each packet taken from the queue, at once again with the
-//! next one if that was dropped; [`Codel::found_empty`] when there is none to take.
+//! Caller's rule: [`CodelState::leaves`] for each packet taken from the queue, at once again with
+//! the next one if that was dropped; [`CodelState::found_empty`] when there is none to take.
 //! [`Arithmetic::Linux`] counts time in 1024 ns and roots in 16 bits, as the recordings.
 
 use super::{inverse_sqrt, Verdict};
@@ -25,7 +25,7 @@ use crate::time::{Span, Time};
 
 /// Settings, with the names and defaults of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct CodelParams {
     /// Standing delay that is accepted. Whole microseconds.
     pub target: Span,
     /// A worst-case round-trip time: how long senders take to answer. Whole microseconds.
@@ -47,9 +47,9 @@ pub struct CeSelector {
     pub mask: u8,
 }
 
-impl Default for Params {
-    fn default() -> Params {
-        Params {
+impl Default for CodelParams {
+    fn default() -> CodelParams {
+        CodelParams {
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
             ce_threshold: None,
@@ -59,7 +59,7 @@ impl Default for Params {
     }
 }
 
-/// [`Params`] in the units of the computation.
+/// [`CodelParams`] in the units of the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     target: u64,
@@ -100,7 +100,7 @@ impl Counters {
 
 /// State of one queue. Times are in units of the law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Codel {
+pub struct CodelState {
     /// Until when the delay must stay above target to be called standing; zero while it is below.
     first_above: u64,
     /// When the next signal is due; zero before the first spell.
@@ -137,7 +137,7 @@ const ONE: u32 = 0xffff_0000;
 
 impl Law {
     /// The law of `params` on a device whose largest frame has `mtu` bytes.
-    pub fn new(params: &Params, mtu: u32, arithmetic: Arithmetic) -> Law {
+    pub fn new(params: &CodelParams, mtu: u32, arithmetic: Arithmetic) -> Law {
         let shift = match arithmetic {
             Arithmetic::Exact => 0,
             Arithmetic::Linux => LINUX_SHIFT,
@@ -171,7 +171,7 @@ impl Law {
     }
 }
 
-impl Codel {
+impl CodelState {
     /// Decides about `packet`, which was taken from its queue at `now`; `left` bytes remain there.
     /// Marks are set, and counted in `counters`.
     #[inline]
@@ -203,8 +203,8 @@ impl Codel {
         verdict
     }
 
-    /// The common case of [`Codel::leaves`]: true if nothing has to be decided about the packet,
-    /// which is then noted. Else nothing is.
+    /// The common case of [`CodelState::leaves`]: true if nothing has to be decided about the
+    /// packet, which is then noted. Else nothing is.
     #[inline(always)]
     pub fn passes(
         &mut self,
@@ -340,7 +340,7 @@ mod tests {
         /// The next packet that CoDel lets go; counts those that it drops.
         fn dequeue(
             &mut self,
-            codel: &mut Codel,
+            codel: &mut CodelState,
             law: &Law,
             counters: &mut Counters,
             now: Time,
@@ -367,7 +367,7 @@ mod tests {
 
     /// One packet a millisecond through a queue that always holds 20 ms, until `ms`; when signals
     /// came, in ms.
-    fn signals(law: &Law, codel: &mut Codel, ms: core::ops::Range<u64>, ecn: u8) -> Vec<u64> {
+    fn signals(law: &Law, codel: &mut CodelState, ms: core::ops::Range<u64>, ecn: u8) -> Vec<u64> {
         let (mut counters, mut times) = (Counters::default(), Vec::new());
         for ms in ms {
             let now = Time(ms * MILLISECOND);
@@ -384,13 +384,13 @@ mod tests {
     }
 
     fn law(ecn: bool, arithmetic: Arithmetic) -> Law {
-        Law::new(&Params { ecn, ..Params::default() }, 1514, arithmetic)
+        Law::new(&CodelParams { ecn, ..CodelParams::default() }, 1514, arithmetic)
     }
 
     #[test]
     fn signals_follow_the_control_law_exactly() {
         let law = law(false, Arithmetic::Exact);
-        let mut codel = Codel::default();
+        let mut codel = CodelState::default();
         let times = signals(&law, &mut codel, 1000..1700, 0);
         // The first after an interval, and then at sums of 100 ms / sqrt(n), in whole ns.
         let mut due = 1101 * MILLISECOND;
@@ -411,7 +411,7 @@ mod tests {
     fn marks_come_when_drops_would() {
         for arithmetic in [Arithmetic::Exact, Arithmetic::Linux] {
             let run =
-                |ecn, tos| signals(&law(ecn, arithmetic), &mut Codel::default(), 0..3000, tos);
+                |ecn, tos| signals(&law(ecn, arithmetic), &mut CodelState::default(), 0..3000, tos);
             assert_eq!(run(true, 2), run(false, 2));
             // Senders that do not know marks are not spared.
             assert_eq!(run(true, 0), run(false, 0));
@@ -421,11 +421,11 @@ mod tests {
     #[test]
     fn a_spell_resumes_only_if_the_last_was_recent() {
         let law = law(false, Arithmetic::Exact);
-        let mut codel = Codel::default();
+        let mut codel = CodelState::default();
         signals(&law, &mut codel, 1000..3000, 0);
         let (count, lastcount) = codel.counts();
         assert!(count > 20 && lastcount == 1);
-        let good = |codel: &mut Codel, now: u64| {
+        let good = |codel: &mut CodelState, now: u64| {
             let mut queue = Standing::default();
             queue.packets.push_back(packet(Time(now * MILLISECOND), 0));
             queue.dequeue(codel, &law, &mut Counters::default(), Time(now * MILLISECOND));
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn an_empty_queue_was_below_target() {
         let law = law(false, Arithmetic::Exact);
-        let mut codel = Codel::default();
+        let mut codel = CodelState::default();
         assert!(signals(&law, &mut codel, 0..50, 0).is_empty());
         let now = Time(50 * MILLISECOND);
         Standing::default().dequeue(&mut codel, &law, &mut Counters::default(), now);
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn a_single_packet_is_never_a_standing_queue() {
         let law = law(false, Arithmetic::Exact);
-        let (mut codel, mut counters) = (Codel::default(), Counters::default());
+        let (mut codel, mut counters) = (CodelState::default(), Counters::default());
         for ms in 1000..3000 {
             let mut queue = Standing::default();
             // What is left after it is exactly one MTU.
@@ -465,10 +465,13 @@ mod tests {
 
     #[test]
     fn ce_threshold_marks_at_once_what_can_be_marked() {
-        let params =
-            Params { ce_threshold: Some(Span::from_millis(1)), ecn: false, ..Params::default() };
+        let params = CodelParams {
+            ce_threshold: Some(Span::from_millis(1)),
+            ecn: false,
+            ..CodelParams::default()
+        };
         let law = Law::new(&params, 1514, Arithmetic::Exact);
-        let (mut codel, mut counters) = (Codel::default(), Counters::default());
+        let (mut codel, mut counters) = (CodelState::default(), Counters::default());
         for (age, tos, marks) in [(1_000_000, 2, 0), (1_000_001, 2, 1), (2_000_000, 0, 1)] {
             let mut queue = Standing::default();
             let now = Time(5_000_000);
@@ -478,7 +481,7 @@ mod tests {
         }
         // L4S only: ECT(1) and CE.
         let ce_selector = CeSelector { value: 1, mask: 1 };
-        let law = Law::new(&Params { ce_selector, ..params }, 1514, Arithmetic::Exact);
+        let law = Law::new(&CodelParams { ce_selector, ..params }, 1514, Arithmetic::Exact);
         for (tos, marks) in [(2, 1), (1, 2), (0, 2), (46 << 2 | 1, 3)] {
             let mut queue = Standing::default();
             queue.packets.push_back(packet(Time::ZERO, tos));

@@ -18,7 +18,7 @@ pub const ONE: u64 = 1 << 32;
 
 /// Settings of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct Pi2Params {
     /// Delay of the classic queue to steer for.
     pub target: Span,
     /// Time between updates.
@@ -29,10 +29,10 @@ pub struct Params {
     pub beta: u32,
 }
 
-impl Default for Params {
+impl Default for Pi2Params {
     /// For a typical round trip of 15 ms and one of 100 ms at most; RFC 9332, appendix A.1.
-    fn default() -> Params {
-        Params {
+    fn default() -> Pi2Params {
+        Pi2Params {
             target: Span::from_millis(15),
             tupdate: Span::from_millis(16),
             alpha: 41,
@@ -41,12 +41,12 @@ impl Default for Params {
     }
 }
 
-impl Params {
+impl Pi2Params {
     /// Settings for round trips of `max_rtt` at most and `typical_rtt` usually, as `tc` computes
     /// them (RFC 9332, appendix A.1): alpha = 0.1 * tupdate / max_rtt^2, beta = 0.3 / max_rtt. The
     /// longest is six typical ones, unless both are said. None if a weight would be nothing, or
     /// beyond what Linux can keep.
-    pub fn for_round_trips(max_rtt: Option<Span>, typical_rtt: Option<Span>) -> Option<Params> {
+    pub fn for_round_trips(max_rtt: Option<Span>, typical_rtt: Option<Span>) -> Option<Pi2Params> {
         const MOST: u128 = 16_777_215 * 256;
         // 0.1 and 0.3 as C has them in single precision, in units of 2^-27.
         const TENTH: u128 = 13_421_773;
@@ -56,14 +56,14 @@ impl Params {
             (Some(max), Some(typical)) => (max, typical),
             (Some(max), None) => (max, (max / 6).max(1)),
             (None, Some(typical)) => (typical.saturating_mul(6), typical),
-            (None, None) => return Some(Params::default()),
+            (None, None) => return Some(Pi2Params::default()),
         };
         let tupdate = typical.min(max / 3).max(1);
         let (wide, squared) = (u128::from(max), u128::from(max) * u128::from(max));
         let weight = |times: u128, over: u128| ((256 * 1_000_000 * times) / over) >> 27;
         let alpha = weight(TENTH * u128::from(tupdate), squared);
         let beta = weight(THREE_TENTHS, wide);
-        (alpha > 0 && beta > 0 && beta <= MOST).then(|| Params {
+        (alpha > 0 && beta > 0 && beta <= MOST).then(|| Pi2Params {
             target: Span::from_micros(typical),
             tupdate: Span::from_micros(tupdate),
             alpha: alpha as u32,
@@ -81,7 +81,7 @@ pub struct Pi2 {
 
 impl Pi2 {
     /// Moves the base probability, with queues that delay by `delay` now. False if nothing changed.
-    pub fn update(&mut self, params: &Params, delay: Span) -> bool {
+    pub fn update(&mut self, params: &Pi2Params, delay: Span) -> bool {
         let before = *self;
         let weigh = |weight: u32, from: Span| {
             let distance = i128::from(delay.0) - i128::from(from.0);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn steps_are_proportional_and_bounded() {
-        let params = Params::default();
+        let params = Pi2Params::default();
         let mut pi = Pi2::default();
         let ms = Span::from_millis;
         // 10 ms above target, 25 above the last: 0.16 * 0.010 + 3.2 * 0.025.
@@ -173,7 +173,7 @@ mod tests {
     fn settings_for_round_trips_are_those_of_the_rfc() {
         let ms = Span::from_millis;
         let of = |max, typical: Option<u64>| {
-            Params::for_round_trips(Some(ms(max)), typical.map(ms)).unwrap()
+            Pi2Params::for_round_trips(Some(ms(max)), typical.map(ms)).unwrap()
         };
         let internet = of(100, Some(15));
         // 0.1 * 0.015 / 0.01 = 0.15 Hz; 0.3 / 0.1 = 3 Hz.
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!((internet.alpha, internet.beta), (38, 768));
         assert_eq!((of(300, None).target, of(300, None).tupdate), (ms(50), ms(50)));
         assert_eq!((of(30, Some(20)).target, of(30, Some(20)).tupdate), (ms(20), ms(10)));
-        assert_eq!(Params::for_round_trips(None, Some(ms(50))), Some(of(300, None)));
-        let never = Params::for_round_trips(Some(Span::from_secs(100)), None);
+        assert_eq!(Pi2Params::for_round_trips(None, Some(ms(50))), Some(of(300, None)));
+        let never = Pi2Params::for_round_trips(Some(Span::from_secs(100)), None);
         assert_eq!(never, None);
     }
 

@@ -8,9 +8,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use crate::aqm::blue::{Blue as State, Params as AqmParams};
+use crate::aqm::blue::{BlueParams, BlueState};
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{
     too_small, Backlog, Chance, ConfigError, Described, Detail, Device, DropReason, Managed, Names,
     PacketOwner, Totals,
@@ -35,12 +35,12 @@ pub struct Params {
     /// Mark ECN-capable packets where others are dropped.
     pub ecn: bool,
     /// BLUE's own.
-    pub aqm: AqmParams,
+    pub aqm: BlueParams,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { limit: 1000, threshold: None, ecn: false, aqm: AqmParams::default() }
+        Params { limit: 1000, threshold: None, ecn: false, aqm: BlueParams::default() }
     }
 }
 
@@ -127,7 +127,7 @@ pub type Blue = Single<Learnt>;
 /// BLUE with its dice and its counters.
 #[derive(Clone, Debug)]
 pub struct Learnt {
-    state: State,
+    state: BlueState,
     params: Params,
     random: Random,
     stats: Stats,
@@ -153,7 +153,7 @@ impl Aqm for Learnt {
 
     fn new(params: &Params, device: &Device) -> Result<Learnt, ConfigError> {
         Ok(Learnt {
-            state: State::default(),
+            state: BlueState::default(),
             params: *params,
             random: Random::new(device.seed),
             stats: Stats::default(),
@@ -180,19 +180,19 @@ impl Aqm for Learnt {
         backlog: Backlog,
         now: Time,
         _: &mut dyn PacketOwner,
-    ) -> Verdict {
+    ) -> Fate {
         if self.params.threshold.is_some_and(|threshold| backlog.packets >= threshold) {
             self.state.raise(&self.params.aqm, now);
         }
         if !self.state.hits(&mut self.random) {
-            return Verdict::Pass;
+            return Fate::Pass;
         }
         if self.params.ecn && packet.is_markable() {
             self.stats.ecn_mark += 1;
-            return Verdict::Marked;
+            return Fate::Marked;
         }
         self.stats.dropped += 1;
-        Verdict::Drop(DropReason::Congested)
+        Fate::Drop(DropReason::Congested)
     }
 
     #[cold]
@@ -212,7 +212,7 @@ impl Aqm for Learnt {
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
-        self.state = State::default();
+        self.state = BlueState::default();
     }
 
     fn statistics(&self, totals: &mut Totals) -> Detail {

@@ -9,9 +9,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use crate::aqm::cobalt::{Cobalt as State, Params as AqmParams, Verdict as Decision};
+use crate::aqm::cobalt::{CobaltParams, CobaltState, CobaltVerdict};
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{
     too_small, Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
@@ -95,8 +95,8 @@ pub type Cobalt = Single<Controlled>;
 /// COBALT with its dice and its counters.
 #[derive(Clone, Debug)]
 pub struct Controlled {
-    state: State,
-    law: AqmParams,
+    state: CobaltState,
+    law: CobaltParams,
     random: Random,
     stats: Stats,
 }
@@ -118,8 +118,8 @@ figures! {
 }
 
 /// The law of `params`. One queue of unknown rate: a few packets of it take no time.
-fn law(params: &Params, device: &Device) -> AqmParams {
-    AqmParams {
+fn law(params: &Params, device: &Device) -> CobaltParams {
+    CobaltParams {
         target: params.target,
         interval: params.interval,
         mtu_time: Span::ZERO,
@@ -129,7 +129,7 @@ fn law(params: &Params, device: &Device) -> AqmParams {
 
 impl Controlled {
     /// Its state: the control law's spell and BLUE's probability.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &CobaltState {
         &self.state
     }
 }
@@ -139,7 +139,7 @@ impl Aqm for Controlled {
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
         Ok(Controlled {
-            state: State::NEW,
+            state: CobaltState::NEW,
             law: law(params, device),
             random: Random::new(device.seed),
             stats: Stats::default(),
@@ -170,20 +170,20 @@ impl Aqm for Controlled {
         self.state.passes(&self.law, now.since(packet.enqueued), now, 0)
     }
 
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Fate {
         let decision = self.state.decide(&self.law, packet, now, 0, &mut self.random);
         self.stats.ecn_mark += u32::from(decision.is_marked());
         match decision {
-            Decision::Congested if left.packets > 0 => {
+            CobaltVerdict::Congested if left.packets > 0 => {
                 self.stats.dropped += 1;
-                Verdict::Drop(DropReason::Congested)
+                Fate::Drop(DropReason::Congested)
             }
-            Decision::Flood { .. } if left.packets > 0 => {
+            CobaltVerdict::Flood { .. } if left.packets > 0 => {
                 self.stats.flooded += 1;
-                Verdict::Drop(DropReason::Flood)
+                Fate::Drop(DropReason::Flood)
             }
-            decision if decision.is_marked() => Verdict::Marked,
-            _ => Verdict::Pass,
+            decision if decision.is_marked() => Fate::Marked,
+            _ => Fate::Pass,
         }
     }
 
@@ -193,7 +193,7 @@ impl Aqm for Controlled {
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
-        self.state = State::NEW;
+        self.state = CobaltState::NEW;
     }
 
     fn statistics(&self, totals: &mut Totals) -> Detail {

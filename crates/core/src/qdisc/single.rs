@@ -20,9 +20,9 @@ use crate::time::Time;
 
 pub use crate::qdisc::booked::Limit;
 
-/// An AQM's decision about a packet.
+/// Fate of a packet by an AQM's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Fate {
     /// Nothing.
     Pass,
     /// It goes on with CE: set already on departure, to be set by the queue on arrival.
@@ -64,16 +64,16 @@ pub trait Aqm: Sized + Send + 'static {
         false
     }
     /// Decides about an arrival that is not admitted at once. Its `enqueued` is not set yet;
-    /// `owner` may know more about it. On [`Verdict::Marked`] the queue marks it.
+    /// `owner` may know more about it. On [`Fate::Marked`] the queue marks it.
     fn arrives(
         &mut self,
         packet: &Packet,
         backlog: Backlog,
         now: Time,
         owner: &mut dyn PacketOwner,
-    ) -> Verdict {
+    ) -> Fate {
         let _ = (packet, backlog, now, owner);
-        Verdict::Pass
+        Fate::Pass
     }
     /// The arrival found no room.
     fn refused(&mut self, now: Time) {
@@ -87,9 +87,9 @@ pub trait Aqm: Sized + Send + 'static {
     /// else nothing is, and [`Aqm::leaves`] decides.
     fn passes(&mut self, packet: &Packet, left: Backlog, now: Time) -> bool;
     /// Decides about a packet that does not pass at once. May mark it.
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Fate {
         let _ = (packet, left, now);
-        Verdict::Pass
+        Fate::Pass
     }
     /// There was no packet to take.
     fn found_empty(&mut self, now: Time) {
@@ -157,10 +157,10 @@ impl<A: Aqm> Single<A> {
     fn enqueue_if_advised(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         let backlog = self.met();
         let has_room = self.queue.has_room(packet);
-        let mut verdict = Verdict::Pass;
+        let mut verdict = Fate::Pass;
         if has_room || A::SEES_OVERFLOW {
             verdict = self.aqm.arrives(packet, backlog, now, owner);
-            if let Verdict::Drop(reason) = verdict {
+            if let Fate::Drop(reason) = verdict {
                 return self.queue.refuse(packet, now, reason, owner);
             }
         }
@@ -172,7 +172,7 @@ impl<A: Aqm> Single<A> {
             self.aqm.refused(now);
             return self.queue.refuse(packet, now, DropReason::Overlimit, owner);
         };
-        if verdict == Verdict::Marked {
+        if verdict == Fate::Marked {
             queued.mark_ce();
         }
         self.aqm.queued(backlog.packets + 1);
@@ -203,7 +203,7 @@ impl<A: Aqm> Single<A> {
         while !passes {
             let left = self.queue.backlog();
             let verdict = self.aqm.leaves(self.queue.packet_mut(slot)?, left, now);
-            let Verdict::Drop(reason) = verdict else { break };
+            let Fate::Drop(reason) = verdict else { break };
             self.queue.discard(slot, reason, owner);
             if !budget.spend() {
                 return None;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{
     Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, PacketOwner,
     Totals,
@@ -86,19 +86,13 @@ impl Aqm for Toy {
         self.target = params.target;
     }
 
-    fn arrives(
-        &mut self,
-        _: &Packet,
-        backlog: Backlog,
-        _: Time,
-        _: &mut dyn PacketOwner,
-    ) -> Verdict {
+    fn arrives(&mut self, _: &Packet, backlog: Backlog, _: Time, _: &mut dyn PacketOwner) -> Fate {
         // An empty queue is not slow, however long the last packet had waited.
         if backlog.packets == 0 || self.stats.waited <= self.target {
-            return Verdict::Pass;
+            return Fate::Pass;
         }
         self.stats.refused += 1;
-        Verdict::Drop(DropReason::Congested)
+        Fate::Drop(DropReason::Congested)
     }
 
     fn passes(&mut self, packet: &Packet, _: Backlog, now: Time) -> bool {

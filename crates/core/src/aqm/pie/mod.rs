@@ -15,11 +15,11 @@
 //! Numbers: probabilities are in units of 2^-56 ([`MAX_PROB`] is 1), times in units of 64 ns, rates
 //! in bytes per 64 ns times 256: those of Linux, so that decisions can be compared bit for bit.
 //!
-//! Caller's rule: [`Pie::admit`] for each arrival that the queue has room for, [`Pie::overflowed`]
-//! for one it has not, [`Pie::dequeued`] for each departure, [`Pie::update`] every `tupdate` (the
-//! first time after [`FIRST_UPDATE`]).
+//! Caller's rule: [`PieState::admit`] for each arrival that the queue has room for,
+//! [`PieState::overflowed`] for one it has not, [`PieState::dequeued`] for each departure,
+//! [`PieState::update`] every `tupdate` (the first time after [`FIRST_UPDATE`]).
 
-pub use super::Verdict;
+use super::Verdict;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::rate::Arithmetic;
@@ -42,7 +42,7 @@ pub enum Flavour {
 
 /// Settings, with the names of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct PieParams {
     /// Delay to steer for.
     pub target: Span,
     /// Time between updates; zero for a single one.
@@ -67,9 +67,9 @@ pub struct Params {
     pub flavour: Flavour,
 }
 
-impl Default for Params {
-    fn default() -> Params {
-        Params {
+impl Default for PieParams {
+    fn default() -> PieParams {
+        PieParams {
             target: Span::from_millis(15),
             tupdate: Span::from_millis(15),
             alpha: 2,
@@ -85,7 +85,7 @@ impl Default for Params {
     }
 }
 
-/// [`Params`] in the units of the computation.
+/// [`PieParams`] in the units of the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     target: u64,
@@ -112,7 +112,7 @@ pub struct Law {
 /// stands before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Pie {
+pub struct PieState {
     /// Drop probability.
     prob: u64,
     /// Burst still allowed.
@@ -169,7 +169,7 @@ impl Law {
 
     /// The law of `params` on a device whose largest frame has `mtu` bytes. `limit` bytes fill the
     /// queue (for `on_off`).
-    pub fn new(params: &Params, mtu: u32, limit: u64, arithmetic: Arithmetic) -> Law {
+    pub fn new(params: &PieParams, mtu: u32, limit: u64, arithmetic: Arithmetic) -> Law {
         let weight = |sixteenths: u32| (u64::from(sixteenths) * (MAX_PROB / UNITS_PER_SECOND)) >> 4;
         let linux = params.flavour == Flavour::Linux;
         Law {
@@ -197,9 +197,9 @@ impl Law {
     }
 }
 
-impl Pie {
+impl PieState {
     /// A queue that was always empty.
-    pub const NEW: Pie = Pie {
+    pub const NEW: PieState = PieState {
         prob: 0,
         accu_prob: 0,
         qdelay: 0,
@@ -212,9 +212,9 @@ impl Pie {
         active: false,
     };
 
-    /// As [`Pie::NEW`], after so many updates.
-    pub(crate) const fn after(updates: u32) -> Pie {
-        Pie { updates, ..Pie::NEW }
+    /// As [`PieState::NEW`], after so many updates.
+    pub(crate) const fn after(updates: u32) -> PieState {
+        PieState { updates, ..PieState::NEW }
     }
 
     /// Decides about `packet`, which is coming into a queue of `backlog` bytes. It is not marked
@@ -363,8 +363,8 @@ impl Pie {
         let quiet = |delay| delay < law.target / 2;
         let knows_rate = !law.dq_rate_estimator || self.avg_dq_rate > 0;
         if quiet(self.qdelay) && quiet(self.qdelay_old) && self.prob == 0 && knows_rate {
-            let Pie { qdelay, qdelay_old, updates, .. } = *self;
-            *self = Pie { qdelay, qdelay_old, updates, ..Pie::NEW };
+            let PieState { qdelay, qdelay_old, updates, .. } = *self;
+            *self = PieState { qdelay, qdelay_old, updates, ..PieState::NEW };
         }
         if !law.dq_rate_estimator {
             self.qdelay_old = qdelay;

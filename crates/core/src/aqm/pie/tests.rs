@@ -3,20 +3,20 @@
 use super::*;
 use crate::packet::Flags;
 
-fn law(params: &Params) -> Law {
+fn law(params: &PieParams) -> Law {
     Law::new(params, 1514, 1514 * 1000, Arithmetic::Linux)
 }
 
 /// A queue past its burst allowance, with this probability.
-fn queue(prob: u64) -> Pie {
-    Pie { prob, burst_time: 0, ..Pie::NEW }
+fn queue(prob: u64) -> PieState {
+    PieState { prob, burst_time: 0, ..PieState::NEW }
 }
 
 /// Increase by one update, with a delay that stands 10 ms above target.
 fn step(prob: u64) -> u64 {
-    let law = law(&Params::default());
+    let law = law(&PieParams::default());
     let delay = law.target + units(Span::from_millis(10));
-    let mut pie = Pie { qdelay: delay, qdelay_old: delay, ..queue(prob) };
+    let mut pie = PieState { qdelay: delay, qdelay_old: delay, ..queue(prob) };
     pie.update(&law, 100_000);
     pie.prob - prob
 }
@@ -42,11 +42,11 @@ fn the_tuning_table_at_every_decade_and_its_bounds() {
 
 #[test]
 fn a_step_is_at_most_two_percent_from_ten_percent_on() {
-    let law_capped = law(&Params::default());
+    let law_capped = law(&PieParams::default());
     let second = units(Span::from_secs(1));
     // 200 ms after nothing: beta * 200 ms is a quarter.
     let jump = |law: &Law, prob, delay| {
-        let mut pie = Pie { qdelay: delay, ..queue(prob) };
+        let mut pie = PieState { qdelay: delay, ..queue(prob) };
         pie.update(law, 100_000);
         pie.prob - prob
     };
@@ -54,15 +54,15 @@ fn a_step_is_at_most_two_percent_from_ten_percent_on() {
     assert!(jump(&law_capped, MAX_PROB / 10 - 1, second / 5) > 5 * STEP);
     // Linux adds two more beyond 250 ms; FreeBSD does not.
     assert_eq!(jump(&law_capped, MAX_PROB / 10, second / 3), STEP + MAX_PROB / 50);
-    let freebsd = law(&Params { flavour: Flavour::Freebsd, ..Params::default() });
+    let freebsd = law(&PieParams { flavour: Flavour::Freebsd, ..PieParams::default() });
     assert_eq!(jump(&freebsd, MAX_PROB / 10, second / 3), STEP);
-    let uncapped = law(&Params { cap_drop: false, ..Params::default() });
+    let uncapped = law(&PieParams { cap_drop: false, ..PieParams::default() });
     assert!(jump(&uncapped, MAX_PROB / 10, second / 5) > 10 * STEP);
 }
 
 #[test]
 fn the_probability_stays_between_zero_and_one() {
-    let exact = Law::new(&Params::default(), 1514, 0, Arithmetic::Exact);
+    let exact = Law::new(&PieParams::default(), 1514, 0, Arithmetic::Exact);
     let mut pie = queue(MAX_PROB - 1);
     (pie.qdelay, pie.qdelay_old) = (units(Span::from_secs(9)), 0);
     pie.update(&exact, 100_000);
@@ -80,7 +80,7 @@ fn the_probability_stays_between_zero_and_one() {
 
 #[test]
 fn two_quiet_periods_take_a_sixty_fourth() {
-    let law = law(&Params { alpha: 0, beta: 0, ..Params::default() });
+    let law = law(&PieParams { alpha: 0, beta: 0, ..PieParams::default() });
     let mut pie = queue(MAX_PROB / 4);
     pie.update(&law, 0);
     assert_eq!(pie.prob, MAX_PROB / 4 - MAX_PROB / 4 / 64);
@@ -92,9 +92,9 @@ fn two_quiet_periods_take_a_sixty_fourth() {
 
 #[test]
 fn drops_neither_cluster_nor_stay_away() {
-    let law = law(&Params::default());
+    let law = law(&PieParams::default());
     let mut random = Random::new(3);
-    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 20) };
+    let mut pie = PieState { qdelay: law.target, ..queue(MAX_PROB / 20) };
     let (mut gap, mut drops) = (0, 0);
     for _ in 0..100_000 {
         gap += 1;
@@ -106,8 +106,12 @@ fn drops_neither_cluster_nor_stay_away() {
     }
     // About 20 more after the 17 that are free: half as often as the probability says.
     assert!((2400..3200).contains(&drops), "{drops}");
-    let plain =
-        Law::new(&Params { derandomise: false, ..Params::default() }, 1514, 0, Arithmetic::Linux);
+    let plain = Law::new(
+        &PieParams { derandomise: false, ..PieParams::default() },
+        1514,
+        0,
+        Arithmetic::Linux,
+    );
     let hit = |_| pie.admit(&plain, &Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
     let drops = (0..100_000).map(hit).filter(|hit| *hit).count();
     assert!((4700..5300).contains(&drops), "{drops}");
@@ -115,9 +119,9 @@ fn drops_neither_cluster_nor_stay_away() {
 
 #[test]
 fn byte_mode_spares_small_packets() {
-    let law = law(&Params { bytemode: true, derandomise: false, ..Params::default() });
+    let law = law(&PieParams { bytemode: true, derandomise: false, ..PieParams::default() });
     let mut random = Random::new(5);
-    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 4) };
+    let mut pie = PieState { qdelay: law.target, ..queue(MAX_PROB / 4) };
     let mut drops = |len| {
         (0..20_000)
             .filter(|_| {
@@ -132,10 +136,10 @@ fn byte_mode_spares_small_packets() {
 
 #[test]
 fn ecn_marks_up_to_ten_percent_only() {
-    let law = law(&Params { ecn: true, derandomise: false, ..Params::default() });
+    let law = law(&PieParams { ecn: true, derandomise: false, ..PieParams::default() });
     let mut random = Random::new(5);
     let mut seen = |prob, tos| {
-        let mut pie = Pie { qdelay: law.target, ..queue(prob) };
+        let mut pie = PieState { qdelay: law.target, ..queue(prob) };
         let mut verdicts = [0; 3];
         for _ in 0..1000 {
             let mut packet = Packet::new(0, 1514);
@@ -154,10 +158,10 @@ fn ecn_marks_up_to_ten_percent_only() {
 
 #[test]
 fn small_queues_and_short_delays_are_left_alone() {
-    let law = law(&Params { derandomise: false, ..Params::default() });
+    let law = law(&PieParams { derandomise: false, ..PieParams::default() });
     let mut random = Random::new(5);
     let mut drops = |prob, qdelay, backlog| {
-        let mut pie = Pie { qdelay, ..queue(prob) };
+        let mut pie = PieState { qdelay, ..queue(prob) };
         let mut admit = |_| pie.admit(&law, &Packet::new(0, 1514), backlog, &mut random);
         (0..1000).map(&mut admit).filter(|verdict| *verdict == Verdict::Drop).count()
     };
@@ -172,8 +176,8 @@ fn small_queues_and_short_delays_are_left_alone() {
 #[test]
 fn a_burst_is_used_up_by_departures_in_linux_and_by_updates_in_freebsd() {
     let ms = |n: u64| Time(n * 1_000_000);
-    let linux = law(&Params::default());
-    let mut pie = Pie::NEW;
+    let linux = law(&PieParams::default());
+    let mut pie = PieState::NEW;
     pie.dequeued(&linux, ms(0), 1514, ms(10), 9000);
     assert_eq!(pie.burst_time, MAX_BURST);
     pie.dequeued(&linux, ms(0), 1514, ms(60), 9000);
@@ -182,8 +186,8 @@ fn a_burst_is_used_up_by_departures_in_linux_and_by_updates_in_freebsd() {
     pie.dequeued(&linux, ms(0), 1514, ms(600), 0);
     assert_eq!((pie.burst_time, pie.delay()), (0, Span::ZERO));
 
-    let freebsd = law(&Params { flavour: Flavour::Freebsd, ..Params::default() });
-    let mut pie = Pie { qdelay: freebsd.target, ..Pie::NEW };
+    let freebsd = law(&PieParams { flavour: Flavour::Freebsd, ..PieParams::default() });
+    let mut pie = PieState { qdelay: freebsd.target, ..PieState::NEW };
     pie.prob = 1;
     for _ in 0..9 {
         pie.update(&freebsd, 9000);
@@ -195,8 +199,8 @@ fn a_burst_is_used_up_by_departures_in_linux_and_by_updates_in_freebsd() {
 
 #[test]
 fn the_departure_rate_is_that_of_the_line() {
-    let law = law(&Params { dq_rate_estimator: true, ..Params::default() });
-    let mut pie = Pie::NEW;
+    let law = law(&PieParams { dq_rate_estimator: true, ..PieParams::default() });
+    let mut pie = PieState::NEW;
     // 10 Mbit/s: 1.25 bytes a microsecond.
     for n in 1..1000u64 {
         pie.dequeued(&law, Time::ZERO, 1500, Time(n * 1_200_000), 30_000);
@@ -214,11 +218,11 @@ fn the_departure_rate_is_that_of_the_line() {
 
 #[test]
 fn on_off_sleeps_until_a_third_is_full() {
-    let params = Params { on_off: true, derandomise: false, ..Params::default() };
+    let params = PieParams { on_off: true, derandomise: false, ..PieParams::default() };
     let law = Law::new(&params, 1514, 90_000, Arithmetic::Exact);
     let mut random = Random::new(5);
-    let mut pie = Pie { qdelay: law.target, ..queue(MAX_PROB / 2) };
-    let mut drops = |pie: &mut Pie, backlog| {
+    let mut pie = PieState { qdelay: law.target, ..queue(MAX_PROB / 2) };
+    let mut drops = |pie: &mut PieState, backlog| {
         let admit = |_| pie.admit(&law, &Packet::new(0, 1514), backlog, &mut random);
         (0..100).map(admit).filter(|verdict| *verdict == Verdict::Drop).count()
     };

@@ -32,7 +32,7 @@ pub const ADAPT_EVERY: Span = Span::from_millis(500);
 
 /// Settings, with the names of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct RedParams {
     /// Average below which nothing is signalled, in bytes.
     pub min: u32,
     /// Average from which everything is, in bytes.
@@ -75,7 +75,7 @@ pub enum Unfit {
     Bandwidth,
 }
 
-/// [`Params`] in the units of the computation: averages are in bytes times 2^`wlog`.
+/// [`RedParams`] in the units of the computation: averages are in bytes times 2^`wlog`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
     min: u64,
@@ -95,7 +95,7 @@ pub struct Law {
 
 /// State of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Red {
+pub struct RedState {
     average: u64,
     /// Packets since the last signal, or since the average came to `min`; -1 below `min`.
     count: i64,
@@ -110,7 +110,7 @@ pub struct Red {
 
 /// RED's decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RedVerdict {
     /// Nothing.
     Pass,
     /// It has been marked, or would be: chance wanted a signal.
@@ -140,7 +140,7 @@ const FRACTION: u32 = 60;
 
 impl Law {
     /// The law of `params`.
-    pub fn new(params: &Params) -> Result<Law, Unfit> {
+    pub fn new(params: &RedParams) -> Result<Law, Unfit> {
         let delta = params.max.checked_sub(params.min).filter(|delta| *delta > 0);
         let delta = delta.ok_or(Unfit::Range)?;
         if u64::from(params.probability) <= 2 * u64::from(delta) {
@@ -211,10 +211,10 @@ fn idle_shifts(wlog: u32, micros: u128) -> Option<(u32, [u8; SHIFTS])> {
     Some((clog, shifts))
 }
 
-impl Red {
+impl RedState {
     /// A queue that is idle from `now` on. `timer` is for the adaptation, every [`ADAPT_EVERY`].
-    pub fn new(params: &Params, law: &Law, now: Time, timer: Periodic) -> Red {
-        Red {
+    pub fn new(params: &RedParams, law: &Law, now: Time, timer: Periodic) -> RedState {
+        RedState {
             average: 0,
             count: -1,
             against: 0,
@@ -225,8 +225,8 @@ impl Red {
         }
     }
 
-    /// The common case of [`Red::arrives`]: true if the average stays below `min`, which is then
-    /// noted. Else nothing is.
+    /// The common case of [`RedState::arrives`]: true if the average stays below `min`, which is
+    /// then noted. Else nothing is.
     #[inline]
     pub fn admits(&mut self, law: &Law, backlog: u64, now: Time) -> bool {
         if self.idle_since.is_some() || (law.adaptive && self.timer.is_due(now)) {
@@ -250,30 +250,30 @@ impl Red {
         backlog: u64,
         now: Time,
         random: &mut Random,
-    ) -> Verdict {
+    ) -> RedVerdict {
         if law.adaptive && self.timer.is_due(now) {
             self.adapt(law, now);
         }
         self.observe(law, backlog, now);
         if self.average < law.min {
             self.count = -1;
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         }
         if self.average >= law.max {
             self.count = -1;
             let marked = law.signals.ecn && !law.signals.harddrop && packet.is_markable();
             // Linux spares nothing that `harddrop` covers.
             let spared = law.signals.nodrop && !law.signals.harddrop && !marked;
-            return if spared { Verdict::Spared } else { Verdict::Forced { marked } };
+            return if spared { RedVerdict::Spared } else { RedVerdict::Forced { marked } };
         }
         if !self.hits(law, random) {
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         }
         let marked = law.signals.ecn && packet.is_markable();
         if law.signals.nodrop && !marked {
-            return Verdict::Spared;
+            return RedVerdict::Spared;
         }
-        Verdict::Early { marked }
+        RedVerdict::Early { marked }
     }
 
     /// Moves the average for an arrival at a queue of `backlog` bytes about which nothing is
@@ -330,7 +330,7 @@ impl Red {
 
     #[cold]
     fn adapt(&mut self, law: &Law, now: Time) {
-        let Red { mut timer, .. } = *self;
+        let RedState { mut timer, .. } = *self;
         timer.catch_up(now, |at| {
             let average = match self.idle_since {
                 None => self.average,

@@ -25,7 +25,7 @@ pub use super::ADAPT_EVERY;
 
 /// Settings. Zero thresholds and weight are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub struct NsParams {
     /// The line's rate.
     pub bandwidth: Rate,
     /// A typical round trip without queueing; at least 100 ms count.
@@ -50,9 +50,9 @@ pub struct Params {
     pub signals: Signals,
 }
 
-impl Default for Params {
-    fn default() -> Params {
-        Params {
+impl Default for NsParams {
+    fn default() -> NsParams {
+        NsParams {
             bandwidth: Rate::from_bits(10_000_000),
             rtt: Span::from_millis(100),
             mean: 500,
@@ -68,7 +68,7 @@ impl Default for Params {
     }
 }
 
-/// [`Params`] with everything computed.
+/// [`NsParams`] with everything computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     min: u64,
@@ -76,12 +76,12 @@ pub struct Law {
     weight: u64,
     /// Nanoseconds in which one packet passes the line.
     packet_time: u64,
-    params: Params,
+    params: NsParams,
 }
 
 /// State of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Red {
+pub struct NsState {
     average: u64,
     max_p: u64,
     /// Packets since the last signal.
@@ -92,7 +92,7 @@ pub struct Red {
     timer: Periodic,
 }
 
-pub use super::Verdict;
+pub use super::RedVerdict;
 
 const ONE: u64 = 1 << 32;
 /// Delay whose queue is aimed at (ARED, section 5.2).
@@ -113,7 +113,7 @@ const NANOS: u64 = 1_000_000_000;
 
 impl Law {
     /// The law of `params`.
-    pub fn new(params: &Params) -> Law {
+    pub fn new(params: &NsParams) -> Law {
         let rate = u128::from(params.bandwidth.0.max(1));
         let mean = u128::from(params.mean.max(1));
         let packets_in = |span: Span| {
@@ -176,10 +176,10 @@ fn decay(weight: u64, mut n: u64) -> u64 {
     power
 }
 
-impl Red {
+impl NsState {
     /// A queue that is idle from `now` on. `timer` is for the adaptation, every [`ADAPT_EVERY`].
-    pub fn new(params: &Params, now: Time, timer: Periodic) -> Red {
-        Red {
+    pub fn new(params: &NsParams, now: Time, timer: Periodic) -> NsState {
+        NsState {
             average: 0,
             max_p: params.probability.into(),
             count: 0,
@@ -197,7 +197,7 @@ impl Red {
         packets: u32,
         now: Time,
         random: &mut Random,
-    ) -> Verdict {
+    ) -> RedVerdict {
         if law.params.adaptive && self.timer.is_due(now) {
             self.adapt(law, now);
         }
@@ -210,27 +210,27 @@ impl Red {
         self.count += 1;
         if self.average < law.min || packets <= 1 {
             self.above = false;
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         }
         let certain = if law.params.gentle { law.max.saturating_mul(2) } else { law.max };
         let signals = &law.params.signals;
         if self.average >= certain {
             (self.count, self.above) = (0, true);
             let marked = signals.ecn && !signals.harddrop && packet.is_markable();
-            return Verdict::Forced { marked };
+            return RedVerdict::Forced { marked };
         }
         if !core::mem::replace(&mut self.above, true) {
             // The first of a spell only starts the count.
             self.count = 1;
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         }
         let chance = self.chance(law);
         if u64::from(random.u32()) >= self.spaced(law, chance) {
-            return Verdict::Pass;
+            return RedVerdict::Pass;
         }
         self.count = 0;
         let marked = signals.ecn && chance <= MARK_UP_TO && packet.is_markable();
-        Verdict::Early { marked }
+        RedVerdict::Early { marked }
     }
 
     /// The next packet was to be taken at `now`, and there was none.

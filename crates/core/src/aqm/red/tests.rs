@@ -8,7 +8,7 @@ use crate::tick::Tick;
 /// Wlog, Scell_log and the first entries of the table as recorded (golden/red).
 #[test]
 fn weights_and_tables_as_tc_computes_them() {
-    let params = |min, burst, bits| Params {
+    let params = |min, burst, bits| RedParams {
         min,
         max: 3 * min,
         avpkt: 1000,
@@ -30,14 +30,14 @@ fn weights_and_tables_as_tc_computes_them() {
         assert_eq!((law.shifts[0], law.shifts[255]), (0, 31));
     }
     assert_eq!(Law::new(&params(30_000, 10, 10_000_000)), Err(Unfit::Burst));
-    let narrow = Params { max: 30_000, ..params(30_000, 50, 1_000_000) };
+    let narrow = RedParams { max: 30_000, ..params(30_000, 50, 1_000_000) };
     assert_eq!(Law::new(&narrow), Err(Unfit::Range));
-    let rare = Params { probability: 120_000, ..params(30_000, 50, 1_000_000) };
+    let rare = RedParams { probability: 120_000, ..params(30_000, 50, 1_000_000) };
     assert_eq!(Law::new(&rare), Err(Unfit::Probability));
 }
 
-fn setting() -> (Params, Law) {
-    let params = Params {
+fn setting() -> (RedParams, Law) {
+    let params = RedParams {
         min: 30_000,
         max: 90_000,
         avpkt: 1000,
@@ -50,15 +50,15 @@ fn setting() -> (Params, Law) {
     (params, Law::new(&params).unwrap())
 }
 
-fn red(average: u64) -> (Law, Red) {
+fn red(average: u64) -> (Law, RedState) {
     let (params, law) = setting();
-    let red = Red::new(&params, &law, Time::ZERO, Periodic::never());
-    let red = Red { average: average << law.wlog, idle_since: None, ..red };
+    let red = RedState::new(&params, &law, Time::ZERO, Periodic::never());
+    let red = RedState { average: average << law.wlog, idle_since: None, ..red };
     (law, red)
 }
 
-/// Verdict for a packet that comes to as much as is there on average.
-fn arrival(law: &Law, red: &mut Red, random: &mut Random) -> Verdict {
+/// RedVerdict for a packet that comes to as much as is there on average.
+fn arrival(law: &Law, red: &mut RedState, random: &mut Random) -> RedVerdict {
     let backlog = red.average(law);
     red.arrives(law, &Packet::new(0, 1000), backlog, Time(1), random)
 }
@@ -114,7 +114,7 @@ fn signals_come_at_even_distances() {
     let (mut gaps, mut gap) = (std::vec::Vec::new(), 0);
     for _ in 0..100_000 {
         gap += 1;
-        if arrival(&law, &mut red, &mut random) != Verdict::Pass {
+        if arrival(&law, &mut red, &mut random) != RedVerdict::Pass {
             gaps.push(core::mem::take(&mut gap));
         }
     }
@@ -128,21 +128,21 @@ fn signals_come_at_even_distances() {
 fn thresholds_and_flags() {
     let mut random = Random::new(1);
     let (mut law, mut below) = red(29_999);
-    assert_eq!(arrival(&law, &mut below, &mut random), Verdict::Pass);
+    assert_eq!(arrival(&law, &mut below, &mut random), RedVerdict::Pass);
     let mut above = |law: &Law, tos| {
         let (_, mut red) = red(90_000);
         let mut packet = Packet::new(0, 1000);
         (packet.flags, packet.tos) = (Flags::IPV4, tos);
         red.arrives(law, &packet, 90_000, Time(1), &mut random)
     };
-    assert_eq!(above(&law, 2), Verdict::Forced { marked: false });
+    assert_eq!(above(&law, 2), RedVerdict::Forced { marked: false });
     law.signals.ecn = true;
-    assert_eq!(above(&law, 2), Verdict::Forced { marked: true });
-    assert_eq!(above(&law, 0), Verdict::Forced { marked: false });
+    assert_eq!(above(&law, 2), RedVerdict::Forced { marked: true });
+    assert_eq!(above(&law, 0), RedVerdict::Forced { marked: false });
     law.signals.nodrop = true;
-    assert_eq!(above(&law, 0), Verdict::Spared);
+    assert_eq!(above(&law, 0), RedVerdict::Spared);
     law.signals.harddrop = true;
-    assert_eq!(above(&law, 2), Verdict::Forced { marked: false });
+    assert_eq!(above(&law, 2), RedVerdict::Forced { marked: false });
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn adaptation_keeps_to_its_band_and_its_bounds() {
     // The middle fifth: 54,000 to 66,000.
     let steer = |average: u64, rounds: u64| {
         let timer = Periodic::new(Tick::Exact, Time::ZERO, ADAPT_EVERY, ADAPT_EVERY);
-        let mut red = Red::new(&params, &law, Time::ZERO, timer);
+        let mut red = RedState::new(&params, &law, Time::ZERO, timer);
         (red.average, red.idle_since) = (average << law.wlog, None);
         let now = Time(ADAPT_EVERY.0 * rounds);
         red.arrives(&law, &Packet::new(0, 1000), average, now, &mut Random::new(1));
@@ -169,7 +169,7 @@ fn adaptation_keeps_to_its_band_and_its_bounds() {
 }
 
 mod simulators {
-    use super::super::ns::{Law, Params, Red};
+    use super::super::ns::{Law, NsParams, NsState};
     use super::*;
 
     #[test]
@@ -178,7 +178,7 @@ mod simulators {
             let bandwidth = Rate::from_bits(mbit * 1_000_000);
             let rtt = Span::from_millis(ms);
             let (min, max, weight) =
-                Law::new(&Params { bandwidth, rtt, ..Params::default() }).resolved();
+                Law::new(&NsParams { bandwidth, rtt, ..NsParams::default() }).resolved();
             let q32 = (1u64 << 32) as f64;
             (min as f64 / q32, max as f64 / q32, weight as f64 / q32)
         };
@@ -194,24 +194,25 @@ mod simulators {
     }
 
     /// Share of signals while the average stands at `packets`.
-    fn share(params: &Params, packets: u32) -> f64 {
+    fn share(params: &NsParams, packets: u32) -> f64 {
         let law = Law::new(params);
-        let mut red = Red::new(params, Time::ZERO, Periodic::never());
+        let mut red = NsState::new(params, Time::ZERO, Periodic::never());
         let mut random = Random::new(7);
-        let mut arrive =
-            |red: &mut Red| red.arrives(&law, &Packet::new(0, 500), packets, Time(1), &mut random);
+        let mut arrive = |red: &mut NsState| {
+            red.arrives(&law, &Packet::new(0, 500), packets, Time(1), &mut random)
+        };
         (0..100_000).for_each(|_| {
             arrive(&mut red);
         });
-        let signals = (0..100_000).filter(|_| arrive(&mut red) != Verdict::Pass).count();
+        let signals = (0..100_000).filter(|_| arrive(&mut red) != RedVerdict::Pass).count();
         signals as f64 / 100_000.0
     }
 
     #[test]
     fn the_slope_is_gentle() {
         let fixed =
-            Params { min: 10, max: 30, weight: 1 << 26, adaptive: false, ..Params::default() };
-        let plain = Params { wait: false, ..fixed };
+            NsParams { min: 10, max: 30, weight: 1 << 26, adaptive: false, ..NsParams::default() };
+        let plain = NsParams { wait: false, ..fixed };
         // One over the mean distance, with the chance after n packets as ns-2 has it.
         let ideal = |p: f64, wait: bool| {
             let (mut left, mut mean) = (1.0, 0.0);
@@ -238,22 +239,22 @@ mod simulators {
                 assert!((seen - wanted).abs() <= 0.02 * wanted, "{packets}: {seen} {wanted}");
             }
         }
-        let steep = Params { gentle: false, ..plain };
+        let steep = NsParams { gentle: false, ..plain };
         assert_eq!(share(&steep, 30), 1.0);
     }
 
     #[test]
     fn the_average_after_an_idle_time_is_that_of_packets_passing() {
-        let params = Params {
+        let params = NsParams {
             bandwidth: Rate(500_000),
             weight: 1 << 24,
             adaptive: false,
-            ..Params::default()
+            ..NsParams::default()
         };
         let law = Law::new(&params);
-        let mut red = Red::new(&params, Time::ZERO, Periodic::never());
+        let mut red = NsState::new(&params, Time::ZERO, Periodic::never());
         let mut random = Random::new(7);
-        let mut arrive = |red: &mut Red, packets, now| {
+        let mut arrive = |red: &mut NsState, packets, now| {
             red.arrives(&law, &Packet::new(0, 500), packets, now, &mut random);
             red.average() as f64 / (1u64 << 32) as f64
         };

@@ -1,7 +1,7 @@
 //! Settings for a law that is told as Linux's kernel is told it: by a weight and a table, of which
 //! many lines and bursts may be the cause. Any of them will do.
 
-use super::{idle_shifts, weight, Law, Params, Rate, SHIFTS};
+use super::{idle_shifts, weight, Law, Rate, RedParams, SHIFTS};
 
 /// Sizes of packets that are tried, in bytes: the one that people say first.
 const SIZES: [u32; 10] = [1000, 500, 1500, 250, 125, 64, 32, 2000, 8000, 1];
@@ -20,18 +20,18 @@ impl Law {
     }
 }
 
-impl Params {
+impl RedParams {
     /// The same with a size of packets and a burst for which the average's weight is 2^-`wlog`.
-    pub fn with_weight(self, wlog: u32) -> Option<Params> {
+    pub fn with_weight(self, wlog: u32) -> Option<RedParams> {
         SIZES.into_iter().find_map(|avpkt| {
             let burst = burst_for(wlog, self.min, avpkt)?;
-            Some(Params { avpkt, burst, ..self })
+            Some(RedParams { avpkt, burst, ..self })
         })
     }
 
     /// The same with a size of packets, a burst and a rate for which the average has this weight
     /// and this table. None if no line has them.
-    pub fn with_table(self, wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<Params> {
+    pub fn with_table(self, wlog: u32, scell_log: u32, table: &[u8; SHIFTS]) -> Option<RedParams> {
         // `tc` has no smaller or larger ones.
         let known = Some(wlog).filter(|wlog| (1..32).contains(wlog))?;
         let micros = packet_time(known, scell_log, table)?;
@@ -39,7 +39,7 @@ impl Params {
             let rate = (u64::from(avpkt) * 1_000_000).div_ceil(micros.max(1));
             let bandwidth = if micros == 0 { Rate(u64::MAX) } else { Rate(rate) };
             let burst = burst_for(wlog, self.min, avpkt)?;
-            let params = Params { avpkt, burst, bandwidth, ..self };
+            let params = RedParams { avpkt, burst, bandwidth, ..self };
             let law = Law::new(&params).ok()?;
             let fits = law.wlog == wlog && law.scell_log == scell_log && law.shifts == *table;
             fits.then_some(params)

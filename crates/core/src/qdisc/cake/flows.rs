@@ -11,7 +11,7 @@
 use alloc::boxed::Box;
 
 use super::params::FlowMode;
-use crate::aqm::cobalt::Cobalt;
+use crate::aqm::cobalt::CobaltState;
 use crate::arena::List;
 use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
@@ -29,7 +29,7 @@ pub(super) struct Flow {
     pub(super) backlog: u32,
     /// Places in the tier's host table.
     pub(super) hosts: [u16; 2],
-    pub(super) cobalt: Cobalt,
+    pub(super) cobalt: CobaltState,
 }
 
 const _: () = assert!(core::mem::size_of::<Flow>() == 64);

@@ -28,7 +28,7 @@ use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
 use super::tins::{empty, recount, LoadRule, Tins};
 use super::MAX_TINS;
-use crate::aqm::cobalt::Cobalt;
+use crate::aqm::cobalt::CobaltState;
 use crate::arena::Arena;
 use crate::memory::{filled, Memory, NoMemory};
 use crate::packet::Packet;
@@ -440,7 +440,7 @@ impl Tins {
         let group = guard.group_of(number, queue, flow);
         let from = flow.account.standing;
         recount(tin, flow, from, Standing::Idle, *rule, hosts);
-        let cobalt = core::mem::replace(&mut flow.cobalt, Cobalt::NEW);
+        let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
         tin.counters.unresponsive -= u32::from(cobalt.is_flooded());
         let mut packets = core::mem::take(&mut flow.packets);
         let bytes = core::mem::take(&mut flow.backlog);

@@ -60,7 +60,7 @@ use super::{
     spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
     PacketOwner, Qdisc, Snapshot, Totals,
 };
-use crate::aqm::cobalt::Verdict;
+use crate::aqm::cobalt::CobaltVerdict;
 use crate::arena::Arena;
 use crate::packet::{Flags, Packet};
 use crate::qdisc::stats::narrow;
@@ -534,13 +534,13 @@ impl Cake {
         slot: u32,
         tin: usize,
         queue: u32,
-        verdict: Verdict,
+        verdict: CobaltVerdict,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
         self.heap.shrunk(queue, &self.tins.flows);
         let reason = match verdict {
-            Verdict::Flood { .. } => DropReason::Flood,
+            CobaltVerdict::Flood { .. } => DropReason::Flood,
             _ => DropReason::Congested,
         };
         let Some(&mut packet) = self.arena.release(slot) else { return };

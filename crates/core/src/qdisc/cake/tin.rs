@@ -40,7 +40,7 @@ pub(super) struct Tin {
     pub(super) savings: Option<Box<Savings>>,
     /// Bytes queued.
     pub(super) backlog: u64,
-    pub(super) cobalt: cobalt::Params,
+    pub(super) cobalt: cobalt::CobaltParams,
     /// Bytes a flow may send in a turn.
     pub(super) flow_quantum: u32,
     /// Bytes that the tier may send in a round of DRR.
@@ -98,7 +98,7 @@ impl Tin {
             decaying: Rotation::default(),
             savings: None,
             backlog: 0,
-            cobalt: cobalt::Params::default(),
+            cobalt: cobalt::CobaltParams::default(),
             flow_quantum: 0,
             tin_quantum: 0,
             rate: Rate::default(),
@@ -124,7 +124,7 @@ impl Tin {
         // A slow line is never asked for less delay than one and a half packets.
         let mtu_time = self.byte_time.of(device.mtu);
         let target = Span(mtu_time.0 * 3 / 2).max(params.target);
-        self.cobalt = cobalt::Params {
+        self.cobalt = cobalt::CobaltParams {
             target,
             interval: (params.rtt + target).saturating_sub(params.target).max(target * 2),
             mtu_time,

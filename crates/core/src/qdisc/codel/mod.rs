@@ -7,10 +7,10 @@ pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 
-use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
-use crate::aqm::Verdict as Decision;
+use crate::aqm::codel::{CodelParams, CodelState, Counters, Law};
+use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, Totals};
 use crate::time::Time;
 
@@ -22,12 +22,12 @@ pub struct Params {
     /// Packets that may be queued.
     pub limit: u32,
     /// CoDel's own.
-    pub aqm: AqmParams,
+    pub aqm: CodelParams,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { limit: 1000, aqm: AqmParams::default() }
+        Params { limit: 1000, aqm: CodelParams::default() }
     }
 }
 
@@ -37,7 +37,7 @@ pub type Codel = Single<Controlled>;
 /// CoDel with its counters.
 #[derive(Clone, Debug)]
 pub struct Controlled {
-    state: State,
+    state: CodelState,
     law: Law,
     counters: Counters,
     drop_overlimit: u32,
@@ -50,7 +50,7 @@ impl Aqm for Controlled {
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
         Ok(Controlled {
-            state: State::default(),
+            state: CodelState::default(),
             law: Law::new(&params.aqm, device.mtu, device.arithmetic),
             counters: Counters::default(),
             drop_overlimit: 0,
@@ -82,11 +82,11 @@ impl Aqm for Controlled {
         self.state.passes(&self.law, &mut self.counters, packet, now)
     }
 
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Fate {
         match self.state.leaves(&self.law, &mut self.counters, packet, left.bytes, now) {
-            Decision::Pass => Verdict::Pass,
-            Decision::Marked => Verdict::Marked,
-            Decision::Drop => Verdict::Drop(DropReason::Congested),
+            Verdict::Pass => Fate::Pass,
+            Verdict::Marked => Fate::Marked,
+            Verdict::Drop => Fate::Drop(DropReason::Congested),
         }
     }
 
@@ -96,7 +96,7 @@ impl Aqm for Controlled {
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
-        self.state = State::default();
+        self.state = CodelState::default();
     }
 
     fn statistics(&self, totals: &mut Totals) -> Detail {

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Codel, Params, Stats};
-use crate::aqm::codel::{CeSelector, Params as AqmParams};
+use crate::aqm::codel::{CeSelector, CodelParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time, ValueError};
@@ -41,11 +41,11 @@ pub(in crate::qdisc) const CE_SELECTOR: Keyword =
 
 /// Takes `word` and its value into `params`; false if it is none of CoDel's.
 pub(in crate::qdisc) fn take_aqm(
-    params: &mut AqmParams,
+    params: &mut CodelParams,
     word: &str,
     words: &mut Words<'_>,
 ) -> Result<bool, ParseError> {
-    let default = AqmParams::default();
+    let default = CodelParams::default();
     let time = |words: &mut Words<'_>, keyword| {
         let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
         Ok::<Span, ParseError>(Span::from_micros(micros.into()))
@@ -132,7 +132,7 @@ pub(super) fn shown(span: Span, digits: Digits) -> Span {
 
 /// Writes CoDel's times as words, each with a space after it.
 pub(in crate::qdisc) fn write_times(
-    params: &AqmParams,
+    params: &CodelParams,
     digits: Digits,
     out: &mut dyn Write,
 ) -> fmt::Result {
@@ -154,7 +154,7 @@ pub(in crate::qdisc) fn write_times(
 }
 
 /// Writes CoDel's times as members of a JSON object.
-pub(in crate::qdisc) fn write_times_json(params: &AqmParams, json: &mut Json<'_>) -> fmt::Result {
+pub(in crate::qdisc) fn write_times_json(params: &CodelParams, json: &mut Json<'_>) -> fmt::Result {
     let micros = |span| shown(span, Digits::AsTc).as_micros();
     json.key("target")?.number(micros(params.target))?;
     if let Some(threshold) = params.ce_threshold {

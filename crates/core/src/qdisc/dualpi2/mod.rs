@@ -22,7 +22,7 @@ mod words;
 
 use alloc::boxed::Box;
 
-use crate::aqm::pi2::{Params as AqmParams, Pi2, Recurrence, ONE};
+use crate::aqm::pi2::{Pi2, Pi2Params, Recurrence, ONE};
 use crate::aqm::Verdict;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::stats::narrow;
@@ -73,7 +73,7 @@ pub struct Params {
     /// Split super-packets: only shown, as nothing is split here.
     pub split_gso: bool,
     /// The controller.
-    pub aqm: AqmParams,
+    pub aqm: Pi2Params,
 }
 
 impl Params {
@@ -97,7 +97,7 @@ impl Default for Params {
             any_ect: false,
             classic_protection: 10,
             split_gso: true,
-            aqm: AqmParams::default(),
+            aqm: Pi2Params::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Dualpi2, Params, Stats, Step};
-use crate::aqm::pi2::Params as AqmParams;
+use crate::aqm::pi2::Pi2Params;
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
@@ -139,7 +139,7 @@ impl Described for Params {
             if matches!((typical_rtt, max_rtt), (Some(typical), Some(max)) if typical > max) {
                 return Err(words.lacks("dualpi2 typical_rtt", "a max_rtt that is not below it"));
             }
-            params.aqm = AqmParams::for_round_trips(max_rtt, typical_rtt)
+            params.aqm = Pi2Params::for_round_trips(max_rtt, typical_rtt)
                 .ok_or_else(|| words.lacks("dualpi2", ROUND_TRIPS))?;
         }
         Ok(params)

@@ -11,7 +11,7 @@ mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 
-use crate::aqm::codel::{Codel as State, Counters, Law, Params as AqmParams};
+use crate::aqm::codel::{CodelParams, CodelState, Counters, Law};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{Flow, FlowAqm, Left, Lists, Loss, Many, Settings};
@@ -29,7 +29,7 @@ pub struct Params {
     /// Most packets that one overflow costs, above zero.
     pub drop_batch: u32,
     /// CoDel's own.
-    pub aqm: AqmParams,
+    pub aqm: CodelParams,
 }
 
 impl Default for Params {
@@ -43,7 +43,7 @@ impl Default for Params {
                 savings: None,
             },
             drop_batch: 64,
-            aqm: AqmParams { ecn: true, ..AqmParams::default() },
+            aqm: CodelParams { ecn: true, ..CodelParams::default() },
         }
     }
 }
@@ -64,11 +64,11 @@ pub struct Controlled {
 }
 
 /// A queue's state is one cache line.
-const _: () = assert!(core::mem::size_of::<Flow<State>>() == 64);
+const _: () = assert!(core::mem::size_of::<Flow<CodelState>>() == 64);
 
 impl FlowAqm for Controlled {
     type Params = Params;
-    type State = State;
+    type State = CodelState;
     const REFUSES: bool = false;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
@@ -88,8 +88,8 @@ impl FlowAqm for Controlled {
         params.drop_batch
     }
 
-    fn state(&self) -> State {
-        State::default()
+    fn state(&self) -> CodelState {
+        CodelState::default()
     }
 
     fn change(&mut self, params: &Params, device: &Device) {
@@ -97,13 +97,13 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn arrives(&mut self, _: &mut State, _: &Packet, _: u64, _: u64) -> Verdict {
+    fn arrives(&mut self, _: &mut CodelState, _: &Packet, _: u64, _: u64) -> Verdict {
         Verdict::Pass
     }
 
-    fn refused(&mut self, _: &mut State, _: u64) {}
+    fn refused(&mut self, _: &mut CodelState, _: u64) {}
 
-    fn overflowed(&mut self, state: &mut State, loss: Loss) {
+    fn overflowed(&mut self, state: &mut CodelState, loss: Loss) {
         state.overflowed(loss.packets);
         self.drop_overlimit = self.drop_overlimit.wrapping_add(loss.packets);
         if loss.memory {
@@ -112,20 +112,26 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn passes(&mut self, state: &mut State, packet: &Packet, _: Left, now: Time) -> bool {
+    fn passes(&mut self, state: &mut CodelState, packet: &Packet, _: Left, now: Time) -> bool {
         state.passes(&self.law, &mut self.counters, packet, now)
     }
 
-    fn leaves(&mut self, state: &mut State, packet: &mut Packet, left: Left, now: Time) -> Verdict {
+    fn leaves(
+        &mut self,
+        state: &mut CodelState,
+        packet: &mut Packet,
+        left: Left,
+        now: Time,
+    ) -> Verdict {
         state.leaves(&self.law, &mut self.counters, packet, left.all, now)
     }
 
     #[inline]
-    fn found_empty(&mut self, state: &mut State) {
+    fn found_empty(&mut self, state: &mut CodelState) {
         state.found_empty();
     }
 
-    fn class(&self, state: &State, class: Class) -> Class {
+    fn class(&self, state: &CodelState, class: Class) -> Class {
         let (count, lastcount) = state.counts();
         Class { count, lastcount, drop_next: state.drop_next(&self.law), ..class }
     }

@@ -10,7 +10,7 @@ mod netlink;
 mod stats;
 mod words;
 
-use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, FIRST_UPDATE};
+use crate::aqm::pie::{Law, PieParams, PieState, FIRST_UPDATE};
 use crate::aqm::Verdict;
 use crate::packet::Packet;
 use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Settings};
@@ -31,7 +31,7 @@ pub struct Params {
     /// Probability in percent up to which ECN-capable packets are marked, 0 to 100.
     pub ecn_prob: u32,
     /// PIE's own.
-    pub aqm: AqmParams,
+    pub aqm: PieParams,
 }
 
 impl Default for Params {
@@ -45,7 +45,7 @@ impl Default for Params {
                 savings: None,
             },
             ecn_prob: 10,
-            aqm: AqmParams::default(),
+            aqm: PieParams::default(),
         }
     }
 }
@@ -79,7 +79,7 @@ fn law(params: &Params, device: &Device) -> Law {
 
 impl FlowAqm for Controlled {
     type Params = Params;
-    type State = State;
+    type State = PieState;
     const REFUSES: bool = true;
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
@@ -97,8 +97,8 @@ impl FlowAqm for Controlled {
         params.queues
     }
 
-    fn state(&self) -> State {
-        State::after(self.updates)
+    fn state(&self) -> PieState {
+        PieState::after(self.updates)
     }
 
     fn change(&mut self, params: &Params, device: &Device) {
@@ -115,14 +115,20 @@ impl FlowAqm for Controlled {
     }
 
     #[inline]
-    fn settle(&mut self, state: &mut State, bytes: u64) {
+    fn settle(&mut self, state: &mut PieState, bytes: u64) {
         if state.updates != self.updates {
             self.update(state, bytes);
         }
     }
 
     #[inline]
-    fn arrives(&mut self, state: &mut State, packet: &Packet, bytes: u64, memory: u64) -> Verdict {
+    fn arrives(
+        &mut self,
+        state: &mut PieState,
+        packet: &Packet,
+        bytes: u64,
+        memory: u64,
+    ) -> Verdict {
         if memory > self.memory_limit + u64::from(packet.truesize) {
             self.stats.overmemory = self.stats.overmemory.wrapping_add(1);
         }
@@ -140,25 +146,25 @@ impl FlowAqm for Controlled {
     }
 
     #[cold]
-    fn refused(&mut self, state: &mut State, bytes: u64) {
+    fn refused(&mut self, state: &mut PieState, bytes: u64) {
         self.settle(state, bytes);
         state.overflowed();
         self.stats.overlimit = self.stats.overlimit.wrapping_add(1);
         self.stats.dropped = self.stats.dropped.wrapping_add(1);
     }
 
-    fn overflowed(&mut self, _: &mut State, loss: Loss) {
+    fn overflowed(&mut self, _: &mut PieState, loss: Loss) {
         self.stats.dropped = self.stats.dropped.wrapping_add(loss.packets);
     }
 
     #[inline]
-    fn passes(&mut self, state: &mut State, packet: &Packet, left: Left, now: Time) -> bool {
+    fn passes(&mut self, state: &mut PieState, packet: &Packet, left: Left, now: Time) -> bool {
         self.settle(state, left.queue + u64::from(packet.len));
         state.dequeued(&self.law, packet.enqueued, packet.len, now, left.queue);
         true
     }
 
-    fn found_empty(&mut self, _: &mut State) {}
+    fn found_empty(&mut self, _: &mut PieState) {}
 
     fn statistics(&self, lists: &Lists, totals: &mut Totals) -> Detail {
         totals.marked = self.stats.ecn_mark.into();
@@ -182,7 +188,7 @@ impl Controlled {
     /// Computes the probability of a queue as often as was due while it had `bytes`. One that has
     /// come to rest needs no more rounds.
     #[cold]
-    fn update(&mut self, state: &mut State, bytes: u64) {
+    fn update(&mut self, state: &mut PieState, bytes: u64) {
         let missed = self.updates.wrapping_sub(state.updates).min(MAX_ROUNDS);
         state.updates = self.updates;
         for _ in 0..missed {

@@ -8,9 +8,10 @@ pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 
-use crate::aqm::pie::{Law, Params as AqmParams, Pie as State, Verdict as Decision, FIRST_UPDATE};
+use crate::aqm::pie::{Law, PieParams, PieState, FIRST_UPDATE};
+use crate::aqm::Verdict;
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::tick::Periodic;
@@ -24,12 +25,12 @@ pub struct Params {
     /// Packets that may be queued.
     pub limit: u32,
     /// PIE's own.
-    pub aqm: AqmParams,
+    pub aqm: PieParams,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { limit: 1000, aqm: AqmParams::default() }
+        Params { limit: 1000, aqm: PieParams::default() }
     }
 }
 
@@ -39,7 +40,7 @@ pub type Pie = Single<Controlled>;
 /// PIE with its clock, its dice and its counters.
 #[derive(Clone, Debug)]
 pub struct Controlled {
-    state: State,
+    state: PieState,
     law: Law,
     timer: Periodic,
     random: Random,
@@ -76,7 +77,7 @@ impl Aqm for Controlled {
 
     fn new(params: &Params, device: &Device) -> Result<Controlled, ConfigError> {
         Ok(Controlled {
-            state: State::NEW,
+            state: PieState::NEW,
             law: law(params, device),
             timer: Periodic::new(device.tick, device.now, FIRST_UPDATE, params.aqm.tupdate),
             random: Random::new(device.seed),
@@ -109,18 +110,18 @@ impl Aqm for Controlled {
         backlog: Backlog,
         now: Time,
         _: &mut dyn PacketOwner,
-    ) -> Verdict {
+    ) -> Fate {
         self.catch_up(now);
         let verdict = match self.state.admit(&self.law, packet, backlog.bytes, &mut self.random) {
-            Decision::Drop => {
+            Verdict::Drop => {
                 self.stats.dropped += 1;
-                return Verdict::Drop(DropReason::Congested);
+                return Fate::Drop(DropReason::Congested);
             }
-            Decision::Marked => {
+            Verdict::Marked => {
                 self.stats.ecn_mark += 1;
-                Verdict::Marked
+                Fate::Marked
             }
-            Decision::Pass => Verdict::Pass,
+            Verdict::Pass => Fate::Pass,
         };
         self.backlog = backlog.bytes + u64::from(packet.len);
         verdict
@@ -149,10 +150,10 @@ impl Aqm for Controlled {
         true
     }
 
-    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Verdict {
+    fn leaves(&mut self, packet: &mut Packet, left: Backlog, now: Time) -> Fate {
         self.catch_up(now);
         self.departed(packet, left, now);
-        Verdict::Pass
+        Fate::Pass
     }
 
     fn lends(&mut self, backlog: Backlog, now: Time) {
@@ -161,7 +162,7 @@ impl Aqm for Controlled {
     }
 
     fn restart(&mut self, _: &Params, _: &Device) {
-        self.state = State::NEW;
+        self.state = PieState::NEW;
         self.backlog = 0;
     }
 

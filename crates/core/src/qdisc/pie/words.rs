@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Params, Pie, Stats};
-use crate::aqm::pie::{Flavour, Params as AqmParams};
+use crate::aqm::pie::{Flavour, PieParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time};
@@ -53,7 +53,7 @@ pub(in crate::qdisc) const OURS: &[Keyword] = &[
 /// Words of PIE itself, which fq_pie has as well.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::qdisc) struct AqmWords {
-    params: AqmParams,
+    params: PieParams,
     dq_rate_estimator: Option<bool>,
 }
 
@@ -64,7 +64,7 @@ impl AqmWords {
         word: &str,
         words: &mut Words<'_>,
     ) -> Result<bool, ParseError> {
-        let (params, default) = (&mut self.params, AqmParams::default());
+        let (params, default) = (&mut self.params, PieParams::default());
         let time = |words: &mut Words<'_>, keyword, default| {
             let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
             Ok::<Span, ParseError>(or_default(Span::from_micros(micros.into()), default))
@@ -97,10 +97,10 @@ impl AqmWords {
     }
 
     /// Settings from the words read.
-    pub(in crate::qdisc) fn params(&self) -> AqmParams {
+    pub(in crate::qdisc) fn params(&self) -> PieParams {
         let estimates = self.params.flavour == Flavour::Freebsd;
         let dq_rate_estimator = self.dq_rate_estimator.unwrap_or(estimates);
-        AqmParams { dq_rate_estimator, ..self.params }
+        PieParams { dq_rate_estimator, ..self.params }
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn shown(span: Span, digits: Digits) -> Span {
 }
 
 /// Switches of PIE with their words: those that `tc` prints when they are on, in its order.
-fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
+fn switches(params: &PieParams) -> [(bool, &'static str); 8] {
     let freebsd = params.flavour == Flavour::Freebsd;
     [
         (params.ecn, "ecn"),
@@ -165,7 +165,7 @@ fn switches(params: &AqmParams) -> [(bool, &'static str); 8] {
 
 /// Writes what PIE steers by as words, each with a space after it.
 pub(in crate::qdisc) fn write_steering(
-    params: &AqmParams,
+    params: &PieParams,
     digits: Digits,
     out: &mut dyn Write,
 ) -> fmt::Result {
@@ -177,14 +177,14 @@ pub(in crate::qdisc) fn write_steering(
 }
 
 /// Writes PIE's switches as words, each with a space after it.
-pub(in crate::qdisc) fn write_switches(params: &AqmParams, out: &mut dyn Write) -> fmt::Result {
+pub(in crate::qdisc) fn write_switches(params: &PieParams, out: &mut dyn Write) -> fmt::Result {
     let on = switches(params).into_iter().filter(|(on, _)| *on);
     on.into_iter().try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
 /// Writes what PIE steers by as members of a JSON object.
 pub(in crate::qdisc) fn write_steering_json(
-    params: &AqmParams,
+    params: &PieParams,
     json: &mut Json<'_>,
 ) -> fmt::Result {
     json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
@@ -195,7 +195,7 @@ pub(in crate::qdisc) fn write_steering_json(
 
 /// Writes PIE's switches as members of a JSON object.
 pub(in crate::qdisc) fn write_switches_json(
-    params: &AqmParams,
+    params: &PieParams,
     json: &mut Json<'_>,
 ) -> fmt::Result {
     for (_, word) in switches(params).into_iter().filter(|(on, _)| *on) {

@@ -8,10 +8,9 @@ pub(in crate::qdisc) mod netlink;
 mod stats;
 pub(in crate::qdisc) mod words;
 
-use crate::aqm::red::{ns, Law, Params as LinuxParams, Red as LinuxState, Unfit};
-use crate::aqm::red::{Verdict as Decision, ADAPT_EVERY};
+use crate::aqm::red::{ns, Law, RedParams, RedState, RedVerdict, Unfit, ADAPT_EVERY};
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::tick::Periodic;
@@ -32,9 +31,9 @@ pub struct Params {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Linux's.
-    Linux(LinuxParams),
+    Linux(RedParams),
     /// The simulators'.
-    Ns(ns::Params),
+    Ns(ns::NsParams),
 }
 
 /// A queue under RED.
@@ -54,8 +53,8 @@ pub struct Early {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // There is one, and the larger one is the one in use.
 enum Controller {
-    Linux(Law, LinuxState),
-    Ns(ns::Law, ns::Red),
+    Linux(Law, RedState),
+    Ns(ns::Law, ns::NsState),
 }
 
 impl Controller {
@@ -64,11 +63,11 @@ impl Controller {
         Ok(match kind {
             Kind::Linux(params) => {
                 let law = Law::new(params)?;
-                let state = LinuxState::new(params, &law, now, timer);
+                let state = RedState::new(params, &law, now, timer);
                 Controller::Linux(law, state)
             }
             Kind::Ns(params) => {
-                Controller::Ns(ns::Law::new(params), ns::Red::new(params, now, timer))
+                Controller::Ns(ns::Law::new(params), ns::NsState::new(params, now, timer))
             }
         })
     }
@@ -138,26 +137,26 @@ impl Aqm for Early {
         backlog: Backlog,
         now: Time,
         _: &mut dyn PacketOwner,
-    ) -> Verdict {
+    ) -> Fate {
         self.now = now;
         let random = &mut self.random;
         let decision = match &mut self.controller {
             Controller::Linux(law, state) => state.arrives(law, packet, backlog.bytes, now, random),
             Controller::Ns(law, state) => state.arrives(law, packet, backlog.packets, now, random),
         };
-        if decision == Decision::Pass {
-            return Verdict::Pass;
+        if decision == RedVerdict::Pass {
+            return Fate::Pass;
         }
         self.overlimits += 1;
         match decision {
-            Decision::Pass | Decision::Spared => Verdict::Pass,
-            Decision::Early { marked: true } | Decision::Forced { marked: true } => {
+            RedVerdict::Pass | RedVerdict::Spared => Fate::Pass,
+            RedVerdict::Early { marked: true } | RedVerdict::Forced { marked: true } => {
                 self.stats.marked += 1;
-                Verdict::Marked
+                Fate::Marked
             }
-            Decision::Early { marked: false } | Decision::Forced { marked: false } => {
+            RedVerdict::Early { marked: false } | RedVerdict::Forced { marked: false } => {
                 self.stats.early += 1;
-                Verdict::Drop(DropReason::Congested)
+                Fate::Drop(DropReason::Congested)
             }
         }
     }
@@ -184,10 +183,10 @@ impl Aqm for Early {
         let timer = Periodic::new(device.tick, self.now, ADAPT_EVERY, ADAPT_EVERY);
         match (&mut self.controller, &params.kind) {
             (Controller::Linux(law, state), Kind::Linux(params)) => {
-                *state = LinuxState::new(params, law, self.now, timer);
+                *state = RedState::new(params, law, self.now, timer);
             }
             (Controller::Ns(_, state), Kind::Ns(params)) => {
-                *state = ns::Red::new(params, self.now, timer);
+                *state = ns::NsState::new(params, self.now, timer);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@
 //! has them. So tables that no line has are refused, as are blocks of filters (`qevent`).
 
 use super::{Kind, Params, Stats};
-use crate::aqm::red::{Law, Params as LinuxParams, Signals, SHIFTS};
+use crate::aqm::red::{Law, RedParams, Signals, SHIFTS};
 use crate::netlink::{Error, Field, Layout, Member, Problem, Rules, Table, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::rate::Rate;
@@ -145,8 +145,8 @@ impl Told {
     }
 
     /// RED's settings, but for packets, bursts and the line.
-    pub fn params(&self, flags: u8) -> LinuxParams {
-        LinuxParams {
+    pub fn params(&self, flags: u8) -> RedParams {
+        RedParams {
             min: self.min,
             max: self.max,
             avpkt: 1000,
@@ -159,7 +159,7 @@ impl Told {
     }
 
     /// The numbers of `params`.
-    pub fn of(params: &LinuxParams, limit: u32) -> Told {
+    pub fn of(params: &RedParams, limit: u32) -> Told {
         let law = Law::new(params);
         let (wlog, scell_log) = law.map_or((0, 0), |law| (law.wlog(), law.scell_log()));
         // The least power of two that takes the probability of a byte above one.

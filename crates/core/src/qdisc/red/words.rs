@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 
 use super::{Kind, Params, Red, Stats};
-use crate::aqm::red::{ns, Law, Params as LinuxParams, Signals, Unfit};
+use crate::aqm::red::{ns, Law, RedParams, Signals, Unfit};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
@@ -179,10 +179,10 @@ impl Said {
     }
 
     fn ns_params(&self) -> Params {
-        let default = ns::Params::default();
+        let default = ns::NsParams::default();
         Params {
             limit: if self.limit == 0 { NS_LIMIT } else { self.limit },
-            kind: Kind::Ns(ns::Params {
+            kind: Kind::Ns(ns::NsParams {
                 bandwidth: self.bandwidth.unwrap_or(default.bandwidth),
                 rtt: self.delay.unwrap_or(default.rtt),
                 mean: if self.avpkt == 0 { default.mean } else { self.avpkt },
@@ -215,7 +215,7 @@ impl Said {
         };
         let min = if self.min == 0 { max / 3 } else { self.min };
         let whole = (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(self.avpkt));
-        let params = LinuxParams {
+        let params = RedParams {
             min,
             max,
             avpkt: self.avpkt,
@@ -253,12 +253,7 @@ pub(in crate::qdisc) fn write_flags(
     flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(out, "{word} "))
 }
 
-fn write_linux(
-    limit: u32,
-    params: &LinuxParams,
-    digits: Digits,
-    out: &mut dyn Write,
-) -> fmt::Result {
+fn write_linux(limit: u32, params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     for (word, size) in [("limit", limit), ("min", params.min), ("max", params.max)] {
         write!(out, "{word} ")?;
         write_size(size.into(), digits, out)?;
@@ -274,7 +269,7 @@ fn write_linux(
     write_flags(&flags(&params.signals, params.adaptive), out)
 }
 
-fn write_ns(limit: u32, params: &ns::Params, digits: Digits, out: &mut dyn Write) -> fmt::Result {
+fn write_ns(limit: u32, params: &ns::NsParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     write!(out, "ns limit {limit}p ")?;
     for (word, packets) in [("min", params.min), ("max", params.max)] {
         if packets > 0 {

@@ -24,7 +24,7 @@ use alloc::collections::VecDeque;
 
 use crate::memory::reserved_queue;
 use crate::packet::Packet;
-use crate::qdisc::single::{Aqm, Limit, Single, Verdict};
+use crate::qdisc::single::{Aqm, Fate, Limit, Single};
 use crate::qdisc::{Backlog, Chance, ConfigError, Detail, Device, DropReason, PacketOwner, Totals};
 use crate::random::Random;
 use crate::rate::Arithmetic;
@@ -340,7 +340,7 @@ impl Aqm for Blue {
         _: Backlog,
         now: Time,
         owner: &mut dyn PacketOwner,
-    ) -> Verdict {
+    ) -> Fate {
         let present = self.change_over_for_arrival(now) & 1;
         let hash = self.hash(packet, present, owner);
         self.hashes = if present == 0 { [hash, 0] } else { [0, hash] };
@@ -348,7 +348,7 @@ impl Aqm for Blue {
         if u32::from(least_len) >= self.params.max {
             self.overlimits += 1;
             self.stats.bucketdrop += 1;
-            return Verdict::Drop(DropReason::Congested);
+            return Fate::Drop(DropReason::Congested);
         }
         if least_prob == MAX_PROB {
             if self.warming {
@@ -357,23 +357,23 @@ impl Aqm for Blue {
             if self.penalised(now) {
                 self.overlimits += 1;
                 self.stats.penaltydrop += 1;
-                return Verdict::Drop(DropReason::Flood);
+                return Fate::Drop(DropReason::Flood);
             }
-            return Verdict::Pass;
+            return Fate::Pass;
         }
         let drawn = self.random.u16();
         if drawn >= least_prob {
-            return Verdict::Pass;
+            return Fate::Pass;
         }
         // From one half on, marks are not enough.
         let half = MAX_PROB / 2;
         let beyond = u32::from(least_prob.saturating_sub(half)) * 2;
         if u32::from(drawn) >= beyond && packet.is_markable() {
             self.stats.marked += 1;
-            return Verdict::Marked;
+            return Fate::Marked;
         }
         self.stats.earlydrop += 1;
-        Verdict::Drop(DropReason::Congested)
+        Fate::Drop(DropReason::Congested)
     }
 
     #[cold]

@@ -27,7 +27,7 @@ use super::{
     prepared, spare_of, Backlog, Config, ConfigError, Detail, Device, DropReason, Managed,
     PacketOwner, Qdisc, Snapshot,
 };
-use crate::aqm::red::{self, Red, Signals};
+use crate::aqm::red::{self, RedState, RedVerdict, Signals};
 use crate::aqm::Verdict;
 use crate::flow::rekeyed;
 use crate::memory::filled;
@@ -83,7 +83,7 @@ pub struct RedParams {
     /// Bytes from which min and max were derived, where they were.
     pub limit: u32,
     /// RED's own.
-    pub red: red::Params,
+    pub red: red::RedParams,
 }
 
 /// Settings in force.
@@ -149,10 +149,10 @@ impl Scheduled for Slot {
 #[derive(Clone, Debug)]
 struct Early {
     law: red::Law,
-    slots: Box<[Red]>,
+    slots: Box<[RedState]>,
     signals: Signals,
     /// A queue that was always empty.
-    fresh: Red,
+    fresh: RedState,
 }
 
 /// Stochastic fair queues.
@@ -313,9 +313,9 @@ impl Sfq {
         let Some(Slot { queue, .. }) = self.slots.get(slot as usize) else { return Verdict::Pass };
         let Some(red) = early.slots.get_mut(slot as usize) else { return Verdict::Pass };
         let forced = match red.arrives(&early.law, packet, queue.bytes, now, &mut self.random) {
-            red::Verdict::Early { .. } => false,
-            red::Verdict::Forced { .. } => true,
-            red::Verdict::Pass | red::Verdict::Spared => return Verdict::Pass,
+            RedVerdict::Early { .. } => false,
+            RedVerdict::Forced { .. } => true,
+            RedVerdict::Pass | RedVerdict::Spared => return Verdict::Pass,
         };
         self.store.totals.overlimits += 1;
         if early.signals.ecn && !(forced && early.signals.harddrop) {
@@ -410,12 +410,12 @@ impl Early {
     fn new(params: &Params, flows: u32, device: &Device) -> Result<Option<Early>, ConfigError> {
         let Some(RedParams { red, .. }) = params.red else { return Ok(None) };
         // Which packet is marked is not RED's to say here.
-        let blind = red::Params { signals: Signals::default(), adaptive: false, ..red };
+        let blind = red::RedParams { signals: Signals::default(), adaptive: false, ..red };
         let law = red::Law::new(&blind).map_err(|_| ConfigError::OutOfRange {
             option: "redflowlimit",
             expected: "min below max, and burst and probability that fit them",
         })?;
-        let fresh = Red::new(&blind, &law, device.now, Periodic::never());
+        let fresh = RedState::new(&blind, &law, device.now, Periodic::never());
         let slots = filled(flows as usize, fresh.clone())?;
         Ok(Some(Early { law, slots, signals: red.signals, fresh }))
     }
