@@ -49,6 +49,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	struct simnel_request asked;
 
 	qdisc_watchdog_init(&q->watchdog, sch);
+	simnel_books_open(q);
 	get_random_bytes(&surroundings.seed, sizeof(surroundings.seed));
 	get_random_bytes(surroundings.key, sizeof(surroundings.key));
 	request(&asked, sch, options);
@@ -79,6 +80,7 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	bytes = sch->qstats.backlog;
 	simnel_apply(q->line, change, ktime_get_ns(), &call);
 	q->wants = simnel_wants(q->line);
+	simnel_books_check(sch);
 	qdisc_tree_reduce_backlog(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
 	sch_tree_unlock(sch);
 	simnel_forget(change);

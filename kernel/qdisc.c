@@ -26,6 +26,7 @@ void simnel_host_dropped(void *context, u64 packet, u32 reason)
 	struct simnel_call *call = context;
 	struct Qdisc *sch = call->sch;
 
+	simnel_books_give(qdisc_priv(sch), skb);
 	sch->q.qlen--;
 	sch->qstats.backlog -= qdisc_pkt_len(skb);
 	if (reason == SIMNEL_RESET) {
@@ -99,6 +100,7 @@ static __always_inline void hand_over(struct simnel_sched *q, struct sk_buff *sk
 	arrival.priority = skb->priority;
 	arrival.class = class;
 	arrival.gso = 0;
+	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += arrival.len;
 	if (unlikely(skb_is_nonlinear(skb) || skb_is_gso(skb) ||
@@ -133,6 +135,7 @@ static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 cl
 		hand_over(q, segment, class, now, &call);
 		taken |= call.arriving != NULL;
 	}
+	simnel_books_check(sch);
 	consume_skb(skb);
 	packets -= sch->q.qlen;
 	bytes -= sch->qstats.backlog;
@@ -195,6 +198,7 @@ static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct s
 		return enqueue_split(skb, sch, class, to_free);
 	len = qdisc_pkt_len(skb);
 	hand_over(q, skb, class, ktime_get_ns(), &call);
+	simnel_books_check(sch);
 	packets -= sch->q.qlen;
 	bytes -= sch->qstats.backlog;
 	if (likely(call.arriving)) {
@@ -259,12 +263,14 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 	bytes -= sch->qstats.backlog;
 	skb = (struct sk_buff *)(unsigned long)departure.handle;
 	if (likely(skb)) {
+		simnel_books_give(q, skb);
 		sch->q.qlen--;
 		sch->qstats.backlog -= qdisc_pkt_len(skb);
 		if (unlikely(departure.changes))
 			simnel_rewrite(skb, departure.changes);
 		qdisc_bstats_update(sch, skb);
 	}
+	simnel_books_check(sch);
 	if (unlikely(packets))
 		tell_later(sch, packets, bytes);
 	return skb;
@@ -275,8 +281,10 @@ static void simnel_qdisc_reset(struct Qdisc *sch)
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_call call = { .sch = sch };
 
-	if (q->line)
+	if (q->line) {
 		simnel_reset(q->line, &call);
+		simnel_books_check(sch);
+	}
 	q->untold_packets = 0;
 	q->untold_bytes = 0;
 	qdisc_watchdog_cancel(&q->watchdog);

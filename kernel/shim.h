@@ -25,6 +25,11 @@ struct simnel_sched {
 	struct qdisc_watchdog watchdog;
 	/* Headers of the present packet, where they do not lie in one piece. */
 	u8 headers[SIMNEL_HEADERS];
+#ifdef SIMNEL_DEBUG
+	/* The packets that the Rust side holds. */
+	struct sk_buff_head held;
+	u32 calls;
+#endif
 };
 
 /* One call of the Rust side. */
@@ -41,6 +46,19 @@ struct simnel_call {
 #define SIMNEL_WRITTEN __attribute__((__uninitialized__))
 #else
 #define SIMNEL_WRITTEN
+#endif
+
+/* books.c: debug builds compare books with packets. */
+#ifdef SIMNEL_DEBUG
+void simnel_books_open(struct simnel_sched *q);
+void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb);
+void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb);
+void simnel_books_check(struct Qdisc *sch);
+#else
+static inline void simnel_books_open(struct simnel_sched *q) {}
+static inline void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb) {}
+static inline void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb) {}
+static inline void simnel_books_check(struct Qdisc *sch) {}
 #endif
 
 /* packet.c */

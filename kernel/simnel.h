@@ -123,10 +123,11 @@ u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counte
 		      u8 *out, u32 size);
 u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);
 void simnel_counters_free(struct simnel_counters *counters);
-/* For kernel/test/replay only. */
+/* For tests only: kernel/test/replay, and books.c in debug builds. */
 void simnel_enqueue_hashed(struct simnel_line *line, const struct simnel_arrival *arrival,
 			   const struct simnel_hashes *hashes, u64 now, void *call);
 u64 simnel_placement(const struct simnel_line *line);
+u32 simnel_backlog(const struct simnel_line *line, u64 *bytes);
 
 /* C, called from Rust. */
 void simnel_host_dropped(void *call, u64 packet, u32 reason);

@@ -2,7 +2,7 @@
 
 Inside a guest, with the module loaded. pktgen sends packets of many flows through the discipline of
 a device, while it is changed, replaced, deleted, put below others, and its device and namespace are
-removed. Fails if the kernel complains.
+removed. Fails if the kernel complains; a debug build of the module compares its books meanwhile.
 """
 
 import os

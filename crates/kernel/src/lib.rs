@@ -17,8 +17,8 @@ extern crate alloc;
 
 mod arrival;
 mod host;
+mod inspect;
 mod line;
-mod replay;
 #[cfg(target_os = "none")]
 mod runtime;
 mod settings;
@@ -27,5 +27,5 @@ mod shown;
 mod tests;
 
 pub use arrival::{Arrival, Translation};
+pub use inspect::Hashes;
 pub use line::{Departure, Line, Surroundings};
-pub use replay::Hashes;

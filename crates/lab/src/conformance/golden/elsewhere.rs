@@ -88,3 +88,48 @@ fn without_lengths(mut events: Vec<Event>) -> Vec<Event> {
     }
     events
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{build, Kind};
+    use super::*;
+
+    const GROUP: &str = "codel";
+    const NAME: &str = "limit-tiny";
+
+    /// Result of the recording with `decided` as what was decided elsewhere; None: nothing was.
+    fn compared(decided: Option<&str>) -> Outcome {
+        let directory = tempfile::tempdir().unwrap();
+        if let Some(decided) = decided {
+            std::fs::create_dir(directory.path().join(GROUP)).unwrap();
+            let file = directory.path().join(GROUP).join(format!("{NAME}.out"));
+            std::fs::write(file, decided).unwrap();
+        }
+        let pattern = format!("{GROUP}/{NAME}");
+        let factory: &Factory = &|words, device| Ok(build(words, device)?);
+        let outcomes = compare_decided(&golden(), &pattern, factory, directory.path()).unwrap();
+        assert_eq!(outcomes.len(), 1);
+        outcomes.into_iter().next().unwrap()
+    }
+
+    fn golden() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/golden")
+    }
+
+    #[test]
+    fn what_was_decided_elsewhere_is_equal_or_not() {
+        let recording = Recording::read(&golden().join(GROUP).join(NAME)).unwrap();
+        let lines: Vec<String> = recording.expected.iter().map(Event::to_string).collect();
+        let all = lines.join("\n");
+        assert!(compared(Some(&format!("{all}\n# end\n"))).equal());
+
+        let kind = |decided: Option<&str>| compared(decided).first_difference.unwrap().kind;
+        assert_eq!(kind(None), Kind::Failed);
+        assert_eq!(kind(Some(&all)), Kind::Failed);
+        assert_eq!(kind(Some(&format!("{all}\n# failed no memory\n"))), Kind::Failed);
+        let shorter = format!("{}\n# end\n", lines[..lines.len() - 1].join("\n"));
+        assert_eq!(kind(Some(&shorter)), Kind::End);
+        let swapped = all.replacen(" deq ", " drop ", 1);
+        assert_eq!(kind(Some(&format!("{swapped}\n# end\n"))), Kind::Drop);
+    }
+}

@@ -1,5 +1,5 @@
-//! What replaying a recording of Linux needs beyond what the kernel does: hashes that are given,
-//! and where a packet stood. Only tests call these functions (`kernel/test/replay`).
+//! What only tests call (`kernel/test/replay`, and `kernel/books.c` in debug builds): a packet with
+//! hashes that are given, where a packet stood, what is queued.
 //!
 //! They stand in the library that is installed, so that the object that is tested is the one that
 //! decides about packets.
@@ -52,4 +52,12 @@ pub extern "C" fn simnel_placement(line: &Line) -> u64 {
     line.qdisc
         .placement()
         .map_or(u64::MAX, |(tier, queue)| u64::from(tier) << 32 | u64::from(queue))
+}
+
+/// Packets queued; their bytes go to `bytes`.
+#[no_mangle]
+pub extern "C" fn simnel_backlog(line: &Line, bytes: &mut u64) -> u32 {
+    let backlog = line.qdisc.backlog();
+    *bytes = backlog.bytes;
+    backlog.packets
 }
