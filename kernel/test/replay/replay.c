@@ -171,10 +171,36 @@ static void freed(struct sk_buff *skb)
 	atomic_dec(&alive);
 }
 
+/* Bytes of a packet that lie in one piece: of every third, the IP header and some of TCP's. */
+static u32 linear_bytes(u32 id)
+{
+	const struct arrival *arrival = arrivals[id];
+	bool is_ipv6 = (arrival->bytes[ETH_HLEN] >> 4) == 6;
+	u32 network = ETH_HLEN + (is_ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+
+	if (id % 3 || arrival->len > PAGE_SIZE)
+		return arrival->len;
+	return min(arrival->len, network + id % 24);
+}
+
+/* Appends a packet's bytes from `from` on, as a page of their own. */
+static bool append_page(struct sk_buff *skb, const struct arrival *arrival, u32 from)
+{
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+
+	if (!page)
+		return false;
+	if (from < arrival->headers)
+		memcpy(page_address(page), arrival->bytes + from, arrival->headers - from);
+	skb_add_rx_frag(skb, 0, page, 0, arrival->len - from, PAGE_SIZE);
+	return true;
+}
+
 static struct sk_buff *make(struct net_device *device, u32 id)
 {
 	const struct arrival *arrival = arrivals[id];
-	struct sk_buff *skb = alloc_skb(NET_SKB_PAD + arrival->len, GFP_KERNEL);
+	u32 linear = linear_bytes(id), headers = min(linear, arrival->headers);
+	struct sk_buff *skb = alloc_skb(NET_SKB_PAD + linear, GFP_KERNEL);
 
 	if (!skb)
 		return NULL;
@@ -183,8 +209,12 @@ static struct sk_buff *make(struct net_device *device, u32 id)
 	skb_reserve(skb, NET_SKB_PAD);
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, ETH_HLEN);
-	skb_put_data(skb, arrival->bytes, arrival->headers);
-	skb_put_zero(skb, arrival->len - arrival->headers);
+	skb_put_data(skb, arrival->bytes, headers);
+	skb_put_zero(skb, linear - headers);
+	if (linear < arrival->len && !append_page(skb, arrival, linear)) {
+		kfree_skb(skb);
+		return NULL;
+	}
 	skb->protocol = eth_hdr(skb)->h_proto;
 	skb->dev = device;
 	skb->priority = arrival->priority;
