@@ -1,10 +1,9 @@
 // Curves over time: one chart a kind of traffic, one colour and dash a discipline on all of them.
 import uPlot from "uplot";
+import { dash, slots } from "./colours";
 import type { Curve, Shown } from "./messages";
 import { spread, told } from "./figures";
 
-/** Dashes beside the colours, for eyes that cannot tell these apart. */
-const DASHES = [[], [9, 4], [2, 3], [12, 3, 2, 3], [5, 2], [1, 5]];
 /** A logarithmic axis has no zero: what is below is drawn here, in milliseconds. */
 const LEAST_MS = 0.1;
 
@@ -42,10 +41,6 @@ export function style(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-export function dash(n: number): number[] {
-    return DASHES[n % DASHES.length]!;
-}
-
 class Chart {
     readonly figure = document.createElement("figure");
     private readonly caption = document.createElement("figcaption");
@@ -67,7 +62,7 @@ class Chart {
 
     draw(data: uPlot.AlignedData, names: string[], width: number): void {
         this.names = names;
-        const shape = `${names.length} ${document.documentElement.dataset.scheme}`;
+        const shape = `${slots(names)} ${document.documentElement.dataset.scheme}`;
         if (!this.plot || shape !== this.shape) {
             this.plot?.destroy();
             this.plot = new uPlot(this.options(width), data, this.area);
@@ -98,13 +93,14 @@ class Chart {
         const axis = { stroke: style("--text"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
         const series: uPlot.Series[] = [{}];
         const bands: uPlot.Band[] = [];
-        this.names.forEach((_, n) => {
-            const stroke = style(`--curve-${n}`);
-            series.push({ stroke, width: 2, dash: dash(n), points: { show: false }, spanGaps: true });
+        for (const slot of slots(this.names)) {
+            const stroke = style(`--curve-${slot}`);
+            series.push({ stroke, width: 2, dash: dash(slot), points: { show: false }, spanGaps: true });
             const edge = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
             series.push({ ...edge }, { ...edge });
-            bands.push({ series: [3 + 3 * n, 2 + 3 * n], fill: `${stroke}33` });
-        });
+            const last = series.length - 1;
+            bands.push({ series: [last, last - 1], fill: `${stroke}33` });
+        }
         // Bursts of single runs, where a gap in TCP's order closes, would make all else flat.
         const range: uPlot.Scale.Range = (plot, _, high) => {
             const middles = plot.data.filter((_, n) => n % 3 === 1).flatMap((values) => Array.from(values));

@@ -1,5 +1,5 @@
 // A discipline alone under load, drawn: rows over time, drops and marks, and one moment of it.
-import { dash } from "./charts";
+import { dash } from "./colours";
 import type { Explained, Load, Strip } from "./explained";
 import { told } from "./figures";
 import { element, path, ticks } from "./svg";
@@ -88,8 +88,8 @@ function smooth(values: (number | null)[]): (number | null)[] {
     });
 }
 
-/** Colours are six: a figure has fewer lines. */
-const colour = (n: number) => `curve-${n % 6}`;
+/** Colours are eight: a figure has fewer lines. */
+const colour = (n: number) => `curve-${n}`;
 
 /** All strips over time, one below the other, with a place for the cursor. */
 export function strips(about: Explained, levels: Record<string, number>, record: Shown, width: number): SVGSVGElement {

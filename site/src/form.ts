@@ -2,7 +2,7 @@
 import {
     CONTROLS, FIELDS, LINES, MOST_DISCIPLINES, PRESETS, objection, type Field, type Question,
 } from "./question";
-import { dash } from "./charts";
+import { dash, slots } from "./colours";
 
 function element<K extends keyof HTMLElementTagNameMap>(
     name: K,
@@ -179,7 +179,7 @@ export class Form {
         this.rows = disciplines.map((words, n) => {
             const input = element("input", { id: `qdisc-${n}`, value: words, spellcheck: false, autocomplete: "off" });
             input.setAttribute("list", "presets");
-            const label = element("label", { htmlFor: input.id }, swatch(n), n === 0 ? "compared with" : `discipline ${n + 1}`);
+            const label = element("label", { htmlFor: input.id }, swatch(slots(disciplines)[n]!), n === 0 ? "compared with" : `discipline ${n + 1}`);
             const remove = element("button", { type: "button", className: "remove" }, "remove");
             remove.setAttribute("aria-label", `remove discipline ${n + 1}`);
             remove.disabled = disciplines.length === 1;
@@ -188,6 +188,7 @@ export class Form {
             const complain = complaint(input, `qdisc-${n}-wrong`);
             input.addEventListener("input", () => {
                 this.question.disciplines[n] = input.value.trim();
+                this.recolour();
                 this.changed();
             });
             remove.addEventListener("click", () => {
@@ -199,6 +200,12 @@ export class Form {
             return { input, complain };
         });
         this.add.disabled = disciplines.length >= MOST_DISCIPLINES;
+    }
+
+    /** Other words may be another discipline's, with a colour of its own. */
+    private recolour(): void {
+        const wanted = slots(this.question.disciplines);
+        this.list.querySelectorAll(".swatch").forEach((old, n) => old.replaceWith(swatch(wanted[n] ?? 0)));
     }
 
     /** Fields that do not count are not there to be changed. */
@@ -216,13 +223,13 @@ export class Form {
 }
 
 /** The line with which a discipline is drawn. */
-export function swatch(n: number): SVGSVGElement {
+export function swatch(slot: number): SVGSVGElement {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
     svg.setAttribute("viewBox", "0 0 30 8");
     svg.setAttribute("class", "swatch");
     svg.setAttribute("aria-hidden", "true");
-    const at = { x1: "0", x2: "30", y1: "4", y2: "4", class: `curve-${n}`, "stroke-dasharray": dash(n).join(" ") };
+    const at = { x1: "0", x2: "30", y1: "4", y2: "4", class: `curve-${slot}`, "stroke-dasharray": dash(slot).join(" ") };
     for (const [name, value] of Object.entries(at)) if (value) line.setAttribute(name, value);
     svg.append(line);
     return svg;

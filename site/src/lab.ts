@@ -1,6 +1,7 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
 import { Charts } from "./charts";
+import { slots } from "./colours";
 import { figures, spread, told, verdict } from "./figures";
 import { Form, swatch } from "./form";
 import type { Job, Shown, Summary } from "./messages";
@@ -202,7 +203,7 @@ class Lab {
         const place = $("#verdict");
         const lists = names.slice(1).map((name, n) => {
             const title = document.createElement("h3");
-            title.append(swatch(n + 1), ` ${name} `, document.createElement("small"));
+            title.append(swatch(slots(names)[n + 1]!), ` ${name} `, document.createElement("small"));
             title.querySelector("small")!.textContent = `instead of ${names[0]}`;
             const list = document.createElement("ul");
             for (const { tone, text } of verdict(runs[0]!, runs[n + 1]!)) {
@@ -231,7 +232,7 @@ class Lab {
             made.append(...(extra ? [extra, " "] : []), text);
             return made;
         };
-        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(n))));
+        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(slots(names)[n]!))));
         head.cells[0]!.textContent = "Figure";
         for (const figure of figures(first)) {
             const row = table.tBodies[0]!.insertRow();

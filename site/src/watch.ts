@@ -1,6 +1,7 @@
 // Watch the queue: one run of one discipline as an animation. Above, what waits at one moment, a row
 // a flow, by tier; below, the whole run on one axis of time: packets, windows, delays.
-import { dash, style } from "./charts";
+import { style } from "./charts";
+import { dash } from "./colours";
 import { fullName, told } from "./figures";
 import type { Film, Row, Shown, Summary } from "./messages";
 

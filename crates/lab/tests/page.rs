@@ -14,7 +14,7 @@ use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
 use simnel_lab::experiments::paper::arms::{Kind, Reading};
 use simnel_lab::experiments::paper::{self, Options, Outcome, Watch};
-use simnel_lab::figures::svg;
+use simnel_lab::figures::colours;
 use simnel_lab::report;
 
 /// A phone and a desk.
@@ -22,7 +22,7 @@ const WIDTHS: [u32; 2] = [390, 1280];
 /// A browser on a busy machine may take so long.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Lines, bars and boxes; and another arm's column, which differs.
+/// Lines, dots and boxes; and another arm's column, which differs.
 fn report(directory: &Path) -> Vec<Outcome> {
     let words = ["A1", "A6", "C2"].map(String::from);
     let experiments = paper::select(&words).expect("they exist");
@@ -213,7 +213,8 @@ fn files_are_complete(directory: &Path, page: &str) {
     }
     assert!(count > 5, "{count} figures");
     for link in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        if !link.starts_with('#') && !link.starts_with("data:") {
+        let elsewhere = ["#", "data:", "https://doi.org/"];
+        if !elsewhere.iter().any(|start| link.starts_with(start)) {
             assert!(directory.join(link).is_file(), "the page links to {link}");
         }
     }
@@ -223,7 +224,7 @@ fn files_are_complete(directory: &Path, page: &str) {
 fn screenshots(program: &Path, directory: &Path, width: u32, page: &Path) {
     let light = look(program, directory, width, page, &[]);
     let dark = look(program, directory, width, page, &["--blink-settings=preferredColorScheme=0"]);
-    for colour in &svg::COLOURS[..1] {
+    for colour in &colours::ALONE[..1] {
         let parse = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour");
         let rgb = [parse(1), parse(3), parse(5)];
         let dots = light.iter().filter(|dot| **dot == rgb).count();

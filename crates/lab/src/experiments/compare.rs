@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use simnel_sim::{Direction, Outcome};
 
 use crate::experiments::paper::{Sample, View};
-use crate::figures::{Axis, Bars, Figure, Plot};
+use crate::figures::{Axis, Dots, Figure, Plot};
 use crate::statistics::Estimate;
 use simnel_scenario::summary::{mos, Times};
 use simnel_scenario::{no_files, Scenario, ScenarioError};
@@ -45,6 +45,8 @@ pub struct Row {
     pub less: bool,
     /// By contender.
     pub values: Vec<Option<Estimate>>,
+    /// By contender, a value a run.
+    pub runs: Vec<Vec<f64>>,
 }
 
 const WORKLOADS: [Workload; 4] = [
@@ -191,7 +193,8 @@ pub fn compare(
                 rows.iter().position(|(row, _)| row.workload == workload && row.measure == measure);
             let at = known.unwrap_or_else(|| {
                 let less = LESS.contains(&measure.as_str());
-                let row = Row { workload, measure, less, values: Vec::new() };
+                let (values, runs) = (Vec::new(), Vec::new());
+                let row = Row { workload, measure, less, values, runs };
                 rows.push((row, vec![Vec::new(); question.contenders.len()]));
                 rows.len() - 1
             });
@@ -200,6 +203,7 @@ pub fn compare(
     }
     let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {
         row.values = values.iter().map(|values| Estimate::of(values)).collect();
+        row.runs = values;
         row
     };
     Ok(rows.into_iter().map(finish).collect())
@@ -297,20 +301,104 @@ fn is_small(row: &Row, gap: f64) -> bool {
     gap < least
 }
 
-/// One figure a measure.
-pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
-    rows.iter()
-        .enumerate()
-        .map(|(n, row)| {
-            let bars = names.iter().zip(&row.values).map(|(name, value)| Bars {
-                name: name.clone(),
-                values: vec![value.map(|one| (one.mean, one.half_width.unwrap_or(0.0)))],
+/// Added delay that nobody notices in a talk or a game, in milliseconds: a small part of the 150 ms
+/// from mouth to ear of ITU-T G.114.
+const UNNOTICED_MS: f64 = 50.0;
+
+/// What contenders are called in prose: their words without what follows from the line.
+pub fn called(contenders: &[String]) -> Vec<String> {
+    let short = |words: &String| {
+        let mut words = words.clone();
+        for word in ["bandwidth {rate}", "rate {rate}", "{rate}"] {
+            words = words.replace(word, "");
+        }
+        words.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let names: Vec<String> = contenders.iter().map(short).collect();
+    let alone = |name: &&String| names.iter().filter(|other| other == name).count() == 1;
+    let is_plain = names.iter().filter(alone).count() == names.len();
+    if is_plain {
+        names
+    } else {
+        contenders.to_vec()
+    }
+}
+
+/// What people on the line notice, in words: a sentence a workload, from the worst to the best.
+pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
+    let subjects = [
+        ("call delay (ms)", "Calls stay clear", "Calls suffer"),
+        ("added latency (ms)", "A small packet gets through at once", "A small packet waits long"),
+    ];
+    let mut sentences = Vec::new();
+    for row in rows {
+        let means: Option<Vec<f64>> =
+            row.values.iter().map(|value| value.map(|one| one.mean)).collect();
+        let Some(means) = means else { continue };
+        let order = |a: &usize, b: &usize| means[*a].total_cmp(&means[*b]);
+        let Some(best) = (0..means.len()).min_by(order) else { continue };
+        let Some(worst) = (0..means.len()).max_by(order) else { continue };
+        let arrow = format!("{} → {}", milliseconds(means[worst]), milliseconds(means[best]));
+        if let Some((_, good, bad)) = subjects.iter().find(|one| one.0 == row.measure) {
+            let clear = |mean: f64| mean <= UNNOTICED_MS;
+            sentences.push(match (clear(means[best]), clear(means[worst])) {
+                (true, true) => format!("{good} with all: at most {}.", milliseconds(means[worst])),
+                (false, _) => format!("{bad} with all: {arrow} ({}).", names[best]),
+                _ => {
+                    let with = (0..means.len()).filter(|n| clear(means[*n]));
+                    let with: Vec<&str> = with.map(|n| names[n].as_str()).collect();
+                    format!("{good} with {}: {arrow}.", with.join(" and "))
+                }
             });
-            let plot = Plot::Bars(vec![row.measure.clone()], bars.collect());
-            let axes = (Axis::linear(""), Axis::linear(&row.measure));
-            Figure::new((&format!("compare-{n}"), row.workload), axes, plot)
-        })
-        .collect()
+        } else if row.measure == "page load (ms)" {
+            sentences.push(match means[worst] > means[best] * 1.15 {
+                true => format!("Pages load faster with {}: {arrow}.", names[best]),
+                false => format!("Pages load as fast with all: {}.", milliseconds(means[best])),
+            });
+        }
+    }
+    sentences
+}
+
+/// A time as people say it.
+fn milliseconds(ms: f64) -> String {
+    match ms {
+        _ if ms >= 1000.0 => format!("{:.1} s", ms / 1e3),
+        _ if ms >= 10.0 => format!("{ms:.0} ms"),
+        _ if ms < 0.1 => "below 0.1 ms".into(),
+        _ => format!("{} ms", format!("{ms:.1}").trim_end_matches(".0")),
+    }
+}
+
+/// A figure a workload and unit, delays on a logarithmic axis: runs as dots with their median.
+pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
+    let unit = |row: &Row| Axis::linear(&row.measure).unit().to_string();
+    let mut parts: Vec<(&str, String, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        let unit = unit(row);
+        match parts.iter_mut().find(|part| part.0 == row.workload && part.1 == unit) {
+            Some(part) => part.2.push(row),
+            None => parts.push((row.workload, unit, vec![row])),
+        }
+    }
+    // Delays first: they are what is felt.
+    parts.sort_by_key(|(_, unit, _)| unit != "ms");
+    let figure = |(n, (workload, unit, rows)): (usize, (&str, String, Vec<&Row>))| {
+        let of = |row: &&Row| row.measure.split(" (").next().unwrap_or_default().to_string();
+        let dots = names.iter().enumerate().map(|(contender, name)| Dots {
+            name: name.clone(),
+            values: rows.iter().map(|row| row.runs[contender].clone()).collect(),
+            ..Dots::default()
+        });
+        let plot = Plot::Dots(rows.iter().map(of).collect(), dots.collect());
+        let greatest = rows.iter().flat_map(|row| row.runs.iter().flatten().copied());
+        let y = match unit.as_str() {
+            "ms" => Axis::log(&unit),
+            _ => Axis::linear(&unit).within(0.0, greatest.fold(0.0, f64::max)),
+        };
+        Figure::new((&format!("compare-{n}"), workload), (Axis::linear(""), y), plot)
+    };
+    parts.into_iter().enumerate().map(figure).collect()
 }
 
 #[cfg(test)]
@@ -337,6 +425,29 @@ mod tests {
         assert!(last.starts_with("Verdict: `cake bandwidth {rate}` on this line"), "{said:?}");
         let said = go(&question(["fq_codel", "fq_codel"]));
         assert_eq!(said, ["Verdict: no difference that anybody would notice."]);
+    }
+
+    #[test]
+    fn what_is_noticed_is_said_in_words() {
+        let asked = question(["pfifo limit 1000", "cake bandwidth {rate}"]);
+        let rows = compare(&asked, &AtomicBool::new(false), &|| {}).expect("rows");
+        let names = called(&asked.contenders);
+        assert_eq!(names, ["pfifo limit 1000", "cake"]);
+        let said = noticed(&rows, &names);
+        assert!(
+            said[0].starts_with("Calls stay clear with cake: ") && said[0].contains(" s → "),
+            "{said:?}"
+        );
+        let figures = figures(&rows, &names);
+        assert!(
+            figures[0].y.log && figures[0].y.unit() == "ms",
+            "delays first: {}",
+            figures[0].title
+        );
+        assert_eq!(
+            called(&["cake".into(), "cake bandwidth {rate}".into()])[1],
+            "cake bandwidth {rate}"
+        );
     }
 
     #[test]

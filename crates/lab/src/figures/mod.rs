@@ -2,6 +2,7 @@
 //!
 //! A [`Figure`] is the one description of which page, SVG and PNG files and CSV are made.
 
+pub mod colours;
 #[cfg(feature = "png")]
 pub(crate) mod png;
 pub mod svg;
@@ -16,13 +17,26 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
 }
 
-/// Bars of one name, one for each category.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bars {
+/// Runs of one name as dots, for each category.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dots {
     /// Their name in the legend.
     pub name: String,
-    /// Height, and half the confidence interval; None where nothing was measured.
-    pub values: Vec<Option<(f64, f64)>>,
+    /// A value a run, category by category; empty where nothing was measured.
+    pub values: Vec<Vec<f64>>,
+    /// What each category's values measure, where statements are made about that; else empty.
+    pub measures: Vec<String>,
+    /// What is stated about each category; empty where nothing is.
+    pub stated: Vec<Option<Stated>>,
+}
+
+/// What somebody states about a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stated {
+    /// The value, if one is stated and not only a range.
+    pub value: Option<f64>,
+    /// Least and greatest value within which the statement holds; infinite where it has no end.
+    pub within: (f64, f64),
 }
 
 /// Boxes of one name, one for each category: least, quartiles, greatest.
@@ -39,8 +53,8 @@ pub struct Boxes {
 pub enum Plot {
     /// Time series, sweeps, cumulative distributions.
     Lines(Vec<Line>),
-    /// Groups of bars.
-    Bars(Vec<String>, Vec<Bars>),
+    /// Groups of runs.
+    Dots(Vec<String>, Vec<Dots>),
     /// Groups of boxes.
     Boxes(Vec<String>, Vec<Boxes>),
 }
@@ -80,12 +94,20 @@ pub struct Figure {
     pub id: String,
     /// Its subject.
     pub title: String,
-    /// Across; without meaning for bars and boxes, whose categories stand there.
+    /// Across; without meaning for dots and boxes, whose categories stand there.
     pub x: Axis,
     /// Upwards.
     pub y: Axis,
     /// Contents of the drawing.
     pub plot: Plot,
+}
+
+impl Axis {
+    /// The unit of its label: what stands in parentheses, or all of it.
+    pub fn unit(&self) -> &str {
+        let inside = self.label.rsplit_once('(').map(|(_, rest)| rest.trim_end_matches(')'));
+        inside.unwrap_or(&self.label)
+    }
 }
 
 impl Figure {

@@ -1,4 +1,4 @@
-//! Figures as SVG: lines, bars with intervals, boxes, on linear and logarithmic axes.
+//! Figures as SVG: lines, runs as dots with their median, boxes, on linear and logarithmic axes.
 //!
 //! Two forms of one drawing: in the page, where colours come from its style sheet, the legend is
 //! made of buttons and a script shows values; and as a file of its own, with legend and colours.
@@ -7,12 +7,9 @@
 
 use maud::{html, Markup, PreEscaped};
 
-use super::{Axis, Figure, Plot};
-use crate::statistics::number;
-
-/// Colours that are told apart also by those who see few (Okabe and Ito 2008).
-pub const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#9a8700", "#777777"];
+use super::colours::{slots, ALONE, DASHES};
+use super::{Axis, Dots, Figure, Plot, Stated};
+use crate::statistics::{median, number};
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 280.0;
@@ -22,33 +19,18 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 /// More room below for names of categories that are written aslant.
 const ASLANT: f64 = 44.0;
-/// Least width of a bar or box.
-const BAR: f64 = 7.0;
+/// Least width of a group of dots or a box.
+const BAR: f64 = 9.0;
 /// A mark so close to the right edge is written to the left of it.
 const EDGE: f64 = 6.0;
 /// Points of a line in a drawing, at most (twice as many extremes).
 const POINTS: usize = 150;
 
-/// The colour of series `n`: in the page a variable of its style sheet, which knows light and dark.
-pub fn colour(n: usize, alone: bool) -> String {
-    let n = n % COLOURS.len();
-    if alone {
-        COLOURS[n].into()
-    } else {
-        format!("var(--c{n})")
-    }
-}
-
-/// True if series `n` is dashed, as all are beyond the colours there are.
-pub fn dashed(n: usize) -> bool {
-    n >= COLOURS.len()
-}
-
 /// The names of a figure's series.
 pub fn series(figure: &Figure) -> Vec<&str> {
     match &figure.plot {
         Plot::Lines(lines) => lines.iter().map(|line| line.name.as_str()).collect(),
-        Plot::Bars(_, bars) => bars.iter().map(|bars| bars.name.as_str()).collect(),
+        Plot::Dots(_, dots) => dots.iter().map(|dots| dots.name.as_str()).collect(),
         Plot::Boxes(_, boxes) => boxes.iter().map(|boxes| boxes.name.as_str()).collect(),
     }
 }
@@ -63,8 +45,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// A scale for `values` on `axis`; None if there are none. Bars stand on zero.
-    fn new(values: &[f64], axis: &Axis, on_zero: bool, (from, to): (f64, f64)) -> Option<Scale> {
+    /// A scale for `values` on `axis`; None if there are none.
+    fn new(values: &[f64], axis: &Axis, (from, to): (f64, f64)) -> Option<Scale> {
         let shown = |value: &&f64| value.is_finite() && (!axis.log || **value > 0.0);
         let all = || values.iter().filter(shown).copied();
         let (mut low, mut high) =
@@ -76,8 +58,7 @@ impl Scale {
             (low, high) = limits;
         }
         if axis.log {
-            // The shortest bar must still be seen: half a decade at least.
-            low = if on_zero { low / 3.0 } else { usual_least(all().collect(), low) };
+            low = usual_least(all().collect(), low);
             (low, high) = (low.log10().floor(), high.log10().ceil());
             // Seven decades show everything that matters above.
             low = low.max(high - 7.0);
@@ -85,7 +66,7 @@ impl Scale {
                 high = low + 1.0;
             }
         } else {
-            if on_zero || low < 0.35 * high {
+            if low < 0.35 * high {
                 low = low.min(0.0);
             }
             if high <= low {
@@ -99,7 +80,7 @@ impl Scale {
 
     /// A scale for coordinates across: as `new`, but it ends where a linear one's values end.
     fn across(values: &[f64], axis: &Axis, ends: (f64, f64)) -> Option<Scale> {
-        let mut scale = Scale::new(values, axis, false, ends)?;
+        let mut scale = Scale::new(values, axis, ends)?;
         if !axis.log {
             let greatest =
                 values.iter().copied().filter(|x| x.is_finite()).fold(f64::MIN, f64::max);
@@ -175,11 +156,12 @@ fn trim(value: f64) -> String {
 pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
     let categories: &[String] = match &figure.plot {
         Plot::Lines(_) => &[],
-        Plot::Bars(categories, _) | Plot::Boxes(categories, _) => categories,
+        Plot::Dots(categories, _) | Plot::Boxes(categories, _) => categories,
     };
     let names = series(figure);
-    let bars = categories.len() * names.len();
-    let width = WIDTH.max(LEFT + RIGHT + bars as f64 * BAR + categories.len() as f64 * 8.0);
+    let slots = slots(&names);
+    let columns = categories.len() * names.len();
+    let width = WIDTH.max(LEFT + RIGHT + columns as f64 * BAR + categories.len() as f64 * 8.0);
     let room = (width - LEFT - RIGHT) / categories.len().max(1) as f64;
     let longest = categories.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let aslant = longest as f64 * 6.0 > room;
@@ -200,7 +182,8 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
                 text .axis x=(tenths((LEFT + width - RIGHT) / 2.0)) y=(tenths(height - 6.0))
                     text-anchor="middle" { (figure.x.label) }
                 @for (n, line) in lines.iter().enumerate() {
-                    g class={ "s s" (n) } style=(style(n, false, alone)) {
+                    @let (class, attributes) = style(slots[n], alone);
+                    g class={ "s s" (n) (class) } style=[attributes] {
                         polyline fill="none" points=(coordinates(&line.points, &x, &y)) {}
                     }
                 }
@@ -208,14 +191,13 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
                 desc { (x.numbers()) " " (y.numbers()) }
             }
         }
-        Plot::Bars(_, series) => html! {
+        Plot::Dots(_, series) => html! {
             (category_names(categories, room, aslant, floor))
-            @for (n, bars) in series.iter().enumerate() {
-                g class={ "s s" (n) } style=(style(n, true, alone)) {
-                    @for (at, value) in bars.values.iter().enumerate() {
-                        @if let Some(value) = value {
-                            (bar(left(at, n), wide, *value, &y, &title(at, n)))
-                        }
+            @for (n, dots) in series.iter().enumerate() {
+                @let (class, attributes) = style(slots[n], alone);
+                g class={ "s s" (n) (class) } style=[attributes] {
+                    @for at in 0..dots.values.len() {
+                        (runs(left(at, n), wide, dots, at, &y, &title(at, n), figure.y.unit()))
                     }
                 }
             }
@@ -223,10 +205,11 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
         Plot::Boxes(_, series) => html! {
             (category_names(categories, room, aslant, floor))
             @for (n, boxes) in series.iter().enumerate() {
-                g class={ "s s" (n) } style=(style(n, true, alone)) {
+                @let (class, attributes) = style(slots[n], alone);
+                g class={ "s s" (n) (class) } style=[attributes] {
                     @for (at, five) in boxes.values.iter().enumerate() {
                         @if let Some(five) = five {
-                            (five_box(left(at, n), wide, five, &y, &title(at, n)))
+                            (five_box(left(at, n), wide, five, &y, &title(at, n), figure.y.unit()))
                         }
                     }
                 }
@@ -246,7 +229,8 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
     } else {
         html! {
             svg viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(figure.title)
-                style={ "min-width:" (tenths(width * 0.8)) "px" } { (body) }
+                tabindex="0" data-x=(figure.x.unit()) data-y=(figure.y.unit())
+                class=(if width > 1.2 * WIDTH { "wide" } else { "" }) { (body) }
         }
     })
 }
@@ -256,17 +240,31 @@ fn tenths(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// Colours and dashes of the group of series `n`.
-fn style(n: usize, filled: bool, alone: bool) -> String {
-    let colour = colour(n, alone);
-    let fill = if filled { format!("fill:{colour};") } else { String::new() };
-    let dash = if dashed(n) { "stroke-dasharray:4 2;" } else { "" };
-    format!("{fill}stroke:{colour};{dash}")
+/// Class and attributes of a group of series in a slot: on a page its style sheet has the colours.
+fn style(slot: usize, alone: bool) -> (String, Option<String>) {
+    let dash = DASHES[slot];
+    let attributes = || {
+        let colour = ALONE[slot];
+        let dash = if dash.is_empty() { "none" } else { dash };
+        format!("fill:{colour};stroke:{colour};stroke-dasharray:{dash}")
+    };
+    (format!(" c{slot}"), alone.then(attributes))
 }
 
 /// Style of a drawing without a page around it.
-const ALONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
-    .box{fill-opacity:.35}.whisker{stroke:#333}desc{display:none}";
+const LONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
+    .box{fill-opacity:.35}.whisker{stroke:#333}desc{display:none}\
+    .run{fill-opacity:.45;stroke:none}.whisker,.box,.tick{stroke-dasharray:none}\
+    .band{fill-opacity:.16;stroke:none}.tick{stroke:#1c1d1f;stroke-width:1.5}";
+
+/// The line with which a slot is drawn, as a legend shows it.
+pub fn swatch(slot: usize) -> Markup {
+    html! {
+        svg .swatch viewBox="0 0 30 8" aria-hidden="true" {
+            line class={ "c" (slot) } x1="0" x2="30" y1="4" y2="4" {}
+        }
+    }
+}
 
 /// A file of its own: title, legend, colours.
 fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
@@ -280,18 +278,19 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
         x += long;
     }
     let head = y + 8.0;
+    let slots = slots(&series(figure));
     html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height + head) }
             width=(width) height=(height + head) font-family="DejaVu Sans, sans-serif"
             font-size="11" {
-            style { (PreEscaped(ALONE)) }
+            style { (PreEscaped(LONE)) }
             rect width="100%" height="100%" fill="#fff" {}
             text x=(LEFT) y="18" font-size="13" { (figure.title) }
             @for (n, (name, x, y)) in places.into_iter().enumerate() {
-                @let (colour, dashed) = (colour(n, true), dashed(n));
-                rect x=(tenths(x)) y=(tenths(y - 9.0)) width="10" height="10"
-                    fill=(if dashed { "none" } else { &colour })
-                    stroke=[dashed.then_some(&colour)] stroke-dasharray=[dashed.then_some("3 2")] {}
+                @let slot = slots[n];
+                line x1=(tenths(x - 6.0)) x2=(tenths(x + 11.0)) y1=(tenths(y - 4.0))
+                    y2=(tenths(y - 4.0)) stroke=(ALONE[slot]) stroke-width="2.5"
+                    stroke-dasharray=(DASHES[slot]) {}
                 text x=(tenths(x + 14.0)) y=(tenths(y)) { (name) }
             }
             g transform={ "translate(0 " (head) ")" } { (body) }
@@ -300,21 +299,26 @@ fn framed(figure: &Figure, width: f64, height: f64, body: &Markup) -> Markup {
 }
 
 fn y_scale(figure: &Figure, ends: (f64, f64)) -> Option<Scale> {
-    let (values, on_zero): (Vec<f64>, bool) = match &figure.plot {
+    let values: Vec<f64> = match &figure.plot {
         Plot::Lines(lines) => {
             let points = lines.iter().flat_map(|line| line.points.iter().map(|point| point[1]));
-            (points.collect(), false)
+            points.collect()
         }
-        Plot::Bars(_, series) => {
-            let tops = series.iter().flat_map(|bars| bars.values.iter().flatten());
-            (tops.flat_map(|(value, half)| [*value, value + half]).collect(), true)
+        Plot::Dots(_, series) => {
+            let runs = series.iter().flat_map(|dots| dots.values.iter().flatten().copied());
+            let stated = series.iter().flat_map(|dots| dots.stated.iter().flatten());
+            let ends = stated.flat_map(|one| {
+                let (low, high) = one.within;
+                [Some(low), one.value, Some(high)].into_iter().flatten()
+            });
+            runs.chain(ends).collect()
         }
         Plot::Boxes(_, series) => {
             let all = series.iter().flat_map(|boxes| boxes.values.iter().flatten());
-            (all.flatten().copied().collect(), false)
+            all.flatten().copied().collect()
         }
     };
-    Scale::new(&values, &figure.y, on_zero, ends)
+    Scale::new(&values, &figure.y, ends)
 }
 
 fn grid(y: &Scale, width: f64) -> Markup {
@@ -382,29 +386,79 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     out
 }
 
-fn bar(left: f64, wide: f64, (value, half): (f64, f64), y: &Scale, title: &str) -> Markup {
-    let base = if y.log { y.from } else { y.at(0.0) };
-    let top = y.at(value);
-    let x = tenths(left + wide / 2.0 - 0.5);
-    let least = (value - half).max(if y.log { value / 10.0 } else { f64::MIN });
+/// One category's runs as dots, their median as a line, and what is stated: a tick and a band.
+fn runs(
+    left: f64,
+    wide: f64,
+    dots: &Dots,
+    at: usize,
+    y: &Scale,
+    title: &str,
+    unit: &str,
+) -> Markup {
+    let values = &dots.values[at];
+    let stated = dots.stated.get(at).copied().flatten();
+    let Some(middle) = median(values) else { return html! {} };
+    let (width, centre) = ((wide - 1.0).max(2.0), left + wide / 2.0 - 0.5);
+    // Beside each other, not on top: a third of the room to either side, by turns.
+    let x = |n: usize| centre + width * [0.0, -0.2, 0.2, -0.32, 0.32][n % 5];
+    let ends = |f: fn(f64, f64) -> f64| values.iter().copied().reduce(f).unwrap_or(middle);
+    let (least, most) = (ends(f64::min), ends(f64::max));
+    let line = y.at(middle);
     html! {
-        rect x=(tenths(left)) width=(tenths((wide - 1.0).max(1.0))) y=(tenths(top.min(base)))
-            height=(tenths((base - top).abs())) stroke="none" {
-            title { (title) ": " (number(value)) @if half > 0.0 { " ± " (number(half)) } }
-        }
-        @if half > 0.0 {
-            line .whisker x1=(x) x2=(x) y1=(tenths(y.at(least))) y2=(tenths(y.at(value + half))) {}
+        g {
+            title {
+                (title) ": " (number(middle)) " " (unit)
+                @if values.len() > 1 {
+                    " (median of " (values.len()) " runs, " (number(least)) " to " (number(most))
+                    ")"
+                }
+                @if let Some(stated) = stated { "; stated: " (told(stated)) " " (unit) }
+            }
+            // For the pointer: dots are small.
+            rect .reach x=(tenths(left)) width=(tenths(width)) y=(tenths(y.to))
+                height=(tenths(y.from - y.to)) fill-opacity="0" stroke="none" {}
+            @if let Some(Stated { value, within }) = stated {
+                @let (top, bottom) = (y.at(within.1), y.at(within.0));
+                rect .band x=(tenths(left)) width=(tenths(width)) y=(tenths(top))
+                    height=(tenths((bottom - top).max(1.0))) {}
+                @if let Some(value) = value {
+                    line .tick x1=(tenths(left - 2.0)) x2=(tenths(left + width + 2.0))
+                        y1=(tenths(y.at(value))) y2=(tenths(y.at(value))) {}
+                }
+            }
+            @for (n, value) in values.iter().enumerate() {
+                circle .run cx=(tenths(x(n))) cy=(tenths(y.at(*value))) r="2.6" {}
+            }
+            line .median x1=(tenths(left)) x2=(tenths(left + width)) y1=(tenths(line))
+                y2=(tenths(line)) stroke-width="2.2" {}
         }
     }
 }
 
-fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str) -> Markup {
+/// A statement in words.
+fn told(Stated { value, within: (low, high) }: Stated) -> String {
+    let range = match (low.is_finite(), high.is_finite()) {
+        (true, true) => format!("{} to {}", number(low), number(high)),
+        (true, false) => format!("at least {}", number(low)),
+        _ => format!("at most {}", number(high)),
+    };
+    match value {
+        Some(value) => format!("{} ({range} holds)", number(value)),
+        None => range,
+    }
+}
+
+fn five_box(left: f64, wide: f64, five: &[f64; 5], y: &Scale, title: &str, unit: &str) -> Markup {
     let [least, low, median, high, greatest] = five.map(|value| y.at(value));
     let (x, right) = (tenths(left + wide / 2.0 - 0.5), left + (wide - 1.0).max(1.0));
     let [a, b, c, d, e] = five.map(number);
     html! {
         g {
-            title { (title) ": " (a) " | " (b) " " (c) " " (d) " | " (e) }
+            title {
+                (title) ": median " (c) " " (unit) ", quartiles " (b) " and " (d) ", least " (a)
+                ", greatest " (e)
+            }
             line .whisker x1=(x) x2=(x) y1=(tenths(least)) y2=(tenths(greatest)) {}
             rect .box x=(tenths(left)) width=(tenths(right - left)) y=(tenths(high))
                 height=(tenths((low - high).max(0.5))) {}
@@ -448,9 +502,9 @@ mod tests {
 
     #[test]
     fn marks_are_round() {
-        let scale = Scale::new(&[0.0, 9.7], &Axis::linear(""), true, (0.0, 1.0)).expect("values");
+        let scale = Scale::new(&[0.0, 9.7], &Axis::linear(""), (0.0, 1.0)).expect("values");
         assert_eq!(scale.marks(), vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        let scale = Scale::new(&[0.3, 70.0], &Axis::log(""), false, (0.0, 1.0)).expect("values");
+        let scale = Scale::new(&[0.3, 70.0], &Axis::log(""), (0.0, 1.0)).expect("values");
         assert_eq!(scale.marks(), vec![0.1, 1.0, 10.0, 100.0]);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::figures::{Figure, Plot};
+use crate::statistics::Estimate;
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +38,13 @@ impl Table {
                     (y, Column::Number(points().map(|point| point[1]).collect())),
                 ])
             }
-            Plot::Bars(categories, series) => {
+            Plot::Dots(categories, series) => {
                 let mut rows = Rows::default();
-                for bars in series {
-                    for (category, value) in categories.iter().zip(&bars.values) {
-                        if let Some((value, half)) = value {
-                            rows.push(category, &bars.name, &[*value, *half]);
+                for dots in series {
+                    for (category, values) in categories.iter().zip(&dots.values) {
+                        if let Some(of) = Estimate::of(values) {
+                            let half = of.half_width.unwrap_or(0.0);
+                            rows.push(category, &dots.name, &[of.mean, half]);
                         }
                     }
                 }
@@ -170,7 +172,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Axis, Bars, Line};
+    use crate::figures::{Axis, Dots, Line};
 
     #[test]
     fn every_value_is_a_row() {
@@ -187,13 +189,14 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_no_row() {
-        let bars = Bars { name: "down".into(), values: vec![None, Some((9.5, 0.25))] };
-        let plot = Plot::Bars(vec!["cake".into(), "sfq".into()], vec![bars]);
+        let values = vec![vec![], vec![9.5, 9.5]];
+        let dots = Dots { name: "down".into(), values, ..Dots::default() };
+        let plot = Plot::Dots(vec!["cake".into(), "sfq".into()], vec![dots]);
         let axes = (Axis::linear(""), Axis::linear("Mbit/s"));
         let table = Table::of(&Figure::new(("f", "F"), axes.clone(), plot));
         let head = "\"category\",\"series\",\"Mbit/s\",\"ci95\"\n";
-        assert_eq!(table.csv(), format!("{head}\"sfq\",\"down\",9.5,0.25\n"));
-        let nothing = Plot::Bars(vec!["cake".into()], Vec::new());
+        assert_eq!(table.csv(), format!("{head}\"sfq\",\"down\",9.5,0\n"));
+        let nothing = Plot::Dots(vec!["cake".into()], Vec::new());
         assert_eq!(Table::of(&Figure::new(("f", "F"), axes, nothing)).csv(), head);
     }
 

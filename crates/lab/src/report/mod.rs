@@ -8,8 +8,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::experiments::paper::arms::Reading;
-use crate::experiments::paper::Outcome;
-use crate::figures::{svg, table, Figure};
+use crate::experiments::paper::{Outcome, Verdict};
+use crate::figures::{svg, table, Figure, Plot};
 use simnel_core::printable::Printable;
 
 use crate::files::put;
@@ -18,6 +18,7 @@ use crate::flent::{file_name, slug};
 pub mod page;
 mod paper;
 pub mod runs;
+mod terms;
 pub mod text;
 
 /// Writes everything about `outcomes`, and what other arms showed of them, into
@@ -33,8 +34,12 @@ pub fn write(
     for part in ["figures", "scenarios", "data"] {
         fs::create_dir_all(directory.join(part))?;
     }
-    let figures: Vec<Vec<Figure>> =
-        outcomes.iter().map(|outcome| (outcome.experiment.figures)(&outcome.measures)).collect();
+    let own = |outcome: &Outcome| {
+        let mut figures = (outcome.experiment.figures)(&outcome.measures);
+        figures.iter_mut().for_each(|figure| state(figure, &outcome.verdicts));
+        figures
+    };
+    let figures: Vec<Vec<Figure>> = outcomes.iter().map(own).collect();
     let others: Vec<Vec<Figure>> = readings.iter().map(of_arm).collect();
     #[cfg(feature = "png")]
     let fonts = crate::figures::png::Fonts::new();
@@ -66,6 +71,18 @@ pub fn write(
     let text =
         paper::page(outcomes, &figures, &readings.iter().zip(others).collect::<Vec<_>>(), partial);
     put(page, text.as_bytes())
+}
+
+/// Adds to a figure's dots what claims state about their measures.
+fn state(figure: &mut Figure, verdicts: &[Verdict]) {
+    let Plot::Dots(_, series) = &mut figure.plot else { return };
+    let stated: Vec<_> = verdicts.iter().flat_map(|verdict| verdict.claim.judge.stated()).collect();
+    for dots in series {
+        let of = |measure: &String| {
+            stated.iter().find(|(name, _)| name.to_string() == *measure).map(|(_, stated)| *stated)
+        };
+        dots.stated = dots.measures.iter().map(of).collect();
+    }
 }
 
 /// An experiment's figures as an arm showed them, with names of their own.

@@ -3,7 +3,8 @@
 use maud::{html, Markup, PreEscaped};
 use simnel_core::printable::Printable;
 
-use crate::figures::svg::{colour, dashed, draw, series};
+use crate::figures::colours::{slots, STYLE as COLOURS};
+use crate::figures::svg::{draw, series, swatch};
 use crate::figures::Figure;
 
 const STYLE: &str = include_str!("style.css");
@@ -19,7 +20,7 @@ pub fn frame(title: &str, body: &Markup) -> String {
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(COLOURS)) (PreEscaped(STYLE)) }
             }
             body {
                 header .top {
@@ -60,24 +61,13 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> Markup {
 
 /// Figures with legends, side by side where there is room. `linked`: their files are beside it.
 pub fn figures(figures: &[Figure], linked: bool) -> Markup {
-    let sample = |n: usize| match (dashed(n), colour(n, false)) {
-        (true, colour) => format!("outline:1px dashed {colour};outline-offset:-1px"),
-        (false, colour) => format!("background:{colour}"),
-    };
-    let drawn = figures.iter().filter_map(|one| Some((one, draw(one, false)?)));
     html! {
         div .figures {
-            @for (figure, drawing) in drawn {
+            @for (figure, drawing) in drawn(figures) {
                 figure {
                     figcaption { (figure.title) }
                     div .draw { (drawing) }
-                    div .legend {
-                        @for (n, name) in series(figure).iter().enumerate() {
-                            button type="button" aria-pressed="true" data-n=(n) {
-                                i style=(sample(n)) {} (name)
-                            }
-                        }
-                    }
+                    (legend(figure))
                     @if linked {
                         p .files {
                             @for (kind, name) in [("svg", "SVG"), ("png", "PNG"), ("csv", "CSV")] {
@@ -86,6 +76,37 @@ pub fn figures(figures: &[Figure], linked: bool) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Figures of the same series under one legend.
+pub fn together(figures: &[Figure]) -> Markup {
+    html! {
+        div .together {
+            @if let Some((figure, _)) = drawn(figures).next() { (legend(figure)) }
+            div .figures {
+                @for (figure, drawing) in drawn(figures) {
+                    figure { figcaption { (figure.title) } div .draw { (drawing) } }
+                }
+            }
+        }
+    }
+}
+
+fn drawn(figures: &[Figure]) -> impl Iterator<Item = (&Figure, Markup)> {
+    figures.iter().filter_map(|one| Some((one, draw(one, false)?)))
+}
+
+/// Buttons that switch series.
+fn legend(figure: &Figure) -> Markup {
+    let names = series(figure);
+    let slots = slots(&names);
+    html! {
+        div .legend {
+            @for (n, name) in names.iter().enumerate() {
+                button type="button" aria-pressed="true" data-n=(n) { (swatch(slots[n])) (name) }
             }
         }
     }

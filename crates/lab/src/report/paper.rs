@@ -3,6 +3,7 @@
 use maud::{html, Markup};
 
 use super::page::{figures, frame, partial};
+use super::terms::Terms;
 use crate::experiments::paper::arms::{Difference, Kind, Ledger, Reading};
 use crate::experiments::paper::claim::Verdict;
 use crate::experiments::paper::{Measure, Outcome, Paper};
@@ -30,18 +31,34 @@ pub fn page(
         let both = outcomes.iter().zip(all);
         both.filter(move |(outcome, _)| outcome.experiment.paper == paper)
     };
+    let mut terms = Terms::default();
     let body = html! {
         @if stopped { (partial("the runs were")) }
         p .lead {
             (outcomes.len()) " experiment" @if outcomes.len() != 1 { "s" } ", "
             (verdicts().count()) " claims: " (counts(verdicts())) ". What does not hold is a "
-            "finding and stays here; what could not be measured is not judged. Intervals are "
-            "95 % confidence over repetitions."
+            "finding and stays here; what could not be measured is not judged. A dot is a "
+            "run, a line the median; a band is what a paper states with its tolerance, a "
+            "black tick the stated value. Intervals (±) are 95 % confidence over "
+            "repetitions. \u{201c}Up\u{201d} is from the home to the Internet, "
+            "\u{201c}down\u{201d} the other way."
         }
         @for paper in Paper::ALL { (contents(paper, of_paper(paper).map(|(one, _)| one))) }
         @for paper in Paper::ALL {
-            @if of_paper(paper).next().is_some() { h2 { (paper.letter()) " · " (paper.title()) } }
-            @for (outcome, figures) in of_paper(paper) { (section(outcome, figures, others)) }
+            @if of_paper(paper).next().is_some() {
+                h2 { (paper.letter()) " · " (paper.title()) }
+                @if let Some((what, doi)) = paper.publication() {
+                    p .setup {
+                        (what) ". "
+                        @if let Some(doi) = doi {
+                            a href={ "https://doi.org/" (doi) } { "doi:" (doi) }
+                        }
+                    }
+                }
+            }
+            @for (outcome, figures) in of_paper(paper) {
+                (section(outcome, figures, others, &mut terms))
+            }
         }
     };
     frame("Published experiments, run again", &body)
@@ -86,7 +103,7 @@ fn counts<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
     text
 }
 
-fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>]) -> Markup {
+fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>], terms: &mut Terms) -> Markup {
     let experiment = outcome.experiment;
     let runs: usize = outcome.arms.iter().map(|arm| arm.runs).sum();
     let others = || others.iter().filter(|(reading, _)| reading.id == experiment.id);
@@ -96,6 +113,7 @@ fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>]) -> Markup {
             h3 { span .id { (experiment.id) } (experiment.title) }
             p .question { (experiment.question) }
             p .setup { (experiment.setup) " " (runs) " runs." }
+            (terms.new_in(&text_of(outcome, own)))
             (figures(own, true))
             @if !readings.is_empty() { (disagreement(outcome, &readings)) }
             (claims(outcome, &readings))
@@ -109,6 +127,20 @@ fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>]) -> Markup {
             (scenarios(outcome, &readings))
         }
     }
+}
+
+/// All words of a section in which terms may occur.
+fn text_of(outcome: &Outcome, figures: &[Figure]) -> String {
+    let Outcome { experiment, verdicts, .. } = outcome;
+    let mut text = format!("{} {} {}", experiment.title, experiment.question, experiment.setup);
+    for verdict in verdicts {
+        text += &format!(" {} {}", verdict.claim.text, verdict.claim.stated);
+    }
+    for figure in figures {
+        let names = crate::figures::svg::series(figure).join(" ");
+        text += &format!(" {} {} {} {names}", figure.title, figure.x.label, figure.y.label);
+    }
+    text
 }
 
 /// The other arms, and in what they differ from the simulator and from each other.

@@ -9,7 +9,7 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 // Legends switch their series; under the pointer they make it stand out.
 for (const button of document.querySelectorAll(".legend button")) {
-  const figure = button.closest("figure");
+  const figure = button.closest(".together, figure");
   const parts = figure.querySelectorAll(".s" + button.dataset.n);
   button.addEventListener("click", () => {
     const on = button.getAttribute("aria-pressed") === "true";
@@ -58,7 +58,7 @@ for (const svg of document.querySelectorAll("figure svg")) {
     cursor.setAttribute("y2", numbers[8]);
     svg.append(cursor);
   }
-  const legend = svg.closest("figure").querySelectorAll(".legend button");
+  const legend = svg.closest(".together, figure").querySelectorAll(".legend button");
   svg.addEventListener("pointermove", (event) => {
     if (!numbers) {
       // A bar has its title itself, a box its group.
@@ -81,12 +81,35 @@ for (const svg of document.querySelectorAll("figure svg")) {
       if (!best) return;
       at = at === null || Math.abs(best.x - x) < Math.abs(at - x) ? best.x : at;
       const n = [...group.classList].find((name) => /^s\d/.test(name)).slice(1);
-      rows.push(`${legend[n].textContent}: ${digits(value(best.y, numbers.slice(5)))}`);
+      rows.push(`${legend[n].textContent}: ${digits(value(best.y, numbers.slice(5)))} ${svg.dataset.y}`);
     });
     cursor.classList.toggle("off", at === null);
     if (at !== null) for (const end of ["x1", "x2"]) cursor.setAttribute(end, at);
-    show(event, at === null ? "" : [digits(value(at, numbers)), ...rows].join("\n"));
+    show(event, at === null ? "" : [`${digits(value(at, numbers))} ${svg.dataset.x}`, ...rows].join("\n"));
   });
+  // The same by arrow keys: from part to part, or along the axis.
+  let place = -1;
+  svg.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const box = svg.getBoundingClientRect();
+    const go = (target, clientX, clientY) =>
+      target.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY }));
+    if (numbers) {
+      place = Math.max(0, Math.min(50, (place < 0 ? 25 : place) + step));
+      const matrix = svg.getScreenCTM();
+      const [from, to] = [numbers[2], numbers[3]];
+      go(svg, matrix.e + matrix.a * (from + ((to - from) * place) / 50), box.y + box.height / 2);
+      return;
+    }
+    const parts = svg.querySelectorAll("g.s:not(.off) > g, g.s:not(.off) > [data-tip]");
+    if (!parts.length) return;
+    place = (place + step + parts.length) % parts.length;
+    const part = parts[place].getBoundingClientRect();
+    go(parts[place], part.x + part.width / 2, part.y + part.height / 2);
+  });
+  svg.addEventListener("blur", () => (tip.hidden = true));
   svg.addEventListener("pointerleave", () => {
     tip.hidden = true;
     if (cursor) cursor.classList.add("off");

@@ -1,5 +1,6 @@
 //! `simnel compare A B`: which discipline is better on my line?
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,7 +70,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let usual = (!args.json).then(|| usual(args));
     if let Some(path) = args.report.clone().or(usual) {
         let stopped = interrupt.has_come();
-        let page = whole_page(args, &rows, &sentences, stopped);
+        let page = whole_page(args, &rows, stopped);
         put(&path, page.as_bytes()).map_err(|error| {
             let help = "say where it may go with --report FILE";
             miette!(help = help, "cannot write {}: {error}", path.display())
@@ -91,16 +92,32 @@ fn usual(args: &Args) -> PathBuf {
     format!("{}.html", slug(&format!("compare {words} {} {}", args.line, args.rtt))).into()
 }
 
-fn whole_page(args: &Args, rows: &[Row], sentences: &[String], stopped: bool) -> String {
-    let lines = lines(rows, &args.contenders);
+fn whole_page(args: &Args, rows: &[Row], stopped: bool) -> String {
+    let names = compare::called(&args.contenders);
+    let lines = lines(rows, &names);
     let head: Vec<&str> = lines[0].iter().map(String::as_str).collect();
+    let said = compare::verdict(rows, &names).into_iter().map(|sentence| sentence.replace('`', ""));
+    let (verdict, more): (Vec<_>, Vec<_>) = said.partition(|one| one.starts_with("Verdict"));
+    // One figure a workload is to be seen at once: its delays, if it has any.
+    let mut seen = BTreeSet::new();
+    let figures = compare::figures(rows, &names);
+    let (first, rest): (Vec<_>, Vec<_>) =
+        figures.into_iter().partition(|figure| seen.insert(figure.title.clone()));
+    let words = args.contenders.join(" and ").replace("{rate}", "the line's rate");
     let body = html! {
         @if stopped { (page::partial("the runs were")) }
-        @for sentence in sentences { p { (sentence) } }
-        (page::table(&head, &lines[1..]))
-        (page::figures(&compare::figures(rows, &args.contenders), false))
+        ul .verdict { @for sentence in compare::noticed(rows, &names) { li { (sentence) } } }
+        @for sentence in verdict { p { (sentence) } }
+        (page::together(&first))
+        details {
+            summary { "All figures, and what differs by more than chance" }
+            (page::table(&head, &lines[1..]))
+            (page::together(&rest))
+            @for sentence in more { p .setup { (sentence) } }
+            p .setup { "Words: " (words) ". A dot is a run, a line their median." }
+        }
     };
-    let title = format!("{} on {}, {}", args.contenders.join(" or "), args.line, args.rtt);
+    let title = format!("{} on {}, {}", names.join(" or "), args.line, args.rtt);
     page::frame(&title, &body)
 }
 

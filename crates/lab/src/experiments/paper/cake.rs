@@ -8,7 +8,7 @@ use simnel_sim::Direction;
 
 use super::direct;
 use super::measure::{greatest, mean, of, within, Measure, Measures, Sample, View};
-use super::plots::{bars, cdf, curves};
+use super::plots::{cdf, curves, dots};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure, Plot};
 use crate::statistics::quantile;
@@ -70,7 +70,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         paper: Paper::PieceOfCake,
         title: "A 2 Mbit/s call against 32 bulk flows",
         question: "Does a marked constant-rate flow stay fast when 32 transfers begin?",
-        setup: "Uplink of 10 Mbit/s, 50 ms; a 2 Mbit/s EF stream of 1250-byte datagrams from the \
+        setup: "10 Mbit/s up, 50 ms; a 2 Mbit/s EF stream of 1250-byte datagrams from the \
                 start, 32 uploads from 5 s on; 60 s.",
         repetitions: 10,
         arms: a5_arms,
@@ -81,7 +81,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         id: "A6",
         paper: Paper::PieceOfCake,
         title: "ACK filtering on an asymmetric line",
-        question: "What does dropping redundant acknowledgements bring on a thin uplink?",
+        question: "What does dropping redundant acknowledgements bring where the line is thin up?",
         setup: "30/1 Mbit/s (down/up), 50 ms; four downloads, four uploads, a UDP probe.",
         repetitions: 10,
         arms: a6_arms,
@@ -232,7 +232,7 @@ fn a2_figures(measures: &Measures) -> Vec<Figure> {
         figures.push(cdf((&format!("A2-latency-{file}"), &title), x, measures, &names));
         let title = format!("Goodput, {label} Mbit/s (up/down)");
         let y = Axis::linear("Mbit/s");
-        figures.push(bars(
+        figures.push(dots(
             (&format!("A2-goodput-{file}"), &title),
             y,
             measures,
@@ -295,7 +295,7 @@ fn a3_measure(view: &View<'_>) -> Sample {
 
 fn a3_figures(measures: &Measures) -> Vec<Figure> {
     let arms: Vec<&str> = contenders::all(&ISOLATION).into_iter().map(|(name, _)| name).collect();
-    vec![bars(
+    vec![dots(
         ("A3", "Goodput of six flows: A to A', B', C', C'; B to C', D'"),
         Axis::linear("Mbit/s"),
         measures,
@@ -319,7 +319,7 @@ fn a4_figures(measures: &Measures) -> Vec<Figure> {
     let classes: Vec<&str> = CLASSES.iter().map(|(class, _)| *class).collect();
     ["down", "up"]
         .map(|way| {
-            bars(
+            dots(
                 (&format!("A4-{way}"), &format!("Goodput by class, {way}")),
                 Axis::linear("Mbit/s"),
                 measures,
@@ -426,8 +426,8 @@ fn a6_measure(view: &View<'_>) -> Sample {
 
 fn a6_figures(measures: &Measures) -> Vec<Figure> {
     let arms = ["none", "conservative", "aggressive"];
-    let bars = |what: &str, measure: &'static str, unit: &str| {
-        bars(
+    let dots = |what: &str, measure: &'static str, unit: &str| {
+        dots(
             (&format!("A6-{what}"), &format!("ACK filtering: {what}")),
             Axis::linear(unit),
             measures,
@@ -437,9 +437,9 @@ fn a6_figures(measures: &Measures) -> Vec<Figure> {
         )
     };
     vec![
-        bars("download", "down", "Mbit/s"),
-        bars("upload", "up", "Mbit/s"),
-        bars("latency", "latency", "added latency (ms)"),
+        dots("download", "down", "Mbit/s"),
+        dots("upload", "up", "Mbit/s"),
+        dots("latency", "latency", "added latency (ms)"),
     ]
 }
 
@@ -447,7 +447,7 @@ fn a6_figures(measures: &Measures) -> Vec<Figure> {
 pub(super) fn is_empty(plot: &Plot) -> bool {
     match plot {
         Plot::Lines(lines) => lines.is_empty(),
-        Plot::Bars(_, series) => series.iter().all(|bars| bars.values.iter().all(Option::is_none)),
+        Plot::Dots(_, series) => series.iter().all(|dots| dots.values.iter().all(Vec::is_empty)),
         Plot::Boxes(_, series) => {
             series.iter().all(|boxes| boxes.values.iter().all(Option::is_none))
         }

@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use super::measure::{Measure, Measures};
+use crate::figures::Stated;
 use crate::statistics::{number, Estimate};
 
 /// How far a simulated value may be from a stated one: the larger of the two.
@@ -106,6 +107,22 @@ impl Judge {
         let mut seen = std::collections::BTreeSet::new();
         names.retain(|name| seen.insert(*name));
         names
+    }
+
+    /// What it states of single measures: a value or a range of each.
+    pub fn stated(&self) -> Vec<(&Measure, Stated)> {
+        let range = |name, value, low, high| vec![(name, Stated { value, within: (low, high) })];
+        match self {
+            Judge::Near(name, value, within) => {
+                let tolerance = within.of(*value);
+                range(name, Some(*value), value - tolerance, value + tolerance)
+            }
+            Judge::Between(name, low, high) => range(name, None, *low, *high),
+            Judge::AtMost(name, limit) => range(name, None, f64::NEG_INFINITY, *limit),
+            Judge::AtLeast(name, limit) => range(name, None, *limit, f64::INFINITY),
+            Judge::All(judges) => judges.iter().flat_map(Judge::stated).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// True if it holds of `measures`; None if one of them is missing.

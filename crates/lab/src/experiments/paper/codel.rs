@@ -11,7 +11,7 @@ use simnel_core::{Span, Time};
 use simnel_sim::{Direction, Kind, Run};
 
 use super::measure::{greatest, of, within, Measure, Measures, Sample, View};
-use super::plots::{bars, curves};
+use super::plots::{curves, dots};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Boxes, Figure, Plot};
 use crate::statistics::five_numbers;
@@ -529,7 +529,7 @@ fn edge_measure(view: &View<'_>) -> Sample {
 fn edge_figures(measures: &Measures) -> Vec<Figure> {
     ["512k", "1.5M"]
         .map(|rate| {
-            bars(
+            dots(
                 (&format!("C6-{}", rate.replace('.', "-")), &format!("Median delay, {rate}bit/s")),
                 Axis::linear("ms"),
                 measures,

@@ -8,7 +8,7 @@ use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 
 use super::measure::{of, Measures, Sample};
-use super::plots::{bars, sweep};
+use super::plots::{dots, sweep};
 use super::Arm;
 use crate::figures::{Axis, Figure};
 
@@ -281,7 +281,7 @@ pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
     let plot = sweep(measures, &rates, &SHARES, &name);
     let axes = (Axis::log("rate (bit/s)"), Axis::linear("share of the rate, over any second"));
     let title = "The shaper under saturation, over all framings";
-    let bursts = bars(
+    let bursts = dots(
         ("A7-burst", "Packets that leave at once after an idle time"),
         Axis::linear("packets"),
         measures,

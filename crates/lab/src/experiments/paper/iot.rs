@@ -10,7 +10,7 @@ use simnel_core::Time;
 use simnel_sim::{Direction, Distribution, Outcome};
 
 use super::measure::{greatest, mean, of, Measures, Sample, View};
-use super::plots::bars;
+use super::plots::dots;
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Boxes, Figure, Plot};
 use crate::statistics::{five_numbers, quantile};
@@ -301,7 +301,7 @@ fn dash_figures(measures: &Measures) -> Vec<Figure> {
     let names: Vec<&str> = categories.iter().map(String::as_str).collect();
     ["achieved", "chosen"]
         .map(|what| {
-            bars(
+            dots(
                 (&format!("E6-{what}"), &format!("DASH: {what} rate (median of chunks)")),
                 Axis::linear("Mbit/s"),
                 measures,

@@ -83,6 +83,37 @@ impl Paper {
             Paper::Autorate => "Lines that change",
         }
     }
+
+    /// The publication: authors, title and place, and its DOI where it is known; None for ours.
+    pub const fn publication(self) -> Option<(&'static str, Option<&'static str>)> {
+        Some(match self {
+            Paper::PieceOfCake => (
+                "T. Høiland-Jørgensen, D. Täht, J. Morton: Piece of CAKE: A Comprehensive Queue \
+                 Management Solution for Home Gateways. LANMAN 2018",
+                Some("10.1109/LANMAN.2018.8475045"),
+            ),
+            Paper::CakePerformance => (
+                "J. Morton: CAKE Packet Scheduler - Performance Evaluation. bufferbloat.net, 2017",
+                None,
+            ),
+            Paper::QueueDelay => (
+                "K. Nichols, V. Jacobson: Controlling Queue Delay. ACM Queue 10(5), 2012",
+                Some("10.1145/2208917.2209336"),
+            ),
+            Paper::DeficitSavings => (
+                "M. Menth, M. Mehl, S. Veith: Deficit Round Robin with Limited Deficit Savings \
+                 (DRR-LDS) for Fairness among TCP Users. MMB 2018, LNCS 10740",
+                Some("10.1007/978-3-319-74947-1_13"),
+            ),
+            Paper::Iot => (
+                "J. Kua, S. H. Nguyen, G. Armitage, P. Branch: Using Active Queue Management to \
+                 Assist IoT Application Flows in Home Broadband Networks. IEEE Internet of Things \
+                 Journal 4(5), 2017",
+                None,
+            ),
+            Paper::Autorate => return None,
+        })
+    }
 }
 
 /// Work of an arm.

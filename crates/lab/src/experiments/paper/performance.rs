@@ -8,7 +8,7 @@ use simnel_sim::{Direction, Distribution, Outcome};
 
 use super::cake::{rrul, rrul_measure, CLASSES};
 use super::measure::{greatest, mean, of, within, Measure, Measures, Sample, View};
-use super::plots::{bars, cdf, curves};
+use super::plots::{cdf, curves, dots};
 use super::{contenders, Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure};
 use simnel_scenario::summary::Times;
@@ -79,7 +79,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment(
         "B5",
         "rrul_50_up: fifty flows up, one down",
-        "Who survives an overloaded uplink?",
+        "Who survives more than the line carries up?",
         || arms(&[("", FIFTY)]),
         fifty_measure,
         b5_figures,
@@ -287,7 +287,7 @@ fn rrul_peaks(view: &View<'_>) -> Sample {
 }
 
 fn b4_figures(measures: &Measures) -> Vec<Figure> {
-    let peaks = bars(
+    let peaks = dots(
         ("B4-peak", "Peak induced latency"),
         Axis::log("ms"),
         measures,
@@ -297,7 +297,7 @@ fn b4_figures(measures: &Measures) -> Vec<Figure> {
     );
     let x = Axis::log("induced latency (ms)");
     let latency = cdf(("B4-icmp", "ICMP latency"), x, measures, &all("ping ICMP"));
-    let goodput = bars(
+    let goodput = dots(
         ("B4-goodput", "Goodput"),
         Axis::linear("Mbit/s"),
         measures,
@@ -308,7 +308,7 @@ fn b4_figures(measures: &Measures) -> Vec<Figure> {
     vec![peaks, latency, goodput]
 }
 
-/// The overloaded uplink: the probes' peak in the first five seconds and after, the download.
+/// The line overloaded up: the probes' peak in the first five seconds and after, the download.
 fn fifty_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     // Peaks of single probes: the mean of an interval is one probe's, at one probe an interval.
@@ -345,8 +345,8 @@ fn b5_figures(measures: &Measures) -> Vec<Figure> {
 }
 
 fn b6_figures(measures: &Measures) -> Vec<Figure> {
-    let bars = |id: &str, title: &str, unit: &str, what: &'static str| {
-        bars(
+    let dots = |id: &str, title: &str, unit: &str, what: &'static str| {
+        dots(
             (id, title),
             Axis::linear(unit),
             measures,
@@ -356,14 +356,14 @@ fn b6_figures(measures: &Measures) -> Vec<Figure> {
         )
     };
     vec![
-        bars("B6-goodput", "Goodput of single flows, both directions together", "Mbit/s", "total"),
-        bars("B6-gaps", "Longest time without progress", "s", "gap"),
+        dots("B6-goodput", "Goodput of single flows, both directions together", "Mbit/s", "total"),
+        dots("B6-gaps", "Longest time without progress", "s", "gap"),
     ]
 }
 
 fn b8_figures(measures: &Measures) -> Vec<Figure> {
     let classes: Vec<&str> = CLASSES.iter().map(|(class, _)| *class).collect();
-    let bars = bars(
+    let dots = dots(
         ("B8", "Goodput by class under cake's defaults"),
         Axis::linear("Mbit/s"),
         measures,
@@ -371,7 +371,7 @@ fn b8_figures(measures: &Measures) -> Vec<Figure> {
         &classes,
         &|way, class| of("cake", format!("{way} {class}")),
     );
-    vec![bars]
+    vec![dots]
 }
 
 fn b9_figures(measures: &Measures) -> Vec<Figure> {

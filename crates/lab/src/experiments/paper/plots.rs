@@ -1,9 +1,9 @@
-//! Figures of measures: curves, distributions, bars, sweeps.
+//! Figures of measures: curves, distributions, dots, sweeps.
 
 use simnel_scenario::summary::millis;
 
 use super::measure::{Measure, Measures};
-use crate::figures::{Axis, Bars, Figure, Line, Plot};
+use crate::figures::{Axis, Dots, Figure, Line, Plot};
 
 /// Curves: `names` are measures and what the legend calls them. Those without points are left
 /// out.
@@ -40,9 +40,9 @@ pub fn cdf(
     Figure::new((id, title), (x, y), Plot::Lines(lines))
 }
 
-/// Groups of bars with confidence intervals. `measure` names the measure of a category (first
-/// argument) and a series (second).
-pub fn bars(
+/// Runs as dots in groups. `measure` names the measure of a category (first argument) and a series
+/// (second).
+pub fn dots(
     (id, title): (&str, &str),
     y: Axis,
     measures: &Measures,
@@ -50,16 +50,19 @@ pub fn bars(
     series: &[&str],
     measure: &dyn Fn(&str, &str) -> Measure,
 ) -> Figure {
-    let value = |category: &&str, name: &&str| {
-        let estimate = measures.estimate(&measure(category, name))?;
-        Some((estimate.mean, estimate.half_width.unwrap_or(0.0)))
-    };
-    let bars = series.iter().map(|name| Bars {
-        name: name.to_string(),
-        values: categories.iter().map(|category| value(category, name)).collect(),
+    let dots = series.iter().map(|name| {
+        let of = || categories.iter().map(|category| measure(category, name));
+        Dots {
+            name: name.to_string(),
+            values: of().map(|measure| measures.values(&measure).to_vec()).collect(),
+            measures: of().map(|measure| measure.to_string()).collect(),
+            stated: Vec::new(),
+        }
     });
-    let categories = categories.iter().map(|category| category.to_string()).collect();
-    let plot = Plot::Bars(categories, bars.collect());
+    let plot = Plot::Dots(
+        categories.iter().map(|category| category.to_string()).collect(),
+        dots.collect(),
+    );
     Figure::new((id, title), (Axis::linear(""), y), plot)
 }
 

@@ -10,7 +10,7 @@
 use simnel_sim::Direction;
 
 use super::measure::{of, Measures, Sample, View};
-use super::plots::{bars, sweep};
+use super::plots::{dots, sweep};
 use super::{Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure, Plot};
 use simnel_scenario::summary::{millis, Times};
@@ -308,7 +308,7 @@ fn d6_figures(measures: &Measures) -> Vec<Figure> {
     let arms: Vec<String> = d6_arms().into_iter().map(|arm| arm.name).collect();
     let users: Vec<&str> =
         arms.iter().map(String::as_str).filter(|name| !name.starts_with("transfer")).collect();
-    vec![bars(
+    vec![dots(
         ("D6", "Throughput of a user, other paths and congestion control"),
         Axis::linear("Mbit/s"),
         measures,

@@ -8,7 +8,7 @@ use simnel_core::{Span, Time};
 use simnel_sim::Direction;
 
 use super::measure::{of, Measures, Sample};
-use super::plots::{bars, curves};
+use super::plots::{curves, dots};
 use super::{Arm, Experiment, Paper, View};
 use crate::figures::{Axis, Figure};
 use drive::{drive, Contender, Driven};
@@ -237,7 +237,7 @@ fn every(value: impl Fn(Time) -> f64) -> Vec<[f64; 2]> {
 fn figures(id: &'static str, measures: &Measures) -> Vec<Figure> {
     let arms: Vec<&str> = Contender::ALL.iter().map(|contender| contender.name()).collect();
     let file = |name: &str| format!("{id}-{name}");
-    let latency = bars(
+    let latency = dots(
         (&file("latency"), "Added latency"),
         Axis::linear("milliseconds"),
         measures,
@@ -245,7 +245,7 @@ fn figures(id: &'static str, measures: &Measures) -> Vec<Figure> {
         &["p50", "p95"],
         &|arm, name| of(arm, name),
     );
-    let used = bars(
+    let used = dots(
         (&file("used"), "Share of the capacity used"),
         Axis::linear("percent"),
         measures,
