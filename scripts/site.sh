@@ -1,6 +1,7 @@
 #!/bin/bash
 # The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
-# a browser's figures against the program's, accessibility, errors.  `site.sh measure`: the time
+# a browser's figures against the program's, accessibility, errors.  `site.sh papers [WHICH...]`: runs
+# the published experiments (all; some minutes), whose page `build` then takes up.  `site.sh measure`: the time
 # from a change to the first picture.  `site.sh picture FILE`: docs/lab.png.
 #
 # SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
@@ -12,6 +13,7 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$PWD/target
 built=${CARGO_TARGET_DIR:-$target}
 wasm=$target/site-build/wasm
+reports=$target/papers
 command=${1:-build}
 
 lacks() { # WHAT
@@ -44,11 +46,24 @@ build() {
     CARGO_TARGET_DIR=$built/bindgen \
         cargo build --quiet --locked --manifest-path site/bindgen/Cargo.toml
     "$built/bindgen/debug/bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
-    (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm")
+    (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm" "$reports")
     local bytes most=$((1536 * 1024))
     bytes=$(gzip -9 -c "$target/site/lab.wasm" | wc -c)
     echo "$target/site: lab.wasm has $bytes bytes compressed; $most at most"
     [ "$bytes" -le "$most" ]
+}
+
+papers() { # WHICH...
+    local simnel=${SIMNEL:-}
+    if [ -z "$simnel" ]; then
+        cargo build --quiet --locked --release --package simnel
+        simnel=$built/release/simnel
+    fi
+    # Taken up only when it is complete.
+    rm -rf "$reports.part"
+    "$simnel" paper "${@:-all}" --report "$reports.part"
+    rm -rf "$reports"
+    mv "$reports.part" "$reports"
 }
 
 # Builds, starts the server, and runs a script of site/test against it.
@@ -56,8 +71,14 @@ drive() { # SCRIPT ARGUMENTS...
     local script=$1 simnel=${SIMNEL:-$built/debug/simnel} address=
     shift
     command -v chromium >/dev/null || lacks 'chromium is missing: apt-get install chromium'
-    build
     [ -n "${SIMNEL:-}" ] || cargo build --quiet --locked --package simnel
+    if [ "$command" = test ] && [ ! -d "$reports" ]; then
+        # One experiment, twice, so that the page is there to be tested.
+        reports=$target/papers-test
+        rm -rf "$reports"
+        "$simnel" paper A6 --repetitions 2 --report "$reports" >"$target/papers-test.log" 2>&1
+    fi
+    build
     # Not local: the trap outlives this function.
     said=$(mktemp)
     "$simnel" lab --no-open --port 0 "$target/site" 2>"$said" &
@@ -74,11 +95,12 @@ drive() { # SCRIPT ARGUMENTS...
 
 case $command in
     build) build ;;
+    papers) shift; papers "$@" ;;
     test) drive lab.mjs "$target/site-test" ;;
     measure) drive measure.mjs ;;
     picture) drive picture.mjs "${2:?a file for the picture}" ;;
     *)
-        echo 'site.sh: expected build, test, measure or picture' >&2
+        echo 'site.sh: expected build, papers, test, measure or picture' >&2
         exit 2
         ;;
 esac

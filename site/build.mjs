@@ -1,14 +1,16 @@
-// `node build.mjs OUT WASM`: the site's files. WASM is where bindgen has put its own.
+// `node build.mjs OUT WASM REPORTS`: the site's files. WASM is where bindgen has put its own, REPORTS
+// where `simnel paper` has.
 import { createHash } from "node:crypto";
 import { cp, mkdir, readFile, readdir, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { papers } from "./papers.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const [out, wasm] = process.argv.slice(2).map((path) => resolve(path));
-if (!out || !wasm) {
-    console.error("build.mjs: expected OUT WASM");
+const [out, wasm, reports] = process.argv.slice(2).map((path) => resolve(path));
+if (!out || !wasm || !reports) {
+    console.error("build.mjs: expected OUT WASM REPORTS");
     process.exit(2);
 }
 const common = {
@@ -27,10 +29,12 @@ await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 await build({
     ...common,
-    entryPoints: ["lab.ts", "disciplines.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
+    entryPoints: ["lab.ts", "disciplines.ts", "papers.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
 });
 for (const name of ["index.html", "disciplines.html", "icon.svg"]) await cp(join(here, "src", name), join(out, name));
 await cp(join(wasm, "lab_bg.wasm"), join(out, "lab.wasm"));
+
+await papers(reports, out);
 
 // What the service worker keeps, and a name that changes with any of it.
 const files = (await readdir(out)).sort();

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE, open, shown, withBrowser } from "./browser.mjs";
 import { disciplines } from "./disciplines.mjs";
+import { papers } from "./papers.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
@@ -147,4 +148,5 @@ await withBrowser(async (browser) => {
     await offline(browser);
     await accessible(browser);
     await disciplines(browser, address, simnel, out);
+    await papers(browser, address, out);
 });

@@ -340,16 +340,7 @@ pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
         let Some(worst) = (0..means.len()).max_by(order) else { continue };
         let arrow = format!("{} → {}", milliseconds(means[worst]), milliseconds(means[best]));
         if let Some((_, good, bad)) = subjects.iter().find(|one| one.0 == row.measure) {
-            let clear = |mean: f64| mean <= UNNOTICED_MS;
-            sentences.push(match (clear(means[best]), clear(means[worst])) {
-                (true, true) => format!("{good} with all: at most {}.", milliseconds(means[worst])),
-                (false, _) => format!("{bad} with all: {arrow} ({}).", names[best]),
-                _ => {
-                    let with = (0..means.len()).filter(|n| clear(means[*n]));
-                    let with: Vec<&str> = with.map(|n| names[n].as_str()).collect();
-                    format!("{good} with {}: {arrow}.", with.join(" and "))
-                }
-            });
+            sentences.push(prompt(good, bad, &means, names));
         } else if row.measure == "page load (ms)" {
             sentences.push(match means[worst] > means[best] * 1.15 {
                 true => format!("Pages load faster with {}: {arrow}.", names[best]),
@@ -358,6 +349,26 @@ pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// What is said of added delays in milliseconds, by contender: who stays below what anybody
+/// notices. `good` and `bad` are the words for traffic that does and does not.
+pub fn prompt(good: &str, bad: &str, delays: &[f64], names: &[String]) -> String {
+    let ends = |f: fn(f64, f64) -> f64| delays.iter().copied().reduce(f).unwrap_or(0.0);
+    let (least, most) = (ends(f64::min), ends(f64::max));
+    let (low, high) = (milliseconds(least), milliseconds(most));
+    let with = |keep: &dyn Fn(f64) -> bool| {
+        let chosen = names.iter().zip(delays).filter(|(_, delay)| keep(**delay));
+        chosen.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
+    };
+    match (least <= UNNOTICED_MS, most <= UNNOTICED_MS) {
+        _ if names.len() == 1 && most <= UNNOTICED_MS => format!("{good}: {high}."),
+        _ if names.len() == 1 => format!("{bad}: {high}."),
+        (true, true) if most < 0.1 => format!("{good} with all: {high}."),
+        (true, true) => format!("{good} with all: at most {high}."),
+        (false, _) => format!("{bad} with all: {high} → {low} ({}).", with(&|one| one == least)),
+        _ => format!("{good} with {}: {high} → {low}.", with(&|one| one <= UNNOTICED_MS)),
+    }
 }
 
 /// A time as people say it.

@@ -23,6 +23,8 @@ const ASLANT: f64 = 44.0;
 const BAR: f64 = 9.0;
 /// A mark so close to the right edge is written to the left of it.
 const EDGE: f64 = 6.0;
+/// Marks of clipped points are as far apart, in pixels.
+const CLIPS: f64 = 7.0;
 /// Points of a line in a drawing, at most (twice as many extremes).
 const POINTS: usize = 150;
 
@@ -185,6 +187,7 @@ pub fn draw(figure: &Figure, alone: bool) -> Option<Markup> {
                     @let (class, attributes) = style(slots[n], alone);
                     g class={ "s s" (n) (class) } style=[attributes] {
                         polyline fill="none" points=(coordinates(&line.points, &x, &y)) {}
+                        (clipped(&line.points, &x, &y))
                     }
                 }
                 // For the page's script: pixels to values.
@@ -366,6 +369,44 @@ fn coordinates(points: &[[f64; 2]], x: &Scale, y: &Scale) -> String {
     thinned(points).into_iter().filter(shown).map(place).collect()
 }
 
+/// Marks where points lie beyond the axis across which they are drawn: a triangle at its end.
+fn clipped(points: &[[f64; 2]], x: &Scale, y: &Scale) -> Markup {
+    let value = |py: f64| if y.log { py.max(1e-12).log10() } else { py };
+    let beyond = |[px, py]: &[f64; 2]| {
+        let edge = if value(*py) > y.high + 1e-9 * y.high.abs() {
+            (y.to, 6.0)
+        } else if value(*py) < y.low - 1e-9 * y.low.abs() {
+            (y.from, -6.0)
+        } else {
+            return None;
+        };
+        (px.is_finite() && py.is_finite()).then_some((x.at(*px), edge, *py))
+    };
+    let mut last = f64::NEG_INFINITY;
+    let places: Vec<_> = points.iter().filter_map(beyond).collect();
+    let most = places.iter().map(|place| place.2).fold(f64::NEG_INFINITY, f64::max);
+    let marks: String = places
+        .iter()
+        .filter(|(at, ..)| {
+            at - last >= CLIPS && {
+                last = *at;
+                true
+            }
+        })
+        .map(|(at, (edge, tall), _)| format!("M{at:.1} {edge:.1}l-3 {tall}h6z"))
+        .collect();
+    html! {
+        @if !places.is_empty() {
+            path .clip d=(marks) stroke="none" {
+                title {
+                    (places.len()) " of " (points.len()) " points are beyond the axis, up to "
+                    (number(most))
+                }
+            }
+        }
+    }
+}
+
 /// At most about twice [`POINTS`] points: of every stretch the least and the greatest, in order.
 fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     if points.len() <= 2 * POINTS {
@@ -498,6 +539,16 @@ mod tests {
         let thin = thinned(&points);
         assert!(thin.len() <= 2 * POINTS && thin.iter().any(|point| point[1] == 99.0));
         assert!(thin.windows(2).all(|pair| pair[0][0] < pair[1][0]));
+    }
+
+    #[test]
+    fn what_is_clipped_is_marked() {
+        let points = (0..100).map(|n| [f64::from(n), if n == 50 { 900.0 } else { 1.0 }]).collect();
+        let drawn = draw(&figure(points, Axis::linear("y").within(0.0, 10.0)), false);
+        let drawn = drawn.expect("points").into_string();
+        assert!(drawn.contains("1 of 100 points are beyond the axis, up to 900"), "{drawn}");
+        let whole = draw(&figure(vec![[0.0, 1.0], [1.0, 10.0]], Axis::linear("y")), false);
+        assert!(!whole.expect("points").into_string().contains("clip"));
     }
 
     #[test]

@@ -33,6 +33,57 @@ pub fn plots(data: &Data) -> Vec<Figure> {
     figures
 }
 
+/// The plots of several files, drawn over each other: a series is named by its file, and by its
+/// own name where a file has several.
+pub fn overlaid(files: &[(String, Data)]) -> Vec<Figure> {
+    let mut all: Vec<Figure> = Vec::new();
+    for (file, data) in files {
+        for mut figure in plots(data) {
+            name_by(file, &mut figure.plot);
+            match all.iter_mut().find(|known| known.id == figure.id) {
+                Some(known) => lay_over(known, figure),
+                None => all.push(figure),
+            }
+        }
+    }
+    all
+}
+
+fn name_by(file: &str, plot: &mut Plot) {
+    match plot {
+        Plot::Lines(lines) if lines.len() == 1 => lines[0].name = file.into(),
+        Plot::Lines(lines) => {
+            lines.iter_mut().for_each(|line| line.name = format!("{file} · {}", line.name));
+        }
+        Plot::Boxes(_, series) => series.iter_mut().for_each(|boxes| boxes.name = file.into()),
+        Plot::Dots(..) => {}
+    }
+}
+
+/// Adds what `other` shows to `figure`, whose axes then hold both.
+fn lay_over(figure: &mut Figure, other: Figure) {
+    for (axis, more) in [(&mut figure.x, other.x), (&mut figure.y, other.y)] {
+        axis.limits = axis.limits.zip(more.limits).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+    }
+    match (&mut figure.plot, other.plot) {
+        (Plot::Lines(lines), Plot::Lines(more)) => lines.extend(more),
+        (Plot::Boxes(names, series), Plot::Boxes(theirs, more)) => {
+            let new = theirs.iter().filter(|name| !names.contains(name)).cloned();
+            let new: Vec<String> = new.collect();
+            names.extend(new);
+            series.iter_mut().for_each(|boxes| boxes.values.resize(names.len(), None));
+            series.extend(more.into_iter().map(|boxes| {
+                let value = |name: &String| {
+                    let at = theirs.iter().position(|one| one == name)?;
+                    boxes.values.get(at).copied().flatten()
+                };
+                Boxes { values: names.iter().map(value).collect(), name: boxes.name.clone() }
+            }));
+        }
+        _ => {}
+    }
+}
+
 /// A box for each of `lines`: quartiles over all its samples.
 fn boxes(figures: &mut Vec<Figure>, name: (&str, &str), unit: &str, lines: Vec<Line>) {
     if lines.is_empty() {
@@ -85,5 +136,37 @@ fn cumulative(line: Line) -> Line {
 fn push(figures: &mut Vec<Figure>, name: (&str, &str), axes: (Axis, Axis), lines: Vec<Line>) {
     if !lines.is_empty() {
         figures.push(Figure::new(name, axes, Plot::Lines(lines)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(ping: &[f64]) -> Data {
+        let values: Vec<Option<f64>> = ping.iter().copied().map(Some).collect();
+        Data {
+            version: super::super::VERSION,
+            x_values: (0..ping.len()).map(|n| n as f64).collect(),
+            results: [("Ping (ms) ICMP".to_string(), values)].into(),
+            metadata: serde_json::Map::new(),
+            raw_values: serde_json::Map::new(),
+        }
+    }
+
+    #[test]
+    fn files_are_drawn_over_each_other() {
+        let files = [("a".into(), data(&[1.0, 2.0])), ("b".into(), data(&[30.0, 40.0]))];
+        let figures = overlaid(&files);
+        let cdf = figures.iter().find(|figure| figure.id == "ping_cdf").expect("a distribution");
+        let Plot::Lines(lines) = &cdf.plot else { panic!("lines") };
+        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        let ping = figures.iter().find(|figure| figure.id == "ping").expect("latency");
+        assert!(ping.y.limits.is_some_and(|(low, high)| low <= 1.0 && high >= 40.0));
+        let boxes = figures.iter().find(|figure| figure.id == "box_ping").expect("quartiles");
+        assert!(
+            matches!(&boxes.plot, Plot::Boxes(names, two) if names.len() == 1 && two.len() == 2)
+        );
     }
 }

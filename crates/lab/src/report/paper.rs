@@ -74,8 +74,8 @@ fn contents<'a>(paper: Paper, outcomes: impl Iterator<Item = &'a Outcome> + Clon
         @if all > 0 {
             nav {
                 span .paper { (paper.title()) }
-                span .bar title={ (held) " of " (all) " claims hold" } {
-                    i style=(format!("width:{:.0}%", 100.0 * held as f64 / all as f64)) {}
+                svg .bar viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
+                    rect width=(format!("{:.0}", 100.0 * held as f64 / all as f64)) height="8" {}
                 }
                 span .count { (held) "/" (all) } " "
                 @for one in outcomes {

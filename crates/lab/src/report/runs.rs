@@ -1,5 +1,6 @@
 //! Runs of a scenario, as a table for the terminal and as a page.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use maud::{html, Markup};
@@ -8,7 +9,8 @@ use simnel_scenario::{Finished, Scenario};
 use simnel_sim::Outcome;
 
 use super::page;
-use crate::figures::{Axis, Figure, Line, Plot};
+use crate::experiments::compare::{called, prompt};
+use crate::figures::{Axis, Dots, Figure, Line, Plot};
 
 /// The summaries of one discipline, over its seeds.
 #[derive(Clone, Debug)]
@@ -37,6 +39,16 @@ pub fn contenders(summaries: &[Summary]) -> Vec<Contender<'_>> {
 }
 
 impl Contender<'_> {
+    /// What it is called in prose: its name where it is the same both ways and only rates differ.
+    fn short(&self) -> String {
+        let ways = self.words.strip_prefix("up: ").and_then(|rest| rest.split_once(", down: "));
+        let first = |words: &str| words.split_whitespace().next().map(str::to_string);
+        match ways {
+            Some((up, down)) if first(up) == first(down) => first(up).unwrap_or_default(),
+            _ => self.words.clone(),
+        }
+    }
+
     /// Mean over the seeds of what `of` says of a run; runs without it do not count.
     pub fn mean(&self, of: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.runs.iter().filter_map(|run| of(run)).collect();
@@ -280,14 +292,76 @@ pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> 
 
 /// The page. `text` is the scenario's file, so that anybody can run it again.
 pub fn page(scenario: &Scenario, text: &str, runs: &[Finished], summaries: &[Summary]) -> String {
+    let all_contenders = contenders(summaries);
+    let short: Vec<String> = all_contenders.iter().map(Contender::short).collect();
+    let is_plain = short.iter().collect::<BTreeSet<_>>().len() == short.len();
+    let names = match is_plain {
+        true => called(&short),
+        false => all_contenders.iter().map(|one| one.words.clone()).collect(),
+    };
     let (all, stopped) = (summaries.len(), summaries.iter().filter(|one| !one.complete).count());
     let body = html! {
         @if stopped > 0 { (page::partial(&format!("{stopped} of {all} runs were"))) }
         p .lead { (scenario.question) }
-        @for contender in contenders(summaries) { (section(&contender, runs, summaries)) }
-        section { h3 { "The scenario" } pre { (text) } }
+        ul .verdict { @for sentence in noticed(&all_contenders, &names) { li { (sentence) } } }
+        (page::together(&compared(&all_contenders, &names)))
+        details open[names.len() == 1] {
+            summary { "All figures, and each discipline over time" }
+            @for contender in &all_contenders { (section(contender, runs, summaries)) }
+        }
+        details { summary { "The scenario" } pre { (text) } }
     };
     page::frame(&scenario.name, &body)
+}
+
+/// What is noticed of traffic that waits for answers: the 99th percentile of what the line adds.
+fn noticed(contenders: &[Contender<'_>], names: &[String]) -> Vec<String> {
+    let Some(first) = contenders.first().and_then(|one| one.runs.first()) else {
+        return Vec::new();
+    };
+    let sentence = |(n, group): (usize, &GroupSummary)| {
+        let (good, bad) = match group.application {
+            Some(Application::Ping { .. }) => ("gets through at once", "waits long"),
+            Some(Application::Datagrams { mos: Some(_), .. }) => ("stays clear", "suffers"),
+            Some(Application::Datagrams { .. }) => ("gets through at once", "waits long"),
+            _ => return None,
+        };
+        let delay = |one: &Contender<'_>| one.mean_of_group(n, |g| felt(g).map(|of| of.p99));
+        let delays: Vec<f64> = contenders.iter().map(delay).collect::<Option<_>>()?;
+        let say = |words: &str| format!("{} {words}", group.name);
+        Some(prompt(&say(good), &say(bad), &delays, names))
+    };
+    first.groups.iter().enumerate().filter_map(sentence).collect()
+}
+
+/// All disciplines side by side, a dot a run: delays, goodput.
+fn compared(contenders: &[Contender<'_>], names: &[String]) -> Vec<Figure> {
+    let Some(first) = contenders.first().and_then(|one| one.runs.first()) else {
+        return Vec::new();
+    };
+    let dots = |of: &dyn Fn(&GroupSummary) -> Option<f64>| {
+        let has = |n: &usize| of(&first.groups[*n]).is_some();
+        let groups: Vec<usize> = (0..first.groups.len()).filter(has).collect();
+        let series = contenders.iter().zip(names).map(|(contender, name)| Dots {
+            name: name.clone(),
+            values: groups
+                .iter()
+                .map(|n| contender.runs.iter().filter_map(|run| of(run.groups.get(*n)?)).collect())
+                .collect(),
+            ..Dots::default()
+        });
+        let series = series.collect();
+        Plot::Dots(groups.iter().map(|n| first.groups[*n].name.clone()).collect(), series)
+    };
+    let delay = dots(&|group| felt(group).map(|of| of.p99).filter(|ms| *ms > 0.0));
+    let goodput = dots(&|group| Some(group.goodput_mbps).filter(|mbps| *mbps > 0.0));
+    let figure = |id: &str, title: &str, y: Axis, plot: Plot| {
+        Figure::new((id, title), (Axis::linear(""), y), plot)
+    };
+    vec![
+        figure("p99", "Added delay, 99 of 100 packets", Axis::log("ms"), delay),
+        figure("goodputs", "Goodput", Axis::linear("Mbit/s"), goodput),
+    ]
 }
 
 /// A discipline's table, and the figures of its first seed.

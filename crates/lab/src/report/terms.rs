@@ -38,7 +38,7 @@ const TERMS: [(&str, &[&str], &str); 18] = [
     ("goodput", &["goodput"], "payload that arrives, without headers and what is sent again"),
     ("hash collision", &["collision"], "two flows in one queue"),
     ("Jain's index", &["jain"], "fairness: 1 if all get the same, 1/n if one of n gets all"),
-    ("MOS", &["mos"], "quality of a call from 1 to 4.5"),
+    ("MOS", &["(mos)", "mos "], "quality of a call from 1 to 4.5"),
     ("quantum", &["quantum"], "bytes that a queue earns in its turn"),
     ("RRUL", &["rrul"], "four uploads, four downloads and probes at once"),
     ("RTT", &["rtt", "round-trip", "round trip"], "round-trip time: there and back"),

@@ -1,23 +1,29 @@
-//! `simnel plot`: the usual plots of flent's data files, ours or flent's own, as a page.
+//! `simnel plot`: the usual plots of flent's data files, ours or flent's own, over each other, and
+//! the measures of sweeps, as a page.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use maud::html;
 use miette::miette;
+use simnel_lab::experiments::sweep;
+use simnel_lab::figures::Figure;
 use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::page;
 
 use super::output_failed;
 
-/// Draw the usual plots of flent's data files.
+/// Draw the usual plots of flent's data files, over each other, and the measures of sweeps.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  simnel plot out/data/B4-cake.flent.gz -o b4.html")]
+#[command(after_help = "Examples:\n  \
+    simnel plot out/data/B4-cake.flent.gz -o b4.html\n  \
+    simnel plot cake.flent.gz fifo.flent.gz    both in each plot\n  \
+    simnel plot rrul.sweep.jsonl               the measures of a sweep")]
 pub struct Args {
-    /// Data files: .flent.gz, or the JSON inside.
+    /// Data files: .flent.gz, or the JSON inside; journals of `simnel sweep`: .jsonl.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Where the page goes [default: FILE.html, by the first file, in this directory].
@@ -27,29 +33,24 @@ pub struct Args {
 
 /// Draws.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut plots = Vec::new();
-    for file in &args.files {
-        let opened = File::open(file)
-            .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
-        let data = Data::read(opened).map_err(|error| {
-            let help = "a data file of flent, format 2 to 4";
-            miette!(help = help, "{}: {error}", file.display())
-        })?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let figures = plot::plots(&data);
-        if figures.is_empty() {
-            return Err(miette!(
-                help = "a file of a test with TCP flows or pings",
-                "{}: nothing to plot",
-                file.display()
-            ));
+    let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
+    let files: Vec<(String, Data)> = runs.into_iter().map(read).collect::<Result<_, _>>()?;
+    let figures = plot::overlaid(&files);
+    let swept: Vec<(String, Vec<Figure>)> =
+        sweeps.into_iter().map(|file| swept(file)).collect::<Result<_, _>>()?;
+    let body = html! {
+        @if !figures.is_empty() {
+            @for (name, data) in &files { p { b { (name) } " " (data.title()) } }
+            (page::figures(&figures, false))
         }
-        plots.push(html! { h2 { (name) } p { (data.title()) } (page::figures(&figures, false)) });
-    }
-    let body = html! { @for plot in plots { (plot) } };
+        @for (name, figures) in &swept { h2 { (name) } (page::figures(figures, false)) }
+    };
     let usual = || {
         let name = args.files[0].file_name().unwrap_or_default().to_string_lossy();
-        format!("{}.html", name.trim_end_matches(".gz").trim_end_matches(".flent")).into()
+        let name =
+            [".gz", ".flent", ".jsonl"].iter().fold(&*name, |name, end| name.trim_end_matches(end));
+        format!("{name}.html").into()
     };
     let target: PathBuf = args.output.clone().unwrap_or_else(usual);
     put(&target, page::frame("Plots", &body).as_bytes()).map_err(|error| {
@@ -58,4 +59,36 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })?;
     writeln!(out, "page: {}", target.display()).map_err(output_failed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A file of flent's, by the name that its series get.
+fn read(file: &PathBuf) -> miette::Result<(String, Data)> {
+    let opened = File::open(file)
+        .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
+    let data = Data::read(opened).map_err(|error| {
+        let help = "a data file of flent, format 2 to 4; a sweep's journal ends with .jsonl";
+        miette!(help = help, "{}: {error}", file.display())
+    })?;
+    if plot::plots(&data).is_empty() {
+        let help = "a file of a test with TCP flows or pings";
+        return Err(miette!(help = help, "{}: nothing to plot", file.display()));
+    }
+    let name = name(file);
+    Ok((name.trim_end_matches(".gz").trim_end_matches(".flent").into(), data))
+}
+
+/// The measures of a sweep's journal that `simnel sweep` prints.
+fn swept(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
+    let results = sweep::results(file)
+        .map_err(|error| miette!(help = "a journal of `simnel sweep`", "{error}"))?;
+    let figures = sweep::figures(&results, &super::sweep::names(&[], &results));
+    if figures.is_empty() {
+        let help = "a sweep over an axis of numbers, rates, times or sizes";
+        return Err(miette!(help = help, "{}: nothing to plot", file.display()));
+    }
+    Ok((name(file), figures))
 }

@@ -111,7 +111,7 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
 
 fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
-    let names = names(args, &results);
+    let names = names(&args.show, &results);
     if let Some(path) = &args.report {
         draw(path, &results, &names)?;
     }
@@ -136,16 +136,16 @@ fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {
 /// Measures that are printed unless others are asked for.
 const USUAL: [&str; 3] = [".goodput_mbps", ".utilisation", "added_ms.mean"];
 
-/// The measures to print.
-fn names<'a>(args: &Args, results: &'a [PointResult]) -> Vec<&'a String> {
-    let shown = |name: &&String| match args.show.is_empty() {
+/// The measures to print: those whose names contain a part of `show`, or the usual ones.
+pub fn names<'a>(show: &[String], results: &'a [PointResult]) -> Vec<&'a String> {
+    let shown = |name: &&String| match show.is_empty() {
         true => USUAL.iter().any(|part| name.ends_with(part)),
-        false => args.show.iter().any(|part| name.contains(part.as_str())),
+        false => show.iter().any(|part| name.contains(part.as_str())),
     };
     // What is nothing everywhere, such as the payload of probes, is no result.
     let something = |name: &&String| {
         let value = |point: &PointResult| point.values.get(*name).map_or(0.0, |one| one.mean);
-        !args.show.is_empty() || results.iter().any(|point| value(point) != 0.0)
+        !show.is_empty() || results.iter().any(|point| value(point) != 0.0)
     };
     let first = results.first().into_iter();
     first.flat_map(|point| point.values.keys()).filter(shown).filter(something).collect()

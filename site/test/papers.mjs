@@ -1,0 +1,33 @@
+// The papers' page: it keeps the site's policy, its figures answer to keys, a scenario runs again.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { LOOKS, judge } from "./accessibility.mjs";
+import { PATIENCE } from "./browser.mjs";
+
+export async function papers(browser, address, out) {
+    for (const look of LOOKS) {
+        const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, colorScheme: look.scheme });
+        const page = await context.newPage();
+        page.setDefaultTimeout(PATIENCE);
+        const wrong = [];
+        page.on("pageerror", (error) => wrong.push(String(error)));
+        page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+        await page.goto(`${address}papers.html`);
+        await page.locator("button.again").first().waitFor({ state: "attached" });
+        assert.ok(await page.locator("figure svg .band").count() > 0, "what is stated is drawn");
+        await judge(page, `papers at ${look.width} px, ${look.scheme}`);
+        await page.screenshot({ path: join(out, `papers-${look.width}-${look.scheme}.png`), fullPage: true });
+        if (look === LOOKS[0]) {
+            const svg = page.locator("figure:has(.band) svg[tabindex]").first();
+            await svg.press("ArrowRight");
+            await page.waitForFunction(() => /median.*Mbit|stated/s.test(document.querySelector(".tip")?.textContent ?? ""));
+            await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
+            await page.locator("button.again").first().click();
+            await page.waitForFunction(() => /5 runs/.test(document.querySelector(".again + .setup")?.textContent ?? ""));
+            assert.ok(await page.locator("div > table.numbers tr").count() > 3, "its figures are there");
+        }
+        assert.deepEqual(wrong, [], "nothing is refused and nothing fails");
+        await context.close();
+    }
+    console.log("the papers: what is stated is drawn, keys show values, a scenario runs again; nothing serious");
+}
