@@ -3,12 +3,14 @@
 # shrunk and kept as a recording.
 #
 # usage: conformance/fuzz-linux.sh DIRECTORY [--seconds N | --cases N] [--seed S] [--only DISCIPLINE]
+#                                            [--kept]
 #        conformance/fuzz-linux.sh DIRECTORY --check RECORDINGS
 #
 # DIRECTORY holds, or will hold, what `conformance/build-linux.sh DIRECTORY HEADERS` leaves (see
 # there what it needs), the program `oracle` made of it, and in DIRECTORY/fuzz/ the counts
 # (fuzz.json, added to at each run) and what differs (found/; `simnel conformance golden
 # DIRECTORY/fuzz/found` shows it again). Python 3 is needed, too.
+# --kept draws also what ours is known to do otherwise (fuzz_linux/changes.py, ledger.toml).
 # --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
 # target/release/simnel, which is built if it is not there. Status 1: something differs; 3: Linux's
 # source, or what compiles it, is not to be had.

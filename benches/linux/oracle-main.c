@@ -5,7 +5,9 @@
  *     qdisc PARENT HANDLE KIND HEX     the root first, PARENT 0; HEX is TCA_OPTIONS' body, - none
  *     class PARENT ID HEX              a class of the root; numbers are hexadecimal here
  *     input                            arrivals follow, as in a recording's .csv, and
- *     T,change,HEX and T,reset         changes of the root while it runs
+ *     T,change,WHAT[,...]              other settings while it runs: HEX of the root,
+ *                                      leaf:CLASS:HEX below a class, class:PARENT:ID:HEX of a class
+ *     T,reset, T,stats                 the root is emptied; asked what it counted
  *
  * Status 0: done; 3: Linux refuses the settings; 1: anything else. */
 #include <arpa/inet.h>
@@ -128,6 +130,19 @@ static void arrive(char **column, int count)
 	oracle_arrive(&arrival);
 }
 
+static void change(const char *what)
+{
+	static char hex[132000];
+	unsigned parent, id;
+
+	if (sscanf(what, "class:%x:%x:%131999s", &parent, &id, hex) == 3)
+		oracle_class(parent, id, body, bytes_of(hex));
+	else if (sscanf(what, "leaf:%x:%131999s", &id, hex) == 2)
+		oracle_change(id, body, bytes_of(hex));
+	else
+		oracle_change(0, body, bytes_of(what));
+}
+
 static void event(char *line)
 {
 	char *column[24], *next = line;
@@ -137,15 +152,18 @@ static void event(char *line)
 		column[count++] = strsep(&next, ",");
 	if (count < 2)
 		bench_died("a line of input is short");
-	if (!strcmp(column[1], "run"))
-		oracle_run(strtoull(column[0], NULL, 10));
-	else if (!strcmp(column[1], "reset"))
-		oracle_reset(strtoull(column[0], NULL, 10));
-	else if (!strcmp(column[1], "change") && count == 3)
-		oracle_change(strtoull(column[0], NULL, 10), body, bytes_of(column[2]));
-	else if (!strcmp(column[1], "enq+") && count > 10)
+	if (!strcmp(column[1], "enq+") && count > 10) {
 		arrive(column, count);
-	else
+		return;
+	}
+	oracle_run(strtoull(column[0], NULL, 10));
+	if (!strcmp(column[1], "reset"))
+		oracle_reset();
+	else if (!strcmp(column[1], "stats"))
+		oracle_look();
+	else if (!strcmp(column[1], "change") && count > 2)
+		change(column[2]);
+	else if (strcmp(column[1], "run"))
 		bench_died("a line of input is none");
 }
 

@@ -200,6 +200,32 @@ void __do_once_done(bool *done, struct static_key_true *key, unsigned long *flag
 
 #include "common.h"
 
+/* Attributes that a discipline writes, one behind the other. */
+static u8 written[8192];
+static struct sk_buff message = { .head = written };
+
+int nla_put(struct sk_buff *skb, int number, int size, const void *body)
+{
+	struct nlattr *head = (struct nlattr *)skb_tail_pointer(skb);
+
+	if (skb->tail + nla_total_size(size) > sizeof written)
+		bench_died("too many attributes");
+	memset(head, 0, nla_total_size(size));
+	head->nla_type = number;
+	head->nla_len = nla_attr_size(size);
+	memcpy(nla_data(head), body, size);
+	skb->tail += nla_total_size(size);
+	return 0;
+}
+int nla_put_64bit(struct sk_buff *skb, int number, int size, const void *body, int padding)
+{
+	return nla_put(skb, number, size, body);
+}
+int gnet_stats_copy_app(struct gnet_dump *dump, void *statistics, int size)
+{
+	return nla_put(dump->skb, TCA_STATS_APP, size, statistics);
+}
+
 int _printk(const char *format, ...) { return 0; }
 int net_ratelimit(void) { return 0; }
 bool queue_work_on(int cpu, struct workqueue_struct *queue, struct work_struct *work)
@@ -255,8 +281,9 @@ void kfree_skb_list_reason(struct sk_buff *list, enum skb_drop_reason reason)
 void oracle_consumed(struct sk_buff *skb) { gone("ackfilt", skb); }
 void rtnl_kfree_skbs(struct sk_buff *head, struct sk_buff *tail)
 {
-	if (tail)
-		tail->next = NULL;
+	if (!head || !tail)
+		return;
+	tail->next = NULL;
 	all_gone("drop", head);
 }
 
@@ -264,6 +291,10 @@ static struct net_device device = { .mtu = 1500, .hard_header_len = ETH_HLEN,
 				    .tx_queue_len = 1000 };
 static struct netdev_queue queue = { .dev = &device };
 static struct Qdisc *root;
+/* What was hung below the root's classes. */
+#define LEAVES 64
+static struct Qdisc *leaves[LEAVES];
+static int leaf_count;
 
 static struct Qdisc *make(const struct Qdisc_ops *ops, u32 parent, u32 handle,
 			  struct nlattr *options)
@@ -342,12 +373,15 @@ void oracle_qdisc(unsigned parent, unsigned handle, const char *kind, const void
 	qdisc_hash_add(qdisc, false);
 	if (root->ops->cl_ops->graft(root, class, qdisc, &old, NULL))
 		oracle_refused("the class takes no discipline");
+	if (leaf_count == LEAVES)
+		bench_died("too many disciplines");
+	leaves[leaf_count++] = qdisc;
 }
 
 void oracle_class(unsigned parent, unsigned id, const void *options, unsigned size)
 {
 	struct nlattr *table[TCA_MAX + 1] = { [TCA_OPTIONS] = attribute(options, size) };
-	unsigned long class = 0;
+	unsigned long class = root->ops->cl_ops->find(root, id);
 
 	if (root->ops->cl_ops->change(root, id, parent, table, &class, NULL))
 		oracle_refused("the class");
@@ -559,18 +593,60 @@ void oracle_arrive(const struct arrival *arrival)
 	take();
 }
 
-void oracle_change(unsigned long long at, const void *options, unsigned size)
+void oracle_change(unsigned class, const void *options, unsigned size)
 {
-	oracle_run(at);
-	if (!root->ops->change || root->ops->change(root, attribute(options, size), NULL))
+	struct Qdisc *qdisc = class ? NULL : root;
+	int i;
+
+	for (i = 0; i < leaf_count; i++)
+		if (class && leaves[i]->parent == class)
+			qdisc = leaves[i];
+	if (!qdisc || !qdisc->ops->change ||
+	    qdisc->ops->change(qdisc, attribute(options, size), NULL))
 		oracle_refused("the change");
 }
 
-void oracle_reset(unsigned long long at)
+/* ` NAME=BYTES`: the body of the one attribute that was written. */
+static void print_written(const char *name)
 {
-	oracle_run(at);
-	qdisc_reset(root);
+	unsigned i;
+
+	if (!message.tail)
+		return;
+	oracle_print(" %s=", name);
+	for (i = NLA_HDRLEN; i < message.tail; i++)
+		oracle_print("%02x", written[i]);
+	message.tail = 0;
 }
+
+static void print_statistics(struct Qdisc *qdisc)
+{
+	struct gnet_dump dump = { .skb = &message };
+
+	oracle_print("%llu stats %x", now, qdisc == root ? 0 : TC_H_MIN(qdisc->parent));
+	/* Some settle their counters in it, so it comes first. */
+	if (qdisc->ops->dump)
+		qdisc->ops->dump(qdisc, &message);
+	print_written("options");
+	if (qdisc->ops->dump_stats)
+		qdisc->ops->dump_stats(qdisc, &dump);
+	print_written("app");
+	oracle_print(" packets=%llu bytes=%llu drops=%u overlimits=%u qlen=%u backlog=%u\n",
+		     u64_stats_read(&qdisc->bstats.packets), u64_stats_read(&qdisc->bstats.bytes),
+		     qdisc->qstats.drops, qdisc->qstats.overlimits, qdisc->q.qlen,
+		     qdisc->qstats.backlog);
+}
+
+void oracle_look(void)
+{
+	int i;
+
+	print_statistics(root);
+	for (i = 0; i < leaf_count; i++)
+		print_statistics(leaves[i]);
+}
+
+void oracle_reset(void) { qdisc_reset(root); }
 
 void oracle_end(void)
 {

@@ -23,12 +23,14 @@ void oracle_begin(const struct settings *settings);
  * TCA_OPTIONS. `has_options` is 0 where there is none. */
 void oracle_qdisc(unsigned parent, unsigned handle, const char *kind, const void *options,
 		  unsigned size, int has_options);
-/* Adds a class to the root. */
+/* Adds a class to the root, or changes it. */
 void oracle_class(unsigned parent, unsigned id, const void *options, unsigned size);
-/* Changes the root's settings at a time. */
-void oracle_change(unsigned long long at, const void *options, unsigned size);
-/* Empties the root at a time. */
-void oracle_reset(unsigned long long at);
+/* Changes the settings of the root, or of the discipline below `class`. */
+void oracle_change(unsigned class, const void *options, unsigned size);
+/* Empties the root. */
+void oracle_reset(void);
+/* Writes what was counted until now. */
+void oracle_look(void);
 void oracle_arrive(const struct arrival *arrival);
 void oracle_run(unsigned long long until);
 /* Last lines: what was counted. */

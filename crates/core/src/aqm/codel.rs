@@ -88,6 +88,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// There is no last packet any more.
+    pub fn forget_delay(&mut self) {
+        self.last_delay = 0;
+    }
+
     /// A packet of `len` bytes was looked at that had waited for `sojourn`.
     #[inline(always)]
     fn note(&mut self, sojourn: u64, len: u32) {

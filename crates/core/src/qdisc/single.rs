@@ -95,7 +95,8 @@ pub trait Aqm: Sized + Send + 'static {
     fn found_empty(&mut self, now: Time) {
         let _ = now;
     }
-    /// A packet that was taken out is only looked at, or no more: `backlog` counts as queued.
+    /// `backlog` counts as queued now: a packet that was taken out is only looked at, or no more, or
+    /// settings change.
     fn lends(&mut self, backlog: Backlog, now: Time) {
         let _ = (backlog, now);
     }
@@ -280,8 +281,10 @@ impl<A: Aqm> Managed for Single<A> {
         prepared::<A::Params>(config, &self.device, now)
     }
 
-    fn adopt(&mut self, spare: &mut dyn Managed, _: Time, owner: &mut dyn PacketOwner) {
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(spare) = spare_of::<Single<A>>(spare) else { return };
+        // What is due by now is done under the settings before.
+        self.aqm.lends(self.met(), now);
         self.params = spare.params;
         self.follow_limit();
         while self.queue.is_over_limit() {
@@ -290,5 +293,6 @@ impl<A: Aqm> Managed for Single<A> {
         }
         self.aqm.change(&self.params, &self.device, &mut spare.aqm);
         self.queue.take_room(&mut spare.queue);
+        self.aqm.lends(self.met(), now);
     }
 }

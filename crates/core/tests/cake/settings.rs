@@ -133,6 +133,26 @@ fn what_changes_is_in_force_for_packets_that_wait() {
 }
 
 #[test]
+fn what_was_learnt_of_flows_outlives_a_change_that_needs_more_memory() {
+    let mut driver = Driver::new("besteffort bandwidth 2mbit memlimit 100kb ack-filter");
+    for n in 0..400 {
+        driver.put(packet(n % 3, 1000));
+        driver.wait(Span(2_000_000));
+        driver.take_now();
+    }
+    let flows = |driver: &Driver| (0..1024).map(|n| driver.cake.class(n)).collect::<Vec<_>>();
+    let (before, misses) = (flows(&driver), driver.tin(0).way_misses);
+    assert!(before.iter().flatten().any(|flow| flow.count > 0), "CoDel has begun");
+    driver.change("besteffort bandwidth 2mbit memlimit 10mb ack-filter");
+    assert!(flows(&driver) == before, "flows have changed");
+    assert_eq!(driver.tin(0).way_misses, misses);
+    // Another overhead: other sizes.
+    driver.change("besteffort bandwidth 2mbit memlimit 10mb ack-filter overhead 20");
+    assert_eq!((driver.stats().max_adj_size, driver.stats().max_network_size), (0, 0));
+    assert!(flows(&driver) == before, "flows have changed");
+}
+
+#[test]
 fn impossible_settings_change_nothing() {
     let mut driver = Driver::new("bandwidth 10mbit diffserv4");
     driver.put_all(packet(1, 1000), 5);

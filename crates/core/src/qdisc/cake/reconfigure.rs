@@ -1,10 +1,11 @@
 //! Other settings at run time: whatever changes, no queued packet is lost.
 //!
-//! Where packets lie depends on tiers, flows, queues and room: if one of these changes, all packets
-//! are taken out and queued anew, in the order in which they had come.
+//! Where packets lie depends on tiers, flows and queues: if one of these changes, all packets are
+//! taken out and queued anew, in the order in which they had come. Otherwise all that was learnt of
+//! flows stays, as in Linux.
 
 use super::autorate::Autorate;
-use super::{Cake, Params};
+use super::{Cake, Params, MAX_TINS};
 use crate::arena::List;
 use crate::qdisc::PacketOwner;
 use crate::time::Time;
@@ -17,6 +18,10 @@ impl Cake {
         if params.bandwidth != old.bandwidth || !old.autorate_ingress {
             self.autorate = Autorate::new(params.bandwidth);
         }
+        let (framing, before) = (params.framing, old.framing);
+        if (framing.overhead, framing.compensate) != (before.overhead, before.compensate) {
+            self.sizes.forget_extremes();
+        }
         let grows = spare.arena.capacity() > self.arena.capacity();
         let resorts = params.diffserv != old.diffserv
             || params.flow_mode != old.flow_mode
@@ -24,10 +29,16 @@ impl Cake {
             || params.host_guard != old.host_guard
             || params.savings != old.savings
             || params.queues != old.queues;
-        if grows || resorts || params.ack_filter != old.ack_filter {
+        if resorts || params.ack_filter != old.ack_filter {
             self.sort_into(spare, &old, owner);
+        } else if grows {
+            self.take_room(spare, owner);
         }
         self.apply_params();
+        if self.tins.count() < MAX_TINS {
+            // As in Linux, which goes through the tiers that are none.
+            self.current_tin = 0;
+        }
         if self.arena.is_empty() {
             self.clock.start(now);
         }
@@ -35,6 +46,22 @@ impl Cake {
         while self.is_over_limit() && self.arena.len() < before {
             before = self.arena.len();
             self.make_room(None, now, owner);
+        }
+    }
+
+    /// Moves all packets to the memory of `spare`, which is larger.
+    fn take_room(&mut self, spare: &mut Cake, owner: &mut dyn PacketOwner) {
+        let queues = &mut self.tins.flows.queues;
+        let lists = queues.iter_mut().map(|flow| &mut flow.packets);
+        self.arena.take_room(&mut spare.arena, lists);
+        core::mem::swap(&mut self.acks, &mut spare.acks);
+        let Some(store) = &mut self.acks else { return };
+        for flow in queues.iter() {
+            let mut next = flow.packets.head();
+            while let Some((slot, packet)) = next.and_then(|at| Some((at, self.arena.get(at)?))) {
+                store.set(slot, owner.ack_view(packet).as_ref());
+                next = self.arena.next(&flow.packets, slot);
+            }
         }
     }
 

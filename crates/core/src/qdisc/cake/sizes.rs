@@ -28,6 +28,11 @@ impl Sizes {
         self.last = Sizes::NONE.last;
     }
 
+    /// Sizes are measured from another place in the packet now: the extremes begin anew.
+    pub(super) fn forget_extremes(&mut self) {
+        (self.network, self.adjusted) = (Sizes::NONE.network, Sizes::NONE.adjusted);
+    }
+
     /// Bytes of `packet` on the line.
     #[inline(always)]
     pub(super) fn charge(&mut self, framing: &Framing, packet: &Packet) -> u32 {

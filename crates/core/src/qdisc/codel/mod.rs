@@ -97,6 +97,7 @@ impl Aqm for Controlled {
 
     fn restart(&mut self, _: &Params, _: &Device) {
         self.state = CodelState::default();
+        self.counters.forget_delay();
     }
 
     fn statistics(&self, totals: &mut Totals) -> Detail {

@@ -279,7 +279,8 @@ impl Classes {
     }
 
     /// Takes over the packets of `old`: classes that stay keep their disciplines, which become what
-    /// those here are. Packets of the others belong to no class any more.
+    /// those here are. Packets of the others belong to no class any more. If all stay, so do their
+    /// deficits and turns, as in Linux.
     pub(super) fn inherit(&mut self, old: &mut Classes, now: Time, owner: &mut Tally<'_>) {
         for &(minor, place) in &old.places {
             let Some(class) = old.classes.get_mut(place as usize) else { continue };
@@ -292,6 +293,12 @@ impl Classes {
             };
             class.child.adopt(spare, now, owner);
             core::mem::swap(&mut class.child, spare);
+        }
+        if self.places == old.places && !self.saves && !old.saves {
+            core::mem::swap(&mut self.sharing, &mut old.sharing);
+            for (class, old) in self.classes.iter_mut().zip(&old.classes) {
+                class.account = old.account;
+            }
         }
         for index in 0..self.classes.len() as u32 {
             self.arrived(index, now, owner);

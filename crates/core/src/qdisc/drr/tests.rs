@@ -308,3 +308,16 @@ fn classes_take_turns_though_their_disciplines_are_asked_one_by_one() {
     assert!(*least > 100 && largest - least <= 2, "{sent:?}");
     assert!(most <= crate::steps::MOST, "{most} steps");
 }
+
+#[test]
+fn turns_and_deficits_stay_while_the_classes_do() {
+    let mut qdisc = drr("drr class 1:10 quantum 1000 class 1:20 quantum 1000");
+    for (handle, class) in [(1, 0x10), (2, 0x10), (3, 0x20)] {
+        qdisc.enqueue(&of_class(handle, class, 600), Time(0), &mut Discard);
+    }
+    assert_eq!(next(&mut qdisc, Time(0)), Some(1));
+    // The 400 bytes that the first class has left are too few: a new turn would be enough.
+    let other = qdisc::parse("drr class 1:10 quantum 1000 class 1:20 quantum 1200").unwrap();
+    qdisc.configure(&other, Time(0), &mut Discard).unwrap();
+    assert_eq!([next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))], [Some(3), Some(2)]);
+}

@@ -132,6 +132,7 @@ impl Aqm for Controlled {
         self.catch_up(now);
         self.state.overflowed();
         self.stats.overlimit += 1;
+        self.stats.dropped += 1;
     }
 
     #[inline]

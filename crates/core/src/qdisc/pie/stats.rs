@@ -23,7 +23,7 @@ pub struct Stats {
     pub packets_in: u32,
     /// Packets dropped because the queue was full.
     pub overlimit: u32,
-    /// Packets dropped by PIE.
+    /// Packets dropped on arrival, by PIE or because the queue was full, as Linux counts them.
     pub dropped: u32,
     /// Most packets that an arrival found.
     pub max_queue: u32,

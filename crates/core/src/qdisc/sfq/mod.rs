@@ -498,6 +498,10 @@ impl Managed for Sfq {
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(spare) = spare_of::<Sfq>(spare) else { return };
         self.catch_up(now, owner);
+        if spare.params == self.params {
+            // Turns and deficits stay: only what is beside or above it changes.
+            return;
+        }
         let perturbed = spare.params.perturb != self.params.perturb;
         core::mem::swap(&mut self.params, &mut spare.params);
         let limits = spare.limits;

@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::format::{Event, Fate};
+use super::command::What;
+use super::device::Replayed;
+use super::format::{Event, Fate, Recording};
+use super::statistics;
 
 /// Equal events shown before a difference.
 const CONTEXT_BEFORE: usize = 3;
@@ -36,6 +39,8 @@ pub enum Kind {
     AckFilter,
     /// One side has no more events.
     End,
+    /// All events are equal, but something was counted otherwise.
+    Statistics,
     /// The replay could not be made at all.
     Failed,
 }
@@ -52,6 +57,7 @@ impl Kind {
             Kind::Drop => "drop",
             Kind::AckFilter => "ack-filter",
             Kind::End => "end",
+            Kind::Statistics => "statistics",
             Kind::Failed => "failed",
         }
     }
@@ -78,13 +84,30 @@ impl Difference {
     }
 }
 
-/// The number of equal events from the beginning, and the first difference if there is one.
-pub fn compare(expected: &[Event], ours: &[Event]) -> (usize, Option<Difference>) {
-    compare_as(["recorded", "ours"], expected, ours)
+/// The number of equal events from the beginning, and the first difference if there is one: in
+/// what became of a packet, or else in what was counted.
+pub fn compare(recording: &Recording, ours: &Replayed) -> (usize, Option<Difference>) {
+    let expected = sorted(recording, &recording.expected);
+    let events = sorted(recording, &ours.events);
+    let (common, difference) = compare_events(["recorded", "ours"], &expected, &events);
+    (common, difference.or_else(|| compare_statistics(recording, ours)))
 }
 
-/// As [`compare`], with names for both sides.
-pub(super) fn compare_as(
+/// `events`, those of a reset by number: the order in which a discipline is emptied says nothing.
+fn sorted(recording: &Recording, events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    for reset in recording.commands.iter().filter(|command| command.what == What::Reset) {
+        let is_lost = |event: &Event| event.time == reset.time && event.fate == Fate::Dropped;
+        for lost in events.chunk_by_mut(|a, b| is_lost(a) && is_lost(b)) {
+            lost.sort_by_key(|event| event.id);
+        }
+    }
+    events
+}
+
+/// The number of equal events from the beginning, and the first difference if there is one, with
+/// names for both sides.
+pub(super) fn compare_events(
     names: [&str; 2],
     expected: &[Event],
     ours: &[Event],
@@ -96,6 +119,19 @@ pub(super) fn compare_as(
         _ => Kind::End,
     };
     (common, Some(Difference { kind, text: context(names, expected, ours, common) }))
+}
+
+fn compare_statistics(recording: &Recording, ours: &Replayed) -> Option<Difference> {
+    let text = recording.statistics.iter().find_map(|recorded| {
+        let is_same = |ours: &&statistics::Statistics| {
+            (ours.look, ours.class) == (recorded.look, recorded.class)
+        };
+        match ours.statistics.iter().find(is_same) {
+            Some(ours) => statistics::difference(recorded, ours),
+            None => Some(format!("    at {}: no class {:x}\n", recorded.time.0, recorded.class)),
+        }
+    });
+    text.map(|text| Difference { kind: Kind::Statistics, text })
 }
 
 fn differs(expected: &Event, ours: &Event) -> Option<Kind> {

@@ -12,11 +12,13 @@
 //! by ([`crate::conformance::replay`]).
 
 use simnel_core::packet::Flags;
-use simnel_core::qdisc::{DropReason, PacketOwner};
+use simnel_core::qdisc::{Backlog, Device, DropReason, Managed, PacketOwner};
 use simnel_core::{Packet, Qdisc, Span, Time};
 
+use super::command::{settings, What};
 use super::format::{Event, Fate, Link, Recording};
 use super::owner::{descriptor, Owner};
+use super::statistics::{self, Statistics};
 use super::Place;
 
 /// How often a watchdog may fire at one and the same time without a packet to show for it.
@@ -36,6 +38,23 @@ pub enum ReplayError {
         /// The handle.
         id: u64,
     },
+    /// Ours refuses settings that Linux took.
+    #[error("at {}: a change is refused: {problem}", .time.0)]
+    Refused {
+        /// When.
+        time: Time,
+        /// Why.
+        problem: String,
+    },
+}
+
+/// What a discipline of ours did in a recording's place.
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    /// Fate of the packets, in the recording's order.
+    pub events: Vec<Event>,
+    /// What was counted, at the commands to look.
+    pub statistics: Vec<Statistics>,
 }
 
 /// Whoever owns the packets and writes down what becomes of them.
@@ -87,36 +106,86 @@ impl Losses {
     }
 }
 
-/// Drives `qdisc` through all arrivals and returns what it did, in the recording's order.
-pub fn replay(recording: &Recording, qdisc: &mut dyn Qdisc) -> Result<Vec<Event>, ReplayError> {
+/// Drives `qdisc`, which stands on `device`, through all arrivals and commands.
+pub fn replay(
+    recording: &Recording,
+    qdisc: &mut dyn Managed,
+    on: &Device,
+) -> Result<Replayed, ReplayError> {
     let mut device = VirtualDevice::new(qdisc, recording.link, Owner::new(recording));
-    for (id, arrival) in recording.arrivals.iter().enumerate() {
-        device.run_until(arrival.time)?;
-        device.arrive(descriptor(recording, id), arrival.time);
+    let mut statistics = Vec::new();
+    let mut commands = recording.commands.iter().peekable();
+    for id in 0..=recording.arrivals.len() {
+        while let Some(command) = commands.next_if(|command| command.arrived == id) {
+            device.run_until(command.time)?;
+            device.journal.losses().now = command.time;
+            match &command.what {
+                What::Look => device.look(on, &mut statistics),
+                What::Reset => device.reset(),
+                what => device.change(what, on)?,
+            }
+        }
+        if let Some(arrival) = recording.arrivals.get(id) {
+            device.run_until(arrival.time)?;
+            device.arrive(descriptor(recording, id), arrival.time);
+        }
     }
     device.run_until(recording.end)?;
     let events = device.journal.events;
     check_conservation(recording, &events)?;
-    Ok(events)
+    Ok(Replayed { events, statistics })
 }
 
 /// A discipline, and what takes packets out of it.
 ///
 /// For each packet [`run_until`](Self::run_until) its time, then [`arrive`](Self::arrive).
-pub struct VirtualDevice<'a, J> {
-    qdisc: &'a mut dyn Qdisc,
+pub struct VirtualDevice<'a, J, Q: Qdisc + ?Sized = dyn Qdisc> {
+    qdisc: &'a mut Q,
     /// Where it is written what becomes of the packets.
     pub journal: J,
     link: Link,
     /// When a busy link becomes free.
     busy_until: Option<Time>,
+    /// For when the watchdog was armed before the settings changed: Linux leaves it so until the
+    /// discipline is next asked for a packet.
+    armed: Option<Time>,
     fruitless: u32,
 }
 
-impl<'a, J: Journal> VirtualDevice<'a, J> {
+impl<J: Journal> VirtualDevice<'_, J, dyn Managed> {
+    /// Other settings, now.
+    fn change(&mut self, what: &What, on: &Device) -> Result<(), ReplayError> {
+        let now = self.journal.losses().now;
+        self.armed = self.armed.or(self.qdisc.next_event());
+        settings(what, self.qdisc, on)
+            .and_then(|config| match config {
+                Some(config) => self
+                    .qdisc
+                    .configure(&config, now, &mut self.journal)
+                    .map_err(|error| error.to_string()),
+                None => Ok(()),
+            })
+            .map_err(|problem| ReplayError::Refused { time: now, problem })
+    }
+
+    /// What has been counted until now.
+    fn look(&mut self, on: &Device, all: &mut Vec<Statistics>) {
+        let now = self.journal.losses().now;
+        // What Linux's timers did meanwhile is caught up with at a call; this one changes nothing.
+        self.qdisc.lend(Backlog::default(), now);
+        statistics::add(all, self.qdisc, on, now);
+    }
+
+    fn reset(&mut self) {
+        self.armed = None;
+        self.qdisc.reset(&mut self.journal);
+    }
+}
+
+impl<'a, J: Journal, Q: Qdisc + ?Sized> VirtualDevice<'a, J, Q> {
     /// A device before `qdisc`, idle.
-    pub fn new(qdisc: &'a mut dyn Qdisc, link: Link, journal: J) -> Self {
-        VirtualDevice { qdisc, journal, link, busy_until: None, fruitless: 0 }
+    pub fn new(qdisc: &'a mut Q, link: Link, journal: J) -> Self {
+        VirtualDevice { qdisc, journal, link, busy_until: None, armed: None, fruitless: 0 }
     }
 
     /// Lets everything happen that is due up to and including `end`.
@@ -126,7 +195,7 @@ impl<'a, J: Journal> VirtualDevice<'a, J> {
             // While the link is busy the watchdog can change nothing.
             let due = match self.busy_until {
                 Some(free) => free,
-                None => match self.qdisc.next_event() {
+                None => match self.armed.or_else(|| self.qdisc.next_event()) {
                     Some(due) => due.max(self.journal.losses().now),
                     None => return Ok(()),
                 },
@@ -179,6 +248,7 @@ impl<'a, J: Journal> VirtualDevice<'a, J> {
     /// Takes what the device can take now; says whether that was anything.
     fn take(&mut self) -> bool {
         let now = self.journal.losses().now;
+        self.armed = None;
         let mut any = false;
         while let Some(packet) = self.qdisc.dequeue(now, &mut self.journal) {
             let Packet { handle, len, adj_len, flags, .. } = *packet;

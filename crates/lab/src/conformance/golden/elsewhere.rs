@@ -3,11 +3,12 @@
 //!
 //! Each recording GROUP/NAME becomes a file GROUP/NAME.plan; what was decided is GROUP/NAME.out.
 //! Compared are order, times, drops, filtered acknowledgements, CE marks, tiers and queues. Lengths
-//! on the line are not told by the module; with a shaper, times follow from them.
+//! on the line are not told by the module; with a shaper, times follow from them. Recordings with
+//! commands are left out: the module's driver knows packets only.
 
 use std::path::{Path, PathBuf};
 
-use super::compare::compare_as;
+use super::compare::compare_events;
 use super::format::full_name;
 use super::{
     chosen, decide, Difference, Event, Factory, Fate, FormatError, Ledger, Outcome, Recording,
@@ -17,9 +18,9 @@ use crate::files;
 /// Writes a plan of each recording below `directory` whose `group/name` fits `pattern` to `to`;
 /// says how many there are.
 pub fn write_plans(directory: &Path, pattern: &str, to: &Path) -> Result<usize, FormatError> {
-    let paths = chosen(directory, pattern)?;
-    for path in &paths {
-        let plan = super::plan::plan(&Recording::read(path)?)?;
+    let recordings = of_packets_only(directory, pattern)?;
+    for (path, recording) in &recordings {
+        let plan = super::plan::plan(recording)?;
         let file = within(to, path, "plan");
         let fail = |error: std::io::Error| FormatError::whole(&file, error.to_string());
         if let Some(group) = file.parent() {
@@ -27,7 +28,7 @@ pub fn write_plans(directory: &Path, pattern: &str, to: &Path) -> Result<usize, 
         }
         files::put(&file, &plan).map_err(fail)?;
     }
-    Ok(paths.len())
+    Ok(recordings.len())
 }
 
 /// Compares what was decided elsewhere, in files below `decided`, with what disciplines of
@@ -38,17 +39,33 @@ pub fn compare_decided(
     factory: &Factory,
     decided: &Path,
 ) -> Result<Vec<Outcome>, FormatError> {
-    let compared = |path: &PathBuf| {
-        let recording = Recording::read(path)?;
-        let here = decide(&recording, factory)?;
+    let compared = |(path, recording): &(PathBuf, Recording)| {
+        let here = decide(recording, factory)?;
         let there = read(&within(decided, path, "out"))?;
         let compared = match (here, there) {
-            (Ok(here), Ok(there)) => compare_as(["here", "there"], &without_lengths(here), &there),
+            (Ok(here), Ok(there)) => {
+                compare_events(["here", "there"], &without_lengths(here.events), &there)
+            }
             (Err(reason), _) | (_, Err(reason)) => (0, Some(Difference::failed(reason))),
         };
-        Ok(Outcome::of(&recording, compared, &Ledger::default()))
+        Ok(Outcome::of(recording, compared, &Ledger::default()))
     };
-    chosen(directory, pattern)?.iter().map(compared).collect()
+    of_packets_only(directory, pattern)?.iter().map(compared).collect()
+}
+
+/// The recordings without commands, with their paths.
+fn of_packets_only(
+    directory: &Path,
+    pattern: &str,
+) -> Result<Vec<(PathBuf, Recording)>, FormatError> {
+    let mut recordings = Vec::new();
+    for path in chosen(directory, pattern)? {
+        let recording = Recording::read(&path)?;
+        if recording.commands.is_empty() {
+            recordings.push((path, recording));
+        }
+    }
+    Ok(recordings)
 }
 
 /// The file of a recording in `directory`.

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use simnel_core::Time;
 
+use super::command::{self, Command};
 use super::linux_hash::{flow_hash, host_hash};
 use super::row::{number, parse_line, Tcp};
+use super::statistics::{next_look, Statistics};
 use super::{Counts, Place};
 use crate::files;
 
@@ -57,6 +59,8 @@ pub struct Recording {
     pub start: Time,
     /// Packets in order of arrival; the index is the packet's id.
     pub arrivals: Vec<Arrival>,
+    /// What is done to the discipline between them, in its order.
+    pub commands: Vec<Command>,
     /// Until when the device runs after the last arrival.
     pub end: Time,
     /// The five-tuples that occur, with their injected hashes.
@@ -65,6 +69,8 @@ pub struct Recording {
     pub expected: Vec<Event>,
     /// Return codes of `enqueue` other than 0.
     pub returns: Vec<ReturnCode>,
+    /// What was counted, at the commands to look and in their order.
+    pub statistics: Vec<Statistics>,
     /// `timer` and `state` lines.
     pub states: Vec<State>,
     /// Final `# NAME k=v…` lines, flows excepted.
@@ -334,10 +340,12 @@ impl Recording {
             link: Link::InfinitelyFast,
             start: Time::ZERO,
             arrivals: Vec::new(),
+            commands: Vec::new(),
             end: Time::ZERO,
             flows: Vec::new(),
             expected: Vec::new(),
             returns: Vec::new(),
+            statistics: Vec::new(),
             states: Vec::new(),
             finals: Vec::new(),
         };
@@ -463,6 +471,13 @@ impl Recording {
             self.states.push(State { time, timer: kind == "timer", values: values(words) });
             return Ok(());
         }
+        if kind == "stats" {
+            let class = words.next().ok_or("statistics of no class")?;
+            let class = u32::from_str_radix(class, 16).map_err(|_| "a class that is none")?;
+            let look = next_look(&self.statistics, class);
+            self.statistics.push(Statistics { time, look, class, values: values(words) });
+            return Ok(());
+        }
         if kind == "enq-ret" {
             let id = number(words.next().ok_or("no packet id")?, "packet id")?;
             let code = number(words.next().ok_or("no return code")?, "return code")?;
@@ -501,6 +516,10 @@ impl Recording {
         key: Option<(u64, u64)>,
         clock: &mut Time,
     ) -> Result<(), String> {
+        if let Some(command) = command::parse_line(line, clock, self.arrivals.len())? {
+            self.commands.push(command);
+            return Ok(());
+        }
         let Some((mut arrival, tuple)) = parse_line(line, clock, self.arrivals.len() as u64)?
         else {
             return Ok(());

@@ -13,10 +13,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use simnel_core::qdisc::{self, Device, Managed, Qdisc};
+use simnel_core::qdisc::{self, Device, Managed};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 
+mod command;
 mod compare;
 mod device;
 mod elsewhere;
@@ -26,12 +27,14 @@ mod linux_hash;
 mod owner;
 mod plan;
 mod row;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub use command::{Command, What};
 pub use compare::{compare, Difference, Kind};
-pub use device::{replay, Journal, Losses, ReplayError, VirtualDevice};
+pub use device::{replay, Journal, Losses, ReplayError, Replayed, VirtualDevice};
 pub use elsewhere::{compare_decided, write_plans};
 pub use format::{
     Arrival, Event, Fate, FlowKeys, FormatError, Link, Recording, ReturnCode, State, Values,
@@ -39,6 +42,7 @@ pub use format::{
 pub use ledger::{Deviation, Ledger, LedgerError, Stale};
 pub use owner::descriptor;
 pub use row::{parse_line, Tcp};
+pub use statistics::Statistics;
 
 /// The tier and queue that a packet was taken from, in the discipline's own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,7 @@ pub struct Place {
 }
 
 /// Makes a discipline from the recording's `tc` words, or says in one line why it cannot.
-pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Qdisc + Send>, String> + 'a;
+pub type Factory<'a> = dyn Fn(&[String], &Device) -> Result<Box<dyn Managed + Send>, String> + 'a;
 
 /// Makes any of our disciplines from its `tc` words.
 pub fn build(words: &[String], device: &Device) -> Result<Box<dyn Managed + Send>, String> {
@@ -188,7 +192,7 @@ pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, F
     let recording = Recording::read(path)?;
     let compared = match decide(&recording, factory)? {
         Err(reason) => (0, Some(Difference::failed(reason))),
-        Ok(events) => compare(&recording.expected, &events),
+        Ok(replayed) => compare(&recording, &replayed),
     };
     Ok(Outcome::of(&recording, compared, ledger))
 }
@@ -197,12 +201,12 @@ pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, F
 fn decide(
     recording: &Recording,
     factory: &Factory,
-) -> Result<Result<Vec<Event>, String>, FormatError> {
+) -> Result<Result<Replayed, String>, FormatError> {
     let device = linux_device(recording)?;
     let qdisc = factory(&recording.words, &device);
-    Ok(qdisc
-        .map_err(|reason| format!("cannot be built: {reason}"))
-        .and_then(|mut qdisc| replay(recording, qdisc.as_mut()).map_err(|error| error.to_string())))
+    Ok(qdisc.map_err(|reason| format!("cannot be built: {reason}")).and_then(|mut qdisc| {
+        replay(recording, qdisc.as_mut(), &device).map_err(|error| error.to_string())
+    }))
 }
 
 /// Replays every recording below `directory` whose `group/name` fits `pattern` (`*` stands for

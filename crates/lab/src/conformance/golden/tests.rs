@@ -5,7 +5,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use flate2::write::GzEncoder;
-use simnel_core::qdisc::{Backlog, Device, DropReason, PacketOwner, Qdisc};
+use simnel_core::qdisc::{
+    Backlog, Config, ConfigError, Detail, Device, DropReason, PacketOwner, Qdisc, Snapshot, Totals,
+};
 use simnel_core::{Packet, Span, Time};
 
 use super::*;
@@ -67,8 +69,33 @@ impl Qdisc for Gap {
     fn reset(&mut self, _: &mut dyn PacketOwner) {}
 }
 
+/// Settings and statistics of a discipline that has none.
+macro_rules! unmanaged {
+    ($discipline:ident) => {
+        impl Managed for $discipline {
+            fn snapshot(&self) -> Snapshot {
+                let (totals, backlog) = (Totals::default(), self.backlog());
+                Snapshot { totals, backlog, detail: Detail::Fifo(()) }
+            }
+
+            fn config(&self) -> Config {
+                qdisc::parse("pfifo").unwrap()
+            }
+
+            fn prepare(&self, _: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+                Err(ConfigError::OtherDiscipline)
+            }
+
+            fn adopt(&mut self, _: &mut dyn Managed, _: Time, _: &mut dyn PacketOwner) {}
+        }
+    };
+}
+
+unmanaged!(Gap);
+unmanaged!(ShapedFifo);
+
 /// `gap NS mark ID`, `stuck`.
-fn gap(words: &[String], _: &Device) -> Result<Box<dyn Qdisc + Send>, String> {
+fn gap(words: &[String], _: &Device) -> Result<Box<dyn Managed + Send>, String> {
     let number = |n: usize| words.get(n).and_then(|word| word.parse().ok());
     if words.first().map(String::as_str) != Some("gap") {
         return Err(format!("`{}` is not known here", words.join(" ")));
@@ -333,7 +360,7 @@ fn real_recordings_are_reproduced_to_the_nanosecond() {
         ("pppoe-ptm-20mbit", 20.0, overhead(30, 0, Cells::Ptm)),
         ("overhead_44_mpu_84_noatm-1gbit", 1000.0, overhead(44, 84, Cells::None)),
     ] {
-        let factory = |_: &[String], device: &Device| -> Result<Box<dyn Qdisc + Send>, String> {
+        let factory = |_: &[String], device: &Device| -> Result<Box<dyn Managed + Send>, String> {
             let rate = Rate::from_bits((mbit * 1e6) as u64);
             Ok(Box::new(ShapedFifo {
                 sent: Packet::new(0, 0),
@@ -347,4 +374,65 @@ fn real_recordings_are_reproduced_to_the_nanosecond() {
         let outcome = run(&path, &factory, &Ledger::default()).unwrap();
         assert!(outcome.equal() && outcome.equal_events > 1000, "{outcome}");
     }
+}
+
+/// Plays an arrival at a discipline of ours, and commands.
+fn command(tc: &str, commands: &str, out: &str) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = CSV.replace("2000,run", &format!("{commands}2000,run"));
+    let out = format!("1000 deq 0\n{out}1250 deq 1\n");
+    write(directory.path(), r#", "link=3200000000""#, tc, &csv, &out);
+    let factory = |words: &[String], device: &Device| build(words, device);
+    let mut outcomes = run_directory(directory.path(), "*", &factory, &Ledger::default()).unwrap();
+    outcomes.remove(0)
+}
+
+#[test]
+fn settings_change_as_bytes_or_as_words() {
+    // TCA_PIE_LIMIT is attribute 2: of the three that wait the oldest two go.
+    for (tc, change) in [("pie", "0800020001000000"), ("pfifo", ",pfifo limit 1")] {
+        let outcome = command(tc, &format!("1030,change,{change}\n"), "");
+        assert_eq!(outcome.equal_events, 1, "{outcome}");
+        let text = outcome.first_difference.unwrap().text;
+        assert!(text.contains("ours     1030 drop 1\n    ours     1030 drop 2"), "{text}");
+    }
+    // The number of queues is fixed while it runs.
+    let flows = "1030,change,0800050008000000\n";
+    let refused = command("fq_codel", flows, "").first_difference.unwrap();
+    assert!(refused.kind == Kind::Failed && refused.text.contains("refused"), "{}", refused.text);
+}
+
+#[test]
+fn a_reset_empties_in_any_order() {
+    let csv = "1030,reset\n";
+    let outcome = command("pfifo", csv, "1030 drop 3\n1030 drop 1\n1030 drop 2\n");
+    assert_eq!(outcome.equal_events, 4, "{outcome}");
+}
+
+#[test]
+fn statistics_that_differ_are_named() {
+    let words = |words: &[u32]| -> String {
+        words.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
+    };
+    let pie = [0, 0, 0, 0, 0, 4, 0, 0, 2, 0];
+    let looked = |drops: u32, app: &[u32]| {
+        let directory = tempfile::tempdir().unwrap();
+        let csv = CSV.replace("2000,run", "1030,stats\n2000,run");
+        let out = format!(
+            "1000 deq 0\n1030 stats 0 packets=1 bytes=100 drops={drops} qlen=3 app={}\n\
+             1250 deq 1\n1500 deq 2\n1750 deq 3\n",
+            words(app)
+        );
+        write(directory.path(), r#", "link=3200000000""#, "pie", &csv, &out);
+        let factory = |words: &[String], device: &Device| build(words, device);
+        let outcomes = run_directory(directory.path(), "*", &factory, &Ledger::default());
+        outcomes.unwrap().remove(0).first_difference
+    };
+    assert_eq!(looked(0, &pie), None);
+    let mut other = pie;
+    other[8] = 7;
+    let difference = looked(1, &other).unwrap();
+    assert_eq!(difference.kind, Kind::Statistics);
+    assert!(difference.text.contains("maxq 7, ours 2;"), "{}", difference.text);
+    assert!(difference.text.contains("drops 1, ours 0;"), "{}", difference.text);
 }

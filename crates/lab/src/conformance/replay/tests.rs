@@ -254,7 +254,7 @@ fn what_streams_by_is_treated_as_a_recording_is() {
         }
         let device = golden::linux_device(&recording).unwrap();
         let mut qdisc = golden::build(&recording.words, &device).unwrap();
-        let expected = golden::replay(&recording, qdisc.as_mut()).unwrap();
+        let expected = golden::replay(&recording, qdisc.as_mut(), &device).unwrap().events;
         let mut source = open(&path.with_extension("csv.gz"), classifier(1)).unwrap().packets;
         let mut out = Vec::new();
         let make = |_| golden::build(&recording.words, &device);

@@ -89,7 +89,7 @@ fn golden(args: &GoldenArgs, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(path) => Ledger::read(&path).into_diagnostic()?,
         None => Ledger::default(),
     };
-    let factory: &golden::Factory = &|words, device| Ok(golden::build(words, device)?);
+    let factory: &golden::Factory = &|words, device| golden::build(words, device);
     let outcomes = match &args.decided {
         Some(decided) => golden::compare_decided(directory, only, factory, decided),
         None => golden::run_directory(directory, only, factory, &ledger),

@@ -243,7 +243,9 @@ fn recorded(args: &Args, json: &Path, out: &mut dyn Write) -> miette::Result<Exi
     let words = recording.words.join(" ");
     let mut qdisc = golden::build(&recording.words, &device)
         .map_err(|reason| miette!("`{words}` cannot be built: {reason}"))?;
-    let events = golden::replay(&recording, qdisc.as_mut()).map_err(|error| miette!("{error}"))?;
+    let events = golden::replay(&recording, qdisc.as_mut(), &device)
+        .map_err(|error| miette!("{error}"))?
+        .events;
     if args.summary || args.json {
         let tally = tally_of(&recording, &events).map_err(|problem| miette!("{problem}"))?;
         let summary = tally.summary(&words, bits(recording.link), args.top);

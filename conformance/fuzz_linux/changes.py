@@ -1,0 +1,168 @@
+"""Draws what is done to a discipline while packets wait: other settings, resets, looks."""
+from fuzz_linux import draw as drawn
+from fuzz_linux.attributes import FLAGS, class_options, minor, options, pairs
+
+# Linux takes these only when a discipline is made.
+FIXED = {"fq_codel": ("flows",), "fq_pie": ("flows",)}
+# Linux has no change of these.
+UNCHANGED = ("sfq",)
+# Ours reads the attributes of all others; of these it is told words that say all.
+WORDS = ("tbf", "pfifo", "bfifo", "pfifo_head_drop")
+# Drawn only if it is asked for: what the ledger keeps. Settings that, changed, meet packets in places
+# or with marks that ours does not have:
+NOT_CHANGED = {
+    "cake": ("diffserv", "flow", "ack"),
+    "pie": ("dq_rate_estimator",),
+    "fq_pie": ("dq_rate_estimator",),
+}
+# Limits that Linux lets stand or drops down to otherwise than ours: raised only.
+RAISED = {"pfifo": "limit", "bfifo": "limit", "pfifo_head_drop": "limit",
+          "fq_codel": "limit memory_limit", "fq_pie": "limit memory_limit", "cake": "memlimit"}
+# Where Linux drops all that waits when settings change, so that the queue is emptied first:
+PURGED = ("red",)
+# Disciplines whose changes, or resets, are left alone.
+WITHOUT_CHANGE = ("sfb", "tbf", "htb")
+WITHOUT_RESET = ("sfb", "sfq", "htb", "pie", "fq_pie", "cake")
+
+
+def draw(rng, kind, args, lines, kept):
+    """The lines with some of that between them, and what of settings the changes cover."""
+    covers, places = [], set(rng.sample(range(len(lines)), rng.randint(1, 4)))
+    out = []
+    for place, line in enumerate(lines):
+        out.append(line)
+        if place not in places:
+            continue
+        now = line.split(",", 1)[0]
+        what = rng.choice(["change"] * 4 + ["reset", "stats"])
+        if not kept and not is_drawn(what, kind, args):
+            what = "stats"
+        if what == "change":
+            if kind in PURGED and not kept:
+                out.append(f"{now},reset")
+            what, changed, args = change(rng, kind, args, kept)
+            covers += [f"change {kind} {key}" for key in changed]
+        else:
+            covers.append(f"{what} {kind}")
+        out.append(f"{now},{what}")
+    return out, covers
+
+
+def is_drawn(what, kind, args):
+    """False for what ours does otherwise than Linux (ledger.toml)."""
+    if what == "reset":
+        return not {kind, *leaves(args)} & set(WITHOUT_RESET)
+    if kind == "fq_codel" and any(arg.startswith("memory_limit=") for arg in args):
+        # Any change of a queue that is full by memory drops from it.
+        return False
+    return what == "stats" or kind not in UNCHANGED + WITHOUT_CHANGE
+
+
+def change(rng, kind, args, kept):
+    """The end of a line, the settings that it changes, and the arguments after it."""
+    if kind in ("drr", "htb"):
+        return change_classes(rng, kind, args, kept)
+    old = dict(arg.split("=", 1) for arg in args)
+    get = settings(rng, kind, old, kept)
+    line = f"change,{options(kind, get).hex()}"
+    if kind in WORDS:
+        line += f",{drawn.words(kind, get)}"
+    return line, list(get), [f"{key}={value}" for key, value in {**old, **get}.items()]
+
+
+def settings(rng, kind, old, kept):
+    """Other settings: of disciplines that take some of them, some."""
+    get = any_settings(rng, kind)
+    if kept:
+        return get
+    for key in RAISED.get(kind, "").split():
+        if key in get and get[key] < int(old.get(key, 1 << 32)):
+            # Where the default is in force nobody knows here whether it would be raised.
+            del get[key]
+            if key in old:
+                get[key] = int(old[key])
+    if get.get("overhead") == int(old.get("overhead", 0)):
+        # Linux forgets the sizes that it has seen, ours only if something changes.
+        del get["overhead"]
+    if kind == "cake" and not (get.get("rate") and int(old["rate"])):
+        # Linux keeps the old rate's schedule where there is none any more, and none where one comes.
+        get.pop("rate", None)
+    return {key: value for key, value in get.items() if key not in NOT_CHANGED.get(kind, ())}
+
+
+def any_settings(rng, kind):
+    if kind == "cake":
+        _, said = drawn.draw_cake(rng)
+        get = {**pairs(said), "ingress": rng.randrange(2), "wash": rng.randrange(2),
+               "ack": rng.randrange(3)}
+        get = drawn.some(rng, {key: [int(value)] for key, value in get.items()})
+        # Linux's filter looks at all of a queue, ours at 256 packets: short queues.
+        return {**get, "memlimit": rng.choice([32768, 100000])}
+    if kind in ("pfifo", "bfifo", "pfifo_head_drop"):
+        return {"limit": rng.choice(drawn.CHILDREN[kind]["limit"])}
+    if kind not in drawn.CHILDREN:
+        return drawn.draw_plain(rng, kind)
+    choices = {key: [0, 1] if key in FLAGS else values
+               for key, values in drawn.CHILDREN[kind].items() if key not in FIXED.get(kind, ())}
+    return drawn.some(rng, choices, 0.3) or {"limit": rng.choice(choices["limit"])}
+
+
+def change_classes(rng, kind, args, kept):
+    """One class, or what hangs below it, gets other settings."""
+    place = rng.choice([n for n, arg in enumerate(args) if is_changeable(arg)])
+    key, value = args[place].split("=", 1)
+    name, *parts = value.split(";")
+    if key == "class":
+        said = pairs(parts)
+        choices = dict(quantum=[300, 1514, 3000, 9000])
+        if kind == "htb":
+            choices = dict(rate=[200000, 1000000, 2000000], ceil=[2000000, 5000000],
+                           burst=[1600, 6000], cburst=[1600, 8000], prio=[0, 1, 2],
+                           quantum=[1514, 3000])
+        new = drawn.some(rng, choices) or {"quantum": 1514}
+        said.update(new)
+        value = ";".join([name, *(f"{key}={value}" for key, value in said.items())])
+        number, parent, body = class_options(kind, value)
+        what = f"class:{parent:x}:{number:x}:{body.hex()}"
+        changed = [f"class {key}" for key in new]
+    else:
+        leaf, *parts = parts
+        said = pairs(parts)
+        new = settings(rng, leaf, said, kept)
+        if not kept and new.get("limit", 1 << 32) < int(said.get("limit", 1 << 32)):
+            # What the class above has taken out to look at is dropped first in Linux.
+            new["limit"] = int(said.get("limit", new["limit"]))
+        said.update(new)
+        value = ";".join([name, leaf, *(f"{key}={value}" for key, value in said.items())])
+        what = f"leaf:{minor(name):x}:{options(leaf, new).hex()}"
+        changed = [f"leaf {leaf} {key}" for key in new]
+    args = [*args[:place], f"{key}={value}", *args[place + 1:]]
+    return f"change,{what},{class_words(kind, args)}", changed, args
+
+
+def leaves(args):
+    """Names of the disciplines below classes."""
+    values = [arg.split("=", 1)[1] for arg in args if arg.startswith("leaf=")]
+    return [value.split(";")[1] for value in values]
+
+
+def is_changeable(arg):
+    key, value = arg.split("=", 1)
+    if key == "leaf":
+        return is_drawn("change", value.split(";")[1], value.split(";"))
+    return key == "class"
+
+
+def class_words(kind, args):
+    """Words that say all of a discipline with classes."""
+    get = [arg.split("=", 1) for arg in args]
+    leaves = dict(value.split(";", 1) for key, value in get if key == "leaf")
+    out = [kind, *(word for key, value in get if key == "default" for word in (key, value))]
+    for name, *parts in (value.split(";") for key, value in get if key == "class"):
+        said = {key: value for key, value in pairs(parts).items() if value != "root"}
+        out += ["class", name, *(word for pair in said.items() for word in pair)]
+        if name in leaves:
+            leaf, *parts = leaves[name].split(";")
+            said = {key: int(value) for key, value in pairs(parts).items()}
+            out.append(drawn.words(leaf, said))
+    return " ".join(out)
