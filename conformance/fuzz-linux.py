@@ -64,6 +64,19 @@ def replay(simnel, directory, ledger):
     return {outcome["name"]: outcome for outcome in outcomes}
 
 
+def never_drawn(simnel, kinds, coverage):
+    """Words that both sides have and no case has had, by discipline."""
+    missing = []
+    for kind in kinds:
+        listed = subprocess.run([simnel, "words", kind], text=True, capture_output=True, check=False)
+        words = [line.split()[0] for line in listed.stdout.splitlines()
+                 if line[:1].isalpha() and "ours)" not in line]
+        rest = [word for word in words if f"{kind} {word}" not in coverage]
+        if rest:
+            missing.append(f"{kind} {' '.join(rest)}")
+    return missing
+
+
 def clear(directory):
     for path in sorted(directory.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -176,6 +189,8 @@ def fuzz(options_):
     print(f"seeds {first} to {seed - 1}: {packets} packets, {new} differences; in all "
           f"{counts['packets']} packets, {len(coverage)} settings covered "
           f"(least often: {', '.join(f'{k} {n}' for k, n in coverage.most_common()[:-6:-1])})")
+    for line in never_drawn(options_.simnel, kinds, coverage):
+        print(f"never drawn: {line}")
     return 1 if new else 0
 
 

@@ -9,7 +9,7 @@ import struct
 
 HANDLE = 0x80010000
 SURROUNDINGS = ("seed", "key0", "key1", "t0", "hz", "wheel", "link")
-FLAGS = ("ecn", "noecn", "harddrop", "nodrop", "bytemode", "headdrop", "dq_rate_estimator")
+FLAGS = ("ecn", "noecn", "harddrop", "adaptive", "nodrop", "bytemode", "headdrop", "dq_rate_estimator")
 # Attributes that carry one number of 32 bits.
 NUMBERS = {
     "codel": {"target": 1, "limit": 2, "interval": 3, "ecn": 4, "ce_threshold": 5},
@@ -21,7 +21,7 @@ NUMBERS = {
                "quantum": 7, "memory_limit": 8, "ecn_prob": 9, "ecn": 10, "bytemode": 11,
                "dq_rate_estimator": 12},
     "cake": {"diffserv": 3, "atm": 4, "flow": 5, "overhead": 6, "rtt": 7, "target": 8,
-             "memlimit": 10, "wash": 13, "mpu": 14, "ingress": 15, "ack": 16},
+             "memlimit": 10, "wash": 13, "mpu": 14, "ingress": 15, "ack": 16, "gso": 17},
 }
 TIMES = ("target", "interval", "ce_threshold", "tupdate", "rtt")
 SFB = ("rehash", "db", "max", "target", "increment", "decrement", "limit", "penalty_rate",
@@ -62,21 +62,46 @@ def tbf_options(get):
     return out + attribute(7, u32(mtu)) if peak else out
 
 
-def red_options(get):
+def red_numbers(get):
+    """RED's thresholds, its weight, and the probability of a byte, both as shifts."""
     low, high, avpkt = int(get["min"]), int(get["max"]), int(get["avpkt"])
     burst = int(get.get("burst", (2 * low + high) // (3 * avpkt)))
-    rate, chance = int(get.get("bandwidth", 10000000)) // 8, float(get.get("probability", 0.02))
-    excess = burst + 1 - low / avpkt
+    chance, excess = float(get.get("probability", 0.02)), burst + 1 - low / avpkt
     wlog = next(w for w in range(1, 32) if excess <= (1 - (1 - 0.5**w) ** burst) * 2**w)
     plog = next((p for p in range(32) if chance / (high - low) * 2**p > 1), 31)
-    fall = -math.log(1 - 0.5**wlog) / ticks(rate, avpkt)
+    return low, high, wlog, plog
+
+
+def red_flags(get):
+    return sum(bit for key, bit in (("ecn", 1), ("harddrop", 2), ("adaptive", 4), ("nodrop", 8))
+               if int(get.get(key, 0)))
+
+
+def red_options(get):
+    low, high, wlog, plog = red_numbers(get)
+    rate, chance = int(get.get("bandwidth", 10000000)) // 8, float(get.get("probability", 0.02))
+    fall = -math.log(1 - 0.5**wlog) / ticks(rate, int(get["avpkt"]))
     clog = next(c for c in range(32) if 31 / fall / 2**c < 512)
     table = [min(int((cell << clog) * fall), 31) for cell in range(255)] + [31]
-    flags = sum(bit for key, bit in (("ecn", 1), ("harddrop", 2), ("nodrop", 8))
-                if int(get.get(key, 0)))
-    parms = struct.pack("=IIIBBBB", int(get["limit"]), low, high, wlog, plog, clog, 0)
+    flags = red_flags(get)
+    # The timer of `adaptive` is started by the old place of the flags only.
+    old = flags if flags & 4 else 0
+    parms = struct.pack("=IIIBBBB", int(get["limit"]), low, high, wlog, plog, clog, old)
     out = attribute(1, parms) + attribute(2, bytes(table)) + attribute(3, u32(chance * 2**32))
-    return out + attribute(4, struct.pack("=II", flags, 11))
+    return out if old else out + attribute(4, struct.pack("=II", flags, 15))
+
+
+def sfq_options(get):
+    first = [int(get.get(key, 0)) for key in ("quantum", "perturb", "limit", "divisor", "flows")]
+    rest = [int(get.get(key, 0)) for key in ("depth", "headdrop", "redflowlimit")]
+    if not any(first + rest):
+        return b""
+    red = bytes(16)
+    if "redflowlimit" in get:
+        low, high, wlog, plog = red_numbers(get)
+        red = struct.pack("=IIBBBBI", low, high, wlog, plog, 0, red_flags(get),
+                          int(float(get["probability"]) * 2**32))
+    return struct.pack("=8I", *first, *rest) + red + bytes(24)
 
 
 def options(kind, get):
@@ -100,10 +125,7 @@ def options(kind, get):
         values = {**SFB_DEFAULTS, **{key: int(get[key]) for key in SFB if key in get}}
         return attribute(1, b"".join(u32(values[key]) for key in SFB))
     if kind == "sfq":
-        first = [int(get.get(key, 0)) for key in ("quantum", "perturb", "limit", "divisor",
-                                                  "flows")]
-        rest = [int(get.get(key, 0)) for key in ("depth", "headdrop")]
-        return struct.pack("=7I", *first, *rest) + bytes(44) if any(first + rest) else b""
+        return sfq_options(get)
     if kind in ("pfifo", "bfifo", "pfifo_head_drop"):
         return u32(get["limit"]) if "limit" in get else b""
     if kind == "htb":

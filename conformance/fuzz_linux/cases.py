@@ -20,7 +20,13 @@ def draw_case(seed, kinds, kept):
     if not shapes:
         args.append(f"link={rng.choice([1000000, 8000000, 50000000])}")
     lines, end = draw_arrivals(rng, rng.choice([300, 1500, 4000]), start, names)
-    covers = [f"{kind} {arg.replace(';', '=').split('=')[0]}" for arg in args]
+    covers = [f"{kind} {word}" for word in text.split()[1:] if word[0].isalpha()]
+    for key, _, value in (arg.partition("=") for arg in args):
+        covers.append(f"{kind} {key}")
+        if key in ("class", "leaf"):
+            name, *parts = value.split(";")[key == "leaf":]
+            of = name if key == "leaf" else kind
+            covers += [f"{of} {part.split('=')[0]}" for part in parts]
     if rng.random() < 0.6:
         lines, changed = changes.draw(rng, kind, args, lines, kept)
         covers += changed

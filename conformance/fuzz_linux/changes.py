@@ -11,7 +11,7 @@ WORDS = ("tbf", "pfifo", "bfifo", "pfifo_head_drop")
 # Drawn only if it is asked for: what the ledger keeps. Settings that, changed, meet packets in places
 # or with marks that ours does not have:
 NOT_CHANGED = {
-    "cake": ("diffserv", "flow", "ack"),
+    "cake": ("diffserv", "flow"),
     "pie": ("dq_rate_estimator",),
     "fq_pie": ("dq_rate_estimator",),
 }
@@ -22,7 +22,7 @@ RAISED = {"pfifo": "limit", "bfifo": "limit", "pfifo_head_drop": "limit",
 PURGED = ("red",)
 # Disciplines whose changes, or resets, are left alone.
 WITHOUT_CHANGE = ("sfb", "tbf", "htb")
-WITHOUT_RESET = ("sfb", "sfq", "htb", "pie", "fq_pie", "cake")
+WITHOUT_RESET = ("sfb", "htb", "pie", "fq_pie", "cake")
 
 
 def draw(rng, kind, args, lines, kept):
@@ -51,7 +51,9 @@ def draw(rng, kind, args, lines, kept):
 def is_drawn(what, kind, args):
     """False for what ours does otherwise than Linux (ledger.toml)."""
     if what == "reset":
-        return not {kind, *leaves(args)} & set(WITHOUT_RESET)
+        # Keys of an sfq that were drawn before stay in Linux.
+        is_keyed = kind == "sfq" and any(arg.startswith("perturb=") for arg in args)
+        return not is_keyed and not {kind, *leaves(args)} & set(WITHOUT_RESET)
     if kind == "fq_codel" and any(arg.startswith("memory_limit=") for arg in args):
         # Any change of a queue that is full by memory drops from it.
         return False
@@ -84,9 +86,12 @@ def settings(rng, kind, old, kept):
     if get.get("overhead") == int(old.get("overhead", 0)):
         # Linux forgets the sizes that it has seen, ours only if something changes.
         del get["overhead"]
-    if kind == "cake" and not (get.get("rate") and int(old["rate"])):
-        # Linux keeps the old rate's schedule where there is none any more, and none where one comes.
-        get.pop("rate", None)
+    if kind == "cake" and int(old.get("memlimit", 1 << 32)) > 100000:
+        # The queue may be longer than what ours looks at: cake-ackfilter/beyond-bound.
+        get.pop("ack", None)
+    if kind == "cake" and get.get("rate") == 0 and int(old["rate"]):
+        # Linux keeps the old rate's schedule.
+        del get["rate"]
     return {key: value for key, value in get.items() if key not in NOT_CHANGED.get(kind, ())}
 
 

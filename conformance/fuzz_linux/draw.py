@@ -10,17 +10,18 @@ def some(rng, choices, share=0.5):
 
 CHILDREN = {
     "codel": dict(limit=[1, 5, 30, 200, 1000], target=[1000, 5000, 20000],
-                  interval=[10000, 100000], ecn=[1], ce_threshold=[500, 1000, 10000]),
+                  interval=[10000, 100000], ecn=[0, 1, 1], ce_threshold=[500, 1000, 10000]),
     "fq_codel": dict(limit=[5, 50, 200, 1000], flows=[1, 2, 8, 64, 1024], target=[2000, 5000],
                      interval=[20000, 100000], quantum=[300, 1514, 5000], ecn=[0, 1],
                      ce_threshold=[1000], drop_batch=[1, 4, 64], memory_limit=[50000, 200000]),
     # Not alpha 0: tc leaves it out, so that the default counts.
     "pie": dict(limit=[10, 50, 1000], target=[5000, 15000, 30000], tupdate=[5000, 15000, 30000],
-                alpha=[1, 2, 8], beta=[1, 20, 32], ecn=[1], bytemode=[1],
-                dq_rate_estimator=[1]),
+                alpha=[1, 2, 8], beta=[1, 20, 32], ecn=[0, 1, 1], bytemode=[0, 1],
+                dq_rate_estimator=[0, 1]),
     "fq_pie": dict(limit=[10, 100, 2000], flows=[1, 8, 1024], target=[5000, 15000],
                    tupdate=[5000, 15000], alpha=[1, 2], beta=[10, 20], quantum=[300, 1514],
-                   ecn_prob=[1, 10, 50], ecn=[1], bytemode=[1], dq_rate_estimator=[1]),
+                   ecn_prob=[1, 10, 50], ecn=[0, 1, 1], bytemode=[0, 1],
+                   dq_rate_estimator=[0, 1], memory_limit=[50000, 200000, 1000000]),
     "sfq": dict(limit=[5, 40, 127], depth=[3, 10, 127], flows=[4, 16, 127], divisor=[64, 1024],
                 quantum=[1514, 3000], headdrop=[1], perturb=[1, 2]),
     "pfifo": dict(limit=[1, 20, 100]),
@@ -36,13 +37,14 @@ CAKE_FLOWS = ("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost
               "triple-isolate")
 
 
+NEGATED = {"ecn": "noecn", "bytemode": "nobytemode", "dq_rate_estimator": "no_dq_rate_estimator"}
+
+
 def words(kind, get):
     out = [kind]
     for key, value in get.items():
-        if key == "ecn" and kind == "fq_codel" and not value:
-            out.append("noecn")
-        elif key in FLAGS:
-            out += [key] if value else []
+        if key in FLAGS:
+            out += [key] if value else [NEGATED[key]] if key in NEGATED else []
         elif kind == "sfb" and key in ("increment", "decrement"):
             out += [key, f"{(value + 0.3) / 65535:.8f}"]
         elif key in TIMES and kind != "sfb":
@@ -56,6 +58,19 @@ def words(kind, get):
     return " ".join(out)
 
 
+# What cake's words for links stand for: overhead, cells, least size.
+LINKS = {
+    "raw": (None, 0, None), "conservative": (48, 1, None), "docsis": (18, 0, 64),
+    "ethernet": (38, 0, 84), "pppoe-ptm": (30, 2, None), "bridged-ptm": (22, 2, None),
+    "pppoe-vcmux": (32, 1, None), "pppoe-llcsnap": (40, 1, None), "pppoa-vcmux": (10, 1, None),
+    "pppoa-llc": (14, 1, None), "bridged-vcmux": (24, 1, None), "bridged-llcsnap": (32, 1, None),
+    "ipoa-vcmux": (8, 1, None), "ipoa-llcsnap": (16, 1, None),
+}
+# Its words for round-trip times, in microseconds.
+RTTS = {"datacentre": 100, "lan": 1000, "metro": 10000, "regional": 30000, "internet": 100000,
+        "oceanic": 300000, "satellite": 1000000, "interplanetary": 1000000000}
+
+
 def draw_cake(rng):
     get, text = {}, ["cake"]
     rate = rng.choice([0, 128000, 600000, 3000000, 10000000, 50000000])
@@ -64,32 +79,50 @@ def draw_cake(rng):
     get["diffserv"] = rng.randrange(5)
     get["flow"] = rng.randrange(8)
     text += [CAKE_MODES[get["diffserv"]], CAKE_FLOWS[get["flow"]]]
-    for key, words_of in (("ingress", "ingress"), ("wash", "wash")):
+    for key, yes, no in (("ingress", "ingress", "egress"), ("wash", "wash", "nowash"),
+                         ("gso", "split-gso", "no-split-gso")):
         if rng.random() < 0.3:
-            get[key] = 1
-            text.append(words_of)
+            get[key] = rng.choice([0, 1, 1])
+            text.append(yes if get[key] else no)
     if rng.random() < 0.4:
-        get["ack"] = rng.choice([1, 2])
-        text.append(("ack-filter", "ack-filter-aggressive")[get["ack"] - 1])
+        get["ack"] = rng.choice([0, 1, 1, 2, 2])
+        text.append(("no-ack-filter", "ack-filter", "ack-filter-aggressive")[get["ack"]])
     if rng.random() < 0.4:
-        get["rtt"] = rng.choice([1000, 10000, 30000, 300000])
+        name = rng.choice(["rtt", *RTTS])
+        get["rtt"] = RTTS.get(name) or rng.choice([1000, 10000, 30000, 300000])
         get["target"] = max(get["rtt"] // 20, 1)
-        text.append(f"rtt {get['rtt']}us")
+        text.append(name if name in RTTS else f"rtt {get['rtt']}us")
     if rng.random() < 0.4:
         get["memlimit"] = rng.choice([32768, 100000, 1000000])
         text.append(f"memlimit {get['memlimit']}")
-    if "ack" in get and get.get("memlimit", 1 << 32) > 100000:
+    if get.get("ack") and get.get("memlimit", 1 << 32) > 100000:
         # Ours looks at 256 packets of a queue: cake-ackfilter/beyond-bound in the ledger.
         text = [word for word in text if not word.startswith("memlimit")] + ["memlimit 100000"]
         get["memlimit"] = 100000
-    if rng.random() < 0.4:
-        get["overhead"], get["atm"] = rng.choice([-20, 0, 18, 44]), rng.randrange(3)
-        text += [f"overhead {get['overhead']}", ("noatm", "atm", "ptm")[get["atm"]]]
-        get["overhead"] &= 0xFFFFFFFF
-        if rng.random() < 0.5:
-            get["mpu"] = rng.choice([64, 84, 200])
-            text.append(f"mpu {get['mpu']}")
+    if rng.random() < 0.5:
+        draw_link(rng, get, text)
     return " ".join(text), [f"{key}={value}" for key, value in get.items()]
+
+
+def draw_link(rng, get, text):
+    """Overhead, cells and least size, by a name or one by one."""
+    if rng.random() < 0.5:
+        name = rng.choice(list(LINKS))
+        overhead, get["atm"], mpu = LINKS[name]
+        if overhead is None:
+            get["raw"] = 1
+        else:
+            get["overhead"] = overhead
+        if mpu:
+            get["mpu"] = mpu
+        text.append(name)
+        return
+    get["overhead"], get["atm"] = rng.choice([-20, 0, 18, 44]), rng.randrange(3)
+    text += [f"overhead {get['overhead']}", ("noatm", "atm", "ptm")[get["atm"]]]
+    get["overhead"] &= 0xFFFFFFFF
+    if rng.random() < 0.5:
+        get["mpu"] = rng.choice([64, 84, 200])
+        text.append(f"mpu {get['mpu']}")
 
 
 def draw_classes(rng, kind):
@@ -146,9 +179,11 @@ def draw_plain(rng, kind):
         low = rng.choice([10000, 30000])
         get = dict(limit=rng.choice([60000, 400000]), min=low, max=3 * low, avpkt=1000,
                    bandwidth=10000000, probability=rng.choice([0.02, 0.1, 0.5]))
-        get.update(some(rng, dict(ecn=[1])))
+        get.update(some(rng, dict(ecn=[1], adaptive=[1])))
         if get.get("ecn"):
-            get.update(some(rng, dict(harddrop=[1], nodrop=[1])))
+            # Linux takes nodrop beside adaptive from nobody.
+            get.update(some(rng, dict(harddrop=[1], **({} if "adaptive" in get else
+                                                       dict(nodrop=[1])))))
     elif kind == "tbf":
         get = dict(rate=rng.choice([1000000, 5000000, 20000000]),
                    burst=rng.choice([1600, 5000, 20000]), limit=rng.choice([5000, 60000]))
@@ -156,6 +191,13 @@ def draw_plain(rng, kind):
             get.update(peakrate=2 * get["rate"], mtu=rng.choice([1514, 3000]))
     else:
         get = some(rng, CHILDREN[kind])
+    if kind == "sfq" and rng.random() < 0.4:
+        low = rng.choice([3000, 8000])
+        get.update(redflowlimit=rng.choice([30000, 100000]), min=low, max=3 * low, avpkt=1000,
+                   probability=rng.choice([0.02, 0.1, 0.5]))
+        get.update(some(rng, dict(burst=[10, 20], ecn=[1])))
+        if "ecn" in get:
+            get.update(some(rng, dict(harddrop=[1])))
     if "perturb" in get:
         # Where a new key fills a queue, Linux's timer drops, ours the next call: long queues.
         get = {key: value for key, value in get.items()

@@ -72,7 +72,7 @@ fn recording(bytes: &[u8]) {
         assert_eq!(recording.counts().sent > 0, recording.expected.iter().any(is_sent));
         let Ok(device) = linux_device(&recording) else { continue };
         if let Ok(mut qdisc) = golden::build(&recording.words, &device) {
-            let _ = replay(&recording, qdisc.as_mut());
+            let _ = replay(&recording, qdisc.as_mut(), &device);
         }
     }
 }

@@ -12,6 +12,7 @@ use simnel_lab::conformance::golden::{build, run_directory, Ledger, Outcome, Rec
 /// compared.
 const COMPARED: &[&str] = &[
     "cake-*/*",
+    "changes/*",
     "codel/*",
     "drr/*",
     "fq_codel/*",

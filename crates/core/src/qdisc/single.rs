@@ -95,8 +95,8 @@ pub trait Aqm: Sized + Send + 'static {
     fn found_empty(&mut self, now: Time) {
         let _ = now;
     }
-    /// `backlog` counts as queued now: a packet that was taken out is only looked at, or no more, or
-    /// settings change.
+    /// `backlog` counts as queued now: a packet that was taken out is only looked at, or no more,
+    /// or settings change.
     fn lends(&mut self, backlog: Backlog, now: Time) {
         let _ = (backlog, now);
     }

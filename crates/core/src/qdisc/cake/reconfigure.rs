@@ -29,9 +29,9 @@ impl Cake {
             || params.host_guard != old.host_guard
             || params.savings != old.savings
             || params.queues != old.queues;
-        if resorts || params.ack_filter != old.ack_filter {
+        if resorts {
             self.sort_into(spare, &old, owner);
-        } else if grows {
+        } else if grows || params.ack_filter != old.ack_filter {
             self.take_room(spare, owner);
         }
         self.apply_params();
@@ -49,7 +49,8 @@ impl Cake {
         }
     }
 
-    /// Moves all packets to the memory of `spare`, which is larger.
+    /// Moves all packets to the memory of `spare`, if that is larger, and has it keep the headers
+    /// that its ACK filter looks at.
     fn take_room(&mut self, spare: &mut Cake, owner: &mut dyn PacketOwner) {
         let queues = &mut self.tins.flows.queues;
         let lists = queues.iter_mut().map(|flow| &mut flow.packets);

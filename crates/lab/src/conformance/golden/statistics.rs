@@ -1,9 +1,9 @@
 //! Statistics of both sides: what `tc -s` shows, as the bytes that it is told.
 //!
-//! A recording has lines `T stats CLASS k=v…`, one for the discipline (class 0) and one for each that
-//! hangs below it. `packets`, `bytes`, `drops`, `overlimits`, `qlen` and `backlog` are those of every
-//! discipline; `app` is the body of `TCA_STATS_APP` and `options` that of `TCA_OPTIONS`, in
-//! hexadecimal. Ours writes the same bytes (`simnel_core::qdisc::netlink`); what a difference in
+//! A recording has lines `T stats CLASS k=v…`, one for the discipline (class 0) and one for each
+//! that hangs below it. `packets`, `bytes`, `drops`, `overlimits`, `qlen` and `backlog` are those
+//! of every discipline; `app` is the body of `TCA_STATS_APP` and `options` that of `TCA_OPTIONS`,
+//! in hexadecimal. Ours writes the same bytes (`simnel_core::qdisc::netlink`); what a difference in
 //! them means is told by name.
 
 use std::fmt::Write as _;
@@ -94,6 +94,10 @@ fn values(qdisc: &dyn Managed, device: &Device) -> Values {
     }
     if let Ok(length) = netlink::write_options(&config, Some(&snapshot), &mut room) {
         values.insert("options".into(), hex(&room[..length]));
+    }
+    if config.to_string().contains(" adaptive") {
+        // Linux's `red` shows the probability that it has come to, ours the one that was set.
+        values.remove("options");
     }
     values
 }
