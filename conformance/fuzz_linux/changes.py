@@ -89,9 +89,9 @@ def settings(rng, kind, old, kept):
     if kind == "cake" and int(old.get("memlimit", 1 << 32)) > 100000:
         # The queue may be longer than what ours looks at: cake-ackfilter/beyond-bound.
         get.pop("ack", None)
-    if kind == "cake" and get.get("rate") == 0 and int(old["rate"]):
-        # Linux keeps the old rate's schedule.
-        del get["rate"]
+    if kind == "cake" and not (get.get("rate") and int(old["rate"])):
+        # Linux keeps the old rate's schedule, or that of the last time without packets.
+        get.pop("rate", None)
     return {key: value for key, value in get.items() if key not in NOT_CHANGED.get(kind, ())}
 
 
@@ -136,7 +136,7 @@ def change_classes(rng, kind, args, kept):
         new = settings(rng, leaf, said, kept)
         if not kept and new.get("limit", 1 << 32) < int(said.get("limit", 1 << 32)):
             # What the class above has taken out to look at is dropped first in Linux.
-            new["limit"] = int(said.get("limit", new["limit"]))
+            del new["limit"]
         said.update(new)
         value = ";".join([name, leaf, *(f"{key}={value}" for key, value in said.items())])
         what = f"leaf:{minor(name):x}:{options(leaf, new).hex()}"
