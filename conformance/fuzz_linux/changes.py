@@ -53,7 +53,9 @@ def is_drawn(what, kind, args):
     if what == "reset":
         # Keys of an sfq that were drawn before stay in Linux.
         is_keyed = kind == "sfq" and any(arg.startswith("perturb=") for arg in args)
-        return not is_keyed and not {kind, *leaves(args)} & set(WITHOUT_RESET)
+        # Linux's red keeps what it has adapted.
+        is_adapted = kind == "red" and "adaptive=1" in args
+        return not is_keyed and not is_adapted and not {kind, *leaves(args)} & set(WITHOUT_RESET)
     if kind == "fq_codel" and any(arg.startswith("memory_limit=") for arg in args):
         # Any change of a queue that is full by memory drops from it.
         return False
@@ -89,8 +91,11 @@ def settings(rng, kind, old, kept):
     if kind == "cake" and int(old.get("memlimit", 1 << 32)) > 100000:
         # The queue may be longer than what ours looks at: cake-ackfilter/beyond-bound.
         get.pop("ack", None)
-    if kind == "cake" and not (get.get("rate") and int(old["rate"])):
-        # Linux keeps the old rate's schedule, or that of the last time without packets.
+    if kind == "cake" and get.get("rtt", 0) * 1000 >> 32:
+        # Linux's COBALT counts 32 bits of an interval: cake-long-interval.
+        del get["rtt"]
+    if kind == "cake" and not (get.get("rate") and (int(old["rate"]) or "memlimit" in old)):
+        # Without a rate Linux keeps the old one's schedule. A first rate makes a limit, if none was set.
         get.pop("rate", None)
     return {key: value for key, value in get.items() if key not in NOT_CHANGED.get(kind, ())}
 

@@ -11,6 +11,9 @@
 //! When an empty queue fills, the failsafe clock may be behind although the first one is ahead;
 //! Linux leaves it there, and so, after drops and a pause, sends up to two thirds of the pause's
 //! worth at once. Here it is set to the present as well, except under `Arithmetic::Linux`.
+//!
+//! Nor do the clocks move while there is no rate. A rate that comes then finds them at the time of
+//! the last empty queue: call [`DeficitClock::start`], or that time is sent for at once.
 
 use crate::rate::{Arithmetic, ByteTime};
 use crate::time::{Span, Time};
@@ -31,8 +34,8 @@ impl DeficitClock {
     pub fn set_rate(&mut self, byte_time: ByteTime) {
         self.byte_time = byte_time;
         self.remainder = 0;
-        self.unlimited = byte_time == ByteTime::default();
-        if self.unlimited {
+        let had_rate = !core::mem::replace(&mut self.unlimited, byte_time == ByteTime::default());
+        if self.unlimited && had_rate {
             self.restart();
         }
     }

@@ -209,3 +209,18 @@ fn what_was_sent_under_a_shaper_is_no_debt_without_it() {
     let best_effort = (0..50).filter(|_| driver.take().unwrap().tos == 0).count();
     assert!((38..=42).contains(&best_effort), "{best_effort}");
 }
+
+#[test]
+fn a_first_rate_holds_at_once_however_long_the_line_was_busy() {
+    for between in [&[][..], &["unlimited memlimit 2mb"]] {
+        let mut driver = Driver::new("unlimited memlimit 1mb");
+        driver.put_all(packet(1, 1000), 100);
+        driver.wait(Span::from_millis(500));
+        between.iter().for_each(|words| driver.change(words));
+        driver.change("bandwidth 8mbit memlimit 1mb");
+        let start = driver.now;
+        let sent = driver.take_all().len() as u64;
+        // Each takes 1 ms, and the last one goes when all others have gone.
+        assert_eq!(driver.now.since(start), Span::from_millis(sent - 1), "{between:?}");
+    }
+}

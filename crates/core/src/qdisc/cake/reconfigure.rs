@@ -8,6 +8,7 @@ use super::autorate::Autorate;
 use super::{Cake, Params, MAX_TINS};
 use crate::arena::List;
 use crate::qdisc::PacketOwner;
+use crate::rate::Arithmetic;
 use crate::time::Time;
 
 impl Cake {
@@ -34,12 +35,15 @@ impl Cake {
         } else if grows || params.ack_filter != old.ack_filter {
             self.take_room(spare, owner);
         }
+        let was_unlimited = self.clock.is_unlimited();
         self.apply_params();
         if self.tins.count() < MAX_TINS {
             // As in Linux, which goes through the tiers that are none.
             self.current_tin = 0;
         }
-        if self.arena.is_empty() {
+        // Linux sends at once what the new rate would have let pass since the queue was last empty.
+        let owes_no_burst = was_unlimited && self.device.arithmetic == Arithmetic::Exact;
+        if self.arena.is_empty() || owes_no_burst {
             self.clock.start(now);
         }
         let mut before = u32::MAX;
