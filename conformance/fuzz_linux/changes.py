@@ -91,9 +91,10 @@ def settings(rng, kind, old, kept):
     if kind == "cake" and int(old.get("memlimit", 1 << 32)) > 100000:
         # The queue may be longer than what ours looks at: cake-ackfilter/beyond-bound.
         get.pop("ack", None)
-    if kind == "cake" and get.get("rtt", 0) * 1000 >> 32:
-        # Linux's COBALT counts 32 bits of an interval: cake-long-interval.
-        del get["rtt"]
+    for key in ("rtt", "target"):
+        if kind == "cake" and get.get(key, 0) > 2000000:
+            # Linux's COBALT counts 32 bits of an interval, which is two targets: cake-long-interval.
+            del get[key]
     if kind == "cake" and not (get.get("rate") and (int(old["rate"]) or "memlimit" in old)):
         # Without a rate Linux keeps the old one's schedule. A first rate makes a limit, if none was set.
         get.pop("rate", None)
