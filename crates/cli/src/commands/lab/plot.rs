@@ -35,7 +35,8 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
-    let files: Vec<(String, Data)> = runs.into_iter().map(read).collect::<Result<_, _>>()?;
+    let files: Vec<(String, Data)> =
+        names(&runs).into_iter().zip(runs).map(read).collect::<Result<_, _>>()?;
     let figures = plot::overlaid(&files);
     let swept: Vec<(String, Vec<Figure>)> =
         sweeps.into_iter().map(|file| swept(file)).collect::<Result<_, _>>()?;
@@ -65,8 +66,24 @@ fn name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A file of flent's, by the name that its series get.
-fn read(file: &PathBuf) -> miette::Result<(String, Data)> {
+/// The names that the series of flent's files get: those of the files, or their paths where two
+/// files have one name.
+fn names(files: &[&PathBuf]) -> Vec<String> {
+    let short = |file: &&PathBuf| {
+        let name = name(file);
+        name.trim_end_matches(".gz").trim_end_matches(".flent").to_owned()
+    };
+    let names: Vec<String> = files.iter().map(short).collect();
+    let is_shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let or_path = |(name, file): (&String, &&PathBuf)| match is_shared(name) {
+        true => file.display().to_string(),
+        false => name.clone(),
+    };
+    names.iter().zip(files).map(or_path).collect()
+}
+
+/// A file of flent's, with the name that its series get.
+fn read((name, file): (String, &PathBuf)) -> miette::Result<(String, Data)> {
     let opened = File::open(file)
         .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
     let data = Data::read(opened).map_err(|error| {
@@ -77,8 +94,7 @@ fn read(file: &PathBuf) -> miette::Result<(String, Data)> {
         let help = "a file of a test with TCP flows or pings";
         return Err(miette!(help = help, "{}: nothing to plot", file.display()));
     }
-    let name = name(file);
-    Ok((name.trim_end_matches(".gz").trim_end_matches(".flent").into(), data))
+    Ok((name, data))
 }
 
 /// The measures of a sweep's journal that `simnel sweep` prints.
@@ -91,4 +107,16 @@ fn swept(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
         return Err(miette!(help = help, "{}: nothing to plot", file.display()));
     }
     Ok((name(file), figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_paths() {
+        let files = ["a/run.flent.gz", "b/run.flent", "b/other.flent.gz"].map(PathBuf::from);
+        let files: Vec<&PathBuf> = files.iter().collect();
+        assert_eq!(names(&files), ["a/run.flent.gz", "b/run.flent", "other"]);
+    }
 }
