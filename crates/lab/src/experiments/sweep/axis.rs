@@ -63,6 +63,13 @@ impl Axis {
     }
 }
 
+/// The unit in which quantities of `base` up to `most` are read best, and how many of the base it
+/// is: the largest that `most` is one of.
+pub fn readable(base: &'static str, most: f64) -> (&'static str, f64) {
+    let fits = |&&(_, of, factor): &&(&str, &str, f64)| of == base && factor <= most;
+    UNITS.iter().find(fits).map_or((base, 1.0), |&(unit, _, factor)| (unit, factor))
+}
+
 /// Geometric steps from one quantity to another; None if they are none, or of different kinds.
 fn range(from: &str, rest: &str) -> Option<Vec<String>> {
     let (to, points) = match rest.split_once(':') {

@@ -25,12 +25,12 @@ pub fn figures(results: &[PointResult], names: &[&String]) -> Vec<Figure> {
 
 fn figure(results: &[PointResult], name: &str, across: &str, varied: &[&str]) -> Figure {
     let mut lines: Vec<Line> = Vec::new();
-    let mut unit = "";
+    let mut base_unit = "";
     for PointResult { point, values } in results {
         let (Some((x, base)), Some(y)) = (axis::quantity(&point[across]), values.get(name)) else {
             continue;
         };
-        unit = base;
+        base_unit = base;
         let other: Vec<&str> = varied.iter().map(|key| point[*key].as_str()).collect();
         let series = if other.is_empty() { name.to_string() } else { other.join(", ") };
         match lines.iter_mut().find(|line| line.name == series) {
@@ -38,7 +38,10 @@ fn figure(results: &[PointResult], name: &str, across: &str, varied: &[&str]) ->
             None => lines.push(Line { name: series, points: vec![[x, y.mean]] }),
         }
     }
+    let most = lines.iter().flat_map(|line| &line.points).map(|point| point[0]).fold(0.0, f64::max);
+    let (unit, factor) = axis::readable(base_unit, most);
     for line in &mut lines {
+        line.points.iter_mut().for_each(|point| point[0] /= factor);
         line.points.sort_by(|a, b| a[0].total_cmp(&b[0]));
     }
     let positive = lines.iter().flat_map(|line| &line.points).all(|point| point[0] > 0.0);
