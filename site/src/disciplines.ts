@@ -2,7 +2,7 @@
 // says which, and the figure's settings.
 import { disciplines, chances as measured, exhibit, initSync } from "lab-wasm";
 import { bins, chances, lists, move, pointed, strips, tell, type Shown } from "./exhibit";
-import { EXPLAINED, type Explained } from "./explained";
+import { EXPLAINED, type Explained, type Setting } from "./explained";
 import { swatch } from "./form";
 import type { Fault } from "./messages";
 
@@ -193,18 +193,8 @@ class Page {
     }
 }
 
-interface Control {
-    key: string;
-    label: string;
-    unit: string;
-    min: number;
-    max: number;
-    step: number;
-    value: number;
-}
-
 /** Settings of the discipline, and the rate of each load. */
-function controls({ settings, loads }: Explained): Control[] {
+function controls({ settings, loads }: Explained): Setting[] {
     const rates = loads.map(({ name, mbps, most = 20 }, n) => ({
         key: `load${n}`, label: `Load: ${name}`, unit: "Mbit/s", min: 0, max: most, step: most > 6 ? 0.2 : 0.1, value: mbps,
     }));

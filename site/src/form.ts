@@ -3,6 +3,7 @@ import {
     CONTROLS, FIELDS, LINES, MOST_DISCIPLINES, PRESETS, objection, type Field, type Question,
 } from "./question";
 import { dash, slots } from "./colours";
+import * as svg from "./svg";
 
 function element<K extends keyof HTMLElementTagNameMap>(
     name: K,
@@ -175,11 +176,12 @@ export class Form {
 
     private disciplines(): void {
         const { disciplines } = this.question;
+        const taken = slots(disciplines);
         this.list.replaceChildren();
         this.rows = disciplines.map((words, n) => {
             const input = element("input", { id: `qdisc-${n}`, value: words, spellcheck: false, autocomplete: "off" });
             input.setAttribute("list", "presets");
-            const label = element("label", { htmlFor: input.id }, swatch(slots(disciplines)[n]!), n === 0 ? "compared with" : `discipline ${n + 1}`);
+            const label = element("label", { htmlFor: input.id }, swatch(taken[n]!), n === 0 ? "compared with" : `discipline ${n + 1}`);
             const remove = element("button", { type: "button", className: "remove" }, "remove");
             remove.setAttribute("aria-label", `remove discipline ${n + 1}`);
             remove.disabled = disciplines.length === 1;
@@ -224,13 +226,8 @@ export class Form {
 
 /** The line with which a discipline is drawn. */
 export function swatch(slot: number): SVGSVGElement {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-    svg.setAttribute("viewBox", "0 0 30 8");
-    svg.setAttribute("class", "swatch");
-    svg.setAttribute("aria-hidden", "true");
-    const at = { x1: "0", x2: "30", y1: "4", y2: "4", class: `curve-${slot}`, "stroke-dasharray": dash(slot).join(" ") };
-    for (const [name, value] of Object.entries(at)) if (value) line.setAttribute(name, value);
-    svg.append(line);
-    return svg;
+    const dashes = dash(slot).join(" ") || "none";
+    const at = { x1: 0, x2: 30, y1: 4, y2: 4, class: `curve-${slot}`, "stroke-dasharray": dashes };
+    const outer = { viewBox: "0 0 30 8", class: "swatch", "aria-hidden": "true" };
+    return svg.element("svg", outer, svg.element("line", at));
 }

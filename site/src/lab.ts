@@ -201,9 +201,10 @@ class Lab {
     /** The verdict: each discipline against the first. */
     private tell(names: string[], runs: Summary[][]): void {
         const place = $("#verdict");
+        const taken = slots(names);
         const lists = names.slice(1).map((name, n) => {
             const title = document.createElement("h3");
-            title.append(swatch(slots(names)[n + 1]!), ` ${name} `, document.createElement("small"));
+            title.append(swatch(taken[n + 1]!), ` ${name} `, document.createElement("small"));
             title.querySelector("small")!.textContent = `instead of ${names[0]}`;
             const list = document.createElement("ul");
             for (const { tone, text } of verdict(runs[0]!, runs[n + 1]!)) {
@@ -232,7 +233,8 @@ class Lab {
             made.append(...(extra ? [extra, " "] : []), text);
             return made;
         };
-        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(slots(names)[n]!))));
+        const taken = slots(names);
+        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(taken[n]!))));
         head.cells[0]!.textContent = "Figure";
         for (const figure of figures(first)) {
             const row = table.tBodies[0]!.insertRow();

@@ -20,18 +20,6 @@ pub struct Estimate {
     pub n: usize,
 }
 
-/// The middle of `values`, which are numbers; of an even count the mean of both in the middle.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[half]),
-        _ => Some((sorted[half - 1] + sorted[half]) / 2.0),
-    }
-}
-
 impl Estimate {
     /// Of `values`; None if there are none or one of them is no number.
     pub fn of(values: &[f64]) -> Option<Estimate> {

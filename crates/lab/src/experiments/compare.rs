@@ -315,9 +315,8 @@ pub fn called(contenders: &[String]) -> Vec<String> {
         words.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let names: Vec<String> = contenders.iter().map(short).collect();
-    let alone = |name: &&String| names.iter().filter(|other| other == name).count() == 1;
-    let is_plain = names.iter().filter(alone).count() == names.len();
-    if is_plain {
+    let is_alone = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    if names.iter().all(is_alone) {
         names
     } else {
         contenders.to_vec()

@@ -9,7 +9,7 @@ use maud::{html, Markup, PreEscaped};
 
 use super::colours::{slots, ALONE, DASHES};
 use super::{Axis, Dots, Figure, Plot, Stated};
-use crate::statistics::{median, number};
+use crate::statistics::{number, quantile};
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 280.0;
@@ -439,7 +439,7 @@ fn runs(
 ) -> Markup {
     let values = &dots.values[at];
     let stated = dots.stated.get(at).copied().flatten();
-    let Some(middle) = median(values) else { return html! {} };
+    let Some(middle) = quantile(values, 0.5) else { return html! {} };
     let (width, centre) = ((wide - 1.0).max(2.0), left + wide / 2.0 - 0.5);
     // Beside each other, not on top: a third of the room to either side, by turns.
     let x = |n: usize| centre + width * [0.0, -0.2, 0.2, -0.32, 0.32][n % 5];

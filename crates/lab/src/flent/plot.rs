@@ -33,13 +33,13 @@ pub fn plots(data: &Data) -> Vec<Figure> {
     figures
 }
 
-/// The plots of several files, drawn over each other: a series is named by its file, and by its
-/// own name where a file has several.
-pub fn overlaid(files: &[(String, Data)]) -> Vec<Figure> {
+/// The [`plots`] of several files, drawn over each other: a series is named by its file, and by
+/// its own name where a file has several.
+pub fn overlaid(files: impl IntoIterator<Item = (String, Vec<Figure>)>) -> Vec<Figure> {
     let mut all: Vec<Figure> = Vec::new();
-    for (file, data) in files {
-        for mut figure in plots(data) {
-            name_by(file, &mut figure.plot);
+    for (file, figures) in files {
+        for mut figure in figures {
+            name_by(&file, &mut figure.plot);
             match all.iter_mut().find(|known| known.id == figure.id) {
                 Some(known) => lay_over(known, figure),
                 None => all.push(figure),
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn files_are_drawn_over_each_other() {
-        let files = [("a".into(), data(&[1.0, 2.0])), ("b".into(), data(&[30.0, 40.0]))];
-        let figures = overlaid(&files);
+        let files = [("a", data(&[1.0, 2.0])), ("b", data(&[30.0, 40.0]))];
+        let figures = overlaid(files.map(|(name, data)| (name.into(), plots(&data))));
         let cdf = figures.iter().find(|figure| figure.id == "ping_cdf").expect("a distribution");
         let Plot::Lines(lines) = &cdf.plot else { panic!("lines") };
         let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();

@@ -35,24 +35,21 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let (sweeps, runs): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.files.iter().partition(|file| file.extension().is_some_and(|end| end == "jsonl"));
-    let files: Vec<(String, Data)> =
-        names(&runs).into_iter().zip(runs).map(read).collect::<Result<_, _>>()?;
-    let figures = plot::overlaid(&files);
+    let names = names(&runs);
+    let read: Vec<(String, Vec<Figure>)> =
+        runs.into_iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let (titles, plots): (Vec<String>, Vec<Vec<Figure>>) = read.into_iter().unzip();
+    let figures = plot::overlaid(names.iter().cloned().zip(plots));
     let swept: Vec<(String, Vec<Figure>)> =
         sweeps.into_iter().map(|file| swept(file)).collect::<Result<_, _>>()?;
     let body = html! {
         @if !figures.is_empty() {
-            @for (name, data) in &files { p { b { (name) } " " (data.title()) } }
+            @for (name, title) in names.iter().zip(&titles) { p { b { (name) } " " (title) } }
             (page::figures(&figures, false))
         }
         @for (name, figures) in &swept { h2 { (name) } (page::figures(figures, false)) }
     };
-    let usual = || {
-        let name = args.files[0].file_name().unwrap_or_default().to_string_lossy();
-        let name =
-            [".gz", ".flent", ".jsonl"].iter().fold(&*name, |name, end| name.trim_end_matches(end));
-        format!("{name}.html").into()
-    };
+    let usual = || format!("{}.html", short(&args.files[0])).into();
     let target: PathBuf = args.output.clone().unwrap_or_else(usual);
     put(&target, page::frame("Plots", &body).as_bytes()).map_err(|error| {
         let help = "say where it may go with --output FILE";
@@ -66,14 +63,16 @@ fn name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// A file's name without what says its kind.
+fn short(file: &Path) -> String {
+    let ends = [".gz", ".flent", ".jsonl"];
+    ends.iter().fold(&*name(file), |name, end| name.trim_end_matches(end)).to_owned()
+}
+
 /// The names that the series of flent's files get: those of the files, or their paths where two
 /// files have one name.
 fn names(files: &[&PathBuf]) -> Vec<String> {
-    let short = |file: &&PathBuf| {
-        let name = name(file);
-        name.trim_end_matches(".gz").trim_end_matches(".flent").to_owned()
-    };
-    let names: Vec<String> = files.iter().map(short).collect();
+    let names: Vec<String> = files.iter().map(|file| short(file)).collect();
     let is_shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
     let or_path = |(name, file): (&String, &&PathBuf)| match is_shared(name) {
         true => file.display().to_string(),
@@ -82,19 +81,20 @@ fn names(files: &[&PathBuf]) -> Vec<String> {
     names.iter().zip(files).map(or_path).collect()
 }
 
-/// A file of flent's, with the name that its series get.
-fn read((name, file): (String, &PathBuf)) -> miette::Result<(String, Data)> {
+/// The title and the plots of a file of flent's.
+fn read(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
     let opened = File::open(file)
         .map_err(|error| miette!(help = "a .flent.gz file", "{}: {error}", file.display()))?;
     let data = Data::read(opened).map_err(|error| {
         let help = "a data file of flent, format 2 to 4; a sweep's journal ends with .jsonl";
         miette!(help = help, "{}: {error}", file.display())
     })?;
-    if plot::plots(&data).is_empty() {
+    let figures = plot::plots(&data);
+    if figures.is_empty() {
         let help = "a file of a test with TCP flows or pings";
         return Err(miette!(help = help, "{}: nothing to plot", file.display()));
     }
-    Ok((name, data))
+    Ok((data.title().to_string(), figures))
 }
 
 /// The measures of a sweep's journal that `simnel sweep` prints.
