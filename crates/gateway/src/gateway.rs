@@ -333,8 +333,8 @@ impl Gateway {
     }
 
     fn lane(&self, direction: Direction, qdisc: BoxedQdisc, length: u32) -> Result<Lane, Error> {
-        let (queue, receiver, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
-        let socket = receiver.socket();
+        let (number, queue, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
+        let socket = queue.socket();
         let surroundings = Surroundings {
             device: self.device,
             bits: self.marks.bits,
@@ -342,7 +342,7 @@ impl Gateway {
             segments: Arc::clone(&self.segments),
             vitals: self.watch.board.lane(lane_index(self.watch.slot, direction)),
         };
-        let (worker, remote) = Worker::new(receiver, verdicts, qdisc, surroundings)
+        let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
             .map_err(|e| Error::system("making an eventfd", e))?;
         let farewell = Farewell(Arc::clone(&self.watch.ended));
         let thread = std::thread::Builder::new()
@@ -352,7 +352,7 @@ impl Gateway {
                 worker.run();
             })
             .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane { direction, queue, socket, remote, thread: Some(thread) })
+        Ok(Lane { direction, queue: number, socket, remote, thread: Some(thread) })
     }
 
     /// The interface's place on the board.

@@ -9,7 +9,7 @@
 //! arrival, so NFQNL_MSG_VERDICT_BATCH ("all up to this number") serves only to let everything go.
 //! Verdicts that the kernel does not take, for lack of memory, are kept and sent again.
 //!
-//! The receiver and the sender share the socket; neither allocates after construction.
+//! Nothing allocates after construction.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +31,7 @@ const COPY_RANGE: u32 = 168;
 /// Bytes of a packet message: headers and all attributes that the kernel may add, and the copy.
 pub(crate) const MESSAGE_SIZE: usize = 768;
 /// Messages of one receive call.
-const MESSAGES: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// Verdicts of one send call. At 200 Mbit/s and more, some 6 to 60 are due at once.
 const VERDICTS: usize = 64;
 /// Packets of the longest queue that fits a rate, to which a change of the rate may lead.
@@ -73,15 +73,14 @@ pub(crate) enum Event<'a> {
     Unknown,
 }
 
-/// The receiving side.
-pub(crate) struct Receiver {
+/// The kernel's queue, by its socket.
+pub(crate) struct Queue {
     socket: Arc<OwnedFd>,
     datagrams: Datagrams,
 }
 
-/// The sending side: collects verdicts.
+/// Collects verdicts.
 pub(crate) struct Verdicts {
-    socket: Arc<OwnedFd>,
     queue: u16,
     /// Room for a verdict on every packet that the kernel can hold for us: never full.
     bytes: Box<[u8]>,
@@ -94,7 +93,7 @@ pub(crate) struct Verdicts {
 pub(crate) fn open(
     numbers: std::ops::RangeInclusive<u16>,
     length: u32,
-) -> Result<(u16, Receiver, Verdicts), Error> {
+) -> Result<(u16, Queue, Verdicts), Error> {
     let lacks = Error::KernelLacks {
         what: "NFQUEUE (nfnetlink_queue)",
         fix: "`modprobe nfnetlink_queue` (OpenWrt: the package kmod-nfnetlink-queue)",
@@ -106,9 +105,8 @@ pub(crate) fn open(
         match bind(&socket, number, length) {
             Ok(()) => {
                 let socket = Arc::new(tune(socket.into_fd())?);
-                let datagrams = Datagrams::new(MESSAGES, MESSAGE_SIZE);
-                let receiver = Receiver { socket: Arc::clone(&socket), datagrams };
-                return Ok((number, receiver, Verdicts::new(socket, number, length)));
+                let datagrams = Datagrams::new(BATCH, MESSAGE_SIZE);
+                return Ok((number, Queue { socket, datagrams }, Verdicts::new(number, length)));
             }
             Err(e) => match e.raw_os_error() {
                 Some(libc::EBUSY | libc::EEXIST) => {}
@@ -174,7 +172,7 @@ pub fn has_net_admin() -> bool {
         .is_none_or(|bits| bits >> CAP_NET_ADMIN & 1 == 1)
 }
 
-impl Receiver {
+impl Queue {
     /// Receives what is there, without waiting: how many messages, and whether there may be more.
     pub(crate) fn receive(&mut self) -> io::Result<(usize, bool)> {
         let n = self.datagrams.receive(&self.socket)?;
@@ -186,16 +184,19 @@ impl Receiver {
     pub(crate) fn event(&self, index: usize) -> Event<'_> {
         parse(self.datagrams.get(index))
     }
-}
 
-impl Receiver {
-    /// The socket, for whoever must be able to let packets go without the receiver.
+    /// Sends verdicts; the kernel acts on them before this returns.
+    pub(crate) fn send(&mut self, verdicts: &[u8]) -> io::Result<()> {
+        sys::send(&self.socket, verdicts)
+    }
+
+    /// The socket, for whoever must be able to let packets go without the loop.
     pub(crate) fn socket(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.socket)
     }
 }
 
-impl AsFd for Receiver {
+impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -239,10 +240,10 @@ pub(crate) fn parse(datagram: &[u8]) -> Event<'_> {
 }
 
 impl Verdicts {
-    fn new(socket: Arc<OwnedFd>, queue: u16, length: u32) -> Verdicts {
+    /// Room for verdicts on the packets of `queue`, which holds `length` at most.
+    pub(crate) fn new(queue: u16, length: u32) -> Verdicts {
         let room = length.max(LONGEST) as usize + VERDICTS;
         Verdicts {
-            socket,
             queue,
             bytes: vec![0; room * VERDICT_SIZE].into_boxed_slice(),
             used: 0,
@@ -272,18 +273,14 @@ impl Verdicts {
         let length = message.len() - if mark.is_some() { 0 } else { 8 };
         self.bytes[self.used..self.used + length].copy_from_slice(&message[..length]);
         self.used += length;
-        if self.used >= SEND {
-            self.flush();
-        }
     }
 
-    /// Sends what was collected, in order; the kernel acts on it before this returns. What it
-    /// refuses stays for the next time.
-    pub(crate) fn flush(&mut self) {
+    /// Sends what was collected, in order. What is refused stays for the next time.
+    pub(crate) fn flush(&mut self, mut send: impl FnMut(&[u8]) -> io::Result<()>) {
         let mut sent = 0;
         while sent < self.used {
             let end = self.end_of_send(sent);
-            if sys::send(&self.socket, &self.bytes[sent..end]).is_err() {
+            if send(&self.bytes[sent..end]).is_err() {
                 self.errors += 1;
                 break;
             }
@@ -412,13 +409,11 @@ pub fn kernel_counters(number: u16) -> Option<KernelCounters> {
     })
 }
 
-/// Both sides of a queue on a stream, in the place of the kernel's socket.
+/// A queue on a stream, in the place of the kernel's socket.
 #[cfg(test)]
-pub(crate) fn on_stream(stream: std::os::unix::net::UnixStream) -> (Receiver, Verdicts) {
-    let socket: Arc<OwnedFd> = Arc::new(stream.into());
-    let datagrams = Datagrams::new(MESSAGES, MESSAGE_SIZE);
-    let receiver = Receiver { socket: Arc::clone(&socket), datagrams };
-    (receiver, Verdicts::new(socket, 5, LONGEST))
+pub(crate) fn on_stream(stream: std::os::unix::net::UnixStream) -> (Queue, Verdicts) {
+    let datagrams = Datagrams::new(BATCH, MESSAGE_SIZE);
+    (Queue { socket: Arc::new(stream.into()), datagrams }, Verdicts::new(5, LONGEST))
 }
 
 #[cfg(test)]
@@ -432,20 +427,21 @@ mod tests {
         let (kernel, ours) = UnixDatagram::pair().unwrap();
         kernel.set_nonblocking(true).unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut verdicts = Verdicts::new(Arc::new(ours.into()), 7, PACKETS);
+        let mut verdicts = Verdicts::new(7, PACKETS);
+        let send = |bytes: &[u8]| ours.send(bytes).map(drop);
         // Nobody reads: after a few sends there is no room.
         for id in 0..PACKETS {
             let mark = (id % 3 == 0).then_some(id);
             verdicts.accept(id, mark);
         }
-        verdicts.flush();
+        verdicts.flush(send);
         assert!(verdicts.errors > 0 && verdicts.waiting());
         let mut seen = 0;
         let mut buffer = [0; 64 * 1024];
         while seen < PACKETS {
             let Ok(n) = kernel.recv(&mut buffer) else {
                 assert!(verdicts.waiting(), "only {seen} verdicts came");
-                verdicts.flush();
+                verdicts.flush(send);
                 continue;
             };
             assert!(n <= SEND);

@@ -1,15 +1,20 @@
 //! The loop, with packets that never end.
 
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use simnel_core::qdisc::{self, Backlog, DropReason, PacketOwner};
-use simnel_core::{Packet, Qdisc};
+use simnel_core::qdisc::{self, Backlog, ConfigError, DropReason, PacketOwner};
+use simnel_core::{Packet, Qdisc, Time};
 
 use super::*;
 use crate::netlink::Writer;
 use crate::nfqueue::{on_stream, MESSAGE_SIZE};
+use crate::nft::MarkBits;
+use crate::segments::SegmentSizes;
+use crate::sys;
 use crate::vitals::Board;
 
 /// Refuses each packet, after some work: less than arrives.
@@ -91,7 +96,7 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
         return;
     }
     kernel.write_all(&flood).unwrap();
-    let (receiver, verdicts) = on_stream(ours);
+    let (queue, verdicts) = on_stream(ours);
     let config = qdisc::parse("pfifo limit 10").unwrap();
     let slow = Slow(qdisc::build(&config, &Device::default()).unwrap());
     let lane = Board::shared().unwrap().lane(0);
@@ -102,7 +107,7 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
         segments: Arc::new(SegmentSizes::new().unwrap()),
         vitals: lane,
     };
-    let (worker, remote) = Worker::new(receiver, verdicts, Box::new(slow), surroundings).unwrap();
+    let (worker, remote) = Worker::new(queue, verdicts, Box::new(slow), surroundings).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();

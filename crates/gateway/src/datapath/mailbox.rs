@@ -1,0 +1,150 @@
+//! What the control thread asks a data path for: a mailbox that is opened only when a flag says so.
+//!
+//! The data path's thread never waits here, but for the instant in which a command is put in.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver as Reply, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use simnel_core::qdisc::{Config, ConfigError, Device};
+
+use super::{BoxedQdisc, Status};
+use crate::autorate::Passed;
+use crate::flows::{self, Flow, Part};
+use crate::sys;
+
+/// How long the control thread waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Requests of the control thread.
+pub(super) enum Command {
+    Report(SyncSender<Status>),
+    Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
+    Replace(BoxedQdisc, Device, SyncSender<()>),
+    Drain(SyncSender<u64>),
+    /// One part of the table of flows, into memory of the asker's.
+    Flows(usize, Vec<Flow>, SyncSender<Part>),
+    Stop,
+}
+
+/// What both threads reach.
+struct Shared {
+    attention: AtomicBool,
+    /// Bytes that arrived, were released, and are queued, as of the last turn.
+    passed: [AtomicU32; 3],
+    wake: OwnedFd,
+    commands: Mutex<Vec<Command>>,
+}
+
+/// The control thread's end.
+pub(crate) struct Remote {
+    shared: Arc<Shared>,
+}
+
+/// The thread did not answer in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoAnswer;
+
+impl Remote {
+    fn send(&self, command: Command) {
+        self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.shared.attention.store(true, Ordering::Release);
+        sys::signal_event(&self.shared.wake);
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, NoAnswer> {
+        let (sender, reply): (_, Reply<T>) = sync_channel(1);
+        self.send(command(sender));
+        reply.recv_timeout(PATIENCE).map_err(|_: RecvTimeoutError| NoAnswer)
+    }
+
+    /// Fresh statistics.
+    pub(crate) fn status(&self) -> Result<Status, NoAnswer> {
+        self.ask(Command::Report)
+    }
+
+    /// Bytes that the discipline has seen; the thread is not asked.
+    pub(crate) fn passed(&self) -> Passed {
+        let [arrived, released, backlog] =
+            self.shared.passed.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Passed { arrived, released, backlog }
+    }
+
+    /// Changes the settings of the discipline that runs.
+    pub(crate) fn configure(&self, config: Config) -> Result<Result<(), ConfigError>, NoAnswer> {
+        self.ask(|reply| Command::Configure(Box::new(config), reply))
+    }
+
+    /// Another discipline, made for `device`, takes over what is queued.
+    pub(crate) fn replace(&self, qdisc: BoxedQdisc, device: Device) -> Result<(), NoAnswer> {
+        self.ask(|reply| Command::Replace(qdisc, device, reply))
+    }
+
+    /// Lets all queued packets go, in the order in which they came, and from then on each at once.
+    /// Says how many.
+    pub(crate) fn drain(&self) -> Result<u64, NoAnswer> {
+        self.ask(Command::Drain)
+    }
+
+    /// A part of the table of flows.
+    pub(crate) fn flows(&self, part: usize) -> Result<Part, NoAnswer> {
+        self.ask(|reply| Command::Flows(part, flows::empty_part(), reply))
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.send(Command::Stop);
+    }
+}
+
+/// The data path's end.
+pub(super) struct Inbox {
+    shared: Arc<Shared>,
+}
+
+impl Inbox {
+    /// What was asked for since the last call.
+    #[inline]
+    pub(super) fn take(&self) -> Vec<Command> {
+        match self.shared.attention.swap(false, Ordering::Acquire) {
+            true => self.open(),
+            false => Vec::new(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Vec<Command> {
+        sys::clear_event(&self.shared.wake);
+        let mut commands = self.shared.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *commands)
+    }
+
+    /// Tells the control thread what passed.
+    #[inline]
+    pub(super) fn tell(&self, passed: Passed) {
+        let counts = [passed.arrived, passed.released, passed.backlog];
+        for (place, count) in self.shared.passed.iter().zip(counts) {
+            place.store(count, Ordering::Relaxed);
+        }
+    }
+}
+
+impl AsFd for Inbox {
+    /// Readable when a command is there.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.wake.as_fd()
+    }
+}
+
+/// Both ends of a mailbox.
+pub(super) fn mailbox() -> std::io::Result<(Inbox, Remote)> {
+    let shared = Arc::new(Shared {
+        attention: AtomicBool::new(false),
+        passed: Default::default(),
+        wake: sys::event()?,
+        commands: Mutex::new(Vec::new()),
+    });
+    Ok((Inbox { shared: Arc::clone(&shared) }, Remote { shared }))
+}
