@@ -7,7 +7,8 @@
 # DIRECTORY holds, or will hold, the guests (user-mode Linux takes some ten minutes to build) and
 # the modules built for them. Needs what kernel/guest/build-uml and kernel/guest/qemu need, and for
 # QEMU the headers of the kernel package that this system would install (linux-headers-cloud-amd64).
-# Each packet's headers are read anew each time; nothing is dropped. Ratios are ours to Linux's.
+# Each packet's headers are read anew each time; nothing is dropped. Ratios are ours to Linux's. A
+# case that cannot be measured has its error in place of figures, and the exit status is then 1.
 set -euo pipefail
 export LC_ALL=C
 usage='usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]'
@@ -50,20 +51,29 @@ modules() { # OUT KDIR MAKE-ARGUMENT...
     cases > "$out/cases"
 }
 
-# Lines of a guest as a table or as JSON; SCALE picoseconds are a unit.
+# Lines of a guest as a table or as JSON, picoseconds as thousandths of UNIT. False if one is an error.
 show() { # GUEST UNIT
     awk -F'|' -v guest="$1" -v unit="$2" -v json="$json" '
         $1 != "case" { if (NF) print > "/dev/stderr"; next }
         !json && !head++ { printf "%-6s%7s%8s%9s%8s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" unit ")" }
+        { error = $5 !~ /^[1-9][0-9]*$/ ? "Linux: " $5 : $6 !~ /^[1-9][0-9]*$/ ? "ours: " $6 : "" }
+        error && json {
+            gsub(/["\\]/, "", error)
+            printf "{\"bench\":\"kernel\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,\"error\":\"%s\"}\n", guest, $2, $3, $4, error
+        }
+        error && !json { printf "%-6s%7d%8d  %s: %s\n", guest, $3, $4, $2, error }
+        error { failed = 1; fflush(); next }
         {
-            stock = $5 / 1000; ours = $6 / 1000; ratio = stock ? ours / stock : 0
+            stock = $5 / 1000; ours = $6 / 1000; ratio = ours / stock
             if (json)
                 printf "{\"bench\":\"kernel\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,\"stock\":%.1f,\"ours\":%.1f,\"ratio\":%.3f,\"unit\":\"%s\"}\n", guest, $2, $3, $4, stock, ours, ratio, unit
             else
                 printf "%-6s%7d%8d%9.1f%8.1f  %-13.2f%s\n", guest, $3, $4, stock, ours, ratio, $2
             fflush()
-        }'
+        }
+        END { exit failed }'
 }
+failed=0
 
 if [ "$only" != qemu ]; then
     if ! [ -x "$directory/uml/linux" ]; then
@@ -75,14 +85,14 @@ if [ "$only" != qemu ]; then
         cp "$directory/uml/src/net/sched/sch_$name.ko" "$directory/for-uml/"
     done
     "$root/kernel/guest/uml" "$directory/uml/linux" "$root/kernel/bench/guest.sh" \
-        "$directory/for-uml" 5 100000 | show uml ns
+        "$directory/for-uml" 5 100000 | show uml ns || failed=1
 fi
 
 if [ "$only" != uml ]; then
     version=$(ls /lib/modules | sed -n '/cloud-amd64$/p' | sort -V | head -1)
     if [ -z "$version" ] || ! [ -d "/lib/modules/$version/build" ]; then
         echo 'NOT RUN: QEMU: apt-get install linux-headers-cloud-amd64 qemu-system-x86 busybox-static' >&2
-        exit 0
+        exit $failed
     fi
     if ! [ -e "$directory/qemu/boot/vmlinuz-$version" ]; then
         (mkdir -p "$directory/qemu" && cd "$directory/qemu" && apt-get download "linux-image-$version" &&
@@ -95,5 +105,6 @@ bash ./guest.sh /share 1 3000
 END
     ICOUNT=1 MODULES='dummy sch_cake sch_codel sch_pie sch_sfq' "$root/kernel/guest/qemu" \
         "$directory/qemu/boot/vmlinuz-$version" "$directory/for-qemu/run" \
-        "$directory"/for-qemu/{guest.sh,cases,simnel.ko,simnel_bench.ko,q_simnel.so} | show qemu instructions
+        "$directory"/for-qemu/{guest.sh,cases,simnel.ko,simnel_bench.ko,q_simnel.so} | show qemu instructions || failed=1
 fi
+exit $failed

@@ -153,9 +153,10 @@ static int __init bench_init(void)
 	}
 	spin_lock_bh(qdisc_lock(sch));
 	for (i = 0; i < backlog; i++)
-		enqueue(sch, &to_free);
+		if (!enqueue(sch, &to_free))
+			best = -ENOBUFS;
 	spin_unlock_bh(qdisc_lock(sch));
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < rounds && best >= 0; i++) {
 		took = round(sch);
 		if (took < 0)
 			best = took;
