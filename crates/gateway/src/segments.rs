@@ -42,7 +42,7 @@ impl SegmentSizes {
         Ok(SegmentSizes::with_key(key))
     }
 
-    fn with_key(key: HashKey) -> SegmentSizes {
+    pub(crate) fn with_key(key: HashKey) -> SegmentSizes {
         SegmentSizes {
             classifier: Classifier::new(FlowHasher::of_flows(key)),
             wanted: AtomicBool::new(false),

@@ -100,7 +100,7 @@ pub(super) struct Engine {
     /// The discipline's clock.
     pace: Pace,
     device: Device,
-    /// The last time at which packets were released, by the discipline's clock.
+    /// The last time that the discipline was told.
     told: Time,
     /// When the loop means to go on, if that lay in the future as the last turn ended.
     planned: Option<Time>,
@@ -167,9 +167,19 @@ impl Engine {
     /// One turn: takes what arrived, lets go what is due, and says how long to sleep then.
     pub(super) fn turn(&mut self, kernel: &mut impl Kernel) -> Rest {
         self.counters.turns += 1;
-        self.account_for_lateness(kernel.now());
+        self.account_for_lost_time(kernel.now());
+        if self.owner.verdicts.waiting() {
+            self.give_verdicts(kernel);
+        }
+        let refused = self.owner.verdicts.waiting();
         let more = self.take(kernel);
-        let turn = self.release(self.pace.at(kernel.now()));
+        if refused {
+            // What is released now would leave in one burst with what was refused.
+            self.due = self.qdisc.next_event();
+            return Rest::sleep(VERDICTS_AGAIN, false);
+        }
+        let now = self.tell(kernel);
+        let turn = self.release(now);
         self.give_verdicts(kernel);
         if let Some(due) = turn.due {
             // Until the last of them had left: a bound for each of them.
@@ -186,7 +196,8 @@ impl Engine {
     #[cold]
     pub(super) fn carry_out(&mut self, command: Command, kernel: &mut impl Kernel) -> bool {
         let mut stop = false;
-        let now = self.pace.at(kernel.now());
+        self.account_for_lost_time(kernel.now());
+        let now = self.tell(kernel);
         // Whoever asked may have lost patience; what was done holds all the same.
         match command {
             Command::Report(reply) => {
@@ -303,22 +314,34 @@ impl Engine {
         self.owner.released - before
     }
 
-    /// Accounts for being late, at `real`.
-    fn account_for_lateness(&mut self, real: Time) {
+    /// At `real`: what is late is counted, and time in which nothing could leave is forfeited.
+    fn account_for_lost_time(&mut self, real: Time) {
         let now = self.pace.at(real);
         if let Some(planned) = self.planned.take().filter(|&planned| planned <= now) {
             let late = now.since(planned);
             let bucket = (u64::BITS - late.as_micros().leading_zeros()) as usize;
             self.counters.lateness[bucket.min(LATENESS_BUCKETS - 1)] += 1;
         }
-        if let Some(due) = self.due.filter(|_| self.pace.keeps_a_rate()) {
-            let too_late = now.since(due).saturating_sub(self.tuning.catch_up);
-            let forfeit = too_late.min(now.since(self.told));
-            if forfeit > Span::ZERO {
-                self.pace.forfeit(forfeit, real);
-                self.counters.forfeited += forfeit;
+        let lost = match self.due {
+            // What was released leaves when the kernel takes it; the next is due as long after it.
+            _ if self.owner.verdicts.waiting() => Span(u64::MAX),
+            Some(due) if self.pace.keeps_a_rate() => {
+                now.since(due).saturating_sub(self.tuning.catch_up)
             }
+            _ => Span::ZERO,
+        };
+        let forfeit = lost.min(now.since(self.told));
+        if forfeit > Span::ZERO {
+            self.pace.forfeit(forfeit, real);
+            self.counters.forfeited += forfeit;
         }
+    }
+
+    /// The time that the discipline is told now.
+    #[inline]
+    fn tell(&mut self, kernel: &impl Kernel) -> Time {
+        self.told = self.pace.at(kernel.now());
+        self.told
     }
 
     /// Enqueues what the kernel has for us; true if there may be more.
@@ -328,7 +351,7 @@ impl Engine {
                 self.counters.receive_errors += 1;
                 return false;
             };
-            let now = self.pace.at(kernel.now());
+            let now = self.tell(kernel);
             for index in 0..count {
                 match kernel.event(index) {
                     Event::Packet(queued) => self.arrived(&queued, now),
@@ -377,7 +400,6 @@ impl Engine {
 
     /// Lets go what is due at `now`, by the discipline's clock.
     fn release(&mut self, now: Time) -> Turn {
-        self.told = now;
         let due = self.due.take().filter(|&due| due <= now);
         let mut turn = Turn { now, due, released: 0 };
         while !self.drained && turn.released < RELEASES_PER_TURN {
@@ -391,9 +413,11 @@ impl Engine {
     /// How to wait, from `real` on, until there is something to do or a sign of life is due.
     fn rest(&mut self, turn: Turn, real: Time) -> Rest {
         let next = if self.drained { None } else { self.qdisc.next_event() };
-        let most = if self.owner.verdicts.waiting() { VERDICTS_AGAIN } else { BEAT };
         self.due = next;
-        let Some(next) = next else { return Rest::sleep(most, true) };
+        if self.owner.verdicts.waiting() {
+            return Rest::sleep(VERDICTS_AGAIN, false);
+        }
+        let Some(next) = next else { return Rest::sleep(BEAT, true) };
         let now = self.pace.at(real);
         let all_left = turn.released < RELEASES_PER_TURN;
         // A discipline that is due still has stopped to let others work: it goes on at once.
@@ -402,15 +426,15 @@ impl Engine {
             let until = next.max(turn.now + batch);
             self.planned = Some(until);
             if until > now {
-                return Rest::sleep(self.pace.until(until, real).min(most), false);
+                return Rest::sleep(self.pace.until(until, real).min(BEAT), false);
             }
         } else if next > now {
             self.planned = Some(next);
             let gap = self.pace.until(next, real);
             let sleep = gap.saturating_sub(self.tuning.spin);
-            let spins = self.tuning.spin > Span::ZERO && sleep <= most;
+            let spins = self.tuning.spin > Span::ZERO && sleep <= BEAT;
             return Rest {
-                time: sleep.min(most),
+                time: sleep.min(BEAT),
                 arrivals: gap >= self.frugality.arrivals_wait_below,
                 spin_until: spins.then_some(next),
             };

@@ -163,4 +163,6 @@ pub struct Status {
 }
 
 #[cfg(test)]
+mod rehearsal;
+#[cfg(test)]
 mod tests;
