@@ -5,7 +5,7 @@
 //! ```text
 //! answer(reflector, rtt, now)     a probe came back          (any number, any order)
 //! lost(reflector, now)            a probe did not
-//! passing(rtt, now)               RTT of passing TCP, by its timestamps, from the gateway outwards
+//! hear(round_trips, now)          RTTs of passing TCP, by its timestamps (`round_trips.rs`)
 //! tick(now, seen) -> Decision     every INTERVAL, with what the queues of both directions saw
 //! active()                        the reflectors to probe until the next tick
 //! ```
@@ -44,6 +44,7 @@ use simnel_core::{Rate, Span, Time};
 
 mod law;
 mod paths;
+mod round_trips;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +52,7 @@ use law::{Evidence, Law};
 pub use law::{Limits, Phase, Reason, Seen};
 use paths::Paths;
 pub use paths::{MOST_ACTIVE, MOST_REFLECTORS};
+pub use round_trips::{RoundTrips, Stamp};
 
 /// Time between two calls of [`Controller::tick`]. Longer ones are harmless, and slower.
 pub const INTERVAL: Span = Span::from_millis(50);
@@ -103,6 +105,8 @@ pub struct State {
     pub baseline: Option<Span>,
     /// Active reflectors that answer.
     pub answering: u8,
+    /// Passing connections whose RTTs are known now.
+    pub connections: u8,
     /// True if RTTs of passing TCP vote because no reflector does.
     pub by_passing: bool,
     /// Each direction's phase.
@@ -157,6 +161,11 @@ impl Controller {
     /// any `tag`. Those of the same tag share a baseline.
     pub fn passing(&mut self, tag: u32, rtt: Span, now: Time) {
         self.paths.passing(tag, rtt, now);
+    }
+
+    /// Takes in what `trips` has found since the last call.
+    pub fn hear(&mut self, trips: &RoundTrips, now: Time) {
+        trips.take(|connection, rtt| self.passing(connection, rtt, now));
     }
 
     /// The reflectors to be probed, by number.
@@ -242,6 +251,7 @@ impl Controller {
             delay: self.delay,
             baseline: self.paths.baseline(),
             answering: self.paths.answering(),
+            connections: self.paths.connections(),
             by_passing: self.paths.by_passing(),
             phases: law(Law::phase),
             reasons: self.laws.each_ref().map(|law| law.as_ref().and_then(Law::reason)),

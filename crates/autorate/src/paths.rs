@@ -79,7 +79,7 @@ pub(crate) struct Paths {
     next: u8,
     rotated: Time,
     passing: [Path; PASSING],
-    by_passing: bool,
+    connections: u8,
     answering: u8,
 }
 
@@ -98,7 +98,7 @@ impl Paths {
             next: number as u8,
             rotated: Time::ZERO,
             passing: [Path::default(); PASSING],
-            by_passing: false,
+            connections: 0,
             answering: 0,
         }
     }
@@ -157,7 +157,7 @@ impl Paths {
         }
         let fresh = self.active[..self.number].iter().filter(|path| path.is_fresh(now)).count();
         self.answering = fresh as u8;
-        self.by_passing = fresh == 0 && self.passing.iter().any(|path| path.is_fresh(now));
+        self.connections = self.passing.iter().filter(|path| path.is_fresh(now)).count() as u8;
         let mut replaced = false;
         for n in 0..self.number {
             let path = &self.active[n];
@@ -228,6 +228,10 @@ impl Paths {
     }
 
     pub fn by_passing(&self) -> bool {
-        self.by_passing
+        self.answering == 0 && self.connections > 0
+    }
+
+    pub fn connections(&self) -> u8 {
+        self.connections
     }
 }

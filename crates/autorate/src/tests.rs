@@ -184,6 +184,60 @@ fn passing_traffic_votes_where_no_reflector_does() {
     assert!(answered.is_some_and(|intervals| intervals < 20), "{answered:?}");
 }
 
+/// To the next millisecond.
+fn ms(rtt: Span) -> u64 {
+    (rtt.as_micros() + 500) / 1000
+}
+
+/// What was taken from `trips`.
+fn taken(trips: &RoundTrips) -> Vec<(u32, u64)> {
+    let mut all = Vec::new();
+    trips.take(|connection, rtt| all.push((connection, ms(rtt))));
+    all
+}
+
+const DATA: bool = true;
+
+#[test]
+fn a_round_trip_is_from_a_timestamps_first_leaving_to_its_first_echo() {
+    let trips = RoundTrips::new();
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    let (one, other) = (7 << 32 | 1, 8 << 32 | 2);
+    let sent =
+        |connection, value, ms| trips.sent(connection, Stamp { value, has_data: DATA }, at(ms));
+    sent(one, 500, 1000);
+    sent(one, 500, 1005);
+    sent(other, 500, 1010);
+    sent(one, 530, 1030);
+    assert_eq!(trips.echoed(one, 499, at(1035)), None, "nobody sent that");
+    assert_eq!(trips.echoed(other, 500, at(1050)).map(ms), Some(40));
+    assert_eq!(trips.echoed(one, 500, at(1060)).map(ms), Some(60));
+    assert_eq!(trips.echoed(one, 500, at(1061)), None, "only the first echo counts");
+    assert!(trips.echoed(one, 530, at(1065)).is_some());
+    assert_eq!(taken(&trips), [(7, 35), (8, 40)], "the lowest of each");
+    assert_eq!(taken(&trips), []);
+}
+
+#[test]
+fn a_far_end_that_had_nothing_to_send_shows_no_round_trip() {
+    let trips = RoundTrips::new();
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    let ack = |value| Stamp { value, has_data: !DATA };
+    // A download that flows: its last packet was a moment ago.
+    assert_eq!(trips.echoed(5, 1, at(998)), None);
+    trips.sent(5, ack(2), at(960));
+    assert!(trips.echoed(5, 2, at(1000)).is_some());
+    // The server waits for something for three seconds.
+    trips.sent(5, ack(3), at(1001));
+    assert_eq!(trips.echoed(5, 3, at(4000)), None);
+    // The acknowledgement of data waits for nothing.
+    trips.sent(5, Stamp { value: 4, has_data: DATA }, at(9000));
+    assert!(trips.echoed(5, 4, at(9040)).is_some());
+    // Nor is an echo one that comes after a quarter of a minute.
+    trips.sent(5, Stamp { value: 6, has_data: DATA }, at(9100));
+    assert_eq!(trips.echoed(5, 6, at(24_100)), None);
+}
+
 proptest! {
     /// Whatever comes: rates stay within their limits, and nothing panics.
     #[test]

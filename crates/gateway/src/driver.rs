@@ -113,6 +113,9 @@ impl Driver {
         self.next_tick = now + INTERVAL;
         self.give_up(now);
         self.probe(now);
+        if let Some(trips) = gateway.round_trips() {
+            self.controller.hear(trips, now);
+        }
         let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(gateway, way));
         let rates = self.controller.tick(now, seen).rates;
         for direction in [Direction::Upload, Direction::Download] {
@@ -206,6 +209,8 @@ impl Driver {
             delay_us: state.delay.map(Span::as_micros),
             baseline_us: state.baseline.map(Span::as_micros),
             shifts: state.shifts,
+            connections: state.connections.into(),
+            by_passing: state.by_passing,
             directions: [(DOWN, Direction::Download), (UP, Direction::Upload)]
                 .into_iter()
                 .filter_map(|(which, direction)| following(which, direction))

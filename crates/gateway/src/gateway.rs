@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use simnel_autorate::RoundTrips;
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
 use simnel_core::Rate;
 
@@ -28,6 +29,7 @@ use crate::links;
 use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{Family, MarkBits, Table, Wanted};
+use crate::passing::{self, Passing};
 use crate::rules::{self, Plan, Rule, RuleEntry};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
@@ -147,6 +149,8 @@ pub struct Gateway {
     watch: Watch,
     device: Device,
     segments: Arc<SegmentSizes>,
+    /// Where rates follow the line.
+    passing: Option<passing::Shared>,
     lanes: Vec<Lane>,
     /// Last, so that in a drop the queues go before the chains that fill them.
     table: Option<Table>,
@@ -203,6 +207,8 @@ impl Gateway {
         let segments =
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
         let segments = Arc::new(segments);
+        let passing = settings.autorate.as_ref().map(|_| passing::Shared::new()).transpose();
+        let passing = passing.map_err(|e| Error::system("asking for randomness", e))?;
         let mut gateway = Gateway {
             settings,
             marks,
@@ -210,6 +216,7 @@ impl Gateway {
             watch,
             device,
             segments,
+            passing,
             lanes,
             table: None,
             _lock: lock,
@@ -340,6 +347,7 @@ impl Gateway {
             bits: self.marks.bits,
             tuning: self.settings.tuning,
             segments: Arc::clone(&self.segments),
+            passing: self.passing.clone().map(|shared| Passing::new(shared, direction)),
             vitals: self.watch.board.lane(lane_index(self.watch.slot, direction)),
         };
         let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
@@ -465,6 +473,11 @@ impl Gateway {
     pub(crate) fn passed(&self, direction: Direction) -> Option<Passed> {
         let lane = self.lanes.iter().find(|lane| lane.direction == direction)?;
         Some(lane.remote.passed())
+    }
+
+    /// RTTs of passing TCP, where rates follow the line.
+    pub(crate) fn round_trips(&self) -> Option<&RoundTrips> {
+        self.passing.as_ref().map(|passing| passing.trips.as_ref())
     }
 
     /// Another rate, and nothing else: what [`Gateway::change`] does beside that takes longer.

@@ -10,12 +10,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use simnel_core::flow::{Addresses, FlowHasher, HashKey};
 use simnel_core::packet::Flags;
-use simnel_core::wire::{announced_segment, flow_keys, Classifier, FlowKeys};
+use simnel_core::wire::announced_segment;
 use simnel_core::Packet;
 
-use crate::classify::{self, LINK};
+use crate::classify::LINK;
+use crate::connections::Connections;
 
 /// Places for connections: of two that share one, the later stays. 64 KB.
 const PLACES: usize = 8_192;
@@ -28,7 +28,7 @@ const LONGEST_SYN: u32 = 200;
 
 /// What receivers have announced.
 pub(crate) struct SegmentSizes {
-    classifier: Classifier,
+    connections: Connections,
     /// Only then are announcements read.
     wanted: AtomicBool,
     /// 48 bits of a connection's hash, and 16 of its largest packet.
@@ -38,13 +38,12 @@ pub(crate) struct SegmentSizes {
 impl SegmentSizes {
     /// Nothing is known yet, and nothing wanted.
     pub(crate) fn new() -> std::io::Result<SegmentSizes> {
-        let key = classify::random_key()?;
-        Ok(SegmentSizes::with_key(key))
+        Ok(SegmentSizes::of(Connections::new()?))
     }
 
-    pub(crate) fn with_key(key: HashKey) -> SegmentSizes {
+    pub(crate) fn of(connections: Connections) -> SegmentSizes {
         SegmentSizes {
-            classifier: Classifier::new(FlowHasher::of_flows(key)),
+            connections,
             wanted: AtomicBool::new(false),
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
         }
@@ -70,7 +69,7 @@ impl SegmentSizes {
     fn keep(&self, packet: &Packet, bytes: &[u8]) {
         let Some(announced) = announced_segment(LINK, bytes) else { return };
         let whole = u32::from(announced) + plain_headers(packet);
-        let (place, tag) = self.place(flow_keys(LINK, bytes));
+        let (place, tag) = self.place(bytes);
         let largest = tag | u64::from(whole.min(u16::MAX.into()));
         let kept = place.load(Ordering::Relaxed);
         place.store(if kept & TAG == tag { largest.min(kept) } else { largest }, Ordering::Relaxed);
@@ -80,7 +79,7 @@ impl SegmentSizes {
     /// sends at most in one packet, link header included.
     pub(crate) fn describe(&self, packet: &mut Packet, bytes: &[u8], mtu: u32) {
         let link = u32::from(packet.network_offset);
-        let (place, tag) = self.place(flow_keys(LINK, bytes));
+        let (place, tag) = self.place(bytes);
         let kept = place.load(Ordering::Relaxed);
         let is_known = kept & TAG == tag && packet.flags.has(Flags::TCP);
         let largest = if is_known { kept as u16 as u32 } else { UNKNOWN };
@@ -92,8 +91,8 @@ impl SegmentSizes {
         packet.gso_segs = payload.div_ceil(size).clamp(1, u16::MAX.into()) as u16;
     }
 
-    fn place(&self, keys: FlowKeys) -> (&AtomicU64, u64) {
-        let hash = self.classifier.hash(&of_both_directions(keys)).flow;
+    fn place(&self, bytes: &[u8]) -> (&AtomicU64, u64) {
+        let hash = self.connections.of(bytes);
         (&self.places[hash as usize % PLACES], hash & TAG)
     }
 }
@@ -110,23 +109,11 @@ fn plain_headers(packet: &Packet) -> u32 {
     }
 }
 
-/// The same for both directions of a connection.
-fn of_both_directions(keys: FlowKeys) -> FlowKeys {
-    let [a, b, c, d] = keys.ports;
-    let swapped = match keys.addresses {
-        Addresses::V4(source, destination) if source > destination => {
-            Addresses::V4(destination, source)
-        }
-        Addresses::V6(source, destination) if source > destination => {
-            Addresses::V6(destination, source)
-        }
-        _ => return keys,
-    };
-    FlowKeys { addresses: swapped, ports: [c, d, a, b], ..keys }
-}
-
 #[cfg(test)]
 mod tests {
+    use simnel_core::flow::{FlowHasher, HashKey};
+    use simnel_core::wire::Classifier;
+
     use super::*;
 
     /// IPv4, and TCP with `options`, from host `from` to host `to`.
@@ -161,7 +148,7 @@ mod tests {
 
     #[test]
     fn segments_are_as_long_as_the_receiver_has_announced() {
-        let sizes = SegmentSizes::with_key(HashKey::new(3, 4));
+        let sizes = SegmentSizes::of(Connections::with_key(HashKey::new(3, 4)));
         let announce = |from, to, size: u16| {
             let [high, low] = size.to_be_bytes();
             let bytes = tcp(from, to, SYN, &[1, 1, 4, 2, 2, 4, high, low]);
@@ -186,7 +173,7 @@ mod tests {
 
     #[test]
     fn no_segment_is_longer_than_the_interface_allows() {
-        let sizes = SegmentSizes::with_key(HashKey::new(3, 4));
+        let sizes = SegmentSizes::of(Connections::with_key(HashKey::new(3, 4)));
         sizes.want();
         let bytes = tcp(2, 1, SYN, &[2, 4, 0x23, 0]);
         sizes.learn(&classified(&bytes, bytes.len() as u32), &bytes);
@@ -195,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_reckoned_with_short_segments() {
-        let sizes = SegmentSizes::with_key(HashKey::new(3, 4));
+        let sizes = SegmentSizes::of(Connections::with_key(HashKey::new(3, 4)));
         sizes.want();
         assert_eq!(described(&sizes, 12_400, &[]), (10, 1240));
         let mut udp = tcp(1, 2, 0, &[]);
@@ -207,7 +194,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_harmless() {
-        let sizes = SegmentSizes::with_key(HashKey::new(3, 4));
+        let sizes = SegmentSizes::of(Connections::with_key(HashKey::new(3, 4)));
         sizes.want();
         let mut random = simnel_core::random::Random::new(9);
         for _ in 0..50_000 {

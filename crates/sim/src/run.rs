@@ -136,6 +136,12 @@ impl Run {
         Ok(())
     }
 
+    /// The connection of the flow with this hash, the same for both ways: the hash of what its
+    /// client sends. None if no socket sends such.
+    pub fn connection(&self, flow: u64) -> Option<u64> {
+        self.network.client_hash(flow)
+    }
+
     /// From now on, [`Run::answers`] has the answers to the ping that is flow number `flow`.
     pub fn keep_answers(&mut self, flow: u32) {
         if let App::Ping(ping) = &mut self.apps[flow as usize] {

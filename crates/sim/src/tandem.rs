@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use simnel_core::qdisc::{
     Backlog, Config, ConfigError, DropReason, Managed, PacketOwner, Qdisc, Snapshot,
 };
+use simnel_core::wire::AckView;
 use simnel_core::{Packet, Rate, Span, Time};
 
 use crate::schedule::Step;
@@ -147,12 +148,15 @@ pub struct Passed {
     pub backlog: u64,
 }
 
-/// A timestamp of a passing TCP segment, on the side of the line. All simulated hosts have the same
-/// clock of milliseconds, so its value alone finds the echo.
+/// A timestamp of a passing TCP segment, on the side of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
+    /// The packet's flow.
+    pub flow: u64,
     /// Upload: the timestamp; download: its echo.
     pub value: u32,
+    /// The segment bears data, or SYN.
+    pub has_data: bool,
     /// When it passed.
     pub at: Time,
 }
@@ -212,15 +216,14 @@ impl Tandem {
             Direction::Up => view.timestamp.0,
             Direction::Down => view.timestamp.1,
         };
-        // Many packets carry the same: the first one counts.
-        let known = |stamp: &Stamp| stamp.value == value;
-        if value == 0 || self.stamps.iter().rev().take(8).any(known) {
+        if value == 0 {
             return;
         }
         if self.stamps.len() == MOST_STAMPS {
             self.stamps.pop_front();
         }
-        self.stamps.push_back(Stamp { value, at });
+        let has_data = view.has_payload || view.flags & AckView::SYN != 0;
+        self.stamps.push_back(Stamp { flow: packet.flow, value, has_data, at });
     }
 
     /// Moves packets from the first queue to the second one.

@@ -137,9 +137,16 @@ fn tell_autorate(report: &Report, statistics: bool) {
             delay as f64 / 1e3,
             base as f64 / 1e3
         ),
+        (Some(delay), Some(base)) if report.by_passing => crate::say!(
+            "simnel: {dev}: no reflector answers; the timestamps of {} passing connections tell a \
+             delay of {:.1} ms above {:.1} ms",
+            report.connections,
+            delay as f64 / 1e3,
+            base as f64 / 1e3
+        ),
         _ => crate::say!(
-            "simnel: {dev}: no reflector answers: rates stay as they are (name others with \
-             `reflectors`)"
+            "simnel: {dev}: no reflector answers, and no TCP passes: rates stay as they are (name \
+             others with `reflectors`)"
         ),
     }
     for one in report.reflectors.iter().filter(|_| statistics) {

@@ -116,6 +116,56 @@ fn rates_follow_a_line_that_halves() {
 }
 
 #[test]
+fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
+    let Some(live) = Live::new("without_any_reflector_the_timestamps_of_passing_tcp_tell") else {
+        return;
+    };
+    let home = &live.home;
+    let words =
+        format!("up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {NOBODY}");
+    within_tries("half the capacity, and nobody answers: the rate follows", || {
+        let wire = line(&live, 20);
+        let watch = Watch::start();
+        let up = live.start("wan", &words);
+        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
+        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
+        let bulk = bulk.start().unwrap();
+        thread::sleep(SECOND * 5);
+        let before = rate(&live);
+        wire.stop();
+        let wire = line(&live, 10);
+        thread::sleep(SECOND * 2);
+        let every = Duration::from_millis(20);
+        let probe = Probe::start(&home.lan2, &home.server, Home::SERVER, every).unwrap();
+        let rates = (0..6).map(|_| {
+            thread::sleep(SECOND / 2);
+            rate(&live)
+        });
+        let mut after: Vec<f64> = rates.collect();
+        after.sort_by(f64::total_cmp);
+        let trips = round_trips(probe.stop().iter());
+        let (median, p95) = (quantile(&trips, 50), quantile(&trips, 95));
+        let told = report(&live);
+        let shown = text(&live.simnel("show wan").stderr);
+        drop(bulk);
+        let after = after[3];
+        println!(
+            "rate {before:.1}, then {after:.1} Mbit/s; RTT {median:.1}, p95 {p95:.1} ms; {told:?}"
+        );
+        live.ok("down wan");
+        drop(up);
+        wire.stop();
+        assert_eq!((told.answering(), told.reflectors[0].answered), (0, 0), "{told:?}");
+        assert!(told.by_passing && told.connections >= 4, "{told:?}");
+        assert!(shown.contains("the timestamps of 4 passing connections tell"), "{shown}");
+        watch.judge(
+            (12.0..22.0).contains(&before) && (5.0..10.5).contains(&after) && median < 20.0 + 25.0,
+        )
+    });
+    assert!(live.is_clean());
+}
+
+#[test]
 fn what_autorate_cannot_use_is_named() {
     let Some(live) = Live::new("what_autorate_cannot_use_is_named") else { return };
     for (words, complaint) in [

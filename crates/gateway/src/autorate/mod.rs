@@ -167,6 +167,12 @@ pub struct Report {
     pub baseline_us: Option<u64>,
     /// How often a delay was found to be the route's.
     pub shifts: u32,
+    /// Passing connections whose own timestamps tell RTTs now.
+    #[serde(default)]
+    pub connections: u32,
+    /// True if they alone tell the delay, because no reflector answers.
+    #[serde(default)]
+    pub by_passing: bool,
     /// Directions that have a range.
     pub directions: Vec<Following>,
     /// All reflectors, in the order in which they are tried.

@@ -19,6 +19,7 @@ use crate::nfqueue::{Event, Queued, Verdicts, BATCH, LONGEST};
 use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
+use crate::passing::Passing;
 use crate::segments::SegmentSizes;
 use crate::vitals::BEAT;
 
@@ -91,6 +92,8 @@ pub(super) struct Engine {
     classifier: Classifier,
     filters_acks: bool,
     segments: Arc<SegmentSizes>,
+    /// None where no rate follows the line.
+    passing: Option<Passing>,
     tuning: Tuning,
     frugality: Frugality,
     counters: Counters,
@@ -150,6 +153,7 @@ impl Engine {
             qdisc,
             key,
             segments,
+            passing: None,
             tuning,
             frugality: Frugality::of(&config),
             counters: Counters::default(),
@@ -178,8 +182,8 @@ impl Engine {
             self.due = self.qdisc.next_event();
             return Rest::sleep(VERDICTS_AGAIN, false);
         }
-        let now = self.tell(kernel);
-        let turn = self.release(now);
+        let (now, real) = self.tell(kernel);
+        let turn = self.release(now, real);
         self.give_verdicts(kernel);
         if let Some(due) = turn.due {
             // Until the last of them had left: a bound for each of them.
@@ -197,7 +201,7 @@ impl Engine {
     pub(super) fn carry_out(&mut self, command: Command, kernel: &mut impl Kernel) -> bool {
         let mut stop = false;
         self.account_for_lost_time(kernel.now());
-        let now = self.tell(kernel);
+        let (now, _) = self.tell(kernel);
         // Whoever asked may have lost patience; what was done holds all the same.
         match command {
             Command::Report(reply) => {
@@ -235,6 +239,11 @@ impl Engine {
     /// What the data path's thread tells of itself.
     pub(super) fn runs_in_real_time(&mut self, realtime: bool) {
         self.counters.realtime = realtime;
+    }
+
+    /// Whom it tells of TCP's timestamps.
+    pub(super) fn tells_of_passing(&mut self, passing: Option<Passing>) {
+        self.passing = passing;
     }
 
     /// Bytes that the discipline has seen.
@@ -337,11 +346,12 @@ impl Engine {
         }
     }
 
-    /// The time that the discipline is told now.
+    /// The time that the discipline is told now, and the real one.
     #[inline]
-    fn tell(&mut self, kernel: &impl Kernel) -> Time {
-        self.told = self.pace.at(kernel.now());
-        self.told
+    fn tell(&mut self, kernel: &impl Kernel) -> (Time, Time) {
+        let real = kernel.now();
+        self.told = self.pace.at(real);
+        (self.told, real)
     }
 
     /// Enqueues what the kernel has for us; true if there may be more.
@@ -351,10 +361,10 @@ impl Engine {
                 self.counters.receive_errors += 1;
                 return false;
             };
-            let now = self.tell(kernel);
+            let (now, real) = self.tell(kernel);
             for index in 0..count {
                 match kernel.event(index) {
-                    Event::Packet(queued) => self.arrived(&queued, now),
+                    Event::Packet(queued) => self.arrived(&queued, now, real),
                     Event::Stale => self.counters.stale_verdicts += 1,
                     Event::Unknown => self.counters.unknown += 1,
                 }
@@ -367,7 +377,7 @@ impl Engine {
     }
 
     #[inline]
-    fn arrived(&mut self, queued: &Queued<'_>, now: Time) {
+    fn arrived(&mut self, queued: &Queued<'_>, now: Time, real: Time) {
         self.counters.received += 1;
         self.last_id = queued.id;
         let handle = u64::from(queued.id);
@@ -387,6 +397,9 @@ impl Engine {
         }
         self.arrived_bytes += u64::from(packet.len);
         self.owner.flows.arrived(&packet, bytes, now);
+        if let Some(passing) = &mut self.passing {
+            passing.arrived(&packet, bytes, real);
+        }
         if self.drained {
             packet.enqueued = now;
             self.owner.release(&packet, now);
@@ -398,12 +411,15 @@ impl Engine {
         self.qdisc.enqueue(&packet, now, &mut self.owner);
     }
 
-    /// Lets go what is due at `now`, by the discipline's clock.
-    fn release(&mut self, now: Time) -> Turn {
+    /// Lets go what is due at `now`, by the discipline's clock, and `real`, by the real one.
+    fn release(&mut self, now: Time, real: Time) -> Turn {
         let due = self.due.take().filter(|&due| due <= now);
         let mut turn = Turn { now, due, released: 0 };
         while !self.drained && turn.released < RELEASES_PER_TURN {
             let Some(packet) = self.qdisc.dequeue(now, &mut self.owner) else { break };
+            if let Some(passing) = &mut self.passing {
+                passing.released(packet, real);
+            }
             self.owner.release(packet, now);
             turn.released += 1;
         }

@@ -105,6 +105,7 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
         bits: MarkBits::DEFAULT,
         tuning: Tuning::default(),
         segments: Arc::new(SegmentSizes::new().unwrap()),
+        passing: None,
         vitals: lane,
     };
     let (worker, remote) = Worker::new(queue, verdicts, Box::new(slow), surroundings).unwrap();

@@ -13,6 +13,7 @@ use super::{BoxedQdisc, Tuning};
 use crate::classify;
 use crate::nfqueue::{Event, Queue, Verdicts};
 use crate::nft::MarkBits;
+use crate::passing::Passing;
 use crate::privileges;
 use crate::segments::SegmentSizes;
 use crate::sys;
@@ -60,6 +61,8 @@ pub(crate) struct Surroundings {
     pub(crate) tuning: Tuning,
     /// Shared by the interface's directions.
     pub(crate) segments: Arc<SegmentSizes>,
+    /// Whom it tells of TCP's timestamps.
+    pub(crate) passing: Option<Passing>,
     /// Where it tells that it lives.
     pub(crate) vitals: &'static Vitals,
 }
@@ -83,11 +86,12 @@ impl Worker {
         qdisc: BoxedQdisc,
         surroundings: Surroundings,
     ) -> io::Result<(Worker, Remote)> {
-        let Surroundings { device, bits, tuning, segments, vitals } = surroundings;
+        let Surroundings { device, bits, tuning, segments, passing, vitals } = surroundings;
         let key = classify::random_key()?;
         let (inbox, remote) = mailbox()?;
         let now = sys::now();
-        let engine = Engine::new(qdisc, verdicts, (device, bits), (tuning, key), segments, now);
+        let mut engine = Engine::new(qdisc, verdicts, (device, bits), (tuning, key), segments, now);
+        engine.tells_of_passing(passing);
         let realtime = tuning.realtime;
         Ok((Worker { engine, queue, inbox, vitals, realtime, slept: now }, remote))
     }

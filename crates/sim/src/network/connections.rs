@@ -98,6 +98,12 @@ impl Network {
         connection
     }
 
+    /// The hash of what the client sends in the connection of which one way has this hash.
+    pub fn client_hash(&self, hash: u64) -> Option<u64> {
+        let socket = self.tags.iter().position(|tag| tag.hash == hash)?;
+        Some(self.tags[socket & !1].hash)
+    }
+
     /// Facts that a classifier would find in a socket's packets.
     fn identify(&self, headers: &Headers) -> (FlowHash, Flags) {
         let mut ports = [0; 4];

@@ -26,6 +26,7 @@ use self::plan::{Plan, Trouble};
 use super::engine::Engine;
 use super::mailbox::Command;
 use super::{BoxedQdisc, Status, Tuning};
+use crate::connections::Connections;
 use crate::direction::Direction;
 use crate::nfqueue::{Verdicts, LONGEST};
 use crate::nft::MarkBits;
@@ -319,7 +320,7 @@ fn discipline(config: &Config, discipline: Discipline) -> BoxedQdisc {
 
 fn engine(config: &Config, kind: Discipline, random: &mut Random, now: Time) -> Engine {
     let [a, b] = random.key();
-    let segments = Arc::new(SegmentSizes::with_key(HashKey::new(b, a)));
+    let segments = Arc::new(SegmentSizes::of(Connections::with_key(HashKey::new(b, a))));
     let surroundings = (Device::default(), MarkBits::DEFAULT);
     let how = (Tuning::default(), HashKey::new(a, b));
     let verdicts = Verdicts::new(5, LONGEST);

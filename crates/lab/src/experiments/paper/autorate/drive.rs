@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use simnel_autorate::{Controller, Limits, Seen, Settings, INTERVAL};
+use simnel_autorate::{self as autorate, Controller, Limits, RoundTrips, Seen, Settings, INTERVAL};
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};
@@ -29,8 +29,6 @@ const TIMEOUT: Span = Span::from_millis(1000);
 const PROBES: Span = Span::from_millis(200);
 /// Faults begin.
 const FAULTY_FROM: Time = Time(10_000_000_000);
-/// Timestamps that wait for their echo.
-const MOST_STAMPS: usize = 2048;
 
 /// Who sets the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +158,7 @@ pub fn drive(kind: Kind, fault: Fault, contender: Contender, seed: u64) -> Drive
         random: Random::derive(seed, 0xfa17),
         configs,
         before: [Passed::default(); 2],
-        stamps: VecDeque::new(),
+        trips: RoundTrips::new(),
         unanswered: vec![VecDeque::new(); REFLECTORS],
         answered: [Time::ZERO; REFLECTORS],
         rates: [vec![(Time::ZERO, start(0) * 1000)], vec![(Time::ZERO, start(1) * 1000)]],
@@ -205,8 +203,7 @@ struct Driver {
     random: Random,
     configs: Vec<Config>,
     before: [Passed; 2],
-    /// Timestamps that went up.
-    stamps: VecDeque<Stamp>,
+    trips: RoundTrips,
     /// Answers that are not here yet: when each comes, of which probe.
     unanswered: Vec<VecDeque<(Time, Span)>>,
     answered: [Time; REFLECTORS],
@@ -237,7 +234,7 @@ impl Driver {
             };
             self.before[n] = passed;
             let stamps: Vec<Stamp> = tandem.stamps().collect();
-            self.take_stamps(direction, stamps);
+            self.take_stamps(run, direction, &stamps);
         }
         for reflector in 0..REFLECTORS {
             self.probes(run, reflector, now);
@@ -249,6 +246,7 @@ impl Driver {
                 rules.rates()
             }
             Mind::Simnel(controller) => {
+                controller.hear(&self.trips, now);
                 let decision = controller.tick(now, seen);
                 decision.rates.map(|rate| rate.map_or(0, Rate::bits))
             }
@@ -269,22 +267,17 @@ impl Driver {
         }
     }
 
-    /// RTTs of passing TCP: from a timestamp to its echo.
-    fn take_stamps(&mut self, direction: Direction, stamps: Vec<Stamp>) {
-        for stamp in stamps {
-            if direction == Direction::Up {
-                if self.stamps.len() == MOST_STAMPS {
-                    self.stamps.pop_front();
+    /// Tells what passed TCP's timestamps, as the gateway does.
+    fn take_stamps(&self, run: &Run, direction: Direction, stamps: &[Stamp]) {
+        for Stamp { flow, value, has_data, at } in stamps.iter().copied() {
+            let Some(connection) = run.connection(flow) else { continue };
+            match direction {
+                Direction::Up => {
+                    self.trips.sent(connection, autorate::Stamp { value, has_data }, at);
                 }
-                self.stamps.push_back(stamp);
-                continue;
-            }
-            let same = |up: &Stamp| up.value == stamp.value;
-            let Some(index) = self.stamps.iter().position(same) else { continue };
-            let sent = self.stamps[index].at;
-            self.stamps.remove(index);
-            if let Mind::Simnel(controller) = &mut self.mind {
-                controller.passing(0, stamp.at.since(sent), stamp.at);
+                Direction::Down => {
+                    self.trips.echoed(connection, value, at);
+                }
             }
         }
     }
