@@ -40,6 +40,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct net_device *dev = qdisc_dev(sch);
 	struct simnel_surroundings surroundings = {
+		.context = sch,
 		.mtu = psched_mtu(dev),
 		.tx_queue_len = dev->tx_queue_len,
 		.handle = sch->handle,
@@ -56,6 +57,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	q->line = simnel_create(&asked, &surroundings, &message);
 	if (!q->line)
 		return refuse(&message, extack);
+	q->arrival = simnel_arrival(q->line);
 	q->wants = simnel_wants(q->line);
 	return tcf_block_get(&q->block, &q->filters, sch, extack);
 }
@@ -63,11 +65,9 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_call call = { .sch = sch };
 	struct simnel_message message = {};
 	struct simnel_change *change;
 	struct simnel_request asked;
-	u32 packets, bytes;
 
 	if (!options)
 		return 0;
@@ -76,12 +76,10 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 	if (!change)
 		return refuse(&message, extack);
 	sch_tree_lock(sch);
-	packets = sch->q.qlen;
-	bytes = sch->qstats.backlog;
-	simnel_apply(q->line, change, ktime_get_ns(), &call);
+	simnel_apply(q->line, change, ktime_get_ns());
 	q->wants = simnel_wants(q->line);
 	simnel_books_check(sch);
-	qdisc_tree_reduce_backlog(sch, packets - sch->q.qlen, bytes - sch->qstats.backlog);
+	simnel_tell_parents(sch);
 	sch_tree_unlock(sch);
 	simnel_forget(change);
 	return 0;

@@ -9,8 +9,7 @@
 
 const u8 *simnel_host_headers(void *context, u64 packet, u32 *length)
 {
-	const struct simnel_call *call = context;
-	struct simnel_sched *q = qdisc_priv(call->sch);
+	struct simnel_sched *q = qdisc_priv(context);
 	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
 	int offset = skb_network_offset(skb);
 

@@ -23,43 +23,64 @@ MODULE_PARM_DESC(aliases, "Linux's names to answer to, if it has none of them: c
 void simnel_host_dropped(void *context, u64 packet, u32 reason)
 {
 	struct sk_buff *skb = (struct sk_buff *)(unsigned long)packet;
-	struct simnel_call *call = context;
-	struct Qdisc *sch = call->sch;
+	struct Qdisc *sch = context;
+	struct simnel_sched *q = qdisc_priv(sch);
+	u32 len = qdisc_pkt_len(skb);
 
-	simnel_books_give(qdisc_priv(sch), skb);
+	simnel_books_give(q, skb);
 	sch->q.qlen--;
-	sch->qstats.backlog -= qdisc_pkt_len(skb);
+	sch->qstats.backlog -= len;
+	if (q->to_free && q->arriving == skb) {
+		q->arriving = NULL;
+	} else {
+		q->lost_packets++;
+		q->lost_bytes += len;
+	}
 	if (reason == SIMNEL_RESET) {
 		rtnl_kfree_skbs(skb, skb);
 		return;
 	}
 	sch->qstats.drops++;
-	if (call->arriving == skb)
-		call->arriving = NULL;
-	if (call->to_free)
-		__qdisc_drop(skb, call->to_free);
+	if (q->to_free)
+		__qdisc_drop(skb, q->to_free);
 	else
 		kfree_skb(skb);
 }
 
-/* Tells the parents of packets and bytes that they count, but that are not here. */
-static void tell(struct Qdisc *sch, int packets, int bytes)
+/* Tells the parents of packets and bytes that they count, but that are not here any more. */
+noinline void simnel_tell_parents(struct Qdisc *sch)
 {
-	if (unlikely(packets || bytes))
-		qdisc_tree_reduce_backlog(sch, packets, bytes);
+	struct simnel_sched *q = qdisc_priv(sch);
+	u32 packets = q->lost_packets, bytes = q->lost_bytes;
+
+	q->lost_packets = 0;
+	q->lost_bytes = 0;
+	qdisc_tree_reduce_backlog(sch, packets, bytes);
 }
 
-/* Gives one packet, all but whose headers is described, to the Rust side. */
-static noinline void hand_over_rare(struct simnel_sched *q, struct sk_buff *skb,
-				    struct simnel_arrival *arrival, u64 now,
-				    struct simnel_call *call)
+/* Gives one packet that is not just linear IP to the Rust side. */
+static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
 {
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_arrival *arrival = q->arrival;
 	struct simnel_translation translation SIMNEL_WRITTEN;
-	u32 wanted = min_t(u32, SIMNEL_HEADERS, arrival->remaining);
+	struct simnel_unusual unusual = { .class = class };
+	u32 offset = 0, wanted;
 
+	if (skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6)) {
+		offset = skb_network_offset(skb);
+		if (offset > skb_headlen(skb))
+			offset = 0;
+	} else {
+		unusual.is_ethernet = skb->dev->type == ARPHRD_ETHER;
+	}
+	arrival->network_offset = min(offset, 255u);
+	arrival->start = skb->data + offset;
+	arrival->captured = skb_headlen(skb) - offset;
+	unusual.remaining = skb->len - offset;
+	wanted = min_t(u32, SIMNEL_HEADERS, unusual.remaining);
 	if (arrival->captured < wanted) {
-		const u8 *start = skb_header_pointer(skb, skb->len - arrival->remaining, wanted,
-						     q->headers);
+		const u8 *start = skb_header_pointer(skb, offset, wanted, q->headers);
 
 		if (start) {
 			arrival->start = start;
@@ -67,47 +88,43 @@ static noinline void hand_over_rare(struct simnel_sched *q, struct sk_buff *skb,
 		}
 	}
 	if (q->wants & SIMNEL_WANTS_TRANSLATION && simnel_translate(skb, &translation))
-		arrival->translation = &translation;
-	if (skb_is_gso(skb))
-		arrival->gso = skb_shinfo(skb)->gso_size | skb_shinfo(skb)->gso_segs << 16;
-	simnel_enqueue(q->line, arrival, now, call);
+		unusual.translation = &translation;
+	if (skb_is_gso(skb)) {
+		arrival->gso_size = skb_shinfo(skb)->gso_size;
+		arrival->gso_segs = skb_shinfo(skb)->gso_segs;
+	}
+	simnel_enqueue(q->line, &unusual, now);
 }
 
 /* Gives one packet to the Rust side. */
-static __always_inline void hand_over(struct simnel_sched *q, struct sk_buff *skb, u32 class,
-				      u64 now, struct simnel_call *call)
+static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
 {
-	struct simnel_arrival arrival SIMNEL_WRITTEN;
-	struct Qdisc *sch = call->sch;
-	u32 offset = 0;
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_arrival *arrival = q->arrival;
+	u32 len = qdisc_pkt_len(skb), offset = skb_network_offset(skb);
 
-	if (likely(skb->protocol == htons(ETH_P_IP) || skb->protocol == htons(ETH_P_IPV6))) {
-		offset = skb_network_offset(skb);
-		if (unlikely(offset > skb_headlen(skb)))
-			offset = 0;
-		arrival.link_header = offset;
-	} else {
-		arrival.link_header = skb->dev->type == ARPHRD_ETHER ? SIMNEL_ETHERNET : 0;
-	}
-	arrival.handle = (unsigned long)skb;
-	arrival.start = skb->data + offset;
-	arrival.translation = NULL;
-	arrival.captured = skb_headlen(skb) - offset;
-	arrival.remaining = skb->len - offset;
-	arrival.len = qdisc_pkt_len(skb);
-	arrival.truesize = skb->truesize;
-	arrival.mark = skb->mark;
-	arrival.priority = skb->priority;
-	arrival.class = class;
-	arrival.gso = 0;
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
-	sch->qstats.backlog += arrival.len;
-	if (unlikely(skb_is_nonlinear(skb) || skb_is_gso(skb) ||
-		     q->wants & SIMNEL_WANTS_TRANSLATION))
-		hand_over_rare(q, skb, &arrival, now, call);
-	else
-		simnel_enqueue(q->line, &arrival, now, call);
+	sch->qstats.backlog += len;
+	q->arriving = skb;
+	arrival->handle = (unsigned long)skb;
+	arrival->len = len;
+	arrival->adj_len = len;
+	arrival->truesize = skb->truesize;
+	arrival->mark = skb->mark;
+	arrival->priority = skb->priority;
+	arrival->gso_size = 0;
+	arrival->gso_segs = 0;
+	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
+		     skb_is_nonlinear(skb) || skb_is_gso(skb) || offset > min(skb->len, 255u) ||
+		     class || q->wants & SIMNEL_WANTS_TRANSLATION)) {
+		hand_over_unusual(sch, skb, class, now);
+		return;
+	}
+	arrival->network_offset = offset;
+	arrival->start = skb->data + offset;
+	arrival->captured = skb->len - offset;
+	simnel_enqueue(q->line, NULL, now);
 }
 
 /* A super-packet in pieces. */
@@ -116,35 +133,36 @@ static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 cl
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct sk_buff *segment, *next, *segments;
-	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog;
-	u32 len = qdisc_pkt_len(skb);
-	bool taken = false;
+	u32 packets = 0, bytes = 0, len = qdisc_pkt_len(skb);
 	u64 now = ktime_get_ns();
 
 	segments = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segments))
 		return qdisc_drop(skb, sch, to_free);
+	q->to_free = to_free;
 	skb_list_walk_safe(segments, segment, next) {
-		struct simnel_call call = { .sch = sch, .to_free = to_free, .arriving = segment };
-
 		skb_mark_not_on_list(segment);
 		qdisc_skb_cb(segment)->pkt_len = segment->len;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 		qdisc_skb_cb(segment)->pkt_segs = 1;
 #endif
-		hand_over(q, segment, class, now, &call);
-		taken |= call.arriving != NULL;
+		hand_over(sch, segment, class, now);
+		if (q->arriving) {
+			packets++;
+			bytes += segment->len;
+		}
 	}
+	q->to_free = NULL;
 	simnel_books_check(sch);
 	consume_skb(skb);
-	packets -= sch->q.qlen;
-	bytes -= sch->qstats.backlog;
-	if (!taken) {
-		tell(sch, packets, bytes);
-		return NET_XMIT_DROP;
+	if (packets) {
+		/* The parents will count one packet, as long as the whole. */
+		q->lost_packets -= packets - 1;
+		q->lost_bytes -= bytes - len;
 	}
-	tell(sch, packets + 1, bytes + len);
-	return NET_XMIT_SUCCESS;
+	if (q->lost_packets || q->lost_bytes)
+		simnel_tell_parents(sch);
+	return packets ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
 /* Asks the filters for a class. Where they took the packet, it is gone, and false. */
@@ -181,52 +199,49 @@ static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf
 	return false;
 }
 
+static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch, u32 class,
+					 struct sk_buff **to_free)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	q->to_free = to_free;
+	hand_over(sch, skb, class, ktime_get_ns());
+	q->to_free = NULL;
+	simnel_books_check(sch);
+	if (unlikely(q->lost_packets))
+		simnel_tell_parents(sch);
+	return likely(q->arriving) ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+/* Where there are filters, or super-packets are to be split. */
+static noinline int enqueue_looking(struct sk_buff *skb, struct Qdisc *sch,
+				    struct tcf_proto *filters, struct sk_buff **to_free)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	u32 class = 0;
+	int result;
+
+	if (filters && !classify(skb, sch, filters, &class, to_free, &result))
+		return result;
+	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
+		return enqueue_split(skb, sch, class, to_free);
+	return enqueue_whole(skb, sch, class, to_free);
+}
+
 static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
-	struct simnel_call call = { .sch = sch, .to_free = to_free, .arriving = skb };
-	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog, len, class = 0;
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
 
-	if (unlikely(filters)) {
-		int result;
-
-		if (!classify(skb, sch, filters, &class, to_free, &result))
-			return result;
-	}
-	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
-		return enqueue_split(skb, sch, class, to_free);
-	len = qdisc_pkt_len(skb);
-	hand_over(q, skb, class, ktime_get_ns(), &call);
-	simnel_books_check(sch);
-	packets -= sch->q.qlen;
-	bytes -= sch->qstats.backlog;
-	if (likely(call.arriving)) {
-		tell(sch, packets + 1, bytes + len);
-		return NET_XMIT_SUCCESS;
-	}
-	tell(sch, packets, bytes);
-	return NET_XMIT_DROP;
-}
-
-/* Parents must not hear of drops while nothing is queued: they would forget this discipline. */
-static noinline void tell_later(struct Qdisc *sch, u32 packets, u32 bytes)
-{
-	struct simnel_sched *q = qdisc_priv(sch);
-
-	q->untold_packets += packets;
-	q->untold_bytes += bytes;
-	if (sch->q.qlen) {
-		qdisc_tree_reduce_backlog(sch, q->untold_packets, q->untold_bytes);
-		q->untold_packets = 0;
-		q->untold_bytes = 0;
-	}
+	if (unlikely(filters || skb_is_gso(skb)))
+		return enqueue_looking(skb, sch, filters, to_free);
+	return enqueue_whole(skb, sch, 0, to_free);
 }
 
 /* Nothing came: asks again, or sees to it that somebody asks when something is due. */
-static noinline struct simnel_departure try_again(struct simnel_sched *q, u64 now,
-						  struct simnel_call *call)
+static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
 {
+	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_departure departure = {};
 	u32 turn;
 
@@ -239,7 +254,7 @@ static noinline struct simnel_departure try_again(struct simnel_sched *q, u64 no
 			qdisc_watchdog_schedule_ns(&q->watchdog, max(due, now));
 			return departure;
 		}
-		departure = simnel_dequeue(q->line, now, call);
+		departure = simnel_dequeue(q->line, now);
 		if (departure.handle)
 			break;
 	}
@@ -249,18 +264,14 @@ static noinline struct simnel_departure try_again(struct simnel_sched *q, u64 no
 static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_call call = { .sch = sch };
-	u32 packets = sch->q.qlen, bytes = sch->qstats.backlog;
 	struct simnel_departure departure;
 	struct sk_buff *skb;
 	u64 now = ktime_get_ns();
 
 	/* Also while nothing is queued: flows that are found empty are new ones from then on. */
-	departure = simnel_dequeue(q->line, now, &call);
+	departure = simnel_dequeue(q->line, now);
 	if (unlikely(!departure.handle))
-		departure = try_again(q, now, &call);
-	packets -= sch->q.qlen;
-	bytes -= sch->qstats.backlog;
+		departure = try_again(sch, now);
 	skb = (struct sk_buff *)(unsigned long)departure.handle;
 	if (likely(skb)) {
 		simnel_books_give(q, skb);
@@ -271,22 +282,22 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 		qdisc_bstats_update(sch, skb);
 	}
 	simnel_books_check(sch);
-	if (unlikely(packets))
-		tell_later(sch, packets, bytes);
+	/* Not while nothing is queued: in a dequeue the parents would forget this discipline. */
+	if (unlikely(q->lost_packets) && sch->q.qlen)
+		simnel_tell_parents(sch);
 	return skb;
 }
 
 static void simnel_qdisc_reset(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_call call = { .sch = sch };
 
 	if (q->line) {
-		simnel_reset(q->line, &call);
+		simnel_reset(q->line);
 		simnel_books_check(sch);
 	}
-	q->untold_packets = 0;
-	q->untold_bytes = 0;
+	q->lost_packets = 0;
+	q->lost_bytes = 0;
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 

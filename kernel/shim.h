@@ -15,11 +15,16 @@
 /* The private part of a struct Qdisc. */
 struct simnel_sched {
 	struct simnel_line *line;
+	/* Where the line reads of a packet that arrives. */
+	struct simnel_arrival *arrival;
 	/* What the settings want of this side: SIMNEL_WANTS_... */
 	u32 wants;
-	/* Packets and bytes dropped in dequeue that the parents do not know of yet. */
-	u32 untold_packets;
-	u32 untold_bytes;
+	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
+	u32 lost_packets;
+	u32 lost_bytes;
+	/* During an enqueue: the packet that arrives, until it is dropped, and where those go. */
+	struct sk_buff *arriving;
+	struct sk_buff **to_free;
 	struct tcf_proto __rcu *filters;
 	struct tcf_block *block;
 	struct qdisc_watchdog watchdog;
@@ -30,15 +35,6 @@ struct simnel_sched {
 	struct sk_buff_head held;
 	u32 calls;
 #endif
-};
-
-/* One call of the Rust side. */
-struct simnel_call {
-	struct Qdisc *sch;
-	/* Where dropped packets go; NULL: they are freed at once. */
-	struct sk_buff **to_free;
-	/* The packet that arrives, until it is dropped. */
-	struct sk_buff *arriving;
 };
 
 /* All fields are written before they are read: kernels that zero the stack need not. */
@@ -60,6 +56,9 @@ static inline void simnel_books_take(struct simnel_sched *q, struct sk_buff *skb
 static inline void simnel_books_give(struct simnel_sched *q, struct sk_buff *skb) {}
 static inline void simnel_books_check(struct Qdisc *sch) {}
 #endif
+
+/* qdisc.c */
+void simnel_tell_parents(struct Qdisc *sch);
 
 /* packet.c */
 bool simnel_translate(const struct sk_buff *skb, struct simnel_translation *translation);

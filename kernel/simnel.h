@@ -20,21 +20,32 @@ struct simnel_translation {
 	u8 version;
 };
 
-#define SIMNEL_ETHERNET U32_MAX
-
+/* Fields without a name are of the Rust side alone. */
 struct simnel_arrival {
 	u64 handle;
-	const u8 *start;
-	const struct simnel_translation *translation;
-	u32 captured;
-	u32 remaining;
+	u64:64;
+	u64:64;
 	u32 len;
 	u32 truesize;
+	u64:64;
+	u32 adj_len;
+	u32:32;
 	u32 mark;
 	u32 priority;
-	u32 link_header;
+	u16 gso_size;
+	u16 gso_segs;
+	u8:8;
+	u8 network_offset;
+	u16:16;
+	const u8 *start;
+	u32 captured;
+};
+
+struct simnel_unusual {
+	const struct simnel_translation *translation;
+	u32 remaining;
 	u32 class;
-	u32 gso;
+	u32 is_ethernet;
 };
 
 struct simnel_hashes {
@@ -65,6 +76,7 @@ struct simnel_request {
 };
 
 struct simnel_surroundings {
+	void *context;
 	u32 mtu;
 	u32 tx_queue_len;
 	u32 handle;
@@ -105,16 +117,16 @@ struct simnel_line *simnel_create(const struct simnel_request *request,
 				  const struct simnel_surroundings *surroundings,
 				  struct simnel_message *message);
 void simnel_destroy(struct simnel_line *line);
-void simnel_enqueue(struct simnel_line *line, const struct simnel_arrival *arrival, u64 now,
-		    void *call);
-struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now, void *call);
+struct simnel_arrival *simnel_arrival(struct simnel_line *line);
+void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
+struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now);
 u64 simnel_next_event(const struct simnel_line *line);
-void simnel_reset(struct simnel_line *line, void *call);
+void simnel_reset(struct simnel_line *line);
 u32 simnel_wants(const struct simnel_line *line);
 struct simnel_change *simnel_prepare(const struct simnel_line *line,
 				     const struct simnel_request *request, u64 now,
 				     struct simnel_message *message);
-void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now, void *call);
+void simnel_apply(struct simnel_line *line, struct simnel_change *change, u64 now);
 void simnel_forget(struct simnel_change *change);
 u32 simnel_options(const struct simnel_line *line, u8 *out, u32 size);
 struct simnel_counters *simnel_counters(void);
@@ -124,14 +136,14 @@ u32 simnel_statistics(const struct simnel_line *line, const struct simnel_counte
 u32 simnel_class(const struct simnel_line *line, u32 n, u64 now, struct simnel_class *shown);
 void simnel_counters_free(struct simnel_counters *counters);
 /* For tests only: kernel/test/replay, and books.c in debug builds. */
-void simnel_enqueue_hashed(struct simnel_line *line, const struct simnel_arrival *arrival,
-			   const struct simnel_hashes *hashes, u64 now, void *call);
+void simnel_enqueue_hashed(struct simnel_line *line, const struct simnel_unusual *unusual,
+			   const struct simnel_hashes *hashes, u64 now);
 u64 simnel_placement(const struct simnel_line *line);
 u32 simnel_backlog(const struct simnel_line *line, u64 *bytes);
 
 /* C, called from Rust. */
-void simnel_host_dropped(void *call, u64 packet, u32 reason);
-const u8 *simnel_host_headers(void *call, u64 packet, u32 *length);
+void simnel_host_dropped(void *context, u64 packet, u32 reason);
+const u8 *simnel_host_headers(void *context, u64 packet, u32 *length);
 u32 simnel_host_keyed_hash(u64 packet, u64 first, u64 second);
 void *simnel_host_alloc(size_t size, size_t align);
 void simnel_host_free(void *memory);

@@ -5,7 +5,9 @@ mod support;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use simnel_core::qdisc::{Config, Discard, Managed};
+use simnel_core::packet::Flags;
+use simnel_core::qdisc::{Config, Discard, DropReason, Managed, PacketOwner};
+use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 use support::input::Input;
 use support::packets::random_packet;
@@ -307,5 +309,68 @@ fn the_rate_is_reached_and_a_faster_one_would_be_noticed() {
         let ideal = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
         assert!(ideal.abs_diff(u128::from(time)) <= ideal / 1_000, "`{words}`: {time}, {ideal}");
         assert!(excess(sent, rate * 99 / 100, true) > 1_000 * 1_000_000_000, "`{words}`");
+    }
+}
+
+/// What became of packets: which, the reason if it was dropped, and whether it was marked.
+#[derive(Default, PartialEq)]
+struct Fates(Vec<(u64, Option<DropReason>, bool)>);
+
+impl PacketOwner for Fates {
+    fn dropped(&mut self, packet: Packet, reason: DropReason) {
+        self.0.push((packet.handle, Some(reason), false));
+    }
+}
+
+/// The fates of random packets; as `describe_network` describes them if `is_blind`.
+fn fates(words: &str, bytes: &[u8], is_blind: bool) -> Fates {
+    let (mut qdisc, mut fates, mut now) = (make(words), Fates::default(), Time(0));
+    let mut input = Input::new(bytes);
+    for handle in 0.. {
+        if input.is_empty() {
+            break;
+        }
+        now += Span(input.magnitude() % 3_000_000);
+        if input.u8() % 3 == 0 {
+            let Some(sent) = qdisc.dequeue(now, &mut fates) else { continue };
+            let (handle, is_marked) = (sent.handle, sent.flags.has(Flags::MARKED));
+            fates.0.push((handle, None, is_marked));
+            continue;
+        }
+        let (mut packet, copies) = random_packet(&mut input);
+        packet.handle = handle;
+        if is_blind {
+            (packet.flow, packet.src_host, packet.dst_host) = (0, 0, 0);
+            if packet.gso_segs == 0 {
+                packet.header_len = 0;
+                packet.flags.0 &= !Flags::TCP.0;
+            }
+        }
+        for _ in 0..copies.min(20) {
+            qdisc.enqueue(&packet, now, &mut fates);
+        }
+    }
+    fates
+}
+
+#[test]
+fn who_says_to_tell_no_flows_reads_nothing_of_them() {
+    let mut random = Random::new(7);
+    let inputs: Vec<Vec<u8>> =
+        (0..60).map(|_| (0..2_000).map(|_| random.u32() as u8).collect()).collect();
+    let decides_alike =
+        |words| inputs.iter().all(|bytes| fates(words, bytes, true) == fates(words, bytes, false));
+    let blind = DISCIPLINES.iter().filter(|(words, _)| !make(words).config().tells_flows());
+    let mut names = Vec::new();
+    for (words, _) in blind {
+        assert!(decides_alike(words), "`{words}`");
+        names.push(make(words).config().name());
+    }
+    for name in ["pfifo", "codel", "pie", "red", "blue", "cobalt", "dualpi2", "tbf", "htb"] {
+        assert!(names.contains(&name), "`{name}` says to tell flows");
+    }
+    // The test can fail.
+    for words in ["fq_codel", "cake", "sfb", "drr"] {
+        assert!(!decides_alike(words), "`{words}`");
     }
 }

@@ -1,41 +1,53 @@
 //! A packet as the C side hands it over, and its descriptor.
 
-use simnel_core::flow::Addresses;
+use core::mem::offset_of;
+use core::ptr::null;
+use core::slice::from_raw_parts;
+
+use simnel_core::flow::{Addresses, HashKey};
 use simnel_core::packet::Packet;
-use simnel_core::wire::{Classifier, FlowKeys, LinkLayer};
+use simnel_core::qdisc::Config;
+use simnel_core::wire::{describe_network, Classifier, FlowKeys, LinkLayer};
 
 use crate::host::bytes;
+use crate::settings::Choice;
 
-/// A packet that arrives (`struct simnel_arrival`).
+// The fields that C writes lie where its structure has them.
+const _: () = {
+    assert!(offset_of!(Packet, handle) == 0 && offset_of!(Packet, len) == 24);
+    assert!(offset_of!(Packet, truesize) == 28 && offset_of!(Packet, adj_len) == 40);
+    assert!(offset_of!(Packet, mark) == 48 && offset_of!(Packet, class) == 52);
+    assert!(offset_of!(Packet, gso_size) == 56 && offset_of!(Packet, gso_segs) == 58);
+    assert!(offset_of!(Packet, network_offset) == 61 && offset_of!(Arrival, start) == 64);
+};
+
+/// A packet that arrives (`struct simnel_arrival`). Each line has room for one, into which C writes
+/// what it knows, in place: a descriptor is copied once only, to where it waits.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Arrival {
-    /// Address of the `sk_buff`.
-    pub handle: u64,
-    /// Its first bytes that lie in one piece.
+    /// C writes `handle` (the address of the `sk_buff`), `len` and `adj_len` (`qdisc_pkt_len`),
+    /// `truesize`, `mark`, `class` (`skb->priority`), `network_offset`, and for a super-packet
+    /// `gso_size` and `gso_segs`. The headers tell the rest.
+    pub packet: Packet,
+    /// The bytes from the network header on that lie in one piece.
     pub start: *const u8,
+    /// How many these are.
+    pub captured: u32,
+}
+
+/// What else there is to know of a packet that is not just linear IP (`struct simnel_unusual`).
+#[repr(C)]
+#[derive(Debug)]
+pub struct Unusual {
     /// Connection before address translation; null if there is none, or nobody asked.
     pub translation: *const Translation,
-    /// Bytes at `start`.
-    pub captured: u32,
     /// Bytes from `start` to the packet's end.
     pub remaining: u32,
-    /// Bytes that queues count (`qdisc_pkt_len`).
-    pub len: u32,
-    /// Memory that the packet takes.
-    pub truesize: u32,
-    /// The firewall mark.
-    pub mark: u32,
-    /// `skb->priority`: a class, if its major number is the discipline's handle.
-    pub priority: u32,
-    /// Bytes before `start`, where the network header is; [`Arrival::ETHERNET`]: `start` is a whole
-    /// Ethernet frame.
-    pub link_header: u32,
     /// Class that a filter chose; 0 if none did.
     pub class: u32,
-    /// Of a super-packet, payload bytes of each segment in the lower half, their number in the
-    /// upper.
-    pub gso: u32,
+    /// Not zero: `start` is that of a whole Ethernet frame.
+    pub is_ethernet: u32,
 }
 
 /// The connection of a packet as it was before its addresses were translated
@@ -56,34 +68,68 @@ pub struct Translation {
 }
 
 impl Arrival {
-    /// A `link_header` that says: Ethernet from the first byte on.
-    pub const ETHERNET: u32 = u32::MAX;
+    /// Room for a packet.
+    pub(crate) const EMPTY: Arrival =
+        Arrival { packet: Packet::new(0, 0), start: null(), captured: 0 };
 
-    /// The descriptor.
+    /// Completes the descriptor of linear IP.
     ///
     /// # Safety
-    /// `start` and `translation` must be null or point to what their fields say.
-    // Apart: what it takes of the stack is free again when the discipline is called.
+    /// `start` must point to as many bytes as `captured` says.
+    #[inline(always)]
+    pub(crate) unsafe fn describe(&mut self, reader: &Reader) {
+        // SAFETY: the caller's promise.
+        let head = unsafe { from_raw_parts(self.start, self.captured as usize) };
+        match reader.tells_flows {
+            true => reader.classifier.describe(head, &mut self.packet),
+            false => describe_network(head, &mut self.packet),
+        }
+    }
+
+    /// Completes the descriptor of any packet.
+    ///
+    /// # Safety
+    /// As [`Arrival::describe`]; the translation must be null or live.
+    #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn describe(&self, classifier: &Classifier) -> Packet {
+    pub(crate) unsafe fn describe_unusual(&mut self, unusual: &Unusual, reader: &Reader) {
+        let Reader { classifier, choice, .. } = reader;
         // SAFETY: the caller's promise.
         let head = unsafe { bytes(self.start, self.captured) }.unwrap_or(&[]);
-        let link = match self.link_header {
-            Arrival::ETHERNET => LinkLayer::Ethernet,
-            bytes => LinkLayer::Ip { link_header: bytes.min(255) as u8 },
+        let told = self.packet;
+        let link = match unusual.is_ethernet {
+            0 => LinkLayer::Ip { link_header: told.network_offset },
+            _ => LinkLayer::Ethernet,
         };
-        let mut packet = classifier.classify(link, head, self.remaining, self.handle);
-        packet.len = self.len;
-        packet.truesize = self.truesize;
-        packet.mark = self.mark;
-        packet.class = self.priority;
-        packet.gso_size = self.gso as u16;
-        packet.gso_segs = (self.gso >> 16) as u16;
+        let packet = &mut self.packet;
+        *packet = classifier.classify(link, head, unusual.remaining, told.handle);
+        (packet.len, packet.adj_len, packet.truesize) = (told.len, told.adj_len, told.truesize);
+        (packet.mark, packet.class) = (told.mark, told.class);
+        (packet.gso_size, packet.gso_segs) = (told.gso_size, told.gso_segs);
         // SAFETY: the caller's promise.
-        if let Some(translation) = unsafe { self.translation.as_ref() } {
-            translation.apply(&mut packet, classifier);
+        if let Some(translation) = unsafe { unusual.translation.as_ref() } {
+            translation.apply(packet, classifier);
         }
-        packet
+        if unusual.class != 0 {
+            choice.apply(unusual.class, packet);
+        }
+    }
+}
+
+/// What a discipline's settings say about the reading of packets.
+pub(crate) struct Reader {
+    classifier: Classifier,
+    choice: Choice,
+    tells_flows: bool,
+}
+
+impl Reader {
+    pub(crate) fn of(config: &Config, key: HashKey) -> Reader {
+        Reader {
+            classifier: Classifier::new(config.hasher(key)),
+            choice: Choice::of(config),
+            tells_flows: config.tells_flows(),
+        }
     }
 }
 

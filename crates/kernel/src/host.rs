@@ -7,34 +7,39 @@ use simnel_core::qdisc::{DropReason, PacketOwner};
 use simnel_core::wire::{ack_view, AckView, LinkLayer};
 
 extern "C" {
-    /// Takes `packet` back, which left the discipline during `call` without being sent.
-    fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32);
+    /// Takes `packet` back, which left the discipline without being sent.
+    fn simnel_host_dropped(context: *mut c_void, packet: u64, reason: u32);
     /// The headers of `packet` from that of the network on; how many bytes there are goes to
     /// `length`. They stay until C is asked again.
-    fn simnel_host_headers(call: *mut c_void, packet: u64, length: *mut u32) -> *const u8;
+    fn simnel_host_headers(context: *mut c_void, packet: u64, length: *mut u32) -> *const u8;
     /// Linux's hash of `packet`'s flow under a key.
     fn simnel_host_keyed_hash(packet: u64, first: u64, second: u64) -> u32;
 }
 
-/// The C side during one call, which it knows by a pointer of its own.
-pub(crate) struct Call(pub(crate) *mut c_void);
+/// The C side.
+pub(crate) struct Host {
+    /// C's own pointer.
+    pub(crate) context: *mut c_void,
+    /// A recording of Linux is replayed, whose hashes are Linux's.
+    pub(crate) is_recorded: bool,
+}
 
-impl PacketOwner for Call {
+impl PacketOwner for Host {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         // SAFETY: C's own pointer goes back to it, with the handle that it gave for this packet.
-        unsafe { simnel_host_dropped(self.0, packet.handle, reason as u32) }
+        unsafe { simnel_host_dropped(self.context, packet.handle, reason as u32) }
     }
 
     fn keyed_hash(&mut self, packet: &Packet, [first, second]: [u64; 2]) -> Option<u32> {
         // SAFETY: the handle is of a packet that C still holds.
-        Some(unsafe { simnel_host_keyed_hash(packet.handle, first, second) })
+        self.is_recorded.then(|| unsafe { simnel_host_keyed_hash(packet.handle, first, second) })
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {
         let mut length = 0;
         // SAFETY: the handle is of a packet that C still holds; it gives as much as it says.
         let headers = unsafe {
-            let start = simnel_host_headers(self.0, packet.handle, &mut length);
+            let start = simnel_host_headers(self.context, packet.handle, &mut length);
             bytes(start, length)?
         };
         let link_header = packet.network_offset;

@@ -4,12 +4,9 @@
 //! They stand in the library that is installed, so that the object that is tested is the one that
 //! decides about packets.
 
-use core::ffi::c_void;
-
 use simnel_core::time::Time;
 
-use crate::arrival::Arrival;
-use crate::host::Call;
+use crate::arrival::Unusual;
 use crate::line::Line;
 
 /// Hashes as they were recorded, in place of those of the packet's headers
@@ -28,21 +25,21 @@ pub struct Hashes {
 /// Takes a packet in as `simnel_enqueue` does, with given hashes.
 ///
 /// # Safety
-/// `arrival` must describe a packet that C holds until it is given back.
+/// As [`simnel_enqueue`](crate::line::simnel_enqueue).
 #[no_mangle]
 pub unsafe extern "C" fn simnel_enqueue_hashed(
     line: &mut Line,
-    arrival: &Arrival,
+    unusual: Option<&Unusual>,
     hashes: &Hashes,
     now: u64,
-    call: *mut c_void,
 ) {
     // SAFETY: the caller's promise.
-    let mut packet = unsafe { line.describe(arrival) };
+    unsafe { line.describe(unusual) };
+    let packet = &mut line.arrival.packet;
     packet.flow = hashes.flow;
     packet.src_host = hashes.src_host;
     packet.dst_host = hashes.dst_host;
-    line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
+    line.qdisc.enqueue(packet, Time(now), &mut line.owner);
 }
 
 /// Tier and queue of the packet that was dequeued last, in the upper and the lower half; `u64::MAX`

@@ -26,6 +26,6 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-pub use arrival::{Arrival, Translation};
+pub use arrival::{Arrival, Translation, Unusual};
 pub use inspect::Hashes;
 pub use line::{Departure, Line, Surroundings};

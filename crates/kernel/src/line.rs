@@ -6,22 +6,23 @@ use core::ptr::null_mut;
 
 use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
-use simnel_core::packet::{Flags, Packet};
+use simnel_core::packet::Flags;
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
 use simnel_core::qdisc::{build, Class, Config, ConfigError, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 use simnel_core::time::Time;
-use simnel_core::wire::Classifier;
 
-use crate::arrival::Arrival;
-use crate::host::Call;
-use crate::settings::{wanted, Choice, Form, Refusal, Request, EINVAL, ENOMEM};
+use crate::arrival::{Arrival, Reader, Unusual};
+use crate::host::Host;
+use crate::settings::{wanted, Form, Refusal, Request, EINVAL, ENOMEM};
 use crate::shown;
 
 /// A discipline with what makes descriptors for it.
 pub struct Line {
+    pub(crate) arrival: Arrival,
     pub(crate) qdisc: Box<dyn Managed + Send>,
+    pub(crate) owner: Host,
     derived: Derived,
     key: [u64; 2],
     form: Form,
@@ -29,25 +30,25 @@ pub struct Line {
 }
 
 impl Line {
-    /// The descriptor of a packet, with the class that a filter chose.
+    /// Completes the descriptor of the packet that arrives.
     ///
     /// # Safety
-    /// As [`Arrival::describe`].
+    /// As [`Arrival::describe_unusual`].
     #[inline(always)]
-    pub(crate) unsafe fn describe(&self, arrival: &Arrival) -> Packet {
+    pub(crate) unsafe fn describe(&mut self, unusual: Option<&Unusual>) {
         // SAFETY: the caller's promise.
-        let mut packet = unsafe { arrival.describe(&self.derived.classifier) };
-        if arrival.class != 0 {
-            self.derived.choice.apply(arrival.class, &mut packet);
+        unsafe {
+            match unusual {
+                None => self.arrival.describe(&self.derived.reader),
+                Some(unusual) => self.arrival.describe_unusual(unusual, &self.derived.reader),
+            }
         }
-        packet
     }
 }
 
 /// What follows from a discipline's settings.
 struct Derived {
-    classifier: Classifier,
-    choice: Choice,
+    reader: Reader,
     wants: u32,
     name: &'static str,
 }
@@ -55,8 +56,7 @@ struct Derived {
 impl Derived {
     fn of(config: &Config, form: Form, key: [u64; 2]) -> Derived {
         Derived {
-            classifier: Classifier::new(config.hasher(HashKey::new(key[0], key[1]))),
-            choice: Choice::of(config),
+            reader: Reader::of(config, HashKey::new(key[0], key[1])),
             wants: wanted(config, form),
             name: config.name(),
         }
@@ -67,6 +67,8 @@ impl Derived {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Surroundings {
+    /// C's own pointer, which it gets back with each call of its functions.
+    pub context: *mut c_void,
     /// Largest frame in bytes (`psched_mtu`).
     pub mtu: u32,
     /// The device's queue length in packets.
@@ -168,7 +170,9 @@ pub unsafe extern "C" fn simnel_create(
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
-        Ok(Line { qdisc, derived: Derived::of(&config, form, key), key, form, device })
+        let derived = Derived::of(&config, form, key);
+        let owner = Host { context: surroundings.context, is_recorded: surroundings.hz != 0 };
+        Ok(Line { arrival: Arrival::EMPTY, qdisc, owner, derived, key, form, device })
     });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
@@ -191,27 +195,29 @@ pub unsafe extern "C" fn simnel_destroy(line: *mut Line) {
     }
 }
 
-/// Takes a packet in at `now`. Packets that leave otherwise than by dequeuing, this one too, go
-/// back through `simnel_host_dropped`.
+/// Where C describes the packet that [`simnel_enqueue`] is to take in, as long as the line lives.
+#[no_mangle]
+pub extern "C" fn simnel_arrival(line: &mut Line) -> *mut Arrival {
+    &raw mut line.arrival
+}
+
+/// Takes the packet in that C has described in the line, at `now`. Packets that leave otherwise
+/// than by dequeuing, this one too, go back through `simnel_host_dropped`.
 ///
 /// # Safety
-/// `arrival` must describe a packet that C holds until it is given back.
+/// The arrival must describe a packet that C holds until it is given back: without `unusual`, one
+/// of IP whose bytes all lie in one piece, and that is no super-packet.
 #[no_mangle]
-pub unsafe extern "C" fn simnel_enqueue(
-    line: &mut Line,
-    arrival: &Arrival,
-    now: u64,
-    call: *mut c_void,
-) {
+pub unsafe extern "C" fn simnel_enqueue(line: &mut Line, unusual: Option<&Unusual>, now: u64) {
     // SAFETY: the caller's promise.
-    let packet = unsafe { line.describe(arrival) };
-    line.qdisc.enqueue(&packet, Time(now), &mut Call(call));
+    unsafe { line.describe(unusual) };
+    line.qdisc.enqueue(&line.arrival.packet, Time(now), &mut line.owner);
 }
 
 /// The next packet to send at `now`.
 #[no_mangle]
-pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64, call: *mut c_void) -> Departure {
-    let Some(packet) = line.qdisc.dequeue(Time(now), &mut Call(call)) else {
+pub extern "C" fn simnel_dequeue(line: &mut Line, now: u64) -> Departure {
+    let Some(packet) = line.qdisc.dequeue(Time(now), &mut line.owner) else {
         return Departure::NONE;
     };
     let changes = packet.flags.0 / Flags::MARKED.0;
@@ -228,8 +234,8 @@ pub extern "C" fn simnel_next_event(line: &Line) -> u64 {
 
 /// Gives all packets back through `simnel_host_dropped` and forgets what was learnt.
 #[no_mangle]
-pub extern "C" fn simnel_reset(line: &mut Line, call: *mut c_void) {
-    line.qdisc.reset(&mut Call(call));
+pub extern "C" fn simnel_reset(line: &mut Line) {
+    line.qdisc.reset(&mut line.owner);
 }
 
 /// Bits of what the settings want of the C side.
@@ -281,15 +287,15 @@ pub unsafe extern "C" fn simnel_prepare(
 /// Puts a change in place, under the lock. Another discipline starts empty: what is queued is given
 /// back. Afterwards the change holds what is no longer needed.
 #[no_mangle]
-pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64, call: *mut c_void) {
-    let owner = &mut Call(call);
+pub extern "C" fn simnel_apply(line: &mut Line, change: &mut Change, now: u64) {
     if change.is_other {
-        line.qdisc.reset(owner);
+        line.qdisc.reset(&mut line.owner);
         core::mem::swap(&mut line.qdisc, &mut change.spare);
     } else {
-        line.qdisc.adopt(change.spare.as_mut(), Time(now), owner);
+        line.qdisc.adopt(change.spare.as_mut(), Time(now), &mut line.owner);
     }
     core::mem::swap(&mut line.derived, &mut change.derived);
+    line.arrival = Arrival::EMPTY;
 }
 
 /// Frees a change. Not under a lock.

@@ -4,10 +4,10 @@ use core::ffi::c_void;
 use std::vec::Vec;
 
 use simnel_core::netlink::{Attributes, Writer};
+use simnel_core::packet::Packet;
 
 use super::line::*;
 use super::settings::Request;
-use super::Arrival;
 
 /// The C side: packets given back, by handle and reason.
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Host {
 
 #[no_mangle]
 extern "C" fn simnel_host_dropped(call: *mut c_void, packet: u64, reason: u32) {
-    // SAFETY: the tests pass a `Host` with every call.
+    // SAFETY: the tests pass a `Host` that lives as long as the line.
     unsafe { &mut *call.cast::<Host>() }.dropped.push((packet, reason));
 }
 
@@ -56,12 +56,14 @@ fn packet(n: u8) -> Vec<u8> {
 
 struct Guest {
     line: *mut Line,
-    host: Host,
+    host: Box<Host>,
 }
 
 impl Guest {
     fn new(words: &str) -> Result<Guest, String> {
+        let mut host = Box::<Host>::default();
         let surroundings = Surroundings {
+            context: (&raw mut *host).cast(),
             mtu: 1514,
             tx_queue_len: 1000,
             handle: 0x8001_0000,
@@ -79,11 +81,7 @@ impl Guest {
         if line.is_null() {
             return Err(message.to_string());
         }
-        Ok(Guest { line, host: Host::default() })
-    }
-
-    fn call(&mut self) -> *mut c_void {
-        (&raw mut self.host).cast()
+        Ok(Guest { line, host })
     }
 
     fn line(&mut self) -> &mut Line {
@@ -93,40 +91,26 @@ impl Guest {
 
     fn enqueue(&mut self, handle: u64, flow: u8, now: u64) {
         let bytes = packet(flow);
-        let arrival = Arrival {
-            handle,
-            start: bytes.as_ptr(),
-            translation: core::ptr::null(),
-            captured: bytes.len() as u32,
-            remaining: 1500,
-            len: 1514,
-            truesize: 2304,
-            mark: 0,
-            priority: 0,
-            link_header: 14,
-            class: 0,
-            gso: 0,
-        };
-        let call = self.call();
+        let line = self.line();
+        line.arrival.packet = Packet::new(handle, 1514);
+        (line.arrival.start, line.arrival.captured) = (bytes.as_ptr(), bytes.len() as u32);
         // SAFETY: the arrival's bytes live during the call.
-        unsafe { simnel_enqueue(self.line(), &arrival, now, call) }
+        unsafe { simnel_enqueue(line, None, now) }
     }
 
     fn dequeue(&mut self, now: u64) -> u64 {
-        let call = self.call();
-        simnel_dequeue(self.line(), now, call).handle
+        simnel_dequeue(self.line(), now).handle
     }
 
     fn change(&mut self, words: &str) -> Result<(), String> {
         let mut message = Message::EMPTY;
-        let call = self.call();
         // SAFETY: all pointers are of values that live; the change is forgotten once.
         unsafe {
             let options = attribute(words);
             let request = Request::new("simnel", &options);
             let change = simnel_prepare(self.line(), &request, 0, &mut message);
             let Some(ready) = change.as_mut() else { return Err(message.to_string()) };
-            simnel_apply(self.line(), ready, 0, call);
+            simnel_apply(self.line(), ready, 0);
             simnel_forget(change);
         }
         Ok(())
@@ -161,8 +145,7 @@ fn packets_come_back_flow_by_flow_at_the_rate() {
     assert_eq!(due, 12_112_000);
     // The new flow goes first.
     assert_eq!(guest.dequeue(due), 4);
-    let call = guest.call();
-    simnel_reset(guest.line(), call);
+    simnel_reset(guest.line());
     assert_eq!(guest.host.dropped.len(), 2);
     assert_eq!(simnel_next_event(guest.line()), u64::MAX);
 }

@@ -115,15 +115,14 @@ struct simnel_line *replay_create(const struct simnel_request *request,
 	return simnel_create(request, &recorded, message);
 }
 
-void replay_enqueue(struct simnel_line *line, const struct simnel_arrival *arrival, u64 time,
-		    void *call)
+void replay_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 time)
 {
-	simnel_enqueue_hashed(line, arrival, &arrivals[arrived]->hashes, time, call);
+	simnel_enqueue_hashed(line, unusual, &arrivals[arrived]->hashes, time);
 }
 
-struct simnel_departure replay_dequeue(struct simnel_line *line, u64 time, void *call)
+struct simnel_departure replay_dequeue(struct simnel_line *line, u64 time)
 {
-	struct simnel_departure departure = simnel_dequeue(line, time, call);
+	struct simnel_departure departure = simnel_dequeue(line, time);
 
 	last_place = departure.handle ? simnel_placement(line) : NEVER;
 	return departure;

@@ -17,9 +17,8 @@ void replay_wake_at(struct qdisc_watchdog *watchdog, u64 time);
 struct simnel_line *replay_create(const struct simnel_request *request,
 				  const struct simnel_surroundings *surroundings,
 				  struct simnel_message *message);
-void replay_enqueue(struct simnel_line *line, const struct simnel_arrival *arrival, u64 now,
-		    void *call);
-struct simnel_departure replay_dequeue(struct simnel_line *line, u64 now, void *call);
+void replay_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
+struct simnel_departure replay_dequeue(struct simnel_line *line, u64 now);
 void shim_dropped(void *context, u64 packet, u32 reason);
 int shim_init(void);
 void shim_exit(void);

@@ -112,6 +112,10 @@ impl Described for Params {
         json.key("ecn")?.boolean(self.ecn)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn drops_all(&self, _: &Device) -> Option<String> {
         too_small("limit", self.limit.into(), 1)
     }

@@ -80,6 +80,10 @@ impl Described for Params {
         json.key("interval_ns")?.number(self.interval.0)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn drops_all(&self, _: &Device) -> Option<String> {
         too_small("limit", self.limit.into(), 1)
     }

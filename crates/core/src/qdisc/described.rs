@@ -92,6 +92,11 @@ pub trait Described: Sized {
         None
     }
 
+    /// True if it tells flows or hosts apart: packets' hashes matter.
+    fn own_tells_flows(&self) -> bool {
+        true
+    }
+
     /// True if it queues super-packets whole: their segments wait and leave together.
     fn takes_super_packets(&self) -> bool {
         false
@@ -138,6 +143,13 @@ impl Config {
     pub fn host_prefix(&self) -> Option<u8> {
         let below = || self.children().into_iter().find_map(|(_, child)| child.host_prefix());
         self.own_host_prefix().or_else(below)
+    }
+
+    /// True if flows or hosts are told apart. Otherwise a packet's description needs no hashes
+    /// ([`describe_network`](crate::wire::describe_network)).
+    pub fn tells_flows(&self) -> bool {
+        let below = || self.children().into_iter().any(|(_, child)| child.tells_flows());
+        self.own_tells_flows() || below()
     }
 
     /// The hasher of packets' flows under `key`, and of hosts where these are told apart.
@@ -223,6 +235,17 @@ mod tests {
         assert_eq!((above.host_prefix(), above.wants_acks()), (Some(64), true));
         let plain = settings("htb rate 5mbit fq_codel");
         assert_eq!((plain.host_prefix(), plain.wants_acks()), (None, false));
+        for (words, tells_flows) in [
+            ("htb rate 5mbit fq_codel", true),
+            ("tbf rate 5mbit burst 15k limit 30k sfq", true),
+            ("drr", true),
+            ("htb rate 5mbit codel", false),
+            ("tbf rate 5mbit burst 15k limit 30k", false),
+            ("drr class 1:1 pie", false),
+            ("drr class 1:1 sfb", true),
+        ] {
+            assert_eq!(settings(words).tells_flows(), tells_flows, "{words}");
+        }
     }
 
     #[test]

@@ -172,6 +172,12 @@ macro_rules! disciplines {
                 }
             }
 
+            fn own_tells_flows(&self) -> bool {
+                match self {
+                    $($(#[$when])* Config::$variant(params) => params.own_tells_flows(),)*
+                }
+            }
+
             fn filters_acks(&self) -> bool {
                 match self { $($(#[$when])* Config::$variant(params) => params.filters_acks(),)* }
             }

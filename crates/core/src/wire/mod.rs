@@ -112,6 +112,25 @@ impl Classifier {
         })
     }
 
+    /// Fills in what the headers tell of an IP packet, which starts with `bytes`. Its length and
+    /// `network_offset` must be known; the rest stays as it is. For owners that keep room for one
+    /// descriptor, which is then never copied.
+    #[inline(always)]
+    pub fn describe(&self, bytes: &[u8], packet: &mut Packet) {
+        match self.plain_v4(bytes).or_else(|| self.plain_v6(bytes)) {
+            Some(plain) => plain.fill(packet),
+            None => self.describe_any(bytes, packet),
+        }
+    }
+
+    /// The general path of [`Classifier::describe`].
+    #[cold]
+    #[inline(never)]
+    fn describe_any(&self, bytes: &[u8], packet: &mut Packet) {
+        let link = LinkLayer::Ip { link_header: packet.network_offset };
+        self.summarize(link, bytes, &link::locate(link, bytes)).fill(packet);
+    }
+
     /// The general path: any link header, any IP packet, anything else.
     #[cold]
     #[inline(never)]
@@ -125,7 +144,11 @@ impl Classifier {
         };
         // At most 14 + 4 tags + PPPoE = 38 bytes, or `link_header`.
         let offset = unseen.saturating_add(located.offset as u8);
-        let summary = match network(&located, bytes) {
+        self.summarize(link, bytes, &located).describe(handle, len, offset)
+    }
+
+    fn summarize(&self, link: LinkLayer, bytes: &[u8], located: &link::Located) -> Summary {
+        match network(located, bytes) {
             Some(walk) => {
                 let Walk { headers, tos, flags, .. } = walk;
                 Summary { hash: self.hash(&walk.keys()), headers, tos, flags }
@@ -136,8 +159,7 @@ impl Classifier {
                 tos: 0,
                 flags: if located.network == Network::Arp { Flags::ARP } else { Flags::default() },
             },
-        };
-        summary.describe(handle, len, offset)
+        }
     }
 
     /// The hashes of `keys`, as [`classify`](Classifier::classify) takes them from a packet.
@@ -149,6 +171,20 @@ impl Classifier {
             None => FlowHash { src_host: 0, dst_host: 0, ..hash(NOT_IP) },
         }
     }
+}
+
+/// Fills in what the network header tells of an IP packet, which starts with `bytes`: enough for
+/// disciplines that tell no flows ([`Config::tells_flows`](crate::qdisc::Config::tells_flows)),
+/// unless it is a super-packet. `header_len` is not known then, nor whether it is TCP.
+#[inline(always)]
+pub fn describe_network(bytes: &[u8], packet: &mut Packet) {
+    (packet.tos, packet.flags) = match bytes.first_chunk::<IPV4_HEADER>() {
+        Some([0x45..=0x4f, tos, ..]) => (*tos, Flags::IPV4),
+        Some([first @ 0x60..=0x6f, second, ..]) if bytes.len() >= IPV6_HEADER => {
+            (first << 4 | second >> 4, Flags::IPV6)
+        }
+        _ => (0, Flags::default()),
+    };
 }
 
 /// Header fields that tell a packet's flow.
@@ -210,14 +246,20 @@ impl Summary {
     #[inline(always)]
     fn describe(self, handle: u64, len: u32, network_offset: u8) -> Packet {
         let mut packet = Packet::new(handle, len);
+        packet.network_offset = network_offset;
+        self.fill(&mut packet);
+        packet
+    }
+
+    /// Fills in all but lengths and `network_offset`.
+    #[inline(always)]
+    fn fill(self, packet: &mut Packet) {
         packet.flow = self.hash.flow;
         packet.src_host = self.hash.src_host;
         packet.dst_host = self.hash.dst_host;
-        packet.network_offset = network_offset;
-        packet.header_len = (usize::from(network_offset) + self.headers).min(255) as u8;
+        packet.header_len = (usize::from(packet.network_offset) + self.headers).min(255) as u8;
         packet.tos = self.tos;
         packet.flags = self.flags;
-        packet
     }
 }
 

@@ -484,5 +484,13 @@ proptest! {
         let general = classifier().classify_any(link, seen, 500, 3);
         prop_assert_eq!(fields(&fast), fields(&general));
         prop_assert_eq!(classifier().hash(&flow_keys(link, seen)), hashes(&fast));
+        if bare {
+            let mut in_place = Packet::new(3, 514);
+            classifier().describe(seen, &mut in_place);
+            prop_assert_eq!(fields(&in_place), fields(&fast));
+            describe_network(seen, &mut in_place);
+            prop_assert_eq!(in_place.tos, fast.tos);
+            prop_assert_eq!(in_place.flags.0, fast.flags.0 & !Flags::TCP.0);
+        }
     }
 }

@@ -117,6 +117,10 @@ impl Described for Params {
         Ok(())
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Codel::new(self, device)?))
     }

@@ -73,6 +73,10 @@ impl Described for Params {
         json.key("limit")?.number(self.limit.into())
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Delay::new(self, device)?))
     }

@@ -155,6 +155,10 @@ impl Described for Params {
         (self.user != User::Flow).then_some(128)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        self.classes.is_empty()
+    }
+
     fn drops_all(&self, _: &Device) -> Option<String> {
         let reason = "`drr` drops packets whose priority names none of its classes";
         (!self.classes.is_empty()).then(|| String::from(reason))

@@ -202,6 +202,10 @@ impl Described for Params {
         }
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn resolve(&mut self, device: &Device) {
         self.memlimit = Some(self.memory_limit(device));
     }

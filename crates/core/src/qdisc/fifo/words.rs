@@ -79,6 +79,10 @@ impl Described for Params {
         }
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn resolve(&mut self, device: &Device) {
         self.limit = Some(self.effective_limit(device));
     }

@@ -225,6 +225,10 @@ impl Described for Params {
         Some(params)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Htb::new(self, device)?))
     }

@@ -133,6 +133,10 @@ impl Described for Params {
         Some(Params { rate, ..*self })
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn drops_all(&self, device: &Device) -> Option<String> {
         self.fifo.drops_all(device)
     }

@@ -135,6 +135,10 @@ impl Described for Params {
         write_switches_json(&self.aqm, json)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Pie::new(self, device)?))
     }

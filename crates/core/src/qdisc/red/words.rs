@@ -119,6 +119,10 @@ impl Described for Params {
         Ok(())
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Red::new(self, device)?))
     }

@@ -175,6 +175,10 @@ impl Described for Params {
         Some(params)
     }
 
+    fn own_tells_flows(&self) -> bool {
+        false
+    }
+
     fn drops_all(&self, device: &Device) -> Option<String> {
         let peak = self.peak.and_then(|(_, mtu)| too_small("mtu", mtu.into(), device.mtu));
         let limit = self.child.is_none().then_some(self.limit);
