@@ -231,7 +231,7 @@ impl SipHash13 {
     }
 
     /// Ends with the last, partial word of a message of `length` bytes.
-    #[inline]
+    #[inline(always)]
     const fn finish(self, last: u64, length: u64) -> u64 {
         let mut state = self.word(last | length << 56);
         state.0[2] ^= 0xff;

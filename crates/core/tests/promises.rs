@@ -331,7 +331,7 @@ fn fates(words: &str, bytes: &[u8], is_blind: bool) -> Fates {
             break;
         }
         now += Span(input.magnitude() % 3_000_000);
-        if input.u8() % 3 == 0 {
+        if input.u8().is_multiple_of(3) {
             let Some(sent) = qdisc.dequeue(now, &mut fates) else { continue };
             let (handle, is_marked) = (sent.handle, sent.flags.has(Flags::MARKED));
             fates.0.push((handle, None, is_marked));
