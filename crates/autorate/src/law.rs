@@ -147,6 +147,8 @@ struct Drain {
     number: u8,
     /// The other direction may have made the delay as well.
     unsure: bool,
+    /// Less load has not lowered the delay, again and again: it is not this direction's.
+    in_vain: bool,
 }
 
 /// One direction.
@@ -220,6 +222,17 @@ impl Law {
     /// True if a drain has gone on for long enough to have shown an effect.
     pub fn has_tried(&self) -> bool {
         self.drain.is_some_and(|drain| self.noted.since(drain.began) >= FEEDBACK + FEEDBACK)
+    }
+
+    /// True if a drain has shown that the delay is not this direction's.
+    pub fn drains_in_vain(&self) -> bool {
+        self.drain.is_some_and(|drain| drain.in_vain)
+    }
+
+    /// True if a drain has gone on for so long that it would have shown an effect, whatever it was
+    /// that disturbed it.
+    pub fn has_tried_for_long(&self) -> bool {
+        self.drain.is_some_and(|drain| self.noted.since(drain.began) >= (DRAIN + FEEDBACK) * 3)
     }
 
     /// True if it would try more than the capacity last seen.
@@ -420,7 +433,8 @@ impl Law {
         let until = now + DRAIN + FEEDBACK;
         let began = self.drain.map_or(now, |drain| drain.began);
         let unsure = self.drain.is_some_and(|drain| drain.unsure);
-        self.drain = Some(Drain { began, until, delay, before, number, unsure });
+        let in_vain = self.drain.is_some_and(|drain| drain.in_vain);
+        self.drain = Some(Drain { began, until, delay, before, number, unsure, in_vain });
         self.set_rate(drained(capacity, delay), Reason::Delay, now);
     }
 
@@ -445,15 +459,22 @@ impl Law {
             && delay > drain.delay
             && !self.is_starved()
             && !drain.unsure
+            && !drain.in_vain
         {
-            // It still grows: the estimate was too high.
+            // It still grows: the estimate was too high. Or the delay is not this direction's.
+            let halved = self.rate <= drain.before.0 / 2;
+            if halved && drain.number >= DRAINS {
+                return self.find_in_vain();
+            }
             let estimate = self.estimate().min(self.rate);
-            self.known = Some(estimate);
-            let number = drain.number;
+            if self.is_sure() {
+                self.known = Some(estimate);
+            }
+            let number = drain.number + u8::from(halved);
             self.drain_at(estimate, delay, drain.before, number, now);
             return false;
         }
-        if now < drain.until {
+        if now < drain.until || drain.in_vain {
             return false;
         }
         let falls = delay < part_span(drain.delay, 3, 4);
@@ -468,20 +489,38 @@ impl Law {
             self.drain_at(known, delay, drain.before, 1, now);
             return false;
         }
-        let fell_enough = self.rate <= part(drain.before.0, 7, 8) && !self.is_starved();
+        // A delay that grew meanwhile says that the rate was still too high; a route's is constant.
+        let share = if delay > part_span(drain.delay, 5, 4) { 4 } else { 7 };
+        let fell_enough = self.rate <= part(drain.before.0, share, 8) && !self.is_starved();
         if drain.number >= DRAINS && fell_enough {
-            return true;
+            return self.find_in_vain();
         }
         let estimate = self.estimate().min(self.rate);
-        self.known = Some(estimate);
+        if self.is_sure() {
+            self.known = Some(estimate);
+        }
         let number = if self.is_starved() { 1 } else { drain.number + 1 };
         self.drain_at(estimate, delay, drain.before, number, now);
+        false
+    }
+
+    /// Less load does not lower the delay: the rate falls no further.
+    fn find_in_vain(&mut self) -> bool {
+        if let Some(drain) = &mut self.drain {
+            drain.in_vain = true;
+        }
         false
     }
 
     fn end_drain(&mut self, now: Time) {
         let Some(drain) = self.drain.take() else { return };
         let before = drain.before.0;
+        if drain.in_vain {
+            // What has lowered the delay was the other direction's drain.
+            self.known = drain.before.1;
+            self.set_rate(before, Reason::Drained, now);
+            return self.start_holding(now);
+        }
         let mut known = self.known.map_or(before, |known| known.min(before));
         if drain.unsure {
             // It went only when the other direction was drained too: most of it was that one's.

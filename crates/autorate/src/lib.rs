@@ -11,7 +11,8 @@
 //! ```
 //!
 //! **Delay** (`paths.rs`): each reflector has a baseline of its own; its *rise* is the RTT above
-//! that. The votes of all active reflectors are taken together: their median is the line's delay.
+//! that. So has each passing connection, by its timestamps. The votes of all are taken together:
+//! their median is the line's delay.
 //!
 //! **Rates** (`law.rs`): each direction is *rising*, *holding* at a capacity that it has found, or
 //! *draining* the queue that it has made elsewhere. Two things are known here that no script sees:
@@ -28,8 +29,9 @@
 //! lower is no queue: a route has changed, and its RTT becomes the baseline (a satellite's every
 //! 15 s).
 //!
-//! If no reflector answers, passing TCP votes alone. With neither, rates stay as they are: silence
-//! says nothing about capacity.
+//! With neither reflectors nor TCP that flows, rates stay as they are: silence says nothing about
+//! capacity. A drain in vain accuses the other direction; a route is to blame when both are
+//! cleared.
 //!
 //! Invariants: a rate is within its limits always; the state is of constant size; the work of a
 //! call is bounded; the same calls give the same decisions.
@@ -193,6 +195,11 @@ impl Controller {
             accused[DOWN] = certain || both || up.has_tried();
             accused[UP] = !certain || both || down.has_tried() || up.is_draining();
         }
+        // Nor does it matter then what speaks for the other.
+        let in_vain = self.laws.each_ref().map(|law| law.as_ref().is_some_and(Law::drains_in_vain));
+        for (which, law) in self.laws.iter().enumerate() {
+            accused[which] |= in_vain[1 - which] && law.as_ref().is_some_and(Law::was_loaded);
+        }
         let high = self.delay.is_some_and(|delay| delay >= LOW);
         let small = self.delay.is_some_and(|delay| delay < HIGH) && self.search.is_none();
         if small {
@@ -214,6 +221,13 @@ impl Controller {
                 shifted |= law.decide(&evidence, now);
             }
         }
+        // What the drain of one direction does not lower may still be the other's.
+        let mut acquitted = self
+            .laws
+            .iter()
+            .flatten()
+            .map(|law| law.drains_in_vain() || !law.was_loaded() || law.has_tried_for_long());
+        shifted |= self.laws.iter().flatten().any(Law::drains_in_vain) && acquitted.all(|is| is);
         if shifted {
             self.unexplained = None;
             self.shifts = self.shifts.saturating_add(1);

@@ -185,19 +185,17 @@ impl Paths {
         0
     }
 
-    /// Those that vote: reflectors, or connections if no reflector answers.
+    /// Those that vote: reflectors and connections alike.
     fn voters(&self, now: Time) -> impl Iterator<Item = &Path> {
-        let reflectors = &self.active[..self.number];
-        let heard = reflectors.iter().any(|path| path.is_fresh(now));
-        let paths = if heard { reflectors } else { &self.passing };
-        paths.iter().filter(move |path| path.is_fresh(now))
+        let paths = self.active[..self.number].iter().chain(&self.passing);
+        paths.filter(move |path| path.is_fresh(now))
     }
 
     /// The lower median of the votes; None if there is none.
     pub fn delay(&self, now: Time) -> Option<Span> {
-        let mut votes = [Span::ZERO; MOST_ACTIVE];
+        let mut votes = [Span::ZERO; MOST_ACTIVE + PASSING];
         let mut number = 0;
-        for rise in self.voters(now).filter_map(|path| path.rise(now)).take(MOST_ACTIVE) {
+        for rise in self.voters(now).filter_map(|path| path.rise(now)).take(votes.len()) {
             votes[number] = rise;
             number += 1;
         }
