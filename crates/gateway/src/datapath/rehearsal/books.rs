@@ -6,7 +6,7 @@
 //! * No second holds more than the rate.
 //! * When nothing arrives any more, all that is queued leaves at the rate.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use simnel_core::{Span, Time};
 
@@ -71,9 +71,11 @@ pub(super) struct Books {
     longest: Span,
     /// Time in which the loop could not work.
     excused: Span,
-    /// Verdicts that were refused, and of these the ones that were given under other bounds.
-    refused: Vec<u32>,
-    given_before: HashSet<u32>,
+    /// Verdicts are given, and not taken.
+    refused: bool,
+    /// Such verdicts are of other bounds: what they let go then is not counted.
+    given_before: bool,
+    uncounted: Time,
     /// What left in the last second, by the bounds that hold now.
     window: VecDeque<(Time, u32)>,
     in_window: u64,
@@ -96,8 +98,9 @@ impl Books {
             bounds,
             longest: bounds.longest(),
             excused: Span::ZERO,
-            refused: Vec::new(),
-            given_before: HashSet::new(),
+            refused: false,
+            given_before: false,
+            uncounted: Time::ZERO,
             window: VecDeque::new(),
             in_window: 0,
             quiet_until: None,
@@ -116,7 +119,7 @@ impl Books {
         self.longest = self.longest.max(bounds.longest());
         self.window.clear();
         self.in_window = 0;
-        self.given_before.extend(self.refused.drain(..));
+        self.given_before |= self.refused;
         if let Some((_, excused)) = self.quiet_until {
             self.quiet_until = Some((Time(u64::MAX), excused));
         }
@@ -127,10 +130,12 @@ impl Books {
         self.excused += time;
     }
 
-    /// Verdicts on these packets are given, and not taken.
-    pub(super) fn refuse(&mut self, ids: impl Iterator<Item = u32>) {
-        self.refused.clear();
-        self.refused.extend(ids);
+    /// The kernel takes verdicts at `now`, or does not.
+    pub(super) fn sent(&mut self, taken: bool, now: Time) {
+        self.refused = !taken;
+        if taken && std::mem::take(&mut self.given_before) {
+            self.uncounted = now;
+        }
     }
 
     /// The kernel holds another packet.
@@ -175,8 +180,7 @@ impl Books {
         }
         self.ghosts.clear();
         self.ghost_bytes = 0;
-        self.refused.clear();
-        self.given_before.clear();
+        (self.refused, self.given_before) = (false, false);
     }
 
     fn remove(&mut self, id: u32) -> Option<Held> {
@@ -191,7 +195,6 @@ impl Books {
 
     /// A verdict; false if there is no such packet.
     pub(super) fn judge(&mut self, id: u32, accepted: bool, now: Time) -> Result<bool, Violation> {
-        let given_before = self.given_before.remove(&id);
         let Some(held) = self.remove(id) else {
             return match self.exorcise(id) {
                 true => Ok(false),
@@ -199,7 +202,7 @@ impl Books {
             };
         };
         self.judged += 1;
-        if accepted && !given_before {
+        if accepted && now > self.uncounted {
             self.window.push_back((now, held.len));
             self.in_window += u64::from(held.len);
         }

@@ -270,27 +270,19 @@ impl Model {
 
     fn judge(&mut self, verdicts: &[u8]) -> Result<(), Violation> {
         let now = self.clock();
-        self.books.refuse(std::iter::empty());
-        for verdict in decoded(verdicts) {
-            let (id, accepted) = verdict?;
-            if !self.books.judge(id, accepted, now)? {
+        self.books.sent(true, now);
+        for message in Messages(verdicts) {
+            let (_, body) = message.attributes().next().ok_or(Violation("no verdict".into()))?;
+            let number = |at: usize| body.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
+            let (Some(verdict), Some(id)) = (number(0), number(4)) else {
+                return Err(Violation("a verdict that is too short".into()));
+            };
+            if !self.books.judge(id, verdict == libc::NF_ACCEPT as u32, now)? {
                 self.socket.push_back(Message::Stale);
             }
         }
         Ok(())
     }
-}
-
-/// Packets' numbers, and whether they may pass.
-fn decoded(verdicts: &[u8]) -> impl Iterator<Item = Result<(u32, bool), Violation>> + '_ {
-    Messages(verdicts).map(|message| {
-        let (_, body) = message.attributes().next().ok_or(Violation("no verdict".into()))?;
-        let number = |at: usize| body.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
-        let (Some(verdict), Some(id)) = (number(0), number(4)) else {
-            return Err(Violation("a verdict that is too short".into()));
-        };
-        Ok((id, verdict == libc::NF_ACCEPT as u32))
-    })
 }
 
 impl Kernel for Model {
@@ -335,7 +327,7 @@ impl Kernel for Model {
         if left > Span::ZERO {
             // The loop asks again each millisecond.
             self.books.excuse(left.min(Span::from_millis(1)) + Span::from_micros(100));
-            self.books.refuse(decoded(verdicts).flatten().map(|(id, _)| id));
+            self.books.sent(false, self.clock());
             return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
         }
         let result = self.judge(verdicts);
