@@ -136,8 +136,11 @@ impl Testbed {
         // Refused where the host's tcp_allowed_congestion_control does not list it. `traffic` asks
         // for its congestion control socket by socket and does not depend on this.
         let _ = namespace.sysctl("net/ipv4/tcp_congestion_control", "cubic");
-        namespace.sysctl("net/ipv6/conf/all/disable_ipv6", "1")?;
-        namespace.sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;
+        // A kernel may be built without it.
+        if Path::new("/proc/sys/net/ipv6").exists() {
+            namespace.sysctl("net/ipv6/conf/all/disable_ipv6", "1")?;
+            namespace.sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;
+        }
         Ok(namespace)
     }
 

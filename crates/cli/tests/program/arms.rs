@@ -19,10 +19,11 @@ fn has_linux() -> bool {
     std::env::split_paths(&path).any(|directory| directory.join("linux.uml").is_file())
 }
 
-/// Runs one contender of B3 for a few seconds on `arm`; the claim about it that has a value there.
-fn column(arm: &str) -> serde_json::Value {
-    let words = "paper B3 --repetitions 1 --json --seconds 10 --contender cake --";
-    let output = simnel(&format!("{words}{arm}").split(" ").collect::<Vec<_>>());
+/// Runs one contender of B3 for a few seconds with `option`; the claim about it that has a value in
+/// the column `arm`.
+fn column(option: &str, arm: &str) -> serde_json::Value {
+    let words = "paper B3 --repetitions 1 --json --seconds 10 --contender cake ";
+    let output = simnel(&format!("{words}{option}").split(" ").collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
     let mut lines = lines.lines().map(|line| serde_json::from_str(line).expect("JSON"));
@@ -30,8 +31,8 @@ fn column(arm: &str) -> serde_json::Value {
     lines.find(with_value).unwrap_or_else(|| panic!("no value in {}", text(&output.stdout)))
 }
 
-fn check_column(arm: &str) {
-    let line = column(arm);
+fn check_column(option: &str, arm: &str) {
+    let line = column(option, arm);
     let value = line[arm].as_f64().expect("a number");
     // Milliseconds that one flow each way adds: something, and less than an unmanaged queue's.
     assert!((0.1..2000.0).contains(&value), "{line}");
@@ -45,7 +46,7 @@ fn the_live_arm_adds_its_column() {
         eprintln!("NOT RUN: the live arm needs root");
         return;
     }
-    check_column("live");
+    check_column("--live", "live");
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn the_linux_arm_adds_its_column() {
         eprintln!("NOT RUN: the linux arm needs user-mode Linux (apt-get install user-mode-linux)");
         return;
     }
-    check_column("linux");
+    check_column("--linux", "linux_now");
 }
 
 #[test]

@@ -46,6 +46,13 @@ fn a_subset_gives_one_whole_line_for_each_of_its_claims() {
             assert!(measured(value) || all, "{id}: no {key}: {value}");
         }
         assert!(line["holds"].is_boolean(), "{id} was not judged: {errors}");
+        let verdict = line["verdict"].as_str().expect("a verdict");
+        assert_eq!(verdict == "holds", line["holds"] == true, "{id}: {verdict}");
+        // Every key is there, whether or not Linux was asked; its interval comes with its value.
+        for key in ["linux", "linux_ci95", "linux_holds"] {
+            assert!(line.get(key).is_some(), "{id}: no {key}");
+        }
+        assert_eq!(line["linux"].is_null(), line["linux_ci95"].is_null(), "{id}");
     }
     assert!(missing.is_empty(), "no line for {missing:?}");
 }

@@ -4,8 +4,9 @@ use maud::{html, Markup};
 
 use super::page::{figures, frame, partial};
 use super::terms::Terms;
-use crate::experiments::paper::arms::{Difference, Kind, Ledger, Reading};
+use crate::experiments::paper::arms::{Difference, Kind, Reading};
 use crate::experiments::paper::claim::Verdict;
+use crate::experiments::paper::witness::{self, Judgement};
 use crate::experiments::paper::{Measure, Outcome, Paper};
 use crate::figures::Figure;
 use crate::flent::slug;
@@ -36,8 +37,10 @@ pub fn page(
         @if stopped { (partial("the runs were")) }
         p .lead {
             (outcomes.len()) " experiment" @if outcomes.len() != 1 { "s" } ", "
-            (verdicts().count()) " claims: " (counts(verdicts())) ". What does not hold is a "
-            "finding and stays here; what could not be measured is not judged. A dot is a "
+            (verdicts().count()) " claims: "
+            (witness::counts(outcomes.iter().flat_map(Outcome::judgements))) ". What does not "
+            "hold is a finding and stays here, beside what Linux 6.1 did in the same test, where "
+            "it could be asked; what could not be measured is not judged. A dot is a "
             "run, a line the median; a band is what a paper states with its tolerance, a "
             "black tick the stated value. Intervals (±) are 95 % confidence over "
             "repetitions. \u{201c}Up\u{201d} is from the home to the Internet, "
@@ -87,22 +90,6 @@ fn contents<'a>(paper: Paper, outcomes: impl Iterator<Item = &'a Outcome> + Clon
     }
 }
 
-fn counts<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
-    let mut counts = [0; 3];
-    for verdict in verdicts {
-        counts[match verdict.holds {
-            Some(true) => 0,
-            Some(false) => 1,
-            None => 2,
-        }] += 1;
-    }
-    let mut text = format!("{} hold, {} do not", counts[0], counts[1]);
-    if counts[2] > 0 {
-        text += &format!(", {} not judged", counts[2]);
-    }
-    text
-}
-
 fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>], terms: &mut Terms) -> Markup {
     let experiment = outcome.experiment;
     let runs: usize = outcome.arms.iter().map(|arm| arm.runs).sum();
@@ -115,7 +102,7 @@ fn section(outcome: &Outcome, own: &[Figure], others: &[Other<'_>], terms: &mut 
             p .setup { (experiment.setup) " " (runs) " runs." }
             (terms.new_in(&text_of(outcome, own)))
             (figures(own, true))
-            @if !readings.is_empty() { (disagreement(outcome, &readings)) }
+            (disagreement(outcome, &readings))
             (claims(outcome, &readings))
             (reasons(outcome))
             @for (reading, theirs) in others() {
@@ -145,9 +132,7 @@ fn text_of(outcome: &Outcome, figures: &[Figure]) -> String {
 
 /// The other arms, and in what they differ from the simulator and from each other.
 fn disagreement(outcome: &Outcome, readings: &[&Reading]) -> Markup {
-    let Outcome { experiment, verdicts, measures, .. } = outcome;
-    let ledger = Ledger::of_this_program();
-    let differences = ledger.differences(experiment.id, verdicts, measures, readings);
+    let differences = outcome.differences(readings);
     let about = |kind: Kind| match kind {
         Kind::Live => "the gateway itself with Linux's TCP",
         Kind::Linux => "Linux's own disciplines and TCP",
@@ -157,9 +142,9 @@ fn disagreement(outcome: &Outcome, readings: &[&Reading]) -> Markup {
         each.collect::<Vec<_>>().join(", ")
     };
     html! {
-        p .setup {
-            @for reading in readings {
-                b { (reading.kind.name()) } ": " (about(reading.kind)) "; " (reading.quality()) ". "
+        @for reading in readings {
+            p .setup {
+                b { (reading.kind.name()) } ": " (about(reading.kind)) "; " (reading.quality()) "."
             }
         }
         @for reading in readings {
@@ -168,7 +153,9 @@ fn disagreement(outcome: &Outcome, readings: &[&Reading]) -> Markup {
             }
         }
         @if differences.is_empty() {
-            p .setup { "The arms agree within the ledger's tolerances." }
+            @if !readings.is_empty() || !outcome.witness.measures.arms.is_empty() {
+                p .setup { "The arms agree within the ledger's tolerances." }
+            }
         } @else {
             div .note {
                 b { "The arms disagree" } " by more than the ledger allows:"
@@ -189,18 +176,19 @@ fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
     let all: Vec<_> = outcome.measured(readings).collect();
     html! {
         details open[all.len() <= OPEN] {
-            summary { (all.len()) " claims: " (counts(all.iter().map(|(_, verdict)| *verdict))) }
+            summary { (all.len()) " claims: " (witness::counts(outcome.judgements())) }
             table {
                 thead {
                     tr {
-                        th { "claim" } th { "stated" } th { "simulated" }
+                        th { "claim" } th { "stated" } th { "simulated" } th { (witness::NAME) }
                         @for reading in readings { th { (reading.kind.name()) } }
-                        th { "holds?" }
+                        th { "verdict" }
                     }
                 }
                 tbody {
                     @for (n, verdict) in all {
-                        @let (class, sign, word) = judged(verdict.holds);
+                        @let (class, sign, word) = verdict_of(outcome.judgement(n));
+                        @let linux = &outcome.witness.verdicts[n];
                         tr {
                             td .claim {
                                 span .small { (verdict.claim.id) } " " (verdict.claim.text)
@@ -209,13 +197,9 @@ fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
                             td data-h="simulated" title=(detail(verdict)) {
                                 (verdict.simulated_text())
                             }
+                            (beside(witness::NAME, linux))
                             @for reading in readings {
-                                @let theirs = &reading.verdicts[n];
-                                @let (class, sign, word) = judged(theirs.holds);
-                                td data-h=(reading.kind.name()) title=(detail(theirs)) {
-                                    (theirs.simulated_text()) " "
-                                    span class=(class) title=(word) { (sign) }
-                                }
+                                (beside(reading.kind.name(), &reading.verdicts[n]))
                             }
                             td class=(class) { (sign) " " (word) }
                         }
@@ -226,7 +210,32 @@ fn claims(outcome: &Outcome, readings: &[&Reading]) -> Markup {
     }
 }
 
-/// Class, sign and words of a judgement.
+/// The cell of a column beside the simulator's; empty if that did not measure it.
+fn beside(column: &str, theirs: &Verdict) -> Markup {
+    let (class, sign, word) = judged(theirs.holds);
+    html! {
+        td data-h=(column) title=(detail(theirs)) {
+            @if !theirs.simulated.is_empty() {
+                (theirs.simulated_text()) " "
+                span class=(class) title=(word) { (sign) }
+            }
+        }
+    }
+}
+
+/// Class, sign and words of a claim's verdict.
+fn verdict_of(judgement: Option<Judgement>) -> (&'static str, &'static str, &'static str) {
+    let Some(judgement) = judgement else { return judged(None) };
+    let (class, sign) = match judgement {
+        Judgement::Holds => ("good", "✓"),
+        Judgement::NotOnLinuxEither => ("none", "≈"),
+        Judgement::OursDiffers => ("bad", "✗"),
+        Judgement::NoWitness => ("none", "?"),
+    };
+    (class, sign, judgement.words())
+}
+
+/// Class, sign and words of whether a claim holds.
 fn judged(holds: Option<bool>) -> (&'static str, &'static str, &'static str) {
     match holds {
         Some(true) => ("good", "✓", "holds"),
@@ -235,12 +244,15 @@ fn judged(holds: Option<bool>) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Why claims do not hold.
+/// Why claims do not hold, and why they have no witness.
 fn reasons(outcome: &Outcome) -> Markup {
-    let reasons = outcome.reasons();
+    let lists = [
+        ("Why some do not hold:", outcome.reasons()),
+        ("Why some have no witness:", outcome.lacks()),
+    ];
     html! {
-        @if !reasons.is_empty() {
-            p { "Why some do not hold:" }
+        @for (head, reasons) in lists.iter().filter(|(_, reasons)| !reasons.is_empty()) {
+            p { (head) }
             ul {
                 @for (claims, reason) in reasons {
                     li { (reason) " " span .small { (claims.join(", ")) } }

@@ -22,6 +22,7 @@ mod replay;
 mod shell;
 mod sim;
 mod sweep;
+mod witness;
 
 /// What to do.
 #[derive(clap::Subcommand)]
@@ -32,6 +33,8 @@ pub enum Command {
     Paper(paper::Args),
     #[command(hide = true)]
     Guest(guest::Args),
+    #[command(hide = true)]
+    Witness(witness::Args),
     Replay(replay::Args),
     Compare(compare::Args),
     Sweep(sweep::Args),
@@ -50,6 +53,7 @@ impl Command {
             Command::Lab(args) => page::run(&args, out),
             Command::Paper(args) => paper::run(&args, out),
             Command::Guest(args) => guest::run(&args, out),
+            Command::Witness(args) => witness::run(&args, out),
             Command::Replay(args) => replay::run(&args, out),
             Command::Compare(args) => compare::run(&args, out),
             Command::Sweep(args) => sweep::run(&args, out),

@@ -27,6 +27,7 @@ pub mod cake;
 pub mod claim;
 pub mod contenders;
 pub mod findings;
+pub mod witness;
 
 pub use claim::{Claim, Verdict};
 pub use measure::{of, Measure, Measures, Sample, View};

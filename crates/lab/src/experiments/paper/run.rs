@@ -11,9 +11,10 @@ use rayon::prelude::*;
 use simnel_core::{Span, Time};
 use simnel_sim::Run;
 
-use super::arms::Reading;
+use super::arms::{Difference, Ledger, Reading};
 use super::claim::Verdict;
 use super::measure::{Measures, Sample, View};
+use super::witness::{self, Judgement, Witness};
 use super::{set_up, stated, Arm, Experiment, Work};
 use crate::flent;
 use simnel_scenario::Finished;
@@ -63,9 +64,46 @@ pub struct Outcome {
     pub measures: Measures,
     /// The judged claims.
     pub verdicts: Vec<Verdict>,
+    /// What Linux says of them.
+    pub witness: Witness,
 }
 
 impl Outcome {
+    /// The judgement of claim number `n`; None if nothing was measured of it here.
+    pub fn judgement(&self, n: usize) -> Option<Judgement> {
+        self.witness.judgement(n, &self.verdicts[n])
+    }
+
+    /// The judgements of all claims that have one.
+    pub fn judgements(&self) -> impl Iterator<Item = Judgement> + '_ {
+        (0..self.verdicts.len()).filter_map(|n| self.judgement(n))
+    }
+
+    /// In what the simulator, Linux in virtual time and `readings` are too far apart.
+    pub fn differences(&self, readings: &[&Reading]) -> Vec<Difference> {
+        if readings.is_empty() {
+            return self.witness.differences.clone();
+        }
+        let own = [("simulated", &self.measures), (witness::NAME, &self.witness.measures)];
+        let theirs = readings.iter().map(|reading| (reading.kind.name(), &reading.measures));
+        let columns: Vec<_> = own.into_iter().chain(theirs).collect();
+        Ledger::of_this_program().differences(self.experiment.id, &self.verdicts, &columns)
+    }
+
+    /// Claims that do not hold and have no witness, by the reason why they have none.
+    pub fn lacks(&self) -> Vec<(Vec<&str>, String)> {
+        let mut lacks: Vec<(Vec<&str>, String)> = Vec::new();
+        let none = |n: &usize| self.judgement(*n) == Some(Judgement::NoWitness);
+        for verdict in (0..self.verdicts.len()).filter(none).map(|n| &self.verdicts[n]) {
+            let (id, reason) = (verdict.claim.id.as_str(), self.witness.lack(verdict));
+            match lacks.iter_mut().find(|(_, known)| *known == reason) {
+                Some((ids, _)) => ids.push(id),
+                None => lacks.push((vec![id], reason)),
+            }
+        }
+        lacks
+    }
+
     /// The claims of which something was measured, here or in `readings`, and their numbers: runs
     /// that were stopped are no result.
     pub fn measured<'a>(
@@ -143,7 +181,8 @@ pub fn run(
         });
         let (arms, measures) = (arms.collect(), Measures::default());
         let repetitions = repetitions(experiment, options);
-        outcomes.push(Outcome { experiment, arms, repetitions, measures, verdicts: Vec::new() });
+        let (verdicts, witness) = (Vec::new(), Witness::default());
+        outcomes.push(Outcome { experiment, arms, repetitions, measures, verdicts, witness });
     }
     for (job, (n, arm, _)) in jobs.iter().enumerate() {
         let done = done[same[job]].clone();
@@ -157,8 +196,10 @@ pub fn run(
     }
     outcomes.retain(|outcome| outcome.arms.iter().any(|arm| arm.runs > 0));
     for outcome in &mut outcomes {
-        let claims = stated::claims(outcome.experiment.id);
-        outcome.verdicts = claims.into_iter().map(|claim| claim.judge(&outcome.measures)).collect();
+        let id = outcome.experiment.id;
+        let claims = stated::claims(id).into_iter();
+        outcome.verdicts = claims.map(|claim| claim.judge(&outcome.measures)).collect();
+        outcome.witness = Witness::about(id, &outcome.verdicts, &outcome.measures);
     }
     outcomes
 }

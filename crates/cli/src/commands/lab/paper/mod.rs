@@ -1,7 +1,8 @@
 //! `simnel paper`: the published experiments, run again and judged.
 //!
 //! Without arguments the list; with identifiers the tables of claims. What does not hold is a
-//! finding and no failure: the exit status says only whether the runs worked. `--live` and
+//! finding and no failure: the exit status says only whether the runs worked. Beside the
+//! simulator's figures stand those of Linux in virtual time, as they were recorded. `--live` and
 //! `--linux` run the same experiments in real time too, and add a column each.
 
 use std::io::{self, Write};
@@ -67,6 +68,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     for outcome in &outcomes {
         let write = if args.json { table::json } else { table::write };
         write(outcome, &readings, out).map_err(output_failed)?;
+    }
+    if !args.json && outcomes.len() > 1 {
+        table::summary(&outcomes, out).map_err(output_failed)?;
     }
     let stopped = interrupt.has_come();
     if let Some(directory) = &args.report {

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::Reading;
 use crate::experiments::paper::{Measure, Measures, Verdict};
 use crate::pattern::fits;
 
@@ -72,25 +71,22 @@ impl Ledger {
             .get_or_init(|| toml::from_str(TEXT).expect("a test reads the file as it is built in"))
     }
 
-    /// The measures of `verdicts` in which the columns, the simulator's `simulated` and those of
-    /// `readings`, are too far apart. A measure that an arm does not have is not compared.
+    /// The measures of `verdicts` in which `columns`, each with its name, are too far apart. A
+    /// measure that a column does not have is not compared.
     pub fn differences(
         &self,
         id: &str,
         verdicts: &[Verdict],
-        simulated: &Measures,
-        readings: &[&Reading],
+        columns: &[(&'static str, &Measures)],
     ) -> Vec<Difference> {
         let names: BTreeSet<&Measure> =
             verdicts.iter().flat_map(|verdict| verdict.claim.judge.measures()).collect();
         let mut differences = Vec::new();
         for name in names {
-            let columns = std::iter::once(("simulated", simulated))
-                .chain(readings.iter().map(|reading| (reading.kind.name(), &reading.measures)));
-            let value = |(column, measures): (&'static str, &Measures)| {
-                Some((column, measures.estimate(name)?.mean))
+            let value = |(column, measures): &(&'static str, &Measures)| {
+                Some((*column, measures.estimate(name)?.mean))
             };
-            let values: Vec<(&'static str, f64)> = columns.filter_map(value).collect();
+            let values: Vec<(&'static str, f64)> = columns.iter().filter_map(value).collect();
             let allowed = self.allowed(name, &values);
             if apart(&values) <= allowed {
                 continue;
@@ -125,7 +121,7 @@ fn apart(values: &[(&str, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::paper::arms::{Kind, EXPERIMENTS};
+    use crate::experiments::paper::arms::EXPERIMENTS;
     use crate::experiments::paper::{claims, Sample};
 
     fn measures(arm: &str, values: &[(&str, f64)]) -> Measures {
@@ -136,10 +132,6 @@ mod tests {
         let mut measures = Measures::default();
         measures.add(arm, sample);
         measures
-    }
-
-    fn reading(measures: Measures) -> Reading {
-        Reading { measures, ..Reading::new(Kind::Live, "A6") }
     }
 
     #[test]
@@ -162,10 +154,12 @@ mod tests {
         let simulated = measures("none", &[("down", 20.0), ("up", 0.5), ("latency", 4.0)]);
         let verdicts: Vec<Verdict> =
             claims("A6").into_iter().map(|claim| claim.judge(&simulated)).collect();
-        let near = reading(measures("none", &[("down", 20.9), ("up", 0.52), ("latency", 4.9)]));
-        assert_eq!(ledger.differences("A6", &verdicts, &simulated, &[&near]), []);
-        let far = reading(measures("none", &[("down", 15.0), ("latency", 4.2)]));
-        let differences = ledger.differences("A6", &verdicts, &simulated, &[&near, &far]);
+        let near = measures("none", &[("down", 20.9), ("up", 0.52), ("latency", 4.9)]);
+        let own = ("simulated", &simulated);
+        assert_eq!(ledger.differences("A6", &verdicts, &[own, ("live", &near)]), []);
+        let far = measures("none", &[("down", 15.0), ("latency", 4.2)]);
+        let columns = [own, ("live", &near), ("linux", &far)];
+        let differences = ledger.differences("A6", &verdicts, &columns);
         let names: Vec<String> = differences.iter().map(|one| one.measure.to_string()).collect();
         assert_eq!(names, ["none/down"]);
         assert_eq!(differences[0].values.len(), 3);

@@ -25,9 +25,11 @@ mod linux;
 mod live;
 mod network;
 pub mod plan;
+pub mod record;
 
 pub use generator::PaceSender;
 pub use ledger::{Difference, Ledger};
+pub use linux::Kernel;
 
 /// An arm beside the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,11 +41,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its column's name.
+    /// Its column's name. What Linux says in virtual time is recorded, and is the column `linux`.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Live => "live",
-            Kind::Linux => "linux",
+            Kind::Linux => "linux_now",
         }
     }
 }
@@ -174,22 +176,14 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
         };
         let recorded = match options.kind {
             Kind::Live => live::run(&plan, &options.simnel, options.pace, &mut step),
-            Kind::Linux => linux::run(&plan, &options.simnel, &mut step),
+            Kind::Linux => linux::run(&plan, &Kernel::debian(), &options.simnel, &mut step),
         };
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        let failure = |recorded: &generator::Recorded| {
-            let mut flows = plan.flows.iter().zip(&recorded.flows);
-            let of_one = flows.find_map(|(flow, heard)| {
-                let name = &setup.traffic[flow.group as usize].name;
-                heard.failure.as_ref().map(|reason| format!("{name}: {reason}"))
-            });
-            let nothing = || "not one transfer delivered anything".to_string();
-            of_one.or_else(|| recorded.carried_nothing(&plan).then(nothing))
-        };
         // One run that fails takes nothing from the others.
-        let recorded = match recorded.map(|recorded| (failure(&recorded), recorded)) {
+        let recorded = match recorded.map(|recorded| (failure(&setup, &plan, &recorded), recorded))
+        {
             Ok((None, recorded)) => recorded,
             Ok((Some(reason), _)) => {
                 reading.refused.push((arm.name, reason));
@@ -211,6 +205,17 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
     let claims = stated::claims(experiment.id);
     reading.verdicts = claims.into_iter().map(|claim| claim.judge(&reading.measures)).collect();
     reading
+}
+
+/// Why `recorded` is no result of `plan`, which was made of `setup`.
+fn failure(setup: &Setup, plan: &plan::Plan, recorded: &generator::Recorded) -> Option<String> {
+    let mut flows = plan.flows.iter().zip(&recorded.flows);
+    let of_one = flows.find_map(|(flow, heard)| {
+        let name = &setup.traffic[flow.group as usize].name;
+        heard.failure.as_ref().map(|reason| format!("{name}: {reason}"))
+    });
+    let nothing = || "not one transfer delivered anything".to_string();
+    of_one.or_else(|| recorded.carried_nothing(plan).then(nothing))
 }
 
 /// More of the processor than others, for this thread and what it starts, where that is permitted:

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use simnel_core::{qdisc, Span, Time};
 use simnel_sim::setup::{Loss, Shaper};
 use simnel_sim::{Direction, Kind, Setup, Traffic};
-use simnel_tcp::{EcnMode, Pacing};
+use simnel_tcp::{CongestionControl, EcnMode, Pacing};
 
 /// Bucket of a line that passes one packet after the other: the least that carries any frame.
 const WIRE_BURST: u32 = 1600;
@@ -199,6 +199,9 @@ fn flow(
 ) -> Result<Flow, String> {
     let (home, internet) = traffic.pairs[index as usize % traffic.pairs.len()];
     let work = match &traffic.kind {
+        Kind::Bulk { .. } if traffic.tcp.congestion == CongestionControl::Ledbat => {
+            return refused("LEDBAT");
+        }
         Kind::Bulk { size: None } => Work::Bulk {
             congestion: traffic.tcp.congestion.name().into(),
             paced: traffic.tcp.pacing == Pacing::On,

@@ -1,0 +1,332 @@
+//! What Linux 6.1 does in the papers' experiments: a witness for every claim.
+//!
+//! `conformance/papers/ID.json` has the figures of an experiment as `simnel witness` recorded them
+//! on Linux in virtual time, with the same scenarios, seeds and measures. They are part of the
+//! program. A claim that does not hold here is judged by them: either it does not hold on Linux
+//! either, or ours differs from Linux, or there is no witness, for a reason in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::arms::{Difference, Ledger};
+use super::claim::Verdict;
+use super::measure::{of, Measure, Measures, Sample};
+use super::{stated, Experiment};
+use crate::pattern::fits;
+
+/// The column's name.
+pub const NAME: &str = "Linux 6.1";
+
+macro_rules! recordings {
+    ($($id:literal)*) => {
+        &[$(($id, include_str!(concat!("../../../../../conformance/papers/", $id, ".json")))),*]
+    };
+}
+
+/// The recordings, by experiment.
+const RECORDINGS: &[(&str, &str)] = recordings!(
+    "A2" "A3" "A4" "A5" "A6" "B1" "B2" "B3" "B4" "B5" "B6" "B7" "B8" "B9"
+);
+
+/// Figures of an experiment on Linux in virtual time.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    /// Which kernel.
+    pub kernel: String,
+    /// Runs of each arm; seeds are 1 to this.
+    pub repetitions: u32,
+    /// Each arm that a claim is about.
+    pub arms: BTreeMap<String, ArmRecord>,
+    /// Arms that Linux cannot run, and why.
+    pub refused: BTreeMap<String, String>,
+}
+
+/// Figures of an arm.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmRecord {
+    /// Fingerprint of its scenarios: figures of another set-up are no witness.
+    pub setup: String,
+    /// Each quantity that a claim is about, run by run.
+    pub values: BTreeMap<String, Vec<f64>>,
+}
+
+impl Recording {
+    /// The recording of the experiment `id` that belongs to this program.
+    pub fn about(id: &str) -> Option<Recording> {
+        let (_, text) = RECORDINGS.iter().find(|(known, _)| *known == id)?;
+        Some(serde_json::from_str(text).expect("a test reads every recording as it is built in"))
+    }
+
+    /// As a file: JSON, a line a quantity.
+    pub fn text(&self) -> String {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let list = |lines: Vec<String>| lines.join(",\n");
+        let arm = |(name, arm): (&String, &ArmRecord)| {
+            let values = arm.values.iter().map(|(quantity, values)| {
+                let values: Vec<String> = values.iter().map(|value| shortened(*value)).collect();
+                format!("  {}: [{}]", quoted(quantity), values.join(", "))
+            });
+            let (name, setup) = (quoted(name), quoted(&arm.setup));
+            let values = list(values.collect());
+            format!(" {name}: {{\"setup\": {setup}, \"values\": {{\n{values}\n }}}}")
+        };
+        let refused =
+            |(name, why): (&String, &String)| format!(" {}: {}", quoted(name), quoted(why));
+        format!(
+            "{{\"kernel\": {}, \"repetitions\": {},\n\"arms\": {{\n{}\n}},\n\
+             \"refused\": {{\n{}\n}}}}\n",
+            quoted(&self.kernel),
+            self.repetitions,
+            list(self.arms.iter().map(arm).collect()),
+            list(self.refused.iter().map(refused).collect()),
+        )
+    }
+
+    fn measures(&self) -> Measures {
+        let mut measures = Measures::default();
+        for (name, arm) in &self.arms {
+            measures.add(name, Sample::default());
+            for (quantity, values) in &arm.values {
+                measures.derive(of(name, quantity), values.clone());
+            }
+        }
+        measures
+    }
+}
+
+/// A value to five digits: the runs differ by more.
+fn shortened(value: f64) -> String {
+    let text = format!("{value:.4e}");
+    text.parse::<f64>().map_or(text, |value| value.to_string())
+}
+
+/// What becomes of a claim with a witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judgement {
+    /// It holds here.
+    Holds,
+    /// It holds neither here nor on Linux, and their figures agree.
+    NotOnLinuxEither,
+    /// It does not hold here, and Linux's figures are others.
+    OursDiffers,
+    /// It does not hold here, and Linux has not been asked.
+    NoWitness,
+}
+
+impl Judgement {
+    /// All, in the order in which they are counted.
+    pub const ALL: [Judgement; 4] = [
+        Judgement::Holds,
+        Judgement::NotOnLinuxEither,
+        Judgement::OursDiffers,
+        Judgement::NoWitness,
+    ];
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Judgement::Holds => "holds",
+            Judgement::NotOnLinuxEither => "not on Linux either",
+            Judgement::OursDiffers => "ours differs",
+            Judgement::NoWitness => "no witness",
+        }
+    }
+}
+
+/// How often each judgement was given: "holds 9, no witness 2".
+pub fn counts(judgements: impl Iterator<Item = Judgement>) -> String {
+    let mut counts = BTreeMap::new();
+    for judgement in judgements {
+        *counts.entry(judgement).or_insert(0u32) += 1;
+    }
+    let each = counts.iter().map(|(judgement, count)| format!("{count} {}", judgement.words()));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Linux beside the simulator, for the claims of one experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Witness {
+    /// What Linux measured; empty if it was not asked.
+    pub measures: Measures,
+    /// The same claims, judged by that.
+    pub verdicts: Vec<Verdict>,
+    /// Where the two are too far apart.
+    pub differences: Vec<Difference>,
+    refused: BTreeMap<String, String>,
+}
+
+impl Witness {
+    /// The witness about the experiment `id`, of which the simulator measured `simulated`.
+    pub fn about(id: &str, verdicts: &[Verdict], simulated: &Measures) -> Witness {
+        let recording = Recording::about(id).unwrap_or_default();
+        let measures = recording.measures();
+        let columns = [("simulated", simulated), (NAME, &measures)];
+        let differences = Ledger::of_this_program().differences(id, verdicts, &columns);
+        let verdicts = stated::claims(id).into_iter().map(|claim| claim.judge(&measures)).collect();
+        Witness { measures, verdicts, differences, refused: recording.refused }
+    }
+
+    /// The judgement of claim number `n`, whose verdict here is `ours`; None if it has none.
+    pub fn judgement(&self, n: usize, ours: &Verdict) -> Option<Judgement> {
+        if ours.holds? {
+            return Some(Judgement::Holds);
+        }
+        let Some(linux) = self.verdicts.get(n).and_then(|verdict| verdict.holds) else {
+            return Some(Judgement::NoWitness);
+        };
+        let apart: BTreeSet<&Measure> = self.differences.iter().map(|one| &one.measure).collect();
+        let agree = ours.claim.judge.measures().into_iter().all(|name| !apart.contains(name));
+        Some(match agree && !linux {
+            true => Judgement::NotOnLinuxEither,
+            false => Judgement::OursDiffers,
+        })
+    }
+
+    /// Why Linux is no witness of the claim of `ours`, in words.
+    pub fn lack(&self, ours: &Verdict) -> String {
+        let id = ours.claim.id.as_str();
+        let arms = ours.claim.judge.measures().into_iter().map(|name| &name.arm);
+        let refused = arms.filter_map(|arm| self.refused.get(arm).cloned()).next();
+        refused.or_else(|| without(id)).unwrap_or_else(|| "it was not recorded".into())
+    }
+}
+
+/// Claims without a witness, and why that was known before anything was run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Without {
+    claims: Vec<String>,
+    reason: String,
+}
+
+fn lacking() -> Vec<Without> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        without: Vec<Without>,
+    }
+    const TEXT: &str = include_str!("../../../../../conformance/papers/without.toml");
+    let file: File = toml::from_str(TEXT).expect("a test reads the file as it is built in");
+    file.without
+}
+
+/// Why Linux can be no witness of any claim of `experiment`.
+pub fn cannot(experiment: &Experiment) -> Option<String> {
+    let claims = stated::claims(experiment.id);
+    let reasons: Option<Vec<String>> = claims.iter().map(|claim| without(&claim.id)).collect();
+    reasons?.into_iter().next()
+}
+
+fn without(id: &str) -> Option<String> {
+    let fit = |entry: &Without| entry.claims.iter().any(|pattern| fits(pattern, id));
+    lacking().into_iter().find(fit).map(|entry| entry.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::paper::arms::record::fingerprint;
+    use crate::experiments::paper::{claims, experiments, Work};
+
+    fn recorded() -> impl Iterator<Item = (&'static Experiment, Recording)> {
+        let all = experiments().into_iter();
+        all.filter_map(|experiment| Some((experiment, Recording::about(experiment.id)?)))
+    }
+
+    #[test]
+    fn recordings_are_of_the_set_ups_that_there_are() {
+        for (experiment, recording) in recorded() {
+            let id = experiment.id;
+            let mut texts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            let arms = (experiment.arms)();
+            for arm in &arms {
+                if let Work::Scenario(text) = &arm.work {
+                    texts.entry(&arm.name).or_default().push(text);
+                }
+            }
+            let again = format!("{id}: record it again: `simnel witness KERNEL {id}`");
+            assert_eq!(recording.repetitions, experiment.repetitions, "{again}");
+            for (name, arm) in &recording.arms {
+                let setup = texts.get(name.as_str()).map(|texts| fingerprint(texts));
+                assert_eq!(setup.as_ref(), Some(&arm.setup), "{again} ({name})");
+            }
+            // Whatever a claim needs is there, or it is said why not.
+            let measures = recording.measures();
+            for name in claims(id).iter().flat_map(|claim| claim.judge.measures()) {
+                let refused = recording.refused.contains_key(&name.arm);
+                assert!(refused != measures.knows(name), "{again} ({name})");
+            }
+        }
+    }
+
+    #[test]
+    fn every_recording_is_a_file_in_its_own_form_and_part_of_the_program() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/papers");
+        let files = std::fs::read_dir(directory).expect("conformance/papers");
+        let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+        let names: BTreeSet<String> =
+            names.filter_map(|name| Some(name.strip_suffix(".json")?.to_string())).collect();
+        let known: BTreeSet<String> = RECORDINGS.iter().map(|(id, _)| id.to_string()).collect();
+        assert_eq!(names, known, "RECORDINGS lists the files");
+        for (id, text) in RECORDINGS {
+            assert_eq!(Recording::about(id).expect("it is listed").text(), *text, "{id}");
+        }
+    }
+
+    #[test]
+    fn every_experiment_is_recorded_or_it_is_said_why_not() {
+        for experiment in experiments() {
+            let recorded = Recording::about(experiment.id).is_some();
+            assert!(recorded != cannot(experiment).is_some(), "{}", experiment.id);
+        }
+    }
+
+    #[test]
+    fn reasons_for_a_lack_are_about_claims_that_there_are() {
+        for entry in lacking() {
+            assert!(!entry.reason.trim().is_empty(), "{:?}", entry.claims);
+            for pattern in &entry.claims {
+                let fit = |id: &&Experiment| claims(id.id).iter().any(|c| fits(pattern, &c.id));
+                assert!(experiments().iter().any(fit), "no claim fits {pattern}");
+            }
+        }
+    }
+
+    /// A claim of A6 about goodputs, judged with these of ours and of Linux.
+    fn judged(ours: f64, linux: Option<f64>) -> Judgement {
+        let measured = |value: f64| {
+            let mut measures = Measures::default();
+            for arm in ["none", "conservative", "aggressive"] {
+                measures.derive(of(arm, "down"), vec![if arm == "none" { 20.0 } else { value }]);
+            }
+            measures
+        };
+        let judge = |measures: &Measures| -> Vec<Verdict> {
+            claims("A6").into_iter().map(|claim| claim.judge(measures)).collect()
+        };
+        let simulated = measured(ours);
+        let measures = linux.map(measured).unwrap_or_default();
+        let (verdicts, columns) =
+            (judge(&simulated), [("simulated", &simulated), (NAME, &measures)]);
+        let differences = Ledger::of_this_program().differences("A6", &verdicts, &columns);
+        let theirs = judge(&measures);
+        let n = verdicts.iter().position(|one| one.claim.id == "A6.conservative.download");
+        let n = n.expect("a claim about the gain of the conservative filter");
+        let refused = BTreeMap::new();
+        let witness = Witness { measures, verdicts: theirs, differences, refused };
+        witness.judgement(n, &verdicts[n]).expect("it was measured")
+    }
+
+    #[test]
+    fn a_claim_that_fails_is_judged_by_its_witness() {
+        // The paper's download gains 10 to 20 %; columns may be 10 % of their mean apart.
+        assert_eq!(judged(23.0, Some(21.0)), Judgement::Holds);
+        assert_eq!(judged(21.0, None), Judgement::NoWitness);
+        assert_eq!(judged(21.0, Some(20.5)), Judgement::NotOnLinuxEither);
+        assert_eq!(judged(21.0, Some(22.5)), Judgement::OursDiffers);
+        assert_eq!(judged(29.0, Some(20.5)), Judgement::OursDiffers);
+    }
+}
