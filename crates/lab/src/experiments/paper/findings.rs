@@ -56,17 +56,26 @@ impl Outcome {
             Some(_) => format!("looked into with all of {own} repetitions only: run those"),
             None => UNKNOWN.into(),
         };
-        let mut reasons: Vec<(Vec<&str>, String)> = Vec::new();
-        for verdict in self.verdicts.iter().filter(|verdict| verdict.holds == Some(false)) {
-            let (id, reason) = (verdict.claim.id.as_str(), of(&verdict.claim.id));
-            match reasons.iter_mut().find(|(_, known)| *known == reason) {
-                Some((ids, _)) => ids.push(id),
-                None => reasons.push((vec![id], reason)),
-            }
-        }
+        let failed = self.verdicts.iter().filter(|verdict| verdict.holds == Some(false));
+        let ids = failed.map(|verdict| verdict.claim.id.as_str());
+        let mut reasons = by_reason(ids.map(|id| (id, of(id))));
         reasons.sort_by_key(|(_, reason)| reason == UNKNOWN);
         reasons
     }
+}
+
+/// Claims and the reason for each, by reason: in the order in which they first come.
+pub(super) fn by_reason<'a>(
+    claims: impl Iterator<Item = (&'a str, String)>,
+) -> Vec<(Vec<&'a str>, String)> {
+    let mut reasons: Vec<(Vec<&str>, String)> = Vec::new();
+    for (id, reason) in claims {
+        match reasons.iter_mut().find(|(_, known)| *known == reason) {
+            Some((ids, _)) => ids.push(id),
+            None => reasons.push((vec![id], reason)),
+        }
+    }
+    reasons
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use simnel_sim::Run;
 
 use super::arms::{Difference, Ledger, Reading};
 use super::claim::Verdict;
+use super::findings::by_reason;
 use super::measure::{Measures, Sample, View};
 use super::witness::{self, Judgement, Witness};
 use super::{set_up, stated, Arm, Experiment, Work};
@@ -92,16 +93,9 @@ impl Outcome {
 
     /// Claims that do not hold and have no witness, by the reason why they have none.
     pub fn lacks(&self) -> Vec<(Vec<&str>, String)> {
-        let mut lacks: Vec<(Vec<&str>, String)> = Vec::new();
         let none = |n: &usize| self.judgement(*n) == Some(Judgement::NoWitness);
-        for verdict in (0..self.verdicts.len()).filter(none).map(|n| &self.verdicts[n]) {
-            let (id, reason) = (verdict.claim.id.as_str(), self.witness.lack(verdict));
-            match lacks.iter_mut().find(|(_, known)| *known == reason) {
-                Some((ids, _)) => ids.push(id),
-                None => lacks.push((vec![id], reason)),
-            }
-        }
-        lacks
+        let verdicts = (0..self.verdicts.len()).filter(none).map(|n| &self.verdicts[n]);
+        by_reason(verdicts.map(|one| (one.claim.id.as_str(), self.witness.lack(one))))
     }
 
     /// The claims of which something was measured, here or in `readings`, and their numbers: runs
