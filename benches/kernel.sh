@@ -1,14 +1,15 @@
 #!/bin/bash
 # What a pair of enqueue and dequeue costs in the kernel, in Linux's own disciplines and in ours, in
-# one run: nanoseconds in user-mode Linux, instructions in a kernel of Debian's under QEMU.
+# one run: nanoseconds in user-mode Linux, instructions in a kernel of Debian's under QEMU. And packets a
+# second that pktgen sends through a device (under QEMU a nanosecond is an instruction).
 #
 # usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]
 #
 # DIRECTORY holds, or will hold, the guests (user-mode Linux takes some ten minutes to build) and
 # the modules built for them. Needs what kernel/guest/build-uml and kernel/guest/qemu need, and for
 # QEMU the headers of the kernel package that this system would install (linux-headers-cloud-amd64).
-# Each packet's headers are read anew each time; nothing is dropped. Ratios are ours to Linux's. A
-# case that cannot be measured has its error in place of figures, and the exit status is then 1.
+# Each packet's headers are read anew each time; nothing is dropped. Ratios are ours to Linux's: of
+# costs less is better, of packets a second more. A case that cannot be measured has its error in place of figures, and the exit status is then 1.
 set -euo pipefail
 export LC_ALL=C
 usage='usage: benches/kernel.sh DIRECTORY [--json] [--only uml|qemu]'
@@ -27,14 +28,17 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$directory"
 
 cases() {
-    local words load
+    local words load red='red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02'
     for words in 'cake unlimited diffserv4' 'cake bandwidth 200gbit diffserv4' 'fq_codel limit 20000'; do
         for load in '1|0' '100|0' '1000|0' '1|1000' '100|1000' '1000|5000'; do
-            echo "$words|$load"
+            echo "pair|$words|$load"
         done
     done
-    for words in 'codel limit 20000' 'pie limit 20000' 'sfq'; do
-        for load in '1|0' '100|0'; do echo "$words|$load"; done
+    for words in 'codel limit 20000' 'pie limit 20000' sfq 'fq_pie limit 20000' "$red" sfb; do
+        for load in '1|0' '100|0'; do echo "pair|$words|$load"; done
+    done
+    for words in 'cake unlimited diffserv4' 'cake bandwidth 200gbit diffserv4' fq_codel codel pie fq_pie "$red" sfq sfb; do
+        echo "pktgen|$words|100|0"
     done
 }
 
@@ -51,24 +55,25 @@ modules() { # OUT KDIR MAKE-ARGUMENT...
     cases > "$out/cases"
 }
 
-# Lines of a guest as a table or as JSON, picoseconds as thousandths of UNIT. False if one is an error.
+# Lines of a guest as a table or as JSON; the cost of pairs in UNIT. False if one is an error.
 show() { # GUEST UNIT
-    awk -F'|' -v guest="$1" -v unit="$2" -v json="$json" '
+    awk -F'|' -v guest="$1" -v cost="$2" -v json="$json" '
         $1 != "case" { if (NF) print > "/dev/stderr"; next }
-        !json && !head++ { printf "%-6s%7s%8s%9s%8s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" unit ")" }
-        { error = $5 !~ /^[1-9][0-9]*$/ ? "Linux: " $5 : $6 !~ /^[1-9][0-9]*$/ ? "ours: " $6 : "" }
-        error && json {
-            gsub(/["\\]/, "", error)
-            printf "{\"bench\":\"kernel\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,\"error\":\"%s\"}\n", guest, $2, $3, $4, error
-        }
-        error && !json { printf "%-6s%7d%8d  %s: %s\n", guest, $3, $4, $2, error }
+        !json && $2 != kind { printf "%-6s%7s%8s%10s%10s  %-13s%s\n", "guest", "flows", "backlog", "stock", "ours", "ratio", "discipline (" ($2 == "pair" ? cost : "packets/s") ")" }
+        { kind = $2; is_pair = kind == "pair"; digits = is_pair ? 1 : 0; unit = is_pair ? cost : "packets/s" }
+        { error = $6 !~ /^[1-9][0-9]*$/ ? "Linux: " $6 : $7 !~ /^[1-9][0-9]*$/ ? "ours: " $7 : "" }
+        json { printf "{\"bench\":\"kernel%s\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,", is_pair ? "" : "-pktgen", guest, $3, $4, $5 }
+        error && json { gsub(/["\\]/, "", error); printf "\"error\":\"%s\"}\n", error }
+        error && !json { printf "%-6s%7d%8d  %s: %s\n", guest, $4, $5, $3, error }
         error { failed = 1; fflush(); next }
         {
-            stock = $5 / 1000; ours = $6 / 1000; ratio = ours / stock
+            stock = $6; ours = $7; ratio = ours / stock
+            # The guest counts thousandths.
+            if (is_pair) { stock /= 1000; ours /= 1000 }
             if (json)
-                printf "{\"bench\":\"kernel\",\"guest\":\"%s\",\"qdisc\":\"%s\",\"flows\":%d,\"backlog\":%d,\"stock\":%.1f,\"ours\":%.1f,\"ratio\":%.3f,\"unit\":\"%s\"}\n", guest, $2, $3, $4, stock, ours, ratio, unit
+                printf "\"stock\":%.*f,\"ours\":%.*f,\"ratio\":%.3f,\"unit\":\"%s\"}\n", digits, stock, digits, ours, ratio, unit
             else
-                printf "%-6s%7d%8d%9.1f%8.1f  %-13.2f%s\n", guest, $3, $4, stock, ours, ratio, $2
+                printf "%-6s%7d%8d%10.*f%10.*f  %-13.2f%s\n", guest, $4, $5, digits, stock, digits, ours, ratio, $3
             fflush()
         }
         END { exit failed }'
@@ -81,9 +86,10 @@ if [ "$only" != qemu ]; then
         "$root/kernel/guest/build-uml" "$directory/uml" >"$directory/uml.log" 2>&1 || { tail -20 "$directory/uml.log" >&2; exit 1; }
     fi
     modules "$directory/for-uml" "$directory/uml/src" ARCH=um
-    for name in cake codel fq_codel pie sfq; do
+    for name in cake codel fq_codel pie fq_pie red sfb sfq; do
         cp "$directory/uml/src/net/sched/sch_$name.ko" "$directory/for-uml/"
     done
+    cp "$directory/uml/src/net/core/pktgen.ko" "$directory/for-uml/"
     "$root/kernel/guest/uml" "$directory/uml/linux" "$root/kernel/bench/guest.sh" \
         "$directory/for-uml" 5 100000 | show uml ns || failed=1
 fi
@@ -103,7 +109,7 @@ if [ "$only" != uml ]; then
     cat > "$directory/for-qemu/run" <<END
 bash ./guest.sh /share 1 3000
 END
-    ICOUNT=1 MODULES='dummy sch_cake sch_codel sch_pie sch_sfq' "$root/kernel/guest/qemu" \
+    ICOUNT=1 MODULES='dummy pktgen sch_cake sch_codel sch_fq_pie sch_pie sch_red sch_sfb sch_sfq' "$root/kernel/guest/qemu" \
         "$directory/qemu/boot/vmlinuz-$version" "$directory/for-qemu/run" \
         "$directory"/for-qemu/{guest.sh,cases,simnel.ko,simnel_bench.ko,q_simnel.so} | show qemu instructions || failed=1
 fi

@@ -35,6 +35,19 @@ static void request(struct simnel_request *to, struct Qdisc *sch, struct nlattr 
 	to->is_nested = options && options->nla_type & NLA_F_NESTED;
 }
 
+/* Does what the settings want of this side. */
+static void follow_settings(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	q->wants = simnel_wants(q->line);
+	q->vain_calls = 0;
+	if (q->wants & SIMNEL_WANTS_BYPASS && !rcu_access_pointer(q->filters))
+		sch->flags |= TCQ_F_CAN_BYPASS;
+	else
+		sch->flags &= ~TCQ_F_CAN_BYPASS;
+}
+
 int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -58,7 +71,7 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	if (!q->line)
 		return refuse(&message, extack);
 	q->arrival = simnel_arrival(q->line);
-	q->wants = simnel_wants(q->line);
+	follow_settings(sch);
 	return tcf_block_get(&q->block, &q->filters, sch, extack);
 }
 
@@ -77,7 +90,7 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 		return refuse(&message, extack);
 	sch_tree_lock(sch);
 	simnel_apply(q->line, change, ktime_get_ns());
-	q->wants = simnel_wants(q->line);
+	follow_settings(sch);
 	simnel_books_check(sch);
 	simnel_tell_parents(sch);
 	sch_tree_unlock(sch);

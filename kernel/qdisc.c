@@ -13,7 +13,7 @@
 
 #include "shim.h"
 
-/* Calls in a row of a dequeue that has more work than one call may do. */
+/* Calls in a row where a discipline has more work than one call may do. */
 #define TURNS 16
 
 static char *aliases = "";
@@ -106,6 +106,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
+	q->vain_calls = 0;
 	q->arriving = skb;
 	arrival->handle = (unsigned long)skb;
 	arrival->len = len;
@@ -261,14 +262,32 @@ static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
 	return departure;
 }
 
+/*
+ * A dequeue while nothing is queued. Some disciplines must know: of flows that are found empty they
+ * take the next packet for a new one's. After so many calls all is found.
+ */
+static void find_empty(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	if (q->vain_calls == TURNS || !(q->wants & SIMNEL_WANTS_EMPTY))
+		return;
+	q->vain_calls++;
+	simnel_dequeue(q->line, ktime_get_ns());
+}
+
 static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_departure departure;
 	struct sk_buff *skb;
-	u64 now = ktime_get_ns();
+	u64 now;
 
-	/* Also while nothing is queued: flows that are found empty are new ones from then on. */
+	if (!sch->q.qlen) {
+		find_empty(sch);
+		return NULL;
+	}
+	now = ktime_get_ns();
 	departure = simnel_dequeue(q->line, now);
 	if (unlikely(!departure.handle))
 		departure = try_again(sch, now);
@@ -324,6 +343,8 @@ static unsigned long class_find(struct Qdisc *sch, u32 id)
 
 static unsigned long class_bind(struct Qdisc *sch, unsigned long parent, u32 id)
 {
+	/* Filters must see each packet. */
+	sch->flags &= ~TCQ_F_CAN_BYPASS;
 	return 0;
 }
 

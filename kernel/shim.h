@@ -19,6 +19,8 @@ struct simnel_sched {
 	struct simnel_arrival *arrival;
 	/* What the settings want of this side: SIMNEL_WANTS_... */
 	u32 wants;
+	/* Calls of an empty line for a packet, since the last one came. */
+	u32 vain_calls;
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
 	u32 lost_packets;
 	u32 lost_bytes;

@@ -66,6 +66,8 @@ struct simnel_departure {
 #define SIMNEL_WANTS_SPLIT 2
 #define SIMNEL_WANTS_CLASS 4
 #define SIMNEL_WANTS_NEST 8
+#define SIMNEL_WANTS_BYPASS 16
+#define SIMNEL_WANTS_EMPTY 32
 
 struct simnel_request {
 	const u8 *kind;

@@ -54,10 +54,10 @@ struct Derived {
 }
 
 impl Derived {
-    fn of(config: &Config, form: Form, key: [u64; 2]) -> Derived {
+    fn of(config: &Config, form: Form, device: &Device, key: [u64; 2]) -> Derived {
         Derived {
             reader: Reader::of(config, HashKey::new(key[0], key[1])),
-            wants: wanted(config, form),
+            wants: wanted(config, form, device),
             name: config.name(),
         }
     }
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn simnel_create(
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
         let key = surroundings.key;
-        let derived = Derived::of(&config, form, key);
+        let derived = Derived::of(&config, form, &device, key);
         let owner = Host { context: surroundings.context, is_recorded: surroundings.hz != 0 };
         Ok(Line { arrival: Arrival::EMPTY, qdisc, owner, derived, key, form, device })
     });
@@ -273,7 +273,11 @@ pub unsafe extern "C" fn simnel_prepare(
             false => line.qdisc.prepare(&config, Time(now)),
         };
         let spare = spare.map_err(|error| refused(&error))?;
-        Ok(Change { spare, is_other, derived: Derived::of(&config, line.form, line.key) })
+        Ok(Change {
+            spare,
+            is_other,
+            derived: Derived::of(&config, line.form, &line.device, line.key),
+        })
     });
     match ready {
         Ok(change) => Box::into_raw(Box::new(change)),

@@ -127,10 +127,14 @@ pub(crate) mod wants {
     pub const CLASS: u32 = 4;
     /// Statistics that are attributes, not a structure.
     pub const NEST: u32 = 8;
+    /// While nothing is queued, packets go past the discipline, straight to the device.
+    pub const BYPASS: u32 = 16;
+    /// To be asked for packets also while there is none.
+    pub const EMPTY: u32 = 32;
 }
 
 /// What `config` wants of the C side.
-pub(crate) fn wanted(config: &Config, form: Form) -> u32 {
+pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
     let mut wanted = match config {
         Config::Cake(params) => {
             let split = if params.split_gso { wants::SPLIT } else { 0 };
@@ -143,10 +147,31 @@ pub(crate) fn wanted(config: &Config, form: Form) -> u32 {
     if form == Form::Words {
         wanted |= wants::NEST;
     }
+    if notes_emptiness(config) {
+        wanted |= wants::EMPTY;
+    }
+    if is_idle_when_empty(config) && config.passes_nothing(device).is_none() {
+        wanted |= wants::BYPASS;
+    }
     let below = config.children();
     below.into_iter().fold(wanted, |wanted_, (_, child)| {
-        wanted_ | (self::wanted(child, form) & (wants::TRANSLATION | wants::SPLIT))
+        wanted_ | (self::wanted(child, form, device) & (wants::TRANSLATION | wants::SPLIT))
     })
+}
+
+/// True if it matters to a discipline that it was asked for a packet while it had none.
+fn notes_emptiness(config: &Config) -> bool {
+    !matches!(config, Config::Cake(_) | Config::Fifo(_) | Config::Pie(_) | Config::Sfb(_))
+}
+
+/// True if a packet that finds the discipline empty need not be seen by it, as in Linux: what is
+/// kept of an empty queue does not depend on it.
+fn is_idle_when_empty(config: &Config) -> bool {
+    match config {
+        Config::Codel(_) | Config::Fifo(_) | Config::Sfq(_) => true,
+        Config::FqCodel(params) => params.queues.savings.is_none(),
+        _ => false,
+    }
 }
 
 /// What a filter's choice of a class means to a discipline.

@@ -7,7 +7,7 @@ use simnel_core::netlink::{Attributes, Writer};
 use simnel_core::packet::Packet;
 
 use super::line::*;
-use super::settings::Request;
+use super::settings::{wants, Request};
 
 /// The C side: packets given back, by handle and reason.
 #[derive(Default)]
@@ -132,6 +132,30 @@ impl Drop for Guest {
         // SAFETY: it was made by `simnel_create`.
         unsafe { simnel_destroy(self.line) }
     }
+}
+
+/// What Linux's disciplines let go past an empty queue, ours do; a shaper, or what keeps accounts
+/// of a flow while it is idle, must see each packet.
+#[test]
+fn an_empty_queue_is_passed_by_only_where_nothing_is_kept_of_it() {
+    for (words, passes) in [
+        ("codel", true),
+        ("fq_codel", true),
+        ("fq_codel savings 15kb", false),
+        ("sfq", true),
+        ("pfifo", true),
+        ("pfifo limit 0", false),
+        ("bfifo limit 1000", false),
+        ("pie", false),
+        ("cake", false),
+        ("tbf rate 1mbit burst 15k limit 30k codel", false),
+    ] {
+        let mut guest = Guest::new(words).unwrap();
+        assert_eq!(simnel_wants(guest.line()) & wants::BYPASS != 0, passes, "{words}");
+    }
+    let mut guest = Guest::new("codel").unwrap();
+    guest.change("pie").unwrap();
+    assert_eq!(simnel_wants(guest.line()) & wants::BYPASS, 0);
 }
 
 #[test]

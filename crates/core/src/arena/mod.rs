@@ -13,7 +13,9 @@ mod pages;
 
 use alloc::vec::Vec;
 
-use self::pages::{Pages, PAGE};
+pub(crate) use self::pages::PAGE;
+
+use self::pages::Pages;
 use crate::memory::{reserved, Memory, NoMemory, PAGES};
 use crate::packet::{Link, Packet};
 use crate::room;
@@ -44,9 +46,9 @@ pub struct Arena {
     pages: Pages,
 }
 
-/// Free slots at hand, where memory is taken as needed: all of the first page, and some that need
+/// Free slots at hand beside those that are reserved, where memory is taken as needed: they need
 /// not go back and forth.
-const AT_HAND: u32 = PAGE + PAGE / 2;
+const AT_HAND: u32 = PAGE / 2;
 
 impl Clone for Arena {
     /// With as much room for free slots as the original has.
@@ -91,12 +93,17 @@ impl List {
 }
 
 impl Arena {
-    /// An arena of `capacity` slots (at least one).
+    /// An arena of `capacity` slots (at least one). Where memory is taken as needed, that of some
+    /// `first` ones is reserved: they are found with fewer steps.
     #[inline(never)]
-    pub fn new(capacity: u32, memory: Memory) -> Result<Arena, NoMemory> {
+    pub fn new(capacity: u32, first: u32, memory: Memory) -> Result<Arena, NoMemory> {
         let capacity = capacity.clamp(1, Link::END.index() - 1);
         let (first, free, pages) = match memory {
-            Memory::AsNeeded if PAGES => (PAGE, AT_HAND, Pages::new(capacity)?),
+            Memory::AsNeeded if PAGES => {
+                let reserved = first.min(capacity).div_ceil(PAGE);
+                let first = reserved * PAGE;
+                (first, first + AT_HAND, Pages::new(capacity, reserved)?)
+            }
             _ => (capacity, capacity, Pages::default()),
         };
         let (slots, free) = (reserved(first as usize)?, reserved(free as usize)?);
@@ -206,10 +213,10 @@ impl Arena {
         if !self.pages.are_used() {
             return;
         }
-        let Arena { free, pages, .. } = self;
+        let Arena { free, pages, first, .. } = self;
         let before = free.len();
         free.retain(|&slot| {
-            let is_first = slot < PAGE;
+            let is_first = slot < *first;
             if !is_first {
                 pages.put(slot);
             }
@@ -392,7 +399,7 @@ mod tests {
 
     #[test]
     fn lists_share_an_arena_and_return_their_slots() {
-        let mut arena = Arena::new(3, Memory::Reserved).unwrap();
+        let mut arena = Arena::new(3, PAGE, Memory::Reserved).unwrap();
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
         for handle in 0..3 {
             let list = if handle == 1 { &mut b } else { &mut a };
@@ -413,7 +420,7 @@ mod tests {
         let memories = [Memory::Reserved, Memory::AsNeeded];
         let counts = [0, 1, 2, 3, 7, 100, 1000];
         for (memory, count) in memories.into_iter().flat_map(|m| counts.map(|count| (m, count))) {
-            let (mut arena, mut list) = (Arena::new(1001, memory).unwrap(), List::EMPTY);
+            let (mut arena, mut list) = (Arena::new(1001, PAGE, memory).unwrap(), List::EMPTY);
             let mut expected: std::vec::Vec<(Time, u64)> = (0..count)
                 .map(|handle| {
                     let enqueued = Time(u64::from(random.below(50)));
@@ -423,7 +430,7 @@ mod tests {
                 .collect();
             expected.sort_by_key(|(enqueued, _)| *enqueued);
             arena.sort(&mut list);
-            let mut spare = Arena::new(2000, memory).unwrap();
+            let mut spare = Arena::new(2000, PAGE, memory).unwrap();
             arena.take_room(&mut spare, core::iter::once(&mut list));
             assert_eq!((arena.capacity(), spare.len()), (2000, 0));
             let held = arena.len();
@@ -438,7 +445,7 @@ mod tests {
 
     #[test]
     fn pages_come_with_packets_and_go_with_them() {
-        let mut arena = Arena::new(10_000, Memory::AsNeeded).unwrap();
+        let mut arena = Arena::new(10_000, PAGE, Memory::AsNeeded).unwrap();
         let mut lists = [List::EMPTY; 7];
         let mut random = Random::new(7);
         let mut model: [std::collections::VecDeque<u64>; 7] = Default::default();
@@ -474,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_packet_can_be_taken_from_the_middle_and_the_end() {
-        let mut arena = Arena::new(4, Memory::Reserved).unwrap();
+        let mut arena = Arena::new(4, PAGE, Memory::Reserved).unwrap();
         let mut list = List::EMPTY;
         let slots: [u32; 3] =
             core::array::from_fn(|i| arena.push(&mut list, &Packet::new(i as u64, 64)).unwrap().0);

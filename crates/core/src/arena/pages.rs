@@ -13,7 +13,7 @@ use crate::sched::active::Turns;
 use crate::sched::rotation::{Linked, Links, Rotation};
 
 /// Slots of a page: 4 KiB.
-pub(super) const PAGE: u32 = 64;
+pub(crate) const PAGE: u32 = 64;
 
 /// Pages by number: slot n lies in page n / [`PAGE`].
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Pages {
     memory: Vec<Vec<Packet>>,
     /// As many.
     pages: Vec<Page>,
+    /// Pages before this one are never used.
+    start: u32,
     /// Pages with free slots.
     with_room: Rotation,
     /// Pages without memory.
@@ -45,11 +47,12 @@ impl Linked for Page {
 }
 
 impl Pages {
-    /// Room for pages of `capacity` slots, without memory for any. The first page is never used.
-    pub(super) fn new(capacity: u32) -> Result<Pages, NoMemory> {
+    /// Room for pages of `capacity` slots, without memory for any. Those before page `start` are
+    /// never used.
+    pub(super) fn new(capacity: u32, start: u32) -> Result<Pages, NoMemory> {
         let count = capacity.div_ceil(PAGE) as usize;
         let (memory, room) = (reserved(count)?, reserved(count)?);
-        let mut pages = Pages { memory, pages: room, ..Pages::default() };
+        let mut pages = Pages { memory, pages: room, start, ..Pages::default() };
         pages.extend();
         Ok(pages)
     }
@@ -63,7 +66,7 @@ impl Pages {
             if !pushed || room::push(&mut self.pages, page).is_none() {
                 return;
             }
-            if number > 0 {
+            if number >= self.start {
                 self.vacant.push(&mut self.pages, number);
             }
         }
@@ -92,8 +95,7 @@ impl Pages {
         let number = self.with_room.first()?;
         let page = self.pages.get_mut(number as usize)?;
         let slot = page.first.slot()?;
-        let packets = self.memory.get(number as usize)?;
-        let next = packets.get((slot % PAGE) as usize)?.next;
+        let next = self.memory.get(number as usize)?.get((slot % PAGE) as usize)?.next;
         (page.first, page.free) = (next, page.free.wrapping_sub(1));
         let is_used_up = page.first.is_end();
         if is_used_up {

@@ -6,7 +6,7 @@
 //! [`Store::take`], and is then either sent or given up: that is how packets in = packets out +
 //! dropped + queued.
 
-use crate::arena::{Arena, List};
+use crate::arena::{Arena, List, PAGE};
 use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
@@ -86,7 +86,7 @@ impl<M: Truesizes> Store<M> {
     /// A store for `limit` packets and one that is just coming in.
     pub fn new(limit: u32, memory: Memory) -> Result<Store<M>, NoMemory> {
         Ok(Store {
-            arena: Arena::new(limit.min(MAX_PACKETS) + 1, memory)?,
+            arena: Arena::new(limit.min(MAX_PACKETS) + 1, PAGE, memory)?,
             inserted: 0,
             given_up: 0,
             memory: M::default(),

@@ -4,12 +4,13 @@
 //! counts times in 1024 ns, which shows where `tc` prints them: 333us become 332us.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, CodelParams};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, write_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
 use crate::time::Span;
@@ -115,6 +116,10 @@ impl Described for Params {
             json.key("ecn")?.boolean(true)?;
         }
         Ok(())
+    }
+
+    fn drops_all(&self, _: &Device) -> Option<String> {
+        too_small("limit", self.limit.into(), 1)
     }
 
     fn own_tells_flows(&self) -> bool {

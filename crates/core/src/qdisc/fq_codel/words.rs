@@ -154,7 +154,8 @@ impl Described for Params {
     }
 
     fn drops_all(&self, device: &Device) -> Option<String> {
-        too_small("memory_limit", self.queues.memory_limit.into(), device.mtu)
+        too_small("limit", self.queues.limit.into(), 1)
+            .or_else(|| too_small("memory_limit", self.queues.memory_limit.into(), device.mtu))
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
