@@ -9,7 +9,8 @@
 
 const u8 *simnel_host_headers(void *context, u64 packet, u32 *length)
 {
-	struct simnel_sched *q = qdisc_priv(context);
+	struct Qdisc *sch = context;
+	struct simnel_sched *q = qdisc_priv(sch);
 	const struct sk_buff *skb = (const struct sk_buff *)(unsigned long)packet;
 	int offset = skb_network_offset(skb);
 

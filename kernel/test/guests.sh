@@ -1,21 +1,24 @@
-# What tests in guests of Debian's kernels share; sourced.
+# What tests in guests of Debian's kernels share; sourced. The kernels are those of this system, or of
+# the root file system $ROOT, and of the architecture $ARCH (kernel/guest/suite).
+
+export ARCH=${ARCH:-$(uname -m)}
 
 not_run() { echo "NOT RUN: the kernel module: $*"; }
 
 # Versions of Debian's kernels whose headers are installed, the oldest first.
 versions() {
     local version
-    ls /lib/modules 2>/dev/null | sed -n '/-cloud-amd64$/p' | sort -V | while read -r version; do
-        [ ! -d "/lib/modules/$version/build" ] || echo "$version"
+    ls "${ROOT:-}/lib/modules" 2>/dev/null | sed -n '/-cloud-a..64$/p' | sort -V | while read -r version; do
+        [ ! -L "${ROOT:-}/lib/modules/$version/build" ] || echo "$version"
     done
 }
 
 # Fails, and says why, where no guest can be had.
 can_run() {
     local tool
-    for tool in qemu-system-x86_64 cpio busybox python3 ip tc rustc gcc make; do
+    for tool in "qemu-system-$ARCH" cpio busybox python3 ip tc rustc gcc make; do
         command -v $tool >/dev/null && continue
-        not_run "$tool is missing (apt-get install qemu-system-x86 cpio busybox-static kmod)"
+        not_run "$tool is missing (apt-get install qemu-system-x86 qemu-system-arm cpio busybox-static kmod)"
         return 1
     done
     if ! [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
@@ -28,15 +31,38 @@ can_run() {
     fi
 }
 
+# Fetches a package into the present directory.
+download() { # PACKAGE
+    if [ -z "${ROOT:-}" ]; then
+        apt-get download "$1" >/dev/null 2>&1
+        return
+    fi
+    local package=$1
+    [ "$ARCH" = "$(uname -m)" ] || package=$1:arm64
+    chroot "$ROOT" sh -c "cd /tmp && apt-get download $package" >/dev/null 2>&1 && mv "$ROOT"/tmp/"$1"_*.deb .
+}
+
+# A kernel with its modules, as boot/ and lib/ of the present directory.
+fetch_kernel() { # VERSION
+    local package
+    download "linux-image-$1" || download "linux-image-$1-unsigned" || return
+    # From 7.x that one is empty.
+    for package in "linux-binary-$1" "linux-modules-$1"; do download "$package" || true; done
+    for package in linux-*.deb; do dpkg -x "$package" . || return; done
+    [ -e lib ] || ln -s usr/lib lib
+    ls boot/vmlinuz-* >/dev/null 2>&1 && return
+    mkdir -p boot && cp "lib/modules/$1/vmlinuz" "boot/vmlinuz-$1"
+}
+
 # A kernel and Python for a guest: GUEST/boot, GUEST/lib and GUEST/tree.
 furnish() { # GUEST VERSION
     local guest=$1 version=$2
     mkdir -p "$guest"
     if ! ls "$guest"/boot/vmlinuz-* >/dev/null 2>&1; then
-        (cd "$guest" && { apt-get download "linux-image-$version" || apt-get download "linux-image-$version-unsigned"; } >/dev/null 2>&1 &&
-            dpkg -x linux-image-*.deb .) || { not_run "the package linux-image-$version cannot be had"; return 1; }
+        (cd "$guest" && fetch_kernel "$version") || { not_run "the package linux-image-$version cannot be had"; return 1; }
     fi
-    rm -rf "$guest/tree" && python_for_guest "$guest/tree"
+    rm -rf "$guest/tree"
+    if [ "$ARCH" = "$(uname -m)" ]; then python_for_guest "$guest/tree"; else ln -s "$ROOT/guest" "$guest/tree"; fi
 }
 
 # Python and the parts of its library that the tests load, as a directory.
