@@ -278,10 +278,6 @@ mod tests {
             ("upload = \"9mbit\"\nautorate = true", "autorate needs a range"),
             ("upload = \"9mbit\"\nreflectors = [\"1.1.1.1\"]", "add `autorate = true`"),
             (
-                "upload = \"1mbit..9mbit\"\nautorate = true\nreflectors = []",
-                "1 to 64 addresses, not 0",
-            ),
-            (
                 "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"",
                 "needs the daemon",
             ),

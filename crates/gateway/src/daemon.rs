@@ -92,7 +92,7 @@ impl Daemon {
         Daemon::probing(&[], notice)
     }
 
-    /// The same, with sockets for probes of those `interfaces` whose rates are to follow the line.
+    /// The same, with sockets for those `interfaces` whose autorate asks reflectors.
     ///
     /// # Errors
     /// As [`Daemon::new`]; also if the capability for such sockets is missing.
@@ -143,7 +143,8 @@ impl Daemon {
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
         let both = [Direction::Upload, Direction::Download].into_iter();
         let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
-        let probes = settings.autorate.as_ref().and_then(|_| {
+        let probes = settings.autorate.as_ref().filter(|autorate| autorate.probes());
+        let probes = probes.and_then(|_| {
             self.probes.iter().find(|probes| probes.interface == settings.interface).cloned()
         });
         let autorate = settings.autorate.clone();
@@ -166,12 +167,14 @@ impl Daemon {
         if let Some(trials) = self.tether.recall_trials(&interface) {
             self.trials.resume(&interface, trials);
         }
-        match (autorate, probes) {
-            (Some(autorate), Some(probes)) => {
-                self.drivers.push(Driver::new(&autorate, probes, sys::now()));
+        match autorate {
+            Some(autorate) if autorate.probes() && probes.is_none() => {
+                warnings.push(Error::NoProbes(interface.clone()).to_string());
             }
-            (Some(_), None) => warnings.push(Error::NoProbes(interface.clone()).to_string()),
-            _ => {}
+            Some(autorate) => {
+                self.drivers.push(Driver::new(&interface, &autorate, probes, sys::now()));
+            }
+            None => {}
         }
         warnings.extend_from_slice(gateway.warnings());
         self.served.push(gateway);

@@ -44,8 +44,10 @@ struct Tally {
 
 /// The controller of an interface.
 pub(crate) struct Driver {
+    interface: String,
     settings: Autorate,
-    sockets: Arc<Sockets>,
+    /// None if nobody is asked.
+    sockets: Option<Arc<Sockets>>,
     controller: Controller,
     /// In the order in which they were sent.
     waiting: VecDeque<Probe>,
@@ -58,11 +60,17 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A driver whose probes go by `sockets`.
-    pub(crate) fn new(settings: &Autorate, sockets: Arc<Sockets>, now: Time) -> Driver {
+    /// A driver for `interface` whose probes go by `sockets`.
+    pub(crate) fn new(
+        interface: &str,
+        settings: &Autorate,
+        sockets: Option<Arc<Sockets>>,
+        now: Time,
+    ) -> Driver {
         let reflectors = settings.reflectors.len() as u8;
         let of = Settings { limits: settings.limits, reflectors, active: ACTIVE };
         let driver = Driver {
+            interface: interface.to_owned(),
             settings: settings.clone(),
             sockets,
             controller: Controller::new(&of, now),
@@ -79,20 +87,21 @@ impl Driver {
 
     /// Probes leave by the interface, whatever its number is now.
     pub(crate) fn find_interface(&self) {
+        let Some(sockets) = &self.sockets else { return };
         // Without it routes decide, which mostly is the same.
-        if let Ok(index) = sys::interface(self.interface(), Query::Index) {
-            let _ = self.sockets.leave_by(index);
+        if let Ok(index) = sys::interface(&self.interface, Query::Index) {
+            let _ = sockets.leave_by(index);
         }
     }
 
     /// The interface.
     pub(crate) fn interface(&self) -> &str {
-        &self.sockets.interface
+        &self.interface
     }
 
     /// Readable when an answer is there.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.fds()
+        self.sockets.iter().flat_map(|sockets| sockets.fds())
     }
 
     /// Time until the next tick.
@@ -129,8 +138,9 @@ impl Driver {
     }
 
     fn take_answers(&mut self, now: Time) {
+        let Some(sockets) = &self.sockets else { return };
         let mut budget = ANSWERS_PER_TURN;
-        while let Some(answer) = self.sockets.receive(&mut budget) {
+        while let Some(answer) = sockets.receive(&mut budget) {
             let asked = |probe: &Probe| {
                 probe.sequence == answer.sequence
                     && self.settings.reflectors[usize::from(probe.reflector)] == answer.from
@@ -164,8 +174,9 @@ impl Driver {
         let turn = usize::from(self.sequence) % usize::from(ACTIVE);
         let Some(reflector) = self.controller.active().nth(turn) else { return };
         let Some(address) = self.settings.reflectors.get(usize::from(reflector)) else { return };
+        let Some(sockets) = &self.sockets else { return };
         // What cannot be sent, because there is no route, is a probe lost.
-        let _ = self.sockets.send(*address, self.sequence);
+        let _ = sockets.send(*address, self.sequence);
         self.waiting.push_back(Probe { sequence: self.sequence, reflector, sent: now });
     }
 

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
+use simnel_gateway::autorate::Autorate;
 use simnel_gateway::config::read;
 use simnel_gateway::daemon::Daemon;
+use simnel_gateway::Settings;
 
 /// Shape the interfaces of the configuration file; SIGHUP reads it again.
 #[derive(clap::Args)]
@@ -19,8 +21,9 @@ pub struct Args {
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let all = read(&args.config).into_diagnostic()?;
-    let follows = all.iter().filter(|settings| settings.autorate.is_some());
-    let probed: Vec<&str> = follows.map(|settings| settings.interface.as_str()).collect();
+    let asks = |settings: &&Settings| settings.autorate.as_ref().is_some_and(Autorate::probes);
+    let probed: Vec<&str> =
+        all.iter().filter(asks).map(|settings| settings.interface.as_str()).collect();
     let say = |notice| crate::say!("simnel: {notice}");
     let mut daemon = Daemon::probing(&probed, say).into_diagnostic()?;
     for settings in all {

@@ -130,6 +130,10 @@ fn tell_autorate(report: &Report, statistics: bool) {
         crate::say!("{text}");
     }
     let answering = report.answering();
+    let (nobody, others) = match report.reflectors.is_empty() {
+        true => ("no reflector is asked", ""),
+        false => ("no reflector answers", " (name others with `reflectors`)"),
+    };
     match (report.delay_us, report.baseline_us) {
         (Some(delay), Some(base)) if answering > 0 => crate::say!(
             "simnel: {dev}: {answering} reflectors answer; the line's delay is {:.1} ms above \
@@ -138,15 +142,14 @@ fn tell_autorate(report: &Report, statistics: bool) {
             base as f64 / 1e3
         ),
         (Some(delay), Some(base)) if report.by_passing => crate::say!(
-            "simnel: {dev}: no reflector answers; the timestamps of {} passing connections tell a \
+            "simnel: {dev}: {nobody}; the timestamps of {} passing connections tell a \
              delay of {:.1} ms above {:.1} ms",
             report.connections,
             delay as f64 / 1e3,
             base as f64 / 1e3
         ),
         _ => crate::say!(
-            "simnel: {dev}: no reflector answers, and no TCP passes: rates stay as they are (name \
-             others with `reflectors`)"
+            "simnel: {dev}: {nobody}, and no TCP passes: rates stay as they are{others}"
         ),
     }
     for one in report.reflectors.iter().filter(|_| statistics) {

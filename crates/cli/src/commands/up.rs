@@ -67,10 +67,10 @@ IFACE is the interface towards the Internet. Give a little less than the line's 
 rates, so that the queue stands here and not in the modem. What does not shape is put\n\
 below htb. Without rates a discipline that is named serves both directions. With\n\
 `autorate` rates are ranges, and follow the line by what echoes of public resolvers, or\n\
-of `reflectors ADDRESS,ADDRESS`, and the queues tell (docs/OPERATING.md). Needs root\n\
-or CAP_NET_ADMIN. When the process ends, however it ends, the kernel removes its rules\n\
-and traffic passes as before. With `--backend kernel` no process runs: the kernel shapes\n\
-until `simnel down` (docs/KERNEL.md).";
+of `reflectors ADDRESS,ADDRESS` (or `none`), passing TCP and the queues tell\n\
+(docs/OPERATING.md). Needs root or CAP_NET_ADMIN. When the process ends, however it\n\
+ends, the kernel removes its rules and traffic passes as before. With `--backend\n\
+kernel` no process runs: the kernel shapes until `simnel down` (docs/KERNEL.md).";
 
 /// The examples, and the names of all disciplines.
 fn help() -> String {
@@ -115,7 +115,7 @@ fn understand(all: &[String]) -> miette::Result<Request> {
         let direction = words.next().cloned().unwrap_or_default();
         let rate = words.next().cloned().ok_or_else(|| {
             let (what, example) = match direction.as_str() {
-                "reflectors" => ("addresses", "192.0.2.1,2001:db8::1"),
+                "reflectors" => ("addresses, or `none`", "192.0.2.1,2001:db8::1"),
                 _ => ("a rate", "50mbit"),
             };
             let help = format!("for example: {direction} {example}");
@@ -185,8 +185,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     settings.upload = config(Direction::Upload, &request.upload)?;
     if request.autorate {
         let [upload, download] = limits;
-        let named: Option<Vec<&str>> =
-            request.reflectors.as_ref().map(|all| all.split(',').collect());
+        let named: Option<Vec<&str>> = request.reflectors.as_deref().map(|all| match all {
+            NOBODY => Vec::new(),
+            all => all.split(',').collect(),
+        });
         let autorate = Autorate::new(upload, download, named.as_deref()).map_err(misuse)?;
         settings.autorate = Some(autorate);
     }
@@ -214,7 +216,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(autorate) => follows(autorate, &request) + &done,
         None => done,
     };
-    let probed = request.autorate.then_some(request.interface.as_str());
+    let probes = settings.autorate.as_ref().is_some_and(Autorate::probes);
+    let probed = probes.then_some(request.interface.as_str());
     let mut daemon = Daemon::probing(probed.as_slice(), move |notice| {
         crate::say!("simnel: {notice}");
         if let Notice::Up(_) = notice {
@@ -289,6 +292,9 @@ fn leads_out(interface: &str) -> miette::Result<()> {
     ))
 }
 
+/// In place of reflectors: passing TCP alone tells.
+const NOBODY: &str = "none";
+
 /// Account of what makes rates follow the line.
 fn follows(autorate: &Autorate, request: &Request) -> String {
     let both = [("download", &request.download), ("upload", &request.upload)];
@@ -297,12 +303,14 @@ fn follows(autorate: &Autorate, request: &Request) -> String {
         Some(format!("{direction} {said}"))
     });
     let ranges: Vec<String> = ranges.collect();
-    format!(
-        "  autorate  {}, by echoes of 4 of {} reflectors from {} on, 20 a second\n",
-        ranges.join(", "),
-        autorate.reflectors.len(),
-        autorate.reflectors[0]
-    )
+    let means = match autorate.reflectors.first() {
+        Some(first) => format!(
+            "by echoes of 4 of {} reflectors from {first} on, 20 a second",
+            autorate.reflectors.len()
+        ),
+        None => "by the timestamps of passing TCP; nobody is asked".into(),
+    };
+    format!("  autorate  {}, {means}\n", ranges.join(", "))
 }
 
 /// Account of what `up` has done, how to look at it and how to end it.

@@ -45,7 +45,7 @@ const TO: &str = "..";
 pub struct Autorate {
     /// Upload and download; None keeps its rate.
     pub limits: [Option<Limits>; 2],
-    /// Whom to probe, the first ones first.
+    /// Whom to probe, the first ones first. If nobody, passing TCP alone tells the delay.
     pub reflectors: Vec<IpAddr>,
 }
 
@@ -64,7 +64,13 @@ impl Autorate {
         self.limits[index(direction)]
     }
 
-    /// Settings from each direction's range, and the addresses that were named, if any.
+    /// Whether it asks anybody, for which it needs sockets.
+    pub fn probes(&self) -> bool {
+        !self.reflectors.is_empty()
+    }
+
+    /// Settings from each direction's range, and the addresses that were named, if any; none if
+    /// nobody is to be asked.
     ///
     /// # Errors
     /// No direction has a range, an address is none, or there are too many.
@@ -87,9 +93,9 @@ impl Autorate {
         };
         let reflectors: Vec<IpAddr> =
             named.unwrap_or(&REFLECTORS).iter().map(read).collect::<Result<_, _>>()?;
-        if reflectors.is_empty() || reflectors.len() > usize::from(MOST_REFLECTORS) {
+        if reflectors.len() > usize::from(MOST_REFLECTORS) {
             return Err(format!(
-                "reflectors: 1 to {MOST_REFLECTORS} addresses, not {}",
+                "reflectors: at most {MOST_REFLECTORS} addresses, not {}",
                 reflectors.len()
             ));
         }
@@ -262,7 +268,10 @@ mod tests {
         assert_eq!(new(None).unwrap().reflectors.len(), REFLECTORS.len());
         assert_eq!(new(Some(&["192.0.2.1", "2001:db8::1"])).unwrap().reflectors.len(), 2);
         assert!(new(Some(&["example.org"])).unwrap_err().contains("`example.org` is no address"));
-        assert!(new(Some(&[])).unwrap_err().contains("1 to 64 addresses"));
+        assert!(!new(Some(&[])).unwrap().probes());
+        assert!(new(Some(&["192.0.2.1"; 65]))
+            .unwrap_err()
+            .contains("at most 64 addresses, not 65"));
         let none = Autorate::new(None, None, None).unwrap_err();
         assert!(none.contains("`download 10mbit..80mbit`"), "{none}");
     }
