@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway site test test-web demo bench python lint fuzz rehearse install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
+.PHONY: all build gateway site test test-web demo bench python lint fuzz mutants rehearse install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -52,6 +52,9 @@ lint: setup ## format and lints only
 
 fuzz: setup ## bounded fuzzing: SECONDS=600 for each target
 	@scripts/fuzz.sh $(or $(SECONDS),60)
+
+mutants: ## whether tests notice small changes of the code, for hours: ARGS="--file crates/core/src/aqm/blue.rs"
+	@scripts/mutants.sh $(ARGS)
 
 rehearse: setup ## the data path's loop against a model of the kernel with faults: HOURS=1000
 	@scripts/rehearse.sh $(or $(HOURS),1000)

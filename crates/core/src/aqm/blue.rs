@@ -105,6 +105,26 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_line_without_a_probability_freezes_nothing() {
+        let (params, mut blue) = (BlueParams::default(), BlueState::default());
+        blue.lower(&params, Time::ZERO);
+        blue.raise(&params, Time(1));
+        assert_eq!(blue.probability(), params.increment);
+    }
+
+    #[test]
+    fn of_all_draws_as_many_hit_as_the_probability_says() {
+        let seeded = || Random::derive(1, 0);
+        let drawn = seeded().u32();
+        let hits = |probability| BlueState { probability, moved: None }.hits(&mut seeded());
+        assert!(hits(drawn + 1) && !hits(drawn));
+        // Without a chance nothing is drawn: other decisions see the same numbers.
+        let mut random = seeded();
+        BlueState::default().hits(&mut random);
+        assert_eq!(random.u32(), drawn);
+    }
+
+    #[test]
     fn the_dice_follow_the_probability() {
         let mut random = Random::new(1);
         let blue = BlueState { probability: u32::MAX / 4, moved: None };

@@ -393,6 +393,24 @@ mod tests {
     }
 
     #[test]
+    fn counters_tell_the_largest_packet_and_how_long_the_last_one_waited() {
+        // Linux counts in 1024 ns: 8 ms are 7812 of them, 5 ms 4882.
+        for (arithmetic, waited) in
+            [(Arithmetic::Exact, 3 * MILLISECOND), (Arithmetic::Linux, 2930 << LINUX_SHIFT)]
+        {
+            let (law, mut codel) = (law(false, arithmetic), CodelState::default());
+            let (mut counters, mut queue) = (Counters::default(), Standing::default());
+            for len in [200, 900, 300] {
+                queue.packets.push_back(Packet { len, ..packet(Time(5 * MILLISECOND), 0) });
+                queue.dequeue(&mut codel, &law, &mut counters, Time(8 * MILLISECOND)).unwrap();
+            }
+            assert_eq!((counters.max_packet, law.last_delay(&counters)), (900, Span(waited)));
+            counters.forget_delay();
+            assert_eq!((counters.max_packet, law.last_delay(&counters)), (900, Span::ZERO));
+        }
+    }
+
+    #[test]
     fn signals_follow_the_control_law_exactly() {
         let law = law(false, Arithmetic::Exact);
         let mut codel = CodelState::default();
