@@ -411,6 +411,26 @@ mod tests {
     }
 
     #[test]
+    fn only_a_delay_from_target_on_with_more_than_a_packet_left_is_standing() {
+        let law = law(false, Arithmetic::Exact);
+        let drops = |waited, left| {
+            let (mut codel, mut counters) = (CodelState::default(), Counters::default());
+            let mut drops = 0;
+            for ms in 100..400 {
+                let now = Time(ms * MILLISECOND);
+                let mut packet = packet(now - waited, 0);
+                let verdict = codel.leaves(&law, &mut counters, &mut packet, left, now);
+                drops += u32::from(verdict == Verdict::Drop);
+            }
+            drops
+        };
+        let target = CodelParams::default().target;
+        assert_eq!(drops(Span(target.0 - 1), 9000), 0);
+        assert_eq!(drops(target, 1514), 0);
+        assert!(drops(target, 1515) > 1);
+    }
+
+    #[test]
     fn signals_follow_the_control_law_exactly() {
         let law = law(false, Arithmetic::Exact);
         let mut codel = CodelState::default();
