@@ -30,6 +30,25 @@ fn recorded_options_are_lived_with() {
     }
 }
 
+/// `tc` sends 64 bits of bytes a second: seven eighths of them are more than fit, when seven come
+/// first.
+#[test]
+fn the_greatest_rate_has_tiers() {
+    let kind = netlink::kinds().position(|kind| kind == "cake").expect("cake");
+    let (base_rate, diffserv_mode, memory, diffserv8) = (2u16, 3u16, 10u16, 2u32);
+    let mut payload = Vec::new();
+    for (attribute, value) in [
+        (base_rate, (u64::MAX - 1).to_ne_bytes().as_slice()),
+        (diffserv_mode, diffserv8.to_ne_bytes().as_slice()),
+        (memory, 100_000u32.to_ne_bytes().as_slice()),
+    ] {
+        payload.extend((4 + value.len() as u16).to_ne_bytes());
+        payload.extend(attribute.to_ne_bytes());
+        payload.extend(value);
+    }
+    check(&seed(kind as u8, &payload, &[]));
+}
+
 #[test]
 fn cut_and_mistold_lengths_are_refused_by_name_or_ignored() {
     let (device, mut refused) = (Device::default(), 0);

@@ -220,8 +220,10 @@ pub(super) fn share(mode: DiffservMode, rate: Rate, number: usize) -> (Rate, u32
         DiffservMode::Diffserv4 => &[(0, 1024), (4, 64), (1, 512), (2, 256)],
         DiffservMode::Diffserv8 | DiffservMode::Precedence => {
             // Each tier has seven eighths of the rate and of the weight of the one below.
-            let below = (0..number)
-                .fold((rate.0, 256), |(rate, quantum), _| (rate * 7 / 8, quantum * 7 / 8));
+            let below = (0..number).fold((rate.0, 256), |(rate, quantum), _| {
+                // As `rate * 7 / 8`, for any rate.
+                (rate - rate.div_ceil(8), quantum * 7 / 8)
+            });
             return (Rate(below.0), below.1);
         }
     };
