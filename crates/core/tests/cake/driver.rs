@@ -138,14 +138,14 @@ impl Driver {
         }
     }
 
-    /// Statistics of the tier that `tc -s` lists as number `index`, from 0.
+    /// Statistics of the tin that `tc -s` lists as number `index`, from 0.
     pub fn tin(&self, index: usize) -> TinStats {
         self.stats().tins[index]
     }
 
-    /// Tier and queue of the packet just taken.
+    /// Tin and queue of the packet just taken.
     pub fn place(&self) -> (u8, u32) {
-        self.cake.placement().expect("cake has tiers and queues")
+        self.cake.placement().expect("cake has tins and queues")
     }
 
     /// Packets dropped for `reason`.

@@ -56,7 +56,7 @@ fn each_mode_tells_apart_what_its_name_says() {
 }
 
 #[test]
-fn the_tiers_have_queues_of_their_own() {
+fn the_tins_have_queues_of_their_own() {
     for mode in ["flowblind", "flows", "triple-isolate"] {
         let mut driver = Driver::new(&format!("{mode} diffserv4"));
         for tos in [0, 8 << 2, 46 << 2] {
@@ -68,8 +68,8 @@ fn the_tiers_have_queues_of_their_own() {
                 driver.place()
             })
             .collect();
-        for tier in [0, 1, 3] {
-            assert_eq!(places.iter().filter(|place| place.0 == tier).count(), 3, "{mode}");
+        for tin in [0, 1, 3] {
+            assert_eq!(places.iter().filter(|place| place.0 == tin).count(), 3, "{mode}");
         }
         assert!(places.iter().all(|place| place.1 == places[0].1), "{mode}");
     }

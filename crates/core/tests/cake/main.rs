@@ -16,5 +16,6 @@ mod settings;
 mod shaper;
 mod sparse;
 mod statistics;
-mod tiers;
+
 mod tin_rates;
+mod tins;

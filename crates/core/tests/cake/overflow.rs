@@ -62,7 +62,7 @@ fn the_longest_queue_loses_its_head() {
 }
 
 #[test]
-fn the_longest_is_sought_over_all_tiers_and_by_bytes() {
+fn the_longest_is_sought_over_all_tins_and_by_bytes() {
     let mut driver = Driver::new("diffserv4 memlimit 46080b");
     let voice = with(packet(1, 1514), |p| p.tos = 46 << 2);
     let voices: Vec<u64> = (0..6).map(|_| driver.put(voice)).collect();

@@ -34,11 +34,11 @@ const WORDS: &[&str] = &[
     "memlimit 8mb datacentre",
 ];
 
-/// A few hundred packets of ten flows in all tiers.
+/// A few hundred packets of ten flows in all tins.
 fn fill(driver: &mut Driver, random: &mut Random) {
     for _ in 0..300 {
         let flow = random.below(10);
-        // A flow has one code point, so that all of it is in one tier.
+        // A flow has one code point, so that all of it is in one tin.
         let tos = if flow < 5 { 0 } else { (flow as u8 - 4) * 32 };
         driver.put(with(packet(flow, 64 + random.below(1_451)), |p| p.tos = tos));
         driver.wait(Span(u64::from(random.below(20_000))));
@@ -93,7 +93,7 @@ fn settings_can_change_with_every_packet() {
 }
 
 #[test]
-fn packets_that_wait_are_sorted_by_the_new_tiers_and_queues() {
+fn packets_that_wait_are_sorted_by_the_new_tins_and_queues() {
     let mut driver = Driver::new("besteffort flowblind bandwidth 10mbit");
     let voice = with(packet(2, 200), |p| p.tos = 46 << 2);
     driver.put_all(packet(1, 1514), 50);

@@ -5,7 +5,7 @@ use simnel_core::Span;
 use crate::driver::{packet, with, Driver};
 
 impl Driver {
-    /// Sparse (with decaying) and bulk flows of the first tier.
+    /// Sparse (with decaying) and bulk flows of the first tin.
     fn flows(&self) -> (u16, u16) {
         (self.tin(0).sparse_flows, self.tin(0).bulk_flows)
     }

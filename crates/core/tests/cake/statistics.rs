@@ -14,7 +14,7 @@ fn packets_and_bytes_in_out_and_waiting() {
     driver.put_all(with(packet(2, 200), |p| p.tos = 46 << 2), 2);
     let totals = driver.cake.snapshot().totals;
     assert_eq!((totals.enqueued_packets, totals.sent_packets, totals.sent_bytes), (5, 0, 0));
-    // A tier's "sent" is what came in. Listed: Bulk, Best Effort, Video, Voice.
+    // A tin's "sent" is what came in. Listed: Bulk, Best Effort, Video, Voice.
     let tins = driver.stats().tins;
     assert_eq!((tins[1].sent_packets, tins[1].sent_bytes, tins[1].backlog_bytes), (3, 3000, 3000));
     assert_eq!((tins[3].sent_packets, tins[3].sent_bytes, tins[3].backlog_bytes), (2, 400, 400));

@@ -1,4 +1,4 @@
-//! Thresholds, quanta, targets and intervals of tiers (facts A.3).
+//! Thresholds, quanta, targets and intervals of tins (facts A.3).
 
 use simnel_core::qdisc::cake::TinStats;
 use simnel_core::Span;
@@ -87,7 +87,7 @@ fn thresholds_of_every_mode() {
         assert_eq!(usize::from(stats.tin_count), thresholds.len(), "{mode}");
         for (tin, threshold) in stats.tins.iter().zip(thresholds) {
             assert_eq!(tin.threshold_rate.0, *threshold, "{mode}");
-            // Everything else follows from the tier's own rate.
+            // Everything else follows from the tin's own rate.
             let alone = only_tin(&format!("bandwidth {}bps", threshold));
             assert_eq!(tin.flow_quantum, alone.flow_quantum, "{mode}");
             assert_eq!((tin.target, tin.interval), (alone.target, alone.interval), "{mode}");

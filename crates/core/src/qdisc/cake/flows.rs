@@ -1,11 +1,11 @@
-//! The flow queues of all tiers, and the 8-way set-associative hash that finds them.
+//! The flow queues of all tins, and the 8-way set-associative hash that finds them.
 //!
 //! Piece of CAKE, section III-B: a queue is looked up by hash modulo the number of queues; if
 //! another flow is using it, the seven other queues of its set of eight are tried, first for this
 //! flow's tag, then for an idle queue. Only the ninth flow of a set collides. (Facts A.7.)
 //!
 //! The tags of a set lie together in half a cache line, apart from the queues' state, which takes
-//! one line a queue. All tiers' queues stand in one row, so that a queue's number says its tier,
+//! one line a queue. All tins' queues stand in one row, so that a queue's number says its tin,
 //! and finding its line takes one step.
 
 use alloc::boxed::Box;
@@ -27,7 +27,7 @@ pub(super) struct Flow {
     pub(super) account: Account,
     /// Bytes queued (`len`).
     pub(super) backlog: u32,
-    /// Places in the tier's host table.
+    /// Places in the tin's host table.
     pub(super) hosts: [u16; 2],
     pub(super) cobalt: CobaltState,
 }
@@ -48,17 +48,17 @@ impl Scheduled for Flow {
     }
 }
 
-/// The queues of all tiers.
+/// The queues of all tins.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     tags: Box<[u32]>,
     pub(super) queues: Box<[Flow]>,
-    /// Queues of each tier, minus one.
+    /// Queues of each tin, minus one.
     mask: u32,
 }
 
 impl Flows {
-    /// `count` queues (a power of two, at least eight) for each of `tins` tiers.
+    /// `count` queues (a power of two, at least eight) for each of so many `tins`.
     #[inline(never)]
     pub(super) fn new(tins: usize, count: u32) -> Result<Flows, NoMemory> {
         let all = tins * count as usize;
@@ -71,78 +71,96 @@ impl Flows {
         self.queues.fill(Flow::default());
     }
 
-    /// The first queue of a tier.
+    /// The queue of this number.
     #[inline(always)]
-    pub(super) fn base(&self, tin: usize) -> u32 {
-        tin as u32 * (self.mask + 1)
+    pub(super) fn get(&self, flow_index: u32) -> Option<&Flow> {
+        self.queues.get(flow_index as usize)
     }
 
-    /// The queues of a tier.
-    pub(super) fn of_tin(&self, tin: usize) -> &[Flow] {
-        let base = self.base(tin) as usize;
+    /// As [`Flows::get`], to be changed.
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, flow_index: u32) -> Option<&mut Flow> {
+        self.queues.get_mut(flow_index as usize)
+    }
+
+    /// True if there are packets in the queue of this number.
+    #[inline(always)]
+    pub(super) fn has_packets(&self, flow_index: u32) -> bool {
+        self.get(flow_index).is_some_and(|flow| !flow.packets.is_empty())
+    }
+
+    /// Index of a tin's first queue.
+    #[inline(always)]
+    pub(super) fn base(&self, tin_index: usize) -> u32 {
+        tin_index as u32 * (self.mask + 1)
+    }
+
+    /// The queues of a tin.
+    pub(super) fn of_tin(&self, tin_index: usize) -> &[Flow] {
+        let base = self.base(tin_index) as usize;
         self.queues.get(base..base + self.mask as usize + 1).unwrap_or_default()
     }
 
-    /// The tier of `queue`.
-    pub(super) fn tin_of(&self, queue: u32) -> usize {
-        // The mask's bits are those of a number within a tier.
-        (queue >> self.mask.count_ones()) as usize
+    /// Index of a flow's tin.
+    pub(super) fn tin_index_of(&self, flow_index: u32) -> usize {
+        // The mask's bits are those of a number within a tin.
+        (flow_index >> self.mask.count_ones()) as usize
     }
 
-    /// Number of `queue` within its tier.
+    /// A flow's number within its tin.
     #[inline(always)]
-    pub(super) fn within_tin(&self, queue: u32) -> u32 {
-        queue & self.mask
+    pub(super) fn within_tin(&self, flow_index: u32) -> u32 {
+        flow_index & self.mask
     }
 
-    /// The first queue to look at for the flow with `hash`.
+    /// Index of the first queue to look at for the flow with `hash`.
     #[inline(always)]
-    pub(super) fn home(&self, tin: usize, hash: u32) -> u32 {
-        self.base(tin) + (hash & self.mask)
+    pub(super) fn home(&self, tin_index: usize, hash: u32) -> u32 {
+        self.base(tin_index) + (hash & self.mask)
     }
 
-    /// The queue of the flow with `hash` in the tier whose queues start at `base`, if it is the
-    /// first to look at and in use.
+    /// Index of the queue of the flow with `hash` in the tin whose queues start at `base`, if it is
+    /// the first to look at and in use.
     #[inline(always)]
     pub(super) fn direct(&self, base: u32, hash: u32) -> Option<u32> {
         let home = base + (hash & self.mask);
         (self.tags.get(home as usize) == Some(&hash) && !self.is_free(home)).then_some(home)
     }
 
-    /// True if `queue` may be given to another flow.
+    /// True if the queue may be given to another flow.
     #[inline(always)]
-    pub(super) fn is_free(&self, queue: u32) -> bool {
-        self.queues.get(queue as usize).is_some_and(|flow| flow.account.standing.is_free())
+    pub(super) fn is_free(&self, flow_index: u32) -> bool {
+        self.get(flow_index).is_some_and(|flow| flow.account.standing.is_free())
     }
 
-    /// The queue of the flow with `hash` in tier `tin`. Unless the set is full, it is the flow's
-    /// from now on.
-    pub(super) fn search(&mut self, tin: usize, hash: u32) -> (u32, Found) {
-        let is_own = |queue: u32| self.tags.get(queue as usize) == Some(&hash);
-        let is_free = |queue: u32| self.is_free(queue);
-        let (queue, found) = search(self.home(tin, hash), is_own, is_free);
+    /// Index of the queue for the flow with `hash`. Unless the set is full, it is the flow's from
+    /// now on.
+    pub(super) fn search(&mut self, tin_index: usize, hash: u32) -> (u32, Found) {
+        let is_own = |index: u32| self.tags.get(index as usize) == Some(&hash);
+        let is_free = |index: u32| self.is_free(index);
+        let (flow_index, found) = search(self.home(tin_index, hash), is_own, is_free);
         if found != Found::Collision {
-            self.rename(queue, hash);
+            self.rename(flow_index, hash);
         }
-        (queue, found)
+        (flow_index, found)
     }
 
-    /// The queue of `packet`'s flow within its tier, if it has one in use that no other flow has
+    /// The queue of `packet`'s flow within its tin, if it has one in use that no other flow has
     /// taken the tag of.
     #[cold]
-    pub(super) fn find(&self, tin: usize, mode: FlowMode, packet: &Packet) -> Option<u32> {
+    pub(super) fn find(&self, tin_index: usize, mode: FlowMode, packet: &Packet) -> Option<u32> {
         if mode == FlowMode::Flowblind {
             return Some(0);
         }
         let hash = mode.queue_hash(packet);
-        let is_own = |queue: &u32| self.tags.get(*queue as usize) == Some(&hash);
-        let mut places = set_of(self.home(tin, hash)).filter(|queue| !self.is_free(*queue));
-        places.find(is_own).map(|queue| self.within_tin(queue))
+        let is_own = |index: &u32| self.tags.get(*index as usize) == Some(&hash);
+        let mut used = set_of(self.home(tin_index, hash)).filter(|index| !self.is_free(*index));
+        used.find(is_own).map(|index| self.within_tin(index))
     }
 
-    /// `queue` is that of the flow with `hash` from now on.
-    pub(super) fn rename(&mut self, queue: u32, hash: u32) {
-        if let Some(tag) = self.tags.get_mut(queue as usize) {
+    /// The queue is that of the flow with `hash` from now on.
+    pub(super) fn rename(&mut self, flow_index: u32, hash: u32) {
+        if let Some(tag) = self.tags.get_mut(flow_index as usize) {
             *tag = hash;
         }
     }
@@ -156,10 +174,10 @@ mod tests {
     fn eight_flows_fit_a_set_and_the_ninth_collides() {
         let mut flows = Flows::new(1, 64).unwrap();
         for i in 0..8u32 {
-            let (queue, found) = flows.search(0, 5 + 64 * (i + 1));
+            let (flow_index, found) = flows.search(0, 5 + 64 * (i + 1));
             assert_eq!(found, Found::Fresh);
-            assert_eq!(queue, (5 + i) % 8);
-            flows.queues[queue as usize].account.standing = Standing::Old;
+            assert_eq!(flow_index, (5 + i) % 8);
+            flows.queues[flow_index as usize].account.standing = Standing::Old;
         }
         assert_eq!(flows.direct(0, 5 + 64), Some(5));
         assert_eq!(flows.direct(0, 5 + 64 * 3), None);
@@ -182,11 +200,11 @@ mod tests {
             let mut flows = Flows::new(1, 1024).unwrap();
             for n in 0..512 {
                 let hash = random.u32() | 1;
-                let (queue, found) = flows.search(0, hash);
+                let (flow_index, found) = flows.search(0, hash);
                 if found == Found::Collision {
-                    flows.rename(queue, hash);
+                    flows.rename(flow_index, hash);
                 } else {
-                    flows.queues[queue as usize].account.standing = Standing::Old;
+                    flows.queues[flow_index as usize].account.standing = Standing::Old;
                 }
                 let window = match n {
                     240..272 => 0,

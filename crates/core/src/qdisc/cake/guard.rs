@@ -2,7 +2,7 @@
 //! others keep their share. (Ours; Linux divides a flow's quantum by the load of its hosts
 //! instead.)
 //!
-//! DRR++ at two levels. Hosts share a tier as flows do elsewhere: a host that was idle goes first
+//! DRR++ at two levels. Hosts share a tin as flows do elsewhere: a host that was idle goes first
 //! with one quantum, then takes turns. Within its turn a host's flows share by DRR++ again. So a
 //! host of a thousand new flows is not a thousand times first, and one that sends little waits for
 //! nobody's flows. Two more things are kept apart:
@@ -17,7 +17,7 @@
 //! but at least two. Those are the ones at home, if the other end is the Internet.
 //!
 //! Invariants: a flow that is new, waiting or old stands in the group that `ends` says; a group
-//! with flows stands in its tier's list.
+//! with flows stands in its tin's list.
 
 use alloc::boxed::Box;
 
@@ -61,38 +61,37 @@ impl Scheduled for Group {
 }
 
 impl Group {
-    /// The flow in `queue`, which stands here, has no packets: it goes to rest, at once or by way
-    /// of decay.
+    /// The flow, which stands here, has no packets: it goes to rest, at once or by way of decay.
     fn retire(
         &mut self,
         tin: &mut Tin,
         queues: &mut [Flow],
-        queue: u32,
+        flow_index: u32,
         now: Time,
         rule: LoadRule,
         hosts: &mut Hosts,
     ) {
         self.count -= 1;
-        self.flows.remove(queues, queue);
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        self.flows.remove(queues, flow_index);
+        let Some(flow) = queues.get_mut(flow_index as usize) else { return };
         let to = empty(tin, flow, now, rule, hosts);
         flow.account.standing = to;
         if to == Standing::Decaying {
-            tin.decaying.push(queues, queue);
+            tin.decaying.push(queues, flow_index);
         }
     }
 }
 
-/// The groups of all tiers.
+/// The groups of all tins.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
-    /// By tier, end and place.
+    /// By tin, end and place.
     groups: Box<[Group]>,
     /// The end by which each queue's flow is grouped.
     ends: Box<[End]>,
-    /// The groups of each tier in the order of their turns.
+    /// The groups of each tin in the order of their turns.
     turns: [Sparse; MAX_TINS],
-    /// Places of an end in a tier.
+    /// Places of an end in a tin.
     places: u32,
     /// The end that the settings name.
     end: Option<End>,
@@ -101,7 +100,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// The guard that `params` ask for, over `tins` tiers, if their flow mode isolates hosts.
+    /// The guard that `params` ask for, over so many `tins`, if their flow mode isolates hosts.
     #[inline(never)]
     pub(super) fn wanted(
         params: &Params,
@@ -153,61 +152,62 @@ impl Guard {
         })
     }
 
-    /// The flow in `queue`, which stands nowhere and has no packet, is grouped by `end`.
-    pub(super) fn assign(&mut self, queue: u32, end: End) {
-        if let Some(own) = self.ends.get_mut(queue as usize) {
+    /// The flow, which stands nowhere and has no packet, is grouped by `end`.
+    pub(super) fn assign(&mut self, flow_index: u32, end: End) {
+        if let Some(own) = self.ends.get_mut(flow_index as usize) {
             *own = end;
         }
     }
 
-    fn group_at(&self, tin: usize, end: End, place: u16) -> u32 {
-        (2 * tin as u32 + end as u32) * self.places + u32::from(place)
+    /// Index of a host's group.
+    fn group_index_at(&self, tin_index: usize, end: End, place: u16) -> u32 {
+        (2 * tin_index as u32 + end as u32) * self.places + u32::from(place)
     }
 
-    /// The group of the flow in `queue` of tier `tin`.
-    fn group_of(&self, tin: usize, queue: u32, flow: &Flow) -> u32 {
-        let end = self.ends.get(queue as usize).copied().unwrap_or(End::Source);
-        self.group_at(tin, end, flow.hosts[end as usize])
+    /// Index of the group of `flow`.
+    fn group_index_of(&self, tin_index: usize, flow_index: u32, flow: &Flow) -> u32 {
+        let end = self.ends.get(flow_index as usize).copied().unwrap_or(End::Source);
+        self.group_index_at(tin_index, end, flow.hosts[end as usize])
     }
 
     /// A packet of `len` bytes was queued for `flow`.
     #[inline]
-    pub(super) fn grown(&mut self, tin: usize, queue: u32, queues: &[Flow], len: u32) {
-        let Some(flow) = queues.get(queue as usize) else { return };
-        let index = self.group_of(tin, queue, flow);
-        let Some(group) = self.groups.get_mut(index as usize) else { return };
+    pub(super) fn grown(&mut self, tin_index: usize, flow_index: u32, queues: &[Flow], len: u32) {
+        let Some(flow) = queues.get(flow_index as usize) else { return };
+        let group_index = self.group_index_of(tin_index, flow_index, flow);
+        let Some(group) = self.groups.get_mut(group_index as usize) else { return };
         group.backlog += u64::from(len);
         let longest = queues.get(group.longest as usize).map_or(0, |flow| flow.backlog);
         if flow.backlog >= longest {
-            group.longest = queue;
+            group.longest = flow_index;
         }
         let backlog = group.backlog;
-        self.weigh(index, backlog);
+        self.weigh(group_index, backlog);
     }
 
-    /// Group `index` has got packets, and now has `backlog` bytes.
+    /// The group has got packets, and now has `backlog` bytes.
     #[inline(always)]
-    fn weigh(&mut self, index: u32, backlog: u64) {
+    fn weigh(&mut self, group_index: u32, backlog: u64) {
         let most = self.groups.get(self.heaviest as usize).map_or(0, |group| group.backlog);
         if backlog > most {
-            self.heaviest = index;
+            self.heaviest = group_index;
         }
     }
 
     /// A packet of `len` bytes of `flow` left.
     #[inline]
-    pub(super) fn shrunk(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
-        let group = self.group_of(tin, queue, flow);
-        if let Some(group) = self.groups.get_mut(group as usize) {
+    pub(super) fn shrunk(&mut self, tin_index: usize, flow_index: u32, flow: &Flow, len: u32) {
+        let group_index = self.group_index_of(tin_index, flow_index, flow);
+        if let Some(group) = self.groups.get_mut(group_index as usize) {
             group.backlog -= u64::from(len);
         }
     }
 
     /// `len` bytes are charged to the host of `flow`.
     #[inline]
-    pub(super) fn charge(&mut self, tin: usize, queue: u32, flow: &Flow, len: u32) {
-        let group = self.group_of(tin, queue, flow);
-        if let Some(group) = self.groups.get_mut(group as usize) {
+    pub(super) fn charge(&mut self, tin_index: usize, flow_index: u32, flow: &Flow, len: u32) {
+        let group_index = self.group_index_of(tin_index, flow_index, flow);
+        if let Some(group) = self.groups.get_mut(group_index as usize) {
             group.account.charge(len);
         }
     }
@@ -215,52 +215,52 @@ impl Guard {
     /// A long queue of the heaviest host: its longest, as far as arrivals tell, else any with
     /// packets. None if there is none among those that `budget` allows to look at.
     pub(super) fn heaviest_flow(&mut self, flows: &Flows, budget: &Budget) -> Option<u32> {
-        let flow = |queue: u32| flows.queues.get(queue as usize);
-        let has_packets = |queue: &u32| flow(*queue).is_some_and(|flow| !flow.packets.is_empty());
-        let is_there = |queue: &u32| {
-            flow(*queue).is_some_and(|flow| {
-                self.group_of(flows.tin_of(*queue), *queue, flow) == self.heaviest
-            })
+        let has_packets = |index: &u32| flows.has_packets(*index);
+        let is_there = |&index: &u32| {
+            let flow = flows.get(index);
+            let own = flow.map(|flow| self.group_index_of(flows.tin_index_of(index), index, flow));
+            own == Some(self.heaviest)
         };
         let group = self.groups.get(self.heaviest as usize)?;
         let longest = Some(group.longest).filter(has_packets).filter(is_there);
         let others = || {
             let mut standing = group.flows.standing(next_of(&flows.queues));
             // Some have sent their last packet.
-            standing.find(|queue| budget.is_short() || (budget.spend() && has_packets(queue)))
+            standing.find(|index| budget.is_short() || (budget.spend() && has_packets(index)))
         };
         let found = longest.or_else(others).filter(has_packets);
-        if let Some(queue) = found {
-            self.groups.get_mut(self.heaviest as usize)?.longest = queue;
+        if let Some(flow_index) = found {
+            self.groups.get_mut(self.heaviest as usize)?.longest = flow_index;
         }
         found
     }
 
-    /// The flow in `queue`, which has packets, moves to the group of its other host.
+    /// The flow, which has packets, moves to the group of its other host.
     fn regroup(
         &mut self,
-        tin: usize,
+        tin_index: usize,
         queues: &mut [Flow],
-        queue: u32,
+        flow_index: u32,
         end: End,
         flow_quantum: u32,
     ) {
-        let Some(flow) = queues.get(queue as usize) else { return };
-        let (from, bytes) = (self.group_of(tin, queue, flow), u64::from(flow.backlog));
-        let to = self.group_at(tin, end, flow.hosts[end as usize]);
-        self.assign(queue, end);
+        let Some(flow) = queues.get(flow_index as usize) else { return };
+        let (from, bytes) =
+            (self.group_index_of(tin_index, flow_index, flow), u64::from(flow.backlog));
+        let to = self.group_index_at(tin_index, end, flow.hosts[end as usize]);
+        self.assign(flow_index, end);
         if let Some(group) = self.groups.get_mut(from as usize) {
-            group.flows.remove(queues, queue);
+            group.flows.remove(queues, flow_index);
             group.count -= 1;
             group.backlog -= bytes;
         }
         let Some(group) = self.groups.get_mut(to as usize) else { return };
-        group.flows.rejoin(queues, queue);
+        group.flows.rejoin(queues, flow_index);
         group.count += 1;
         group.backlog += bytes;
         let backlog = group.backlog;
         self.weigh(to, backlog);
-        self.turns[tin % MAX_TINS].activate(&mut self.groups, to, flow_quantum);
+        self.turns[tin_index % MAX_TINS].activate(&mut self.groups, to, flow_quantum);
     }
 }
 
@@ -290,12 +290,12 @@ impl Quanta<Flow> for Within<'_> {
 impl Tins {
     /// As [`Tins::wake`], where hosts are guarded.
     #[inline(never)]
-    pub(super) fn wake_guarded(&mut self, number: usize, queue: u32) {
+    pub(super) fn wake_guarded(&mut self, tin_index: usize, flow_index: u32) {
         let Tins { tins, flows, hosts, rule, active, guard, .. } = self;
         let Some(guard) = guard else { return };
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let Some(flow) = queues.get_mut(flow_index as usize) else { return };
         let from = flow.account.standing;
         let to = match from {
             Standing::Idle | Standing::Decaying => Standing::New,
@@ -307,62 +307,62 @@ impl Tins {
             flow.account.standing = to;
             return;
         }
-        let group = guard.group_of(number, queue, flow);
+        let group_index = guard.group_index_of(tin_index, flow_index, flow);
         if from == Standing::Decaying {
-            tin.decaying.remove(queues, queue);
+            tin.decaying.remove(queues, flow_index);
         }
         let Guard { groups, turns, .. } = &mut **guard;
-        let Some(host) = groups.get_mut(group as usize) else { return };
-        host.count += 1;
-        host.flows.enter(queues, queue, tin.flow_quantum);
-        turns[number % MAX_TINS].activate(groups, group, tin.flow_quantum);
-        *active |= 1 << number;
+        let Some(group) = groups.get_mut(group_index as usize) else { return };
+        group.count += 1;
+        group.flows.enter(queues, flow_index, tin.flow_quantum);
+        turns[tin_index % MAX_TINS].activate(groups, group_index, tin.flow_quantum);
+        *active |= 1 << tin_index;
     }
 
     /// As [`Tins::choose_flow`], where hosts are guarded: a host, and then one of its flows.
     #[inline(never)]
     pub(super) fn choose_guarded(
         &mut self,
-        number: usize,
+        tin_index: usize,
         now: Time,
         drops_are_charged: bool,
         budget: &Budget,
     ) -> Option<u32> {
         let Tins { tins, flows, hosts, rule, active, guard, .. } = self;
         let guard = guard.as_mut()?;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
         let end = guard.present_end(hosts);
         loop {
             let Guard { groups, turns, ends, .. } = &mut **guard;
-            let turns = &mut turns[number % MAX_TINS];
+            let turns = &mut turns[tin_index % MAX_TINS];
             let flow_quantum = tin.flow_quantum;
-            let Some(group) = turns.choose(groups, |_: &Group| flow_quantum, budget) else {
+            let Some(group_index) = turns.choose(groups, |_: &Group| flow_quantum, budget) else {
                 if turns.is_empty() {
-                    *active &= !(1 << number);
+                    *active &= !(1 << tin_index);
                 }
                 return None;
             };
-            let host = groups.get_mut(group as usize)?;
+            let group = groups.get_mut(group_index as usize)?;
             let quanta = Within { tin, rule: *rule, hosts };
-            let Some(queue) = host.flows.choose(queues, quanta, budget) else {
+            let Some(flow_index) = group.flows.choose(queues, quanta, budget) else {
                 if !budget.spend() {
                     return None;
                 }
-                turns.found_empty(groups, group);
+                turns.found_empty(groups, group_index);
                 continue;
             };
-            let flow = queues.get_mut(queue as usize)?;
+            let flow = queues.get_mut(flow_index as usize)?;
             if flow.packets.is_empty() {
-                host.retire(tin, queues, queue, now, *rule, hosts);
+                group.retire(tin, queues, flow_index, now, *rule, hosts);
                 budget.spend_on(1);
                 if !budget.spend() || drops_are_charged {
                     return None;
                 }
-            } else if ends.get(queue as usize) == Some(&end) {
-                return Some(queue);
+            } else if ends.get(flow_index as usize) == Some(&end) {
+                return Some(flow_index);
             } else {
-                guard.regroup(number, queues, queue, end, flow_quantum);
+                guard.regroup(tin_index, queues, flow_index, end, flow_quantum);
                 if !budget.spend() {
                     return None;
                 }
@@ -370,18 +370,18 @@ impl Tins {
         }
     }
 
-    /// `queue` has lost a packet. If that was its last, the flow retires: on overflow nobody looks
-    /// for packets in vain.
+    /// The flow has lost a packet. If that was its last, it retires: on overflow nobody looks for
+    /// packets in vain.
     #[cold]
-    pub(super) fn settle_guarded(&mut self, number: usize, queue: u32, now: Time) {
+    pub(super) fn settle_guarded(&mut self, tin_index: usize, flow_index: u32, now: Time) {
         let Tins { tins, flows, hosts, rule, guard, .. } = self;
         let Some(guard) = guard else { return };
-        let Some(flow) = flows.queues.get(queue as usize) else { return };
+        let Some(flow) = flows.get(flow_index) else { return };
         if flow.packets.is_empty() {
-            let group = guard.group_of(number, queue, flow);
-            let tin = &mut tins[number % MAX_TINS];
-            let Some(group) = guard.groups.get_mut(group as usize) else { return };
-            group.retire(tin, &mut flows.queues, queue, now, *rule, hosts);
+            let group_index = guard.group_index_of(tin_index, flow_index, flow);
+            let tin = &mut tins[tin_index % MAX_TINS];
+            let Some(group) = guard.groups.get_mut(group_index as usize) else { return };
+            group.retire(tin, &mut flows.queues, flow_index, now, *rule, hosts);
         }
     }
 
@@ -389,40 +389,40 @@ impl Tins {
     #[cold]
     pub(super) fn share_or_take(
         &mut self,
-        number: usize,
+        tin_index: usize,
         hash: u32,
         packet: &Packet,
         arena: &mut Arena,
         heap: &mut Heap,
     ) -> u32 {
-        let home = self.flows.home(number, hash);
+        let home = self.flows.home(tin_index, hash);
         let Some(guard) = &self.guard else { return home };
-        let base = self.flows.base(number);
+        let base = self.flows.base(tin_index);
         let ends = [(End::Source, packet.src_host), (End::Destination, packet.dst_host)];
         let end = guard.end_for(ends.map(|(end, host)| self.hosts.in_use_with(base, end, host)));
         let host = if end == End::Source { packet.src_host } else { packet.dst_host };
         let place = self.hosts.find(base, end, host);
-        let own = guard.group_at(number, end, place);
-        let flow = |queue: u32| self.flows.queues.get(queue as usize);
-        let group_of = |queue: u32| Some(guard.group_of(number, queue, flow(queue)?));
-        let count = |group: u32| guard.groups.get(group as usize).map_or(0, |group| group.count);
+        let own = guard.group_index_at(tin_index, end, place);
+        let flow = |index: u32| self.flows.get(index);
+        let group_of = |index: u32| Some(guard.group_index_of(tin_index, index, flow(index)?));
+        let count = |index: u32| guard.groups.get(index as usize).map_or(0, |group| group.count);
 
         let mut ways = set_of(home);
-        let decaying = |queue: &u32| {
-            flow(*queue).map(|flow| flow.account.standing) == Some(Standing::Decaying)
+        let decaying = |index: &u32| {
+            flow(*index).map(|flow| flow.account.standing) == Some(Standing::Decaying)
         };
         let taken = ways.clone().find(decaying).or_else(|| {
-            let others = |queue: u32| group_of(queue).map_or(0, count);
-            let heaviest = ways.clone().max_by_key(|&queue| others(queue))?;
+            let others = |index: u32| group_of(index).map_or(0, count);
+            let heaviest = ways.clone().max_by_key(|&index| others(index))?;
             (others(heaviest) > count(own) + 1).then_some(heaviest)
         });
-        if let Some(queue) = taken {
-            self.vacate(number, queue, arena, heap);
-            self.flows.rename(queue, hash);
-            self.assign_hosts(number, queue, packet);
-            return queue;
+        if let Some(flow_index) = taken {
+            self.vacate(tin_index, flow_index, arena, heap);
+            self.flows.rename(flow_index, hash);
+            self.assign_hosts(tin_index, flow_index, packet);
+            return flow_index;
         }
-        ways.find(|&queue| group_of(queue) == Some(own))
+        ways.find(|&index| group_of(index) == Some(own))
             .or_else(|| {
                 let group = guard.groups.get(own as usize)?;
                 group.flows.standing(next_of(&self.flows.queues)).next()
@@ -430,14 +430,14 @@ impl Tins {
             .unwrap_or(home)
     }
 
-    /// Frees `queue`: its packets join another queue of the same host, which has one.
-    fn vacate(&mut self, number: usize, queue: u32, arena: &mut Arena, heap: &mut Heap) {
+    /// Frees a queue: its packets join another one of the same host, which has one.
+    fn vacate(&mut self, tin_index: usize, flow_index: u32, arena: &mut Arena, heap: &mut Heap) {
         let Tins { tins, flows, hosts, rule, guard, .. } = self;
         let Some(guard) = guard else { return };
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
-        let group = guard.group_of(number, queue, flow);
+        let Some(flow) = queues.get_mut(flow_index as usize) else { return };
+        let group_index = guard.group_index_of(tin_index, flow_index, flow);
         let from = flow.account.standing;
         recount(tin, flow, from, Standing::Idle, *rule, hosts);
         let cobalt = core::mem::replace(&mut flow.cobalt, CobaltState::NEW);
@@ -446,13 +446,13 @@ impl Tins {
         let bytes = core::mem::take(&mut flow.backlog);
         let mut heir = None;
         if from == Standing::Decaying {
-            tin.decaying.remove(queues, queue);
-        } else if let Some(group) = guard.groups.get_mut(group as usize) {
+            tin.decaying.remove(queues, flow_index);
+        } else if let Some(group) = guard.groups.get_mut(group_index as usize) {
             group.count -= 1;
-            group.flows.remove(queues, queue);
+            group.flows.remove(queues, flow_index);
             heir = group.flows.standing(next_of(queues)).next();
         }
-        if let Some(flow) = queues.get_mut(queue as usize) {
+        if let Some(flow) = queues.get_mut(flow_index as usize) {
             flow.account.standing = Standing::Idle;
         }
         let Some(heir) = heir.filter(|_| !packets.is_empty()) else { return };
@@ -463,12 +463,12 @@ impl Tins {
         }
         arena.append(&mut flow.packets, &mut packets);
         flow.backlog = flow.backlog.wrapping_add(bytes);
-        heap.shrunk(queue, flows);
+        heap.shrunk(flow_index, flows);
         heap.grown(heir, flows);
     }
 }
 
 /// Which queue comes after one in its list.
 fn next_of(queues: &[Flow]) -> impl Fn(u32) -> Option<u32> + Copy + '_ {
-    |queue| Some(queues.get(queue as usize)?.account.links().next())
+    |index| Some(queues.get(index as usize)?.account.links().next())
 }

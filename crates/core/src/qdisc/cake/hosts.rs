@@ -1,4 +1,4 @@
-//! The load of each host: how many flows that count it has in this tier, as source and destination.
+//! The load of each host: how many flows that count it has in this tin, as source and destination.
 //!
 //! A set-associative table like the flows' (1024 places, 8 ways): a place keeps its tag for as long
 //! as a flow counts there. A set whose places are all taken shares the original one. (Facts A.7,
@@ -29,14 +29,14 @@ pub(super) enum End {
     Destination = 1,
 }
 
-/// The hosts of all tiers.
+/// The hosts of all tins.
 #[derive(Debug)]
 pub(super) struct Hosts {
     /// The hash of the host at each place, as source and as destination.
     tags: Box<[[u32; 2]]>,
     /// Its counting flows, apart from the hashes: each packet that opens a turn reads them.
     loads: Box<[[u16; 2]]>,
-    /// Places of each tier, minus one.
+    /// Places of each tin, minus one.
     mask: u32,
     /// Places with flows that count, as source and as destination.
     in_use: [u32; 2],
@@ -45,7 +45,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Tables of `places` (a power of two, at least eight) for each of `tins` tiers.
+    /// Tables of `places` (a power of two, at least eight) for each of so many `tins`.
     #[inline(never)]
     pub(super) fn new(tins: usize, places: u32) -> Result<Hosts, NoMemory> {
         let all = tins * places as usize;
@@ -61,7 +61,7 @@ impl Hosts {
         self.in_use = [0; 2];
     }
 
-    /// The place of the host with `hash` in the tier that begins at `base`: the one that has its
+    /// The place of the host with `hash` in the tin that begins at `base`: the one that has its
     /// tag, else one that no flow counts in.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;

@@ -3,20 +3,24 @@
 //! Piece of CAKE (Høiland-Jørgensen, Täht, Morton 2018), as Linux deploys it today (facts A):
 //!
 //! ```text
-//! enqueue: tier by DSCP or mark -> queue by keyed hash -> (ACK filter) -> over memory? drop heads
-//! dequeue: shaper due? -> tier by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
+//! enqueue: tin by DSCP or mark -> queue by keyed hash -> (ACK filter) -> over memory? drop heads
+//! dequeue: shaper due? -> tin by schedule or DRR -> flow by DRR++ -> COBALT: pass, mark or drop
 //! ```
 //!
-//! The parts: `tin`, `tins` (tiers), `flows` (set-associative queues), `hosts` (host loads),
-//! `overflow` (longest queue), `ack_filter`, `autorate`, `saving`, `sizes`, `reconfigure` (changes
-//! at run time); the shaper is `shaper::deficit_clock`, the AQM `aqm::cobalt`, the schedulers
-//! `sched::sparse` and `sched::savings`.
+//! The parts: `tin`, `tins`, `tin_map` (code points to tins), `flows` (set-associative queues),
+//! `hosts` (host loads), `overflow` (longest queue), `ack_filter`, `autorate`, `saving`, `sizes`,
+//! `reconfigure` (changes at run time); the shaper is `shaper::deficit_clock`, the AQM
+//! `aqm::cobalt`, the schedulers `sched::sparse` and `sched::savings`.
+//!
+//! Names: a priority tier (the paper's word) is a *tin*, as in `tc`. `tin` is a `Tin` itself, and
+//! `tin_index` its number; `flow` is a `Flow`, a queue with all that decides about it, and
+//! `flow_index` its number among the `queues` of all tins.
 //!
 //! Invariants: a flow stands in the list that its standing says; one with packets can be chosen;
 //! memory in use is within the limit whenever a call returns, unless it had to drop more packets
 //! for that than one call may (`overruns` counts these).
 //!
-//! Where we differ from Linux: changing tiers or flow mode re-sorts queued packets instead of
+//! Where we differ from Linux: changing tins or flow mode re-sorts queued packets instead of
 //! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
 //! chooses); intervals above 4 s are not cut to 32 bits.
 
@@ -34,15 +38,16 @@ mod reconfigure;
 mod saving;
 mod sizes;
 mod stats;
-mod tiers;
+
 mod tin;
+mod tin_map;
 mod tins;
 
 #[cfg(target_has_atomic = "64")]
 pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{tin_name, Stats, TinStats, MAX_TINS};
-pub use tiers::{listed_tin, DiffservMode};
+pub use tin_map::{listed_tin, DiffservMode};
 mod words;
 
 use alloc::boxed::Box;
@@ -53,8 +58,8 @@ use self::flows::Flows;
 use self::guard::Guard;
 use self::hosts::Hosts;
 use self::sizes::Sizes;
-use self::tiers::Tiers;
 use self::tin::Tin;
+use self::tin_map::TinMap;
 use self::tins::Tins;
 use super::{
     spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
@@ -89,15 +94,15 @@ pub struct Cake {
     /// Bytes of `truesize` queued.
     memory: u64,
     memory_limit: u64,
-    current_tin: usize,
-    current_queue: u32,
+    current_tin_index: usize,
+    current_flow_index: u32,
     random: Random,
     /// Packets need more than to be queued: wash, ACK filter, autorate.
     has_extras: bool,
     tins: Tins,
     arena: Arena,
     heap: overflow::Heap,
-    tiers: &'static Tiers,
+    tin_map: &'static TinMap,
     params: Params,
     /// The present rate: `params.bandwidth`, or what `autorate` found.
     rate: Rate,
@@ -117,7 +122,7 @@ impl Cake {
     /// it is made in a box, since it is too large for a kernel's stack.
     fn boxed(slots: u32, params: &Params, device: &Device) -> Result<Box<Cake>, ConfigError> {
         params.validate()?;
-        let count = tiers::tiers(params.diffserv).count();
+        let count = tin_map::tin_map(params.diffserv).count();
         let guard = Guard::wanted(params, count, device.memory)?;
         let (flows, hosts) = (Flows::new(count, params.queues)?, Hosts::new(count, params.queues)?);
         let slots = params.capacity(device.mtu).max(slots);
@@ -131,14 +136,14 @@ impl Cake {
             clock: DeficitClock::default(),
             memory: 0,
             memory_limit: 0,
-            current_tin: 0,
-            current_queue: 0,
+            current_tin_index: 0,
+            current_flow_index: 0,
             random: Random::new(device.seed),
             has_extras: false,
             tins: Tins::new(params, flows, hosts, guard),
             arena,
             heap,
-            tiers: tiers::tiers(params.diffserv),
+            tin_map: tin_map::tin_map(params.diffserv),
             params: *params,
             rate: params.bandwidth,
             acks,
@@ -171,7 +176,7 @@ impl Cake {
         self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
     }
 
-    /// The tier of `packet`.
+    /// The tin of `packet`.
     #[inline(always)]
     fn select_tin(&self, packet: &Packet) -> usize {
         let dscp = match packet.flags {
@@ -180,33 +185,26 @@ impl Cake {
             _ => 0,
         };
         if self.params.fwmark | packet.class != 0 {
-            if let Some(tin) = self.overridden_tin(packet) {
-                return tin;
+            if let Some(tin_index) = self.overridden_tin(packet) {
+                return tin_index;
             }
         }
-        usize::from(self.tiers.tin_of[usize::from(dscp & 63)])
+        self.tin_map.tin_index_of(dscp)
     }
 
-    /// The tier that the firewall mark or the packet's class asks for: 1 is the first that
+    /// The tin that the firewall mark or the packet's class asks for: 1 is the first that
     /// statistics show.
     #[cold]
     fn overridden_tin(&self, packet: &Packet) -> Option<usize> {
-        let order = self.tiers.order;
-        let nth = |n: u32| order.get((n as usize).checked_sub(1)?).map(|&tin| usize::from(tin));
+        let nth = |n: u32| self.tin_map.listed((n as usize).checked_sub(1)?);
         if self.tins.count() == 1 {
             return Some(0);
         }
         let mask = self.params.fwmark;
         let by_mark =
             if mask == 0 { None } else { nth((packet.mark & mask) >> mask.trailing_zeros()) };
-        by_mark.or_else(|| {
-            let ours = packet.class & 0xffff_0000 == self.device.handle & 0xffff_0000;
-            if ours {
-                nth(packet.class & 0xffff)
-            } else {
-                None
-            }
-        })
+        let is_ours = packet.class & 0xffff_0000 == self.device.handle & 0xffff_0000;
+        by_mark.or_else(|| nth(packet.class & 0xffff).filter(|_| is_ours))
     }
 
     /// Queues a copy of `packet` with a length that can be charged.
@@ -227,41 +225,42 @@ impl Cake {
         }
         let adj_len = self.sizes.charge(&self.params.framing, packet);
 
-        let tin = self.select_tin(packet);
-        let tier = self.tins.tin_mut(tin);
-        if tier.backlog == 0 {
-            tier.time_next = tier.time_next.max(now);
+        let tin_index = self.select_tin(packet);
+        let tin = self.tins.tin_mut(tin_index);
+        if tin.backlog == 0 {
+            tin.time_next = tin.time_next.max(now);
             if self.arena.is_empty() && self.clock.start(now) {
                 self.totals.overlimits += 1;
             }
         }
-        if packet.len > tier.counters.max_len {
-            tier.counters.max_len = packet.len;
+        if packet.len > tin.counters.max_len {
+            tin.counters.max_len = packet.len;
         }
-        tier.counters.bytes += u64::from(packet.len);
+        tin.counters.bytes += u64::from(packet.len);
 
-        let queue = self.tins.queue_of(tin, packet, &mut self.arena, &mut self.heap);
+        let flow_index =
+            self.tins.flow_index_of(tin_index, packet, &mut self.arena, &mut self.heap);
         // Not beside `bytes`: compilers make one slow vector of two neighbours.
-        self.tins.tin_mut(tin).counters.packets += 1;
-        let Some((slot, was_empty, queued)) = self.append(packet, tin, queue) else {
+        self.tins.tin_mut(tin_index).counters.packets += 1;
+        let Some((slot, was_empty, queued)) = self.append(packet, tin_index, flow_index) else {
             return self.refuse(packet, now, owner);
         };
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if !self.tins.is_plain() {
-            self.tins.note_arrival(tin, queue, packet.len);
+            self.tins.note_arrival(tin_index, flow_index, packet.len);
         }
         if self.has_extras {
-            self.apply_extras(slot, tin, queue, now, owner);
+            self.apply_extras(slot, tin_index, flow_index, now, owner);
         }
-        self.heap.grown(queue, &self.tins.flows);
+        self.heap.grown(flow_index, &self.tins.flows);
         if was_empty {
-            self.tins.wake(tin, queue, packet, adj_len, &mut self.random);
+            self.tins.wake(tin_index, flow_index, packet, adj_len, &mut self.random);
         }
         if self.memory > self.memory_used {
             self.memory_used = self.memory;
         }
         if self.is_over_limit() {
-            self.make_room(Some(queue), now, owner);
+            self.make_room(Some(flow_index), now, owner);
         }
     }
 
@@ -271,14 +270,14 @@ impl Cake {
     fn append(
         &mut self,
         packet: &Packet,
-        tin: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
     ) -> Option<(u32, bool, &mut Packet)> {
-        let (tier, flow) = self.tins.pair_mut(tin, queue)?;
+        let (tin, flow) = self.tins.pair_mut(tin_index, flow_index)?;
         let was_empty = flow.packets.is_empty();
         let (slot, queued) = self.arena.push(&mut flow.packets, packet)?;
         flow.backlog = flow.backlog.wrapping_add(packet.len);
-        tier.backlog += u64::from(packet.len);
+        tin.backlog += u64::from(packet.len);
         self.memory += u64::from(packet.truesize);
         Some((slot, was_empty, queued))
     }
@@ -292,12 +291,12 @@ impl Cake {
 
     /// The books for a packet that has been taken out of a queue.
     #[inline(always)]
-    fn account_removal(&mut self, len: u32, truesize: u32, tin: usize, queue: u32) {
-        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
+    fn account_removal(&mut self, len: u32, truesize: u32, tin_index: usize, flow_index: u32) {
+        let Some((tin, flow)) = self.tins.pair_mut(tin_index, flow_index) else { return };
         flow.backlog = flow.backlog.wrapping_sub(len);
-        tier.backlog -= u64::from(len);
+        tin.backlog -= u64::from(len);
         self.memory -= u64::from(truesize);
-        self.tins.note_removal(tin, queue, len);
+        self.tins.note_removal(tin_index, flow_index, len);
     }
 
     #[cold]
@@ -312,8 +311,8 @@ impl Cake {
     fn apply_extras(
         &mut self,
         slot: u32,
-        tin: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
@@ -323,7 +322,7 @@ impl Cake {
             queued.wash();
         }
         if self.note_header(slot, owner) {
-            self.drop_redundant_ack(tin, queue, now, owner);
+            self.drop_redundant_ack(tin_index, flow_index, now, owner);
         }
         if self.params.autorate_ingress {
             if let Some(rate) = self.autorate.arrival(len, now) {
@@ -344,28 +343,28 @@ impl Cake {
         view.is_some()
     }
 
-    /// Drops the acknowledgement that the last packet of `queue` makes redundant, if there is one.
+    /// Drops the acknowledgement that the flow's last packet makes redundant, if there is one.
     #[inline(never)]
     fn drop_redundant_ack(
         &mut self,
-        tin: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        let Some(ack) = self.take_redundant_ack(queue) else { return };
-        self.account_removal(ack.len, ack.truesize, tin, queue);
-        self.tins.settle(tin, queue, false, now, &self.arena);
-        self.tins.tin_mut(tin).counters.ack_drops += 1;
+        let Some(ack) = self.take_redundant_ack(flow_index) else { return };
+        self.account_removal(ack.len, ack.truesize, tin_index, flow_index);
+        self.tins.settle(tin_index, flow_index, false, now, &self.arena);
+        self.tins.tin_mut(tin_index).counters.ack_drops += 1;
         if self.params.ingress {
-            charge(&mut self.clock, self.tins.tin_mut(tin), ack.adj_len, now, false);
+            charge(&mut self.clock, self.tins.tin_mut(tin_index), ack.adj_len, now, false);
         }
         self.give_up(&ack, DropReason::AckFilter, owner);
     }
 
-    fn take_redundant_ack(&mut self, queue: u32) -> Option<Packet> {
+    fn take_redundant_ack(&mut self, flow_index: u32) -> Option<Packet> {
         let store = self.acks.as_ref()?;
-        let list = &mut self.tins.flows.queues.get_mut(queue as usize)?.packets;
+        let list = &mut self.tins.flows.get_mut(flow_index)?.packets;
         let before = store.redundant(self.params.ack_filter, &self.arena, list)?;
         self.arena.remove_after(list, before).copied()
     }
@@ -390,14 +389,11 @@ impl Cake {
                 return;
             }
             let known = self.tins.heaviest_flow(&budget);
-            let has_packets = |queue: &u32| {
-                let flow = self.tins.flows.queues.get(*queue as usize);
-                flow.is_some_and(|flow| !flow.packets.is_empty())
-            };
-            let known = known.or(stand_in.filter(has_packets));
-            let queue = known.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
-            if has_packets(&queue) {
-                self.drop_head(queue, now, owner);
+            let flows = &self.tins.flows;
+            let known = known.or(stand_in.filter(|index| flows.has_packets(*index)));
+            let flow_index = known.unwrap_or_else(|| self.heap.longest(flows));
+            if flows.has_packets(flow_index) {
+                self.drop_head(flow_index, now, owner);
                 budget.spend_on(overflow::Heap::STEPS);
                 vain = 0;
             } else if vain < 2 {
@@ -422,27 +418,27 @@ impl Cake {
     #[cold]
     fn free_slot(&mut self, now: Time, owner: &mut dyn PacketOwner) {
         let heaviest = self.tins.heaviest_flow(&Budget::default());
-        let queue = heaviest.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
-        self.drop_head(queue, now, owner);
+        let flow_index = heaviest.unwrap_or_else(|| self.heap.longest(&self.tins.flows));
+        self.drop_head(flow_index, now, owner);
     }
 
-    /// Drops the first packet of `queue` for want of room.
-    fn drop_head(&mut self, queue: u32, now: Time, owner: &mut dyn PacketOwner) {
-        let tin = self.tins.flows.tin_of(queue);
-        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
+    /// Drops a flow's first packet for want of room.
+    fn drop_head(&mut self, flow_index: u32, now: Time, owner: &mut dyn PacketOwner) {
+        let tin_index = self.tins.flows.tin_index_of(flow_index);
+        let Some((tin, flow)) = self.tins.pair_mut(tin_index, flow_index) else { return };
         let Some(&mut packet) = self.arena.pop(&mut flow.packets) else { return };
-        tier.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tier.cobalt, now));
-        tier.counters.drops += 1;
-        self.account_removal(packet.len, packet.truesize, tin, queue);
+        tin.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tin.cobalt, now));
+        tin.counters.drops += 1;
+        self.account_removal(packet.len, packet.truesize, tin_index, flow_index);
         if self.params.ingress {
-            charge(&mut self.clock, self.tins.tin_mut(tin), packet.adj_len, now, false);
+            charge(&mut self.clock, self.tins.tin_mut(tin_index), packet.adj_len, now, false);
         }
-        self.heap.shrunk(queue, &self.tins.flows);
-        self.tins.settle(tin, queue, false, now, &self.arena);
+        self.heap.shrunk(flow_index, &self.tins.flows);
+        self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         self.give_up(&packet, DropReason::Overlimit, owner);
     }
 
-    /// The tier to serve, if one may be served now.
+    /// The tin to serve, if one may be served now.
     #[inline(always)]
     fn choose_tin(&mut self, now: Time, budget: &Budget) -> Option<usize> {
         if !self.clock.is_unlimited() {
@@ -452,56 +448,56 @@ impl Cake {
             }
             return self.tins.choose_by_schedule(now);
         }
-        self.tins.choose_by_deficit(self.current_tin, budget)
+        self.tins.choose_by_deficit(self.current_tin_index, budget)
     }
 
     /// One try to send a packet of `tin`.
     #[inline(always)]
     fn turn(
         &mut self,
-        tin: usize,
+        tin_index: usize,
         now: Time,
         budget: &Budget,
         owner: &mut dyn PacketOwner,
     ) -> Turn {
-        self.current_tin = tin;
+        self.current_tin_index = tin_index;
         let ingress = self.params.ingress;
         let Cake { tins, arena, random, .. } = self;
-        let chosen = tins.choose_flow(tin, now, ingress, arena, random, budget);
-        let Some((queue, tier, flow)) = chosen else { return Turn::Nobody };
+        let chosen = tins.choose_flow(tin_index, now, ingress, arena, random, budget);
+        let Some((flow_index, tin, flow)) = chosen else { return Turn::Nobody };
         let Some((slot, packet)) = arena.detach(&mut flow.packets) else { return Turn::Nobody };
         let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
         flow.backlog = flow.backlog.wrapping_sub(len);
-        tier.backlog -= u64::from(len);
+        tin.backlog -= u64::from(len);
         self.memory -= u64::from(truesize);
 
         let sojourn = now.since(enqueued);
-        let bulk_flows = if ingress { tier.bulk_flows } else { 0 };
-        if !flow.cobalt.passes(&tier.cobalt, sojourn, now, bulk_flows) {
-            let verdict = flow.cobalt.decide(&tier.cobalt, packet, now, bulk_flows, random);
+        let bulk_flows = if ingress { tin.bulk_flows } else { 0 };
+        if !flow.cobalt.passes(&tin.cobalt, sojourn, now, bulk_flows) {
+            let verdict = flow.cobalt.decide(&tin.cobalt, packet, now, bulk_flows, random);
             // The last packet of a queue may be marked but is never dropped, nor one more than a
             // call may drop.
             if verdict.is_drop() && !flow.packets.is_empty() && budget.spend() {
-                self.discard(slot, tin, queue, verdict, now, owner);
+                self.discard(slot, tin_index, flow_index, verdict, now, owner);
                 return Turn::Dropped;
             }
             let marks = u32::from(verdict.is_marked());
-            tier.counters.marks += marks;
+            tin.counters.marks += marks;
             self.totals.marked += u64::from(marks);
         }
 
-        tier.record_delay(sojourn);
+        tin.record_delay(sojourn);
         flow.account.deficit -= adj_len as i32;
-        charge_turn(&mut self.clock, tier, adj_len, now, true);
+        charge_turn(&mut self.clock, tin, adj_len, now, true);
         self.totals.sent_bytes += u64::from(len);
-        self.current_queue = queue;
-        self.heap.sent(queue, &self.tins.flows);
+        self.current_flow_index = flow_index;
+        self.heap.sent(flow_index, &self.tins.flows);
         if !self.tins.is_plain() {
-            self.tins.settle(tin, queue, true, now, &self.arena);
-            self.tins.note_turn(tin, queue, len, adj_len);
+            self.tins.settle(tin_index, flow_index, true, now, &self.arena);
+            self.tins.note_turn(tin_index, flow_index, len, adj_len);
         }
         if self.arena.len() > NEAR_PACKETS {
-            if let Some(packets) = self.tins.upcoming(queue) {
+            if let Some(packets) = self.tins.upcoming(flow_index) {
                 self.arena.warm(packets);
             }
         }
@@ -514,7 +510,7 @@ impl Cake {
     fn dequeue_further(
         &mut self,
         mut vain: Turn,
-        mut tin: usize,
+        mut tin_index: usize,
         now: Time,
         budget: Budget,
         owner: &mut dyn PacketOwner,
@@ -523,10 +519,10 @@ impl Cake {
             match vain {
                 Turn::Sent(slot) => return self.arena.release(slot),
                 Turn::Nobody if budget.is_spent() => return None,
-                Turn::Nobody => tin = budget.lend(|budget| self.choose_tin(now, budget))?,
+                Turn::Nobody => tin_index = budget.lend(|budget| self.choose_tin(now, budget))?,
                 Turn::Dropped => {}
             }
-            vain = self.turn(tin, now, &budget, owner);
+            vain = self.turn(tin_index, now, &budget, owner);
         }
     }
 
@@ -536,44 +532,44 @@ impl Cake {
     fn discard(
         &mut self,
         slot: u32,
-        tin: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
         verdict: CobaltVerdict,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        self.heap.shrunk(queue, &self.tins.flows);
+        self.heap.shrunk(flow_index, &self.tins.flows);
         let reason = match verdict {
             CobaltVerdict::Flood { .. } => DropReason::Flood,
             _ => DropReason::Congested,
         };
         let Some(&mut packet) = self.arena.release(slot) else { return };
-        let Some((tier, flow)) = self.tins.pair_mut(tin, queue) else { return };
-        tier.counters.drops += 1;
+        let Some((tin, flow)) = self.tins.pair_mut(tin_index, flow_index) else { return };
+        tin.counters.drops += 1;
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
-            charge_turn(&mut self.clock, tier, packet.adj_len, now, false);
+            charge_turn(&mut self.clock, tin, packet.adj_len, now, false);
         }
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
-        self.tins.note_turn(tin, queue, packet.len, charged);
+        self.tins.note_turn(tin_index, flow_index, packet.len, charged);
         self.give_up(&packet, reason, owner);
         if self.params.ingress {
-            self.tins.settle(tin, queue, false, now, &self.arena);
+            self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         }
     }
 }
 
-/// How a tier's turn ended.
+/// How a tin's turn ended.
 enum Turn {
     /// The packet in this slot is to be sent.
     Sent(u32),
     /// A packet was dropped. Where drops are charged, it may be another flow's turn now.
     Dropped,
-    /// No flow was chosen: the tier has none any more, or the call has done enough.
+    /// No flow was chosen: the tin has none any more, or the call has done enough.
     Nobody,
 }
 
-/// Charges a packet to the shaper and to its tier's clock.
+/// Charges a packet to the shaper and to its tin's clock.
 #[inline(always)]
 fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivered: bool) {
     if !clock.is_unlimited() {
@@ -582,8 +578,8 @@ fn charge(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivere
     }
 }
 
-/// As [`charge`], for a packet of the tier whose turn it is: without a shaper it is charged to the
-/// tier's share.
+/// As [`charge`], for a packet of the tin whose turn it is: without a shaper it is charged to the
+/// tin's share.
 #[inline(always)]
 fn charge_turn(clock: &mut DeficitClock, tin: &mut Tin, len: u32, now: Time, delivered: bool) {
     match clock.is_unlimited() {
@@ -605,11 +601,11 @@ impl Qdisc for Cake {
             return None;
         }
         let budget = Budget::default();
-        let tin = self.choose_tin(now, &budget)?;
-        self.tins.decay(tin, now);
-        match self.turn(tin, now, &budget, owner) {
+        let tin_index = self.choose_tin(now, &budget)?;
+        self.tins.decay(tin_index, now);
+        match self.turn(tin_index, now, &budget, owner) {
             Turn::Sent(slot) => self.arena.release(slot),
-            vain => self.dequeue_further(vain, tin, now, budget, owner),
+            vain => self.dequeue_further(vain, tin_index, now, budget, owner),
         }
     }
 
@@ -618,7 +614,7 @@ impl Qdisc for Cake {
     }
 
     fn placement(&self) -> Option<(u8, u32)> {
-        Some((self.current_tin as u8, self.tins.flows.within_tin(self.current_queue)))
+        Some((self.current_tin_index as u8, self.tins.flows.within_tin(self.current_flow_index)))
     }
 
     fn backlog(&self) -> Backlog {
@@ -636,7 +632,7 @@ impl Qdisc for Cake {
         self.memory = 0;
         self.tins.forget(self.params.queues);
         self.heap.clear();
-        (self.current_tin, self.current_queue) = (0, 0);
+        (self.current_tin_index, self.current_flow_index) = (0, 0);
         self.autorate = Autorate::new(self.params.bandwidth);
         self.set_rate(self.params.bandwidth);
         self.clock.restart();
@@ -665,9 +661,9 @@ impl Managed for Cake {
         };
         // In place: they are a kilobyte of stack.
         if let Detail::Cake(Stats { tins, .. }) = &mut snapshot.detail {
-            for (stats, &tin) in tins.iter_mut().zip(self.tiers.order) {
-                let tin = usize::from(tin);
-                *stats = self.tins.tin(tin).stats(self.tins.flows.of_tin(tin));
+            for (place, stats) in tins.iter_mut().enumerate() {
+                let Some(tin_index) = self.tin_map.listed(place) else { break };
+                *stats = self.tins.tin(tin_index).stats(self.tins.flows.of_tin(tin_index));
             }
         }
         snapshot
@@ -679,8 +675,8 @@ impl Managed for Cake {
 
     fn class(&self, n: u32) -> Option<Class> {
         let queues = self.params.queues.max(1);
-        let tin = usize::from(*self.tiers.order.get((n / queues) as usize)?);
-        let flow = self.tins.flows.of_tin(tin).get((n % queues) as usize)?;
+        let tin_index = self.tin_map.listed((n / queues) as usize)?;
+        let flow = self.tins.flows.of_tin(tin_index).get((n % queues) as usize)?;
         let (count, drop_next) = flow.cobalt.spell();
         let (p_drop, blue_timer) = flow.cobalt.blue();
         let packets = self.arena.count(&flow.packets);
@@ -698,10 +694,10 @@ impl Managed for Cake {
     }
 
     fn queue_of(&self, packet: &Packet) -> Option<u32> {
-        let tin = self.select_tin(packet);
-        let nth = self.tiers.order.iter().position(|&other| usize::from(other) == tin)? as u32;
-        let queue = self.tins.flows.find(tin, self.params.flow_mode, packet)?;
-        Some(nth * self.params.queues.max(1) + queue)
+        let tin_index = self.select_tin(packet);
+        let place = self.tin_map.place(tin_index) as u32;
+        let queue = self.tins.flows.find(tin_index, self.params.flow_mode, packet)?;
+        Some(place * self.params.queues.max(1) + queue)
     }
 
     fn config(&self) -> Config {

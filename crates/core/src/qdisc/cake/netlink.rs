@@ -1,7 +1,7 @@
 //! `cake`'s netlink attributes (`TCA_CAKE_*` in `<linux/pkt_sched.h>`).
 //!
 //! Values that Linux takes without a meaning of their own mean here what Linux does with them: an
-//! unknown tier mode is `diffserv3`, an unknown kind of cells none.
+//! unknown tin mode is `diffserv3`, an unknown kind of cells none.
 
 use super::{AckFilter, DiffservMode, FlowMode, Params, Stats, TinStats};
 use crate::framing::Cells;
@@ -186,7 +186,7 @@ fn write_class(class: &Class, now: Time, out: &mut Writer<'_>) {
     }
 }
 
-/// `TCA_CAKE_STATS_*`, the tiers in a nest of nests.
+/// `TCA_CAKE_STATS_*`, the tins in a nest of nests.
 fn write_statistics(stats: &Stats, out: &mut Writer<'_>) {
     out.u64(2, stats.capacity_estimate.0);
     out.u32(3, stats.memory_limit);

@@ -1,9 +1,9 @@
-//! The longest queue of all tiers, for when the buffer overflows.
+//! The longest queue of all tins, for when the buffer overflows.
 //!
 //! A binary max-heap over all queues by their bytes. Keeping it costs something with each packet,
 //! so it is built at the first overflow and kept up only while overflows recur (Linux gives up
 //! after 65535 packets without one). Between queues of equal length the heap's shape decides; it
-//! starts as Linux's does, tier by tier within queue by queue over all eight tiers. (Facts A.9.)
+//! starts as Linux's does, tin by tin within queue by queue over all eight tins. (Facts A.9.)
 //!
 //! As in Linux, a queue that has shrunk moves down only until the first queue that is no longer
 //! than what it has just let pass, in general one level. So the top is the longest queue whenever
@@ -19,7 +19,7 @@ use super::MAX_TINS;
 use crate::memory::{filled, NoMemory};
 use crate::steps::step;
 
-/// Queues of a tier in Linux. Building a heap over more of them takes too long for one call.
+/// Queues of a tin in Linux. Building a heap over more of them takes too long for one call.
 const LINUX_QUEUES: u32 = 1024;
 
 /// Packets sent without an overflow after which the heap is no longer kept up.
@@ -28,7 +28,7 @@ const PATIENCE: u32 = 65_535;
 /// The heap.
 #[derive(Clone, Debug)]
 pub(super) struct Heap {
-    /// All queues of eight tiers by number, each not shorter than the two below it while `patience`
+    /// All queues of eight tins by number, each not shorter than the two below it while `patience`
     /// lasts.
     order: Box<[u32]>,
     /// Where each queue stands in `order`.
@@ -42,7 +42,7 @@ impl Heap {
     /// Price of keeping the heap up after a packet has gone: its levels, or nearly so.
     pub(super) const STEPS: u32 = 10;
 
-    /// A heap over `queues` queues of each of eight tiers.
+    /// A heap over `queues` queues of each of eight tins.
     #[inline(never)]
     pub(super) fn new(queues: u32) -> Result<Heap, NoMemory> {
         let all = queues as usize * MAX_TINS;
@@ -60,9 +60,9 @@ impl Heap {
     pub(super) fn clear(&mut self) {
         self.patience = u32::from(self.is_kept);
         let (tins, all) = (MAX_TINS as u32, self.order.len() as u32);
-        for (index, queue) in (0..).zip(&mut self.order) {
-            *queue = index % tins * (all / tins) + index / tins;
-            if let Some(place) = self.places.get_mut(*queue as usize) {
+        for (index, flow_index) in (0..).zip(&mut self.order) {
+            *flow_index = index % tins * (all / tins) + index / tins;
+            if let Some(place) = self.places.get_mut(*flow_index as usize) {
                 *place = index;
             }
         }
@@ -92,50 +92,50 @@ impl Heap {
         }
     }
 
-    /// `queue` has grown.
+    /// The queue has grown.
     #[inline]
-    pub(super) fn grown(&mut self, queue: u32, flows: &Flows) {
+    pub(super) fn grown(&mut self, flow_index: u32, flows: &Flows) {
         if self.patience > 0 {
-            self.rise(queue, flows);
+            self.rise(flow_index, flows);
         }
     }
 
-    /// `queue` has shrunk.
+    /// The queue has shrunk.
     #[inline]
-    pub(super) fn shrunk(&mut self, queue: u32, flows: &Flows) {
+    pub(super) fn shrunk(&mut self, flow_index: u32, flows: &Flows) {
         if self.patience > 0 {
-            self.sink(queue, flows);
+            self.sink(flow_index, flows);
         }
     }
 
-    /// `queue` has sent a packet.
+    /// The queue has sent a packet.
     #[inline(always)]
-    pub(super) fn sent(&mut self, queue: u32, flows: &Flows) {
+    pub(super) fn sent(&mut self, flow_index: u32, flows: &Flows) {
         if self.patience > 0 {
-            self.sink(queue, flows);
+            self.sink(flow_index, flows);
             self.patience = (self.patience - 1).max(u32::from(self.is_kept));
         }
     }
 
     #[inline(never)]
-    fn rise(&mut self, queue: u32, flows: &Flows) {
-        self.sift_up(self.place(queue), flows);
+    fn rise(&mut self, flow_index: u32, flows: &Flows) {
+        self.sift_up(self.place(flow_index), flows);
     }
 
     #[inline(never)]
-    fn sink(&mut self, queue: u32, flows: &Flows) {
-        self.sift_down(self.place(queue), flows);
+    fn sink(&mut self, flow_index: u32, flows: &Flows) {
+        self.sift_down(self.place(flow_index), flows);
     }
 
-    fn place(&self, queue: u32) -> usize {
-        self.places.get(queue as usize).map_or(0, |&place| place as usize)
+    fn place(&self, flow_index: u32) -> usize {
+        self.places.get(flow_index as usize).map_or(0, |&place| place as usize)
     }
 
     #[inline(always)]
     fn backlog(&self, place: usize, flows: &Flows) -> u32 {
-        // Tiers that are not in use have no queues.
-        let queue = self.order.get(place).and_then(|&queue| flows.queues.get(queue as usize));
-        queue.map_or(0, |flow| flow.backlog)
+        // Tins that are not in use have no queues.
+        let flow = self.order.get(place).and_then(|&index| flows.get(index));
+        flow.map_or(0, |flow| flow.backlog)
     }
 
     fn sift_down(&mut self, mut place: usize, flows: &Flows) {
@@ -177,11 +177,11 @@ impl Heap {
             step();
         }
         let (Some(&at_a), Some(&at_b)) = (self.order.get(a), self.order.get(b)) else { return };
-        for (place, queue) in [(a, at_b), (b, at_a)] {
+        for (place, flow_index) in [(a, at_b), (b, at_a)] {
             if let Some(entry) = self.order.get_mut(place) {
-                *entry = queue;
+                *entry = flow_index;
             }
-            if let Some(entry) = self.places.get_mut(queue as usize) {
+            if let Some(entry) = self.places.get_mut(flow_index as usize) {
                 *entry = place as u32;
             }
         }

@@ -5,7 +5,7 @@
 //! that its hosts have over all queues, and the seat is told the sum of these weights and each
 //! byte of service, so that the rounds of all queues keep pace.
 //!
-//! So far for one tier, without `ingress`, `autorate-ingress`, savings and a guard of hosts; with
+//! So far for one tin, without `ingress`, `autorate-ingress`, savings and a guard of hosts; with
 //! these a member is refused.
 
 use alloc::boxed::Box;
@@ -61,8 +61,8 @@ impl Member {
         };
         check((1..=MOST_SEATS).contains(&count), "mq", "1 to 256 transmit queues")?;
         check(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
-        let has_tiers = params.diffserv != DiffservMode::Besteffort;
-        check(!has_tiers, "diffserv", "`besteffort` on parallel queues")?;
+        let has_tins = params.diffserv != DiffservMode::Besteffort;
+        check(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
         let is_simple = !params.ingress && !params.autorate_ingress;
         check(is_simple, "ingress", "`egress`, at a given rate, on parallel queues")?;
         let is_plain = params.savings.is_none() && params.host_guard == HostGuard::Off;
@@ -142,17 +142,17 @@ impl Tins {
     /// True if a flow without a standing queue is next.
     fn serves_new(&self) -> bool {
         let first = self.tins[0].sparse.newest();
-        let flow = first.and_then(|queue| self.flows.queues.get(queue as usize));
+        let flow = first.and_then(|index| self.flows.get(index));
         flow.is_some_and(|flow| flow.account.deficit > 0)
     }
 
     /// As [`Tins::wake`].
     #[cold]
-    pub(super) fn wake_parallel(&mut self, number: usize, queue: u32, random: &mut Random) {
+    pub(super) fn wake_parallel(&mut self, tin_index: usize, flow_index: u32, random: &mut Random) {
         let Tins { tins, flows, hosts, rule, active, seat, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let Some(flow) = queues.get_mut(flow_index as usize) else { return };
         let from = flow.account.standing;
         match from {
             Standing::Idle | Standing::Decaying => {}
@@ -167,38 +167,38 @@ impl Tins {
         recount(tin, flow, from, Standing::New, *rule, hosts);
         let part = weight(tin.base, flow, hosts);
         if from == Standing::Decaying {
-            tin.decaying.remove(queues, queue);
+            tin.decaying.remove(queues, flow_index);
         }
-        tin.sparse.enter(queues, queue, rounded(tin.flow_quantum, part.into(), random));
-        *active |= 1 << number;
+        tin.sparse.enter(queues, flow_index, rounded(tin.flow_quantum, part.into(), random));
+        *active |= 1 << tin_index;
     }
 
     /// As [`Tins::choose_flow`].
     #[cold]
     pub(super) fn choose_parallel(
         &mut self,
-        number: usize,
+        tin_index: usize,
         now: Time,
         random: &mut Random,
         budget: &Budget,
     ) -> Option<u32> {
         let Tins { tins, flows, hosts, rule, active, seat, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
         loop {
             let (base, flow_quantum) = (tin.base, tin.flow_quantum);
             let bulk_flows = &mut tin.bulk_flows;
             let rule = *rule;
             let quanta = Rounds { flow_quantum, base, bulk_flows, rule, hosts, random, seat };
-            let Some(queue) = tin.sparse.choose(queues, quanta, budget) else {
+            let Some(flow_index) = tin.sparse.choose(queues, quanta, budget) else {
                 if tin.sparse.is_empty() {
-                    *active &= !(1 << number);
+                    *active &= !(1 << tin_index);
                 }
                 return None;
             };
-            let flow = queues.get_mut(queue as usize)?;
+            let flow = queues.get_mut(flow_index as usize)?;
             if !flow.packets.is_empty() {
-                return Some(queue);
+                return Some(flow_index);
             }
             if let (Standing::Old, Some(seat)) = (flow.account.standing, &mut *seat) {
                 // Service of its round that it forgoes.
@@ -206,9 +206,9 @@ impl Tins {
             }
             reweigh(seat, flow, 0);
             let to = empty(tin, flow, now, rule, hosts);
-            tin.sparse.leave(queues, queue, to);
+            tin.sparse.leave(queues, flow_index, to);
             if to == Standing::Decaying {
-                tin.decaying.push(queues, queue);
+                tin.decaying.push(queues, flow_index);
             }
             if !budget.spend() {
                 return None;
@@ -216,9 +216,9 @@ impl Tins {
         }
     }
 
-    /// `queue` has sent a packet of which so many bytes are charged.
-    pub(super) fn sent_parallel(&mut self, queue: u32, charged: u32) {
-        let Some(flow) = self.flows.queues.get(queue as usize) else { return };
+    /// The flow has sent a packet of which so many bytes are charged.
+    pub(super) fn sent_parallel(&mut self, flow_index: u32, charged: u32) {
+        let Some(flow) = self.flows.get(flow_index) else { return };
         let is_bulk = flow.account.standing == Standing::Old;
         if let Some(seat) = self.seat.as_mut().filter(|_| charged > 0) {
             seat.sent(charged, is_bulk);

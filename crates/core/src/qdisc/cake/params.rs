@@ -1,6 +1,6 @@
 //! CAKE's settings, with the names, units and defaults of `tc` (man tc-cake, facts A.1).
 
-use super::tiers::DiffservMode;
+use super::tin_map::DiffservMode;
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::ConfigError;
@@ -19,11 +19,11 @@ const MOST_PACKETS: u64 = 1 << 24;
 /// Everything that `tc qdisc change ... cake` can set, and settings of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Shaped rate; zero is `unlimited`: the tiers are then served by weighted DRR.
+    /// Shaped rate; zero is `unlimited`: the tins are then served by weighted DRR.
     pub bandwidth: Rate,
     /// Follow 15/16 of the estimated arrival rate; `bandwidth` is the first estimate.
     pub autorate_ingress: bool,
-    /// How code points map to priority tiers.
+    /// How code points map to tins.
     pub diffserv: DiffservMode,
     /// Units that share the line equally.
     pub flow_mode: FlowMode,
@@ -45,9 +45,9 @@ pub struct Params {
     pub framing: Framing,
     /// Memory for packets in bytes; zero computes it from rate and RTT.
     pub memlimit: u32,
-    /// Firewall-mark bits that choose the tier; zero for none.
+    /// Firewall-mark bits that choose the tin; zero for none.
     pub fwmark: u32,
-    /// Flow queues in each tier: a power of two, 8..=32768. Ours; Linux has 1024.
+    /// Flow queues in each tin: a power of two, 8..=32768. Ours; Linux has 1024.
     pub queues: u32,
     /// Leading bits of an IPv6 address that make a host, 1..=128. Ours; Linux uses all.
     pub host_prefix: u8,

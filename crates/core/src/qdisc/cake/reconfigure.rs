@@ -1,6 +1,6 @@
 //! Other settings at run time: whatever changes, no queued packet is lost.
 //!
-//! Where packets lie depends on tiers, flows and queues: if one of these changes, all packets are
+//! Where packets lie depends on tins, flows and queues: if one of these changes, all packets are
 //! taken out and queued anew, in the order in which they had come. Otherwise all that was learnt of
 //! flows stays, as in Linux.
 
@@ -38,8 +38,8 @@ impl Cake {
         let was_unlimited = self.clock.is_unlimited();
         self.apply_params();
         if self.tins.count() < MAX_TINS {
-            // As in Linux, which goes through the tiers that are none.
-            self.current_tin = 0;
+            // As in Linux, which goes through the tins that are none.
+            self.current_tin_index = 0;
         }
         // Linux sends at once what the new rate would have let pass since the queue was last empty.
         let owes_no_burst = was_unlimited && self.device.arithmetic == Arithmetic::Exact;
@@ -82,15 +82,16 @@ impl Cake {
         core::mem::swap(&mut self.acks, &mut spare.acks);
         self.memory = 0;
         while let Some(&mut packet) = self.arena.pop(&mut waiting) {
-            let tin = self.select_tin(&packet);
-            let queue = self.tins.queue_of(tin, &packet, &mut self.arena, &mut self.heap);
-            let Some((slot, was_empty, _)) = self.append(&packet, tin, queue) else {
+            let tin_index = self.select_tin(&packet);
+            let flow_index =
+                self.tins.flow_index_of(tin_index, &packet, &mut self.arena, &mut self.heap);
+            let Some((slot, was_empty, _)) = self.append(&packet, tin_index, flow_index) else {
                 self.refuse(&packet, packet.enqueued, owner);
                 continue;
             };
-            self.tins.note_arrival(tin, queue, packet.len);
+            self.tins.note_arrival(tin_index, flow_index, packet.len);
             if was_empty {
-                self.tins.wake(tin, queue, &packet, packet.adj_len, &mut self.random);
+                self.tins.wake(tin_index, flow_index, &packet, packet.adj_len, &mut self.random);
             }
             if let Some(store) = &mut self.acks {
                 store.set(slot, owner.ack_view(&packet).as_ref());
@@ -99,8 +100,8 @@ impl Cake {
         self.heap.renew(&self.tins.flows);
     }
 
-    /// Takes the tiers of `spare`, whose queues are empty; counters of the tiers are kept where the
-    /// tiers are.
+    /// Takes the tins of `spare`, whose queues are empty; counters of the tins are kept where the
+    /// tins are.
     fn take_tins(&mut self, spare: &mut Cake, keeps_counters: bool) {
         core::mem::swap(&mut self.tins, &mut spare.tins);
         if keeps_counters {
@@ -111,7 +112,7 @@ impl Cake {
             }
         }
         core::mem::swap(&mut self.heap, &mut spare.heap);
-        (self.current_tin, self.current_queue) = (0, 0);
-        self.tiers = spare.tiers;
+        (self.current_tin_index, self.current_flow_index) = (0, 0);
+        self.tin_map = spare.tin_map;
     }
 }

@@ -1,4 +1,4 @@
-//! Limited deficit savings within CAKE's tiers: DRR-LDS (`sched::savings`) in the place of DRR++.
+//! Limited deficit savings within CAKE's tins: DRR-LDS (`sched::savings`) in the place of DRR++.
 //!
 //! A queue that is empty now and then saves up what it would have sent, up to a limit, and is
 //! served at once when its next packet comes: sparse flows need no list of their own. Hosts share
@@ -22,7 +22,7 @@ use crate::steps::Budget;
 use crate::time::Time;
 
 impl Tins {
-    /// Gives each tier its scheduler, if queues may save. All queues must be empty.
+    /// Gives each tin its scheduler, if queues may save. All queues must be empty.
     pub(super) fn open_savings(&mut self, queues: u32) {
         let Some(limit) = self.savings else { return };
         let count = self.count();
@@ -33,7 +33,7 @@ impl Tins {
         }
     }
 
-    /// The same where all tiers have theirs: nothing is allocated.
+    /// The same where all tins have theirs: nothing is allocated.
     pub(super) fn reopen_savings(&mut self, queues: u32) {
         for tin in self.tins.iter_mut() {
             if let Some(savings) = &mut tin.savings {
@@ -44,17 +44,23 @@ impl Tins {
 
     /// A packet of `adj_len` bytes has come into an empty queue.
     #[cold]
-    pub(super) fn wake_saver(&mut self, number: usize, queue: u32, packet: &Packet, adj_len: u32) {
+    pub(super) fn wake_saver(
+        &mut self,
+        tin_index: usize,
+        flow_index: u32,
+        packet: &Packet,
+        adj_len: u32,
+    ) {
         if self.rule.isolates_hosts() || self.guard.is_some() {
             // While the queue was empty its hosts may have been forgotten.
-            self.assign_hosts(number, queue, packet);
+            self.assign_hosts(tin_index, flow_index, packet);
         }
-        let tin = &mut self.tins[number % MAX_TINS];
-        let Some(flow) = self.flows.queues.get(queue as usize) else { return };
+        let tin = &mut self.tins[tin_index % MAX_TINS];
+        let Some(flow) = self.flows.get(flow_index) else { return };
         recount(tin, flow, Standing::Idle, Standing::Old, self.rule, &mut self.hosts);
-        self.active |= 1 << number;
+        self.active |= 1 << tin_index;
         if let Some(savings) = &mut tin.savings {
-            savings.settle(&mut self.flows.queues, queue, Some(adj_len));
+            savings.settle(&mut self.flows.queues, flow_index, Some(adj_len));
         }
     }
 
@@ -62,12 +68,12 @@ impl Tins {
     #[cold]
     pub(super) fn choose_saver(
         &mut self,
-        number: usize,
+        tin_index: usize,
         arena: &Arena,
         random: &mut Random,
         budget: &Budget,
     ) -> Option<u32> {
-        let tin = &mut self.tins[number % MAX_TINS];
+        let tin = &mut self.tins[tin_index % MAX_TINS];
         let (flow_quantum, base, hosts) = (tin.flow_quantum, tin.base, &self.hosts);
         tin.savings.as_mut()?.choose(
             &mut self.flows.queues,
@@ -77,36 +83,36 @@ impl Tins {
         )
     }
 
-    /// `queue` has lost packets, or, with `is_sent`, has sent one that was charged: then its turn
+    /// The flow has lost packets, or, with `is_sent`, has sent one that was charged: then its turn
     /// is over.
     #[cold]
     pub(super) fn settle(
         &mut self,
-        number: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
         is_sent: bool,
         now: Time,
         arena: &Arena,
     ) {
         if !is_sent && self.guard.is_some() {
-            return self.settle_guarded(number, queue, now);
+            return self.settle_guarded(tin_index, flow_index, now);
         }
-        let tin = &mut self.tins[number % MAX_TINS];
+        let tin = &mut self.tins[tin_index % MAX_TINS];
         let Some(savings) = &mut tin.savings else { return };
-        let Some(flow) = self.flows.queues.get_mut(queue as usize) else { return };
+        let Some(flow) = self.flows.get_mut(flow_index) else { return };
         let first = head(flow, arena);
         if first.is_none() && flow.cobalt.queue_empty(&tin.cobalt, now).tamed {
             tin.counters.unresponsive -= 1;
         }
         match is_sent {
-            true => savings.end_turn(&mut self.flows.queues, queue, first),
-            false => savings.settle(&mut self.flows.queues, queue, first),
+            true => savings.end_turn(&mut self.flows.queues, flow_index, first),
+            false => savings.settle(&mut self.flows.queues, flow_index, first),
         }
         if first.is_none() {
-            let Some(flow) = self.flows.queues.get(queue as usize) else { return };
+            let Some(flow) = self.flows.get(flow_index) else { return };
             recount(tin, flow, Standing::Old, Standing::Idle, self.rule, &mut self.hosts);
             if tin.bulk_flows == 0 {
-                self.active &= !(1 << number);
+                self.active &= !(1 << tin_index);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::tc::units::{write_rate, write_size, write_time, Shown};
 use crate::tc::{Digits, Json};
 use crate::time::Span;
 
-/// Most tiers that there are.
+/// Most tins that there are.
 pub const MAX_TINS: usize = 8;
 
 /// CAKE's own counters.
@@ -34,17 +34,17 @@ pub struct Stats {
     pub max_adj_size: u16,
     /// Mean number of bytes before the network header.
     pub avg_hdr_offset: u16,
-    /// Tiers in use.
+    /// Tins in use.
     pub tin_count: u8,
-    /// The tiers in the order in which `tc` prints them (Bulk before Best Effort).
+    /// The tins in the order in which `tc` prints them (Bulk before Best Effort).
     pub tins: [TinStats; MAX_TINS],
 }
 
-/// Counters of one tier.
+/// Counters of one tin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TinStats {
-    /// Rate up to which the tier has its priority; zero if unlimited.
+    /// Rate up to which the tin has its priority; zero if unlimited.
     pub threshold_rate: Rate,
     /// Bytes that came in (`tc` calls them sent).
     pub sent_bytes: u64,
@@ -52,9 +52,9 @@ pub struct TinStats {
     pub sent_packets: u64,
     /// Bytes queued.
     pub backlog_bytes: u64,
-    /// COBALT's target in this tier.
+    /// COBALT's target in this tin.
     pub target: Span,
-    /// COBALT's interval in this tier.
+    /// COBALT's interval in this tin.
     pub interval: Span,
     /// Moving average of sojourn times that follows rises quickly.
     pub peak_delay: Span,
@@ -88,7 +88,7 @@ pub struct TinStats {
     pub flow_quantum: u16,
 }
 
-/// Name of tier `index` of `count`, in the order of `Stats::tins`, if it has one.
+/// Name of tin `index` of `count`, in the order of `Stats::tins`, if it has one.
 pub fn tin_name(count: usize, index: usize) -> Option<&'static str> {
     let names: &[&str] = match count {
         3 => &["Bulk", "Best Effort", "Voice"],
@@ -200,13 +200,13 @@ impl OwnStats for Stats {
 }
 
 impl Stats {
-    /// The tiers in use.
+    /// The tins in use.
     pub(super) fn tins(&self) -> &[TinStats] {
         &self.tins[..usize::from(self.tin_count).min(self.tins.len())]
     }
 }
 
-/// Writes one row of the table of tiers: twelve columns each.
+/// Writes one row of the table of tins: twelve columns each.
 fn row<D: fmt::Display>(
     out: &mut dyn Write,
     label: &str,

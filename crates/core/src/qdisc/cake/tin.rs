@@ -1,13 +1,13 @@
-//! One priority tier: its share of the rate, its COBALT settings, its rotations and counters.
+//! One tin: its share of the rate, its COBALT settings, its rotations and counters.
 //!
-//! Each tier has a virtual clock that runs at the tier's threshold rate. (Piece of CAKE, section
+//! Each tin has a virtual clock that runs at the tin's threshold rate. (Piece of CAKE, section
 //! III-C; facts A.3, A.4.)
 
 use alloc::boxed::Box;
 
 use super::flows::Flow;
 use super::params::Params;
-use super::tiers::DiffservMode;
+use super::tin_map::DiffservMode;
 use super::TinStats;
 use crate::aqm::cobalt;
 use crate::qdisc::Device;
@@ -20,11 +20,11 @@ use crate::time::{Span, Time};
 /// Smallest and largest bytes that a flow sends in a turn: one full Ethernet frame at the most.
 const QUANTUM: (u64, u64) = (300, 1514);
 
-/// One tier, in four cache lines: found by a shift.
+/// One tin, in four cache lines: found by a shift.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Tin {
-    /// When the tier's clock says that its next packet is due.
+    /// When the tin's clock says that its next packet is due.
     pub(super) time_next: Time,
     remainder: u64,
     byte_time: ByteTime,
@@ -32,7 +32,7 @@ pub(super) struct Tin {
     pub(super) base: u32,
     /// Flows with a standing queue. Under limited savings all that have packets.
     pub(super) bulk_flows: u32,
-    /// Bytes that the tier may still send in this round of DRR (unlimited mode).
+    /// Bytes that the tin may still send in this round of DRR (unlimited mode).
     pub(super) deficit: i64,
     pub(super) sparse: Sparse,
     pub(super) decaying: Rotation,
@@ -43,7 +43,7 @@ pub(super) struct Tin {
     pub(super) cobalt: cobalt::CobaltParams,
     /// Bytes a flow may send in a turn.
     pub(super) flow_quantum: u32,
-    /// Bytes that the tier may send in a round of DRR.
+    /// Bytes that the tin may send in a round of DRR.
     tin_quantum: u32,
     rate: Rate,
     pub(super) counters: Counters,
@@ -51,7 +51,7 @@ pub(super) struct Tin {
 
 const _: () = assert!(core::mem::size_of::<Tin>() == 256);
 
-/// A tier's counters for `tc -s`.
+/// A tin's counters for `tc -s`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) packets: u64,
@@ -85,7 +85,7 @@ fn quickly(average: u64, sample: u64) -> u64 {
 }
 
 impl Tin {
-    /// An idle tier whose queues are numbered from `base` on; [`Tin::configure`] must follow.
+    /// An idle tin whose queues are numbered from `base` on; [`Tin::configure`] must follow.
     pub(super) fn new(base: u32) -> Tin {
         Tin {
             base,
@@ -106,7 +106,7 @@ impl Tin {
         }
     }
 
-    /// Sets everything that follows from the tier's rate.
+    /// Sets everything that follows from the tin's rate.
     pub(super) fn configure(
         &mut self,
         rate: Rate,
@@ -141,7 +141,7 @@ impl Tin {
         self.counters.unresponsive = 0;
     }
 
-    /// Charges `len` bytes sent at `now` to the tier's clock, which may save up at most one packet.
+    /// Charges `len` bytes sent at `now` to the tin's clock, which may save up at most one packet.
     #[inline(always)]
     pub(super) fn advance_clock(&mut self, len: u32, now: Time) {
         let duration = self.byte_time.charge(len, &mut self.remainder);
@@ -152,13 +152,13 @@ impl Tin {
         }
     }
 
-    /// Starts rounds of DRR between tiers for this one.
+    /// Starts rounds of DRR between tins for this one.
     #[inline]
     pub(super) fn refill(&mut self, rounds: u64) {
         self.deficit += i64::from(self.tin_quantum) * rounds as i64;
     }
 
-    /// Rounds of DRR until the tier is out of debt.
+    /// Rounds of DRR until the tin is out of debt.
     pub(super) fn rounds_in_debt(&self) -> u64 {
         (-self.deficit).max(0) as u64 / u64::from(self.tin_quantum.max(1))
             + u64::from(self.deficit <= 0)
@@ -181,7 +181,7 @@ impl Tin {
         };
     }
 
-    /// The tier's counters as `tc -s` shows them; `flows` are its own.
+    /// The tin's counters as `tc -s` shows them; `flows` are its own.
     pub(super) fn stats(&self, flows: &[Flow]) -> TinStats {
         let counters = &self.counters;
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
@@ -211,21 +211,21 @@ impl Tin {
     }
 }
 
-/// Share of the rate and weight in DRR of tier `number` of `mode`, by internal index.
-pub(super) fn share(mode: DiffservMode, rate: Rate, number: usize) -> (Rate, u32) {
+/// Share of the rate and weight in DRR of a tin of `mode`.
+pub(super) fn share(mode: DiffservMode, rate: Rate, tin_index: usize) -> (Rate, u32) {
     // Rates as powers of one half.
-    let tiers: &[(u32, u32)] = match mode {
+    let tins: &[(u32, u32)] = match mode {
         DiffservMode::Besteffort => &[(0, 65_535)],
         DiffservMode::Diffserv3 => &[(0, 1024), (4, 64), (2, 256)],
         DiffservMode::Diffserv4 => &[(0, 1024), (4, 64), (1, 512), (2, 256)],
         DiffservMode::Diffserv8 | DiffservMode::Precedence => {
-            // Each tier has seven eighths of the rate and of the weight of the one below.
-            let below = (0..number).fold((rate.0, 256), |(rate, quantum), _| {
+            // Each tin has seven eighths of the rate and of the weight of the one below.
+            let below = (0..tin_index).fold((rate.0, 256), |(rate, quantum), _| {
                 // As `rate * 7 / 8`, for any rate.
                 (rate - rate.div_ceil(8), quantum * 7 / 8)
             });
             return (Rate(below.0), below.1);
         }
     };
-    tiers.get(number).map_or((rate, 0), |&(shift, quantum)| (Rate(rate.0 >> shift), quantum))
+    tins.get(tin_index).map_or((rate, 0), |&(shift, quantum)| (Rate(rate.0 >> shift), quantum))
 }

@@ -1,15 +1,15 @@
-//! Whom to serve: the choice between tiers, and between the flows of a tier.
+//! Whom to serve: the choice between tins, and between the flows of a tin.
 //!
-//! While shaping, the highest tier whose clock is not ahead of time is served; if all are ahead,
-//! the one that is least so: an idle tier's share is borrowed. Without a shaper the tiers share by
-//! weighted DRR. Within a tier, DRR++: flows that keep within a quantum are served before those
+//! While shaping, the highest tin whose clock is not ahead of time is served; if all are ahead,
+//! the one that is least so: an idle tin's share is borrowed. Without a shaper the tins share by
+//! weighted DRR. Within a tin, DRR++: flows that keep within a quantum are served before those
 //! with a standing queue, and a flow's quantum is divided by the load of its hosts. (Piece of CAKE,
 //! sections III-B and III-C, Algorithm 2; facts A.4, A.5, A.8.)
 //!
-//! With limited deficit savings (ours) DRR-LDS takes the place of DRR++ within the tiers; see
+//! With limited deficit savings (ours) DRR-LDS takes the place of DRR++ within the tins; see
 //! `saving`.
 //!
-//! Invariants: a flow is in the list that its standing says; `active` has the bit of each tier with
+//! Invariants: a flow is in the list that its standing says; `active` has the bit of each tin with
 //! flows that may have something to send.
 
 use alloc::boxed::Box;
@@ -35,12 +35,12 @@ use crate::sched::Standing;
 use crate::steps::{step, Budget};
 use crate::time::Time;
 
-/// So many turns of tiers in debt are part of what a call may do; fewer are not worth counting.
+/// So many turns of tins in debt are part of what a call may do; fewer are not worth counting.
 const LONG: u32 = 16;
-/// Turns of tiers in debt after which whole rounds are paid at once.
+/// Turns of tins in debt after which whole rounds are paid at once.
 const TURNS: u32 = 128;
 
-/// All tiers with their queues and hosts.
+/// All tins with their queues and hosts.
 #[derive(Debug)]
 pub(super) struct Tins {
     pub(super) tins: Row,
@@ -48,9 +48,9 @@ pub(super) struct Tins {
     pub(super) flows: Flows,
     pub(super) hosts: Hosts,
     pub(super) rule: LoadRule,
-    /// Tiers that have flows with something to send, one bit each.
+    /// Tins that have flows with something to send, one bit each.
     pub(super) active: u32,
-    /// Tiers whose deficit may have to be refilled, one bit each.
+    /// Tins whose deficit may have to be refilled, one bit each.
     owing: u32,
     /// Most savings of an empty queue in bytes, if it may save.
     pub(super) savings: Option<u32>,
@@ -62,14 +62,14 @@ pub(super) struct Tins {
     pub(super) is_plain: bool,
 }
 
-/// Tiers side by side: in a box of their own where stacks are short, since construction would have
+/// Tins side by side: in a box of their own where stacks are short, since construction would have
 /// them on its stack; else without the detour, which is some two percent of a packet's time.
 #[cfg(feature = "pages")]
 type Row = Box<[Tin; MAX_TINS]>;
 #[cfg(not(feature = "pages"))]
 type Row = [Tin; MAX_TINS];
 
-/// Tiers of `queues` queues each, apart for the stack's sake.
+/// Tins of `queues` queues each, apart for the stack's sake.
 #[inline(never)]
 fn at_rest(queues: u32) -> Row {
     #[allow(clippy::useless_conversion)]
@@ -77,7 +77,7 @@ fn at_rest(queues: u32) -> Row {
 }
 
 impl Tins {
-    /// Idle tiers for `params`; [`Tins::reserve`] and [`Tins::set_rate`] must follow.
+    /// Idle tins for `params`; [`Tins::reserve`] and [`Tins::set_rate`] must follow.
     #[inline(always)]
     pub(super) fn new(
         params: &Params,
@@ -85,7 +85,7 @@ impl Tins {
         hosts: Hosts,
         guard: Option<Box<Guard>>,
     ) -> Tins {
-        let count = super::tiers::tiers(params.diffserv).count();
+        let count = super::tin_map::tin_map(params.diffserv).count();
         Tins {
             tins: at_rest(params.queues),
             count,
@@ -93,7 +93,7 @@ impl Tins {
             hosts,
             rule: LoadRule::new(params),
             active: 0,
-            owing: every_tier(count),
+            owing: every_tin(count),
             savings: params.savings,
             #[cfg(target_has_atomic = "64")]
             seat: None,
@@ -102,7 +102,7 @@ impl Tins {
         }
     }
 
-    /// Reserves the memory of the tiers themselves.
+    /// Reserves the memory of the tins themselves.
     pub(super) fn reserve(&mut self, queues: u32, memory: Memory) -> Result<(), NoMemory> {
         for tin in self.iter_mut() {
             tin.sparse = Sparse::with_wheel(memory)?;
@@ -111,10 +111,10 @@ impl Tins {
         Ok(())
     }
 
-    /// Sets rates, quanta, targets and intervals of all tiers for a global rate.
+    /// Sets rates, quanta, targets and intervals of all tins for a global rate.
     pub(super) fn set_rate(&mut self, rate: Rate, params: &Params, device: &Device) {
-        for (number, tin) in self.iter_mut().enumerate() {
-            let (rate, quantum) = share(params.diffserv, rate, number);
+        for (tin_index, tin) in self.iter_mut().enumerate() {
+            let (rate, quantum) = share(params.diffserv, rate, tin_index);
             tin.configure(rate, quantum, params, device);
         }
     }
@@ -128,47 +128,51 @@ impl Tins {
         #[cfg(target_has_atomic = "64")]
         self.seat.iter_mut().for_each(|seat| seat.clear());
         self.active = 0;
-        self.owing = every_tier(self.count);
+        self.owing = every_tin(self.count);
         self.reopen_savings(queues);
     }
 
-    /// How many tiers there are.
+    /// How many tins there are.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// All tiers.
+    /// All tins.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Tin> {
         self.tins.iter_mut().take(self.count)
     }
 
-    /// A tier. (The remainder says to the compiler that there is one of that number.)
+    /// A tin. (The remainder says to the compiler that there is one of that number.)
     #[inline(always)]
-    pub(super) fn tin(&self, number: usize) -> &Tin {
-        &self.tins[number % MAX_TINS]
+    pub(super) fn tin(&self, tin_index: usize) -> &Tin {
+        &self.tins[tin_index % MAX_TINS]
     }
 
-    /// A tier, to be changed.
+    /// A tin, to be changed.
     #[inline(always)]
-    pub(super) fn tin_mut(&mut self, number: usize) -> &mut Tin {
-        &mut self.tins[number % MAX_TINS]
+    pub(super) fn tin_mut(&mut self, tin_index: usize) -> &mut Tin {
+        &mut self.tins[tin_index % MAX_TINS]
     }
 
-    /// A tier and one of its queues, if there is a queue of that number.
+    /// A tin and one of its queues, if there is a queue of that number.
     #[inline(always)]
-    pub(super) fn pair_mut(&mut self, tin: usize, queue: u32) -> Option<(&mut Tin, &mut Flow)> {
-        Some((&mut self.tins[tin % MAX_TINS], self.flows.queues.get_mut(queue as usize)?))
+    pub(super) fn pair_mut(
+        &mut self,
+        tin_index: usize,
+        flow_index: u32,
+    ) -> Option<(&mut Tin, &mut Flow)> {
+        Some((&mut self.tins[tin_index % MAX_TINS], self.flows.get_mut(flow_index)?))
     }
 
-    /// True if a tier has flows that may have something to send.
+    /// True if a tin has flows that may have something to send.
     #[inline(always)]
-    pub(super) fn is_active(&self, tin: usize) -> bool {
-        self.active >> tin & 1 != 0
+    pub(super) fn is_active(&self, tin_index: usize) -> bool {
+        self.active >> tin_index & 1 != 0
     }
 
-    /// The tier to serve while shaping: the highest one on schedule, else the one with the earliest
-    /// schedule. None if no tier has flows.
+    /// Index of the tin to serve while shaping: the highest one on schedule, else the one with the
+    /// earliest schedule. None if no tin has flows.
     #[inline(always)]
     pub(super) fn choose_by_schedule(&self, now: Time) -> Option<usize> {
         let mut rest = self.active;
@@ -177,18 +181,18 @@ impl Tins {
         }
         let (mut best, mut earliest) = (0, Time::MAX);
         while rest != 0 {
-            let index = rest.trailing_zeros() as usize;
-            let due = self.tin(index).time_next;
+            let tin_index = rest.trailing_zeros() as usize;
+            let due = self.tin(tin_index).time_next;
             if due <= now || due <= earliest {
-                (best, earliest) = (index, due);
+                (best, earliest) = (tin_index, due);
             }
             rest &= rest - 1;
         }
         Some(best)
     }
 
-    /// The tier to serve without a shaper, starting from `current`: weighted DRR. None if no tier
-    /// has flows. The caller charges what it sends to the tier's deficit.
+    /// The tin to serve without a shaper, starting from `current`: weighted DRR. None if no tin
+    /// has flows. The caller charges what it sends to the tin's deficit.
     #[inline(always)]
     pub(super) fn choose_by_deficit(
         &mut self,
@@ -198,7 +202,7 @@ impl Tins {
         if self.active == 0 {
             return None;
         }
-        // The usual case in few steps: one tier has packets, and the others are not in debt.
+        // The usual case in few steps: one tin has packets, and the others are not in debt.
         if self.active | self.owing == 1 << current {
             self.owing = self.active;
             let tin = self.tin_mut(current);
@@ -229,7 +233,7 @@ impl Tins {
         budget: &Budget,
     ) -> Option<usize> {
         let mut turns = LONG;
-        // Ends: each round pays every tier that is in debt its quantum.
+        // Ends: each round pays every tin that is in debt its quantum.
         loop {
             match self.turn(current) {
                 Ok(chosen) => {
@@ -245,7 +249,7 @@ impl Tins {
         }
     }
 
-    /// One turn of weighted DRR: the tier itself, if it may send, or the one whose turn is next.
+    /// One turn of weighted DRR: the tin itself, if it may send, or the one whose turn is next.
     #[inline(always)]
     fn turn(&mut self, current: usize) -> Result<usize, usize> {
         let (bit, is_active) = (1 << current, self.is_active(current));
@@ -260,76 +264,76 @@ impl Tins {
         } else {
             self.owing &= !bit;
         }
-        // Nothing happens to the other tiers in their turns.
+        // Nothing happens to the other tins in their turns.
         let concerned = self.active | self.owing;
         let later = concerned & (u32::MAX << 1 << current);
         let next = if later != 0 { later } else { concerned };
         Err(next.trailing_zeros() as usize)
     }
 
-    /// Pays the rounds after which still no active tier may send, all at once.
+    /// Pays the rounds after which still no active tin may send, all at once.
     #[cold]
     fn pay_whole_rounds(&mut self) {
         let (active, owing, count) = (self.active, self.owing, self.count);
-        let numbers = || (0..count).filter(|number| (active | owing) >> number & 1 != 0);
-        let waiting = numbers().filter(|number| active >> number & 1 != 0);
-        let rounds = waiting.map(|number| self.tin(number).rounds_in_debt());
+        let numbers = || (0..count).filter(|tin_index| (active | owing) >> tin_index & 1 != 0);
+        let waiting = numbers().filter(|tin_index| active >> tin_index & 1 != 0);
+        let rounds = waiting.map(|tin_index| self.tin(tin_index).rounds_in_debt());
         let Some(least) = rounds.min() else { return };
-        for number in numbers() {
-            let tin = self.tin_mut(number);
+        for tin_index in numbers() {
+            let tin = self.tin_mut(tin_index);
             tin.refill(tin.rounds_in_debt().min(least.saturating_sub(1)));
         }
     }
 
-    /// The queue for `packet`, with its hosts known if the mode needs them.
+    /// Index of the queue for `packet`, with its hosts known if the mode needs them.
     #[inline(always)]
-    pub(super) fn queue_of(
+    pub(super) fn flow_index_of(
         &mut self,
-        tin: usize,
+        tin_index: usize,
         packet: &Packet,
         arena: &mut Arena,
         heap: &mut Heap,
     ) -> u32 {
         let LoadRule { mode, .. } = self.rule;
         if mode == FlowMode::Flowblind {
-            return self.flows.base(tin);
+            return self.flows.base(tin_index);
         }
         let hash = mode.queue_hash(packet);
-        match self.flows.direct(self.tin(tin).base, hash) {
-            Some(queue) => {
-                self.tin_mut(tin).counters.way_direct_hits += 1;
-                queue
+        match self.flows.direct(self.tin(tin_index).base, hash) {
+            Some(flow_index) => {
+                self.tin_mut(tin_index).counters.way_direct_hits += 1;
+                flow_index
             }
             None => self
-                .search(tin, hash, packet)
-                .unwrap_or_else(|| self.share_or_take(tin, hash, packet, arena, heap)),
+                .search(tin_index, hash, packet)
+                .unwrap_or_else(|| self.share_or_take(tin_index, hash, packet, arena, heap)),
         }
     }
 
-    /// The queue that the flow has, or gets. None: its set is full, and hosts are guarded.
+    /// Index of the queue that the flow has, or gets. None: its set is full, and hosts are guarded.
     #[inline(never)]
-    fn search(&mut self, tin: usize, hash: u32, packet: &Packet) -> Option<u32> {
-        let (queue, found) = self.flows.search(tin, hash);
-        let counters = &mut self.tins[tin % MAX_TINS].counters;
+    fn search(&mut self, tin_index: usize, hash: u32, packet: &Packet) -> Option<u32> {
+        let (flow_index, found) = self.flows.search(tin_index, hash);
+        let counters = &mut self.tins[tin_index % MAX_TINS].counters;
         match found {
             Found::Own { indirect } => {
                 counters.way_indirect_hits += u32::from(indirect);
-                if self.flows.is_free(queue) {
-                    self.assign_hosts(tin, queue, packet);
+                if self.flows.is_free(flow_index) {
+                    self.assign_hosts(tin_index, flow_index, packet);
                 }
             }
             Found::Fresh => {
                 counters.way_misses += 1;
-                self.assign_hosts(tin, queue, packet);
+                self.assign_hosts(tin_index, flow_index, packet);
             }
             Found::Collision => {
                 counters.way_collisions += 1;
                 if self.guard.is_some() {
                     return None;
                 }
-                self.flows.rename(queue, hash);
-                let (base, rule) = (self.flows.base(tin), self.rule);
-                let flow = self.flows.queues.get(queue as usize)?;
+                self.flows.rename(flow_index, hash);
+                let (base, rule) = (self.flows.base(tin_index), self.rule);
+                let flow = self.flows.get(flow_index)?;
                 let is_counted = match self.savings {
                     None => rule.counts(flow.account.standing),
                     Some(_) => !flow.packets.is_empty(),
@@ -337,19 +341,19 @@ impl Tins {
                 if is_counted {
                     rule.each_end(flow.hosts, |end, place| self.hosts.discount(base, end, place));
                 }
-                self.assign_hosts(tin, queue, packet);
-                let hosts = self.flows.queues.get(queue as usize)?.hosts;
+                self.assign_hosts(tin_index, flow_index, packet);
+                let hosts = self.flows.get(flow_index)?.hosts;
                 if is_counted {
                     rule.each_end(hosts, |end, place| self.hosts.count(base, end, place));
                 }
             }
         }
-        Some(queue)
+        Some(flow_index)
     }
 
-    pub(super) fn assign_hosts(&mut self, tin: usize, queue: u32, packet: &Packet) {
-        let (base, LoadRule { mode, .. }) = (self.flows.base(tin), self.rule);
-        let Some(Flow { hosts, .. }) = self.flows.queues.get_mut(queue as usize) else { return };
+    pub(super) fn assign_hosts(&mut self, tin_index: usize, flow_index: u32, packet: &Packet) {
+        let (base, LoadRule { mode, .. }) = (self.flows.base(tin_index), self.rule);
+        let Some(Flow { hosts, .. }) = self.flows.get_mut(flow_index) else { return };
         if mode.isolates_sources() {
             hosts[0] = self.hosts.find(base, End::Source, packet.src_host);
         }
@@ -359,7 +363,7 @@ impl Tins {
         if let Some(guard) = &mut self.guard {
             let ends = [(End::Source, packet.src_host), (End::Destination, packet.dst_host)];
             let hosts = ends.map(|(end, host)| self.hosts.in_use_with(base, end, host));
-            guard.assign(queue, guard.end_for(hosts));
+            guard.assign(flow_index, guard.end_for(hosts));
         }
     }
 
@@ -367,8 +371,8 @@ impl Tins {
     #[inline(always)]
     pub(super) fn wake(
         &mut self,
-        number: usize,
-        queue: u32,
+        tin_index: usize,
+        flow_index: u32,
         packet: &Packet,
         adj_len: u32,
         random: &mut Random,
@@ -376,17 +380,17 @@ impl Tins {
         if !self.is_plain {
             #[cfg(target_has_atomic = "64")]
             if self.seat.is_some() {
-                return self.wake_parallel(number, queue, random);
+                return self.wake_parallel(tin_index, flow_index, random);
             }
             return match self.savings {
-                Some(_) => self.wake_saver(number, queue, packet, adj_len),
-                None => self.wake_guarded(number, queue),
+                Some(_) => self.wake_saver(tin_index, flow_index, packet, adj_len),
+                None => self.wake_guarded(tin_index, flow_index),
             };
         }
         let Tins { tins, flows, hosts, rule, active, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some(flow) = queues.get_mut(queue as usize) else { return };
+        let Some(flow) = queues.get_mut(flow_index as usize) else { return };
         match flow.account.standing {
             Standing::Idle | Standing::Decaying => {}
             Standing::Waiting => {
@@ -400,19 +404,19 @@ impl Tins {
         recount(tin, flow, from, Standing::New, *rule, hosts);
         let quantum = quantum(tin.flow_quantum, tin.base, flow, hosts, random);
         if from == Standing::Decaying {
-            tin.decaying.remove(queues, queue);
+            tin.decaying.remove(queues, flow_index);
         }
-        tin.sparse.enter(queues, queue, quantum);
-        *active |= 1 << number;
+        tin.sparse.enter(queues, flow_index, quantum);
+        *active |= 1 << tin_index;
     }
 
-    /// Looks at one decaying flow of a tier: it goes to rest, or waits for another round.
+    /// Looks at one decaying flow of a tin: it goes to rest, or waits for another round.
     #[inline(always)]
-    pub(super) fn decay(&mut self, number: usize, now: Time) {
+    pub(super) fn decay(&mut self, tin_index: usize, now: Time) {
         let Tins { tins, flows, hosts, rule, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let Some((queue, flow)) = tin.decaying.head(queues) else { return };
+        let Some((flow_index, flow)) = tin.decaying.head(queues) else { return };
         let Emptied { at_rest, tamed } = flow.cobalt.queue_empty(&tin.cobalt, now);
         if tamed {
             tin.counters.unresponsive -= 1;
@@ -422,16 +426,16 @@ impl Tins {
         }
         recount(tin, flow, Standing::Decaying, Standing::Idle, *rule, hosts);
         flow.account.standing = Standing::Idle;
-        tin.decaying.remove(queues, queue);
+        tin.decaying.remove(queues, flow_index);
     }
 
-    /// The flow of an active tier that sends next. On the way old debts are paid, and flows with
-    /// nothing to send leave. Where `drops_are_charged`, nobody is chosen either if one has left:
-    /// it may be another tier's turn then. Nothing else could make another tier the next one.
+    /// The flow of an active tin that sends next, with its index. On the way old debts are paid,
+    /// and flows with nothing to send leave. Where `drops_are_charged`, nobody is chosen either if
+    /// one has left: it may be another tin's turn then. Nothing else could make another the next.
     #[inline(always)]
     pub(super) fn choose_flow(
         &mut self,
-        number: usize,
+        tin_index: usize,
         now: Time,
         drops_are_charged: bool,
         arena: &Arena,
@@ -441,30 +445,30 @@ impl Tins {
         if !self.is_plain {
             #[cfg(target_has_atomic = "64")]
             if self.seat.is_some() {
-                let queue =
-                    budget.lend(|budget| self.choose_parallel(number, now, random, budget))?;
-                let (tin, flow) = self.pair_mut(number, queue)?;
-                return Some((queue, tin, flow));
+                let flow_index =
+                    budget.lend(|budget| self.choose_parallel(tin_index, now, random, budget))?;
+                let (tin, flow) = self.pair_mut(tin_index, flow_index)?;
+                return Some((flow_index, tin, flow));
             }
-            let queue = match self.savings {
+            let flow_index = match self.savings {
                 Some(_) => {
-                    budget.lend(|budget| self.choose_saver(number, arena, random, budget))?
+                    budget.lend(|budget| self.choose_saver(tin_index, arena, random, budget))?
                 }
                 None => {
                     let choose =
-                        |budget: &_| self.choose_guarded(number, now, drops_are_charged, budget);
+                        |budget: &_| self.choose_guarded(tin_index, now, drops_are_charged, budget);
                     budget.lend(choose)?
                 }
             };
-            let (tin, flow) = self.pair_mut(number, queue)?;
-            return Some((queue, tin, flow));
+            let (tin, flow) = self.pair_mut(tin_index, flow_index)?;
+            return Some((flow_index, tin, flow));
         }
         let Tins { tins, flows, hosts, rule, active, .. } = self;
-        let tin = &mut tins[number % MAX_TINS];
+        let tin = &mut tins[tin_index % MAX_TINS];
         let queues = &mut *flows.queues;
-        let queue = loop {
+        let flow_index = loop {
             let Tin { sparse, bulk_flows, base, flow_quantum, .. } = tin;
-            let quanta = TierQuanta {
+            let quanta = TinQuanta {
                 flow_quantum: *flow_quantum,
                 base: *base,
                 bulk_flows,
@@ -472,21 +476,21 @@ impl Tins {
                 hosts,
                 random,
             };
-            let Some(queue) = sparse.choose(queues, quanta, budget) else {
+            let Some(flow_index) = sparse.choose(queues, quanta, budget) else {
                 if sparse.is_empty() {
-                    *active &= !(1 << number);
+                    *active &= !(1 << tin_index);
                 }
                 return None;
             };
-            if !queues.get(queue as usize)?.packets.is_empty() {
-                break queue;
+            if !queues.get(flow_index as usize)?.packets.is_empty() {
+                break flow_index;
             }
-            retire(tin, queues, queue, now, *rule, hosts);
+            retire(tin, queues, flow_index, now, *rule, hosts);
             if !budget.spend() || drops_are_charged {
                 return None;
             }
         };
-        Some((queue, tin, queues.get_mut(queue as usize)?))
+        Some((flow_index, tin, queues.get_mut(flow_index as usize)?))
     }
 
     /// True without savings and without a guard.
@@ -500,48 +504,48 @@ impl Tins {
         self.guard.as_mut()?.heaviest_flow(&self.flows, budget)
     }
 
-    /// A packet of `len` bytes was queued in `queue`: the hosts' books.
+    /// A packet of `len` bytes was queued for the flow: the hosts' books.
     #[inline(always)]
-    pub(super) fn note_arrival(&mut self, tin: usize, queue: u32, len: u32) {
+    pub(super) fn note_arrival(&mut self, tin_index: usize, flow_index: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
-            guard.grown(tin, queue, &self.flows.queues, len);
+            guard.grown(tin_index, flow_index, &self.flows.queues, len);
         }
     }
 
-    /// A packet of `len` bytes has left `queue`: the hosts' books.
+    /// A packet of `len` bytes of the flow has left: the hosts' books.
     #[inline(always)]
-    pub(super) fn note_removal(&mut self, tin: usize, queue: u32, len: u32) {
+    pub(super) fn note_removal(&mut self, tin_index: usize, flow_index: u32, len: u32) {
         if let Some(guard) = &mut self.guard {
-            if let Some(flow) = self.flows.queues.get(queue as usize) {
-                guard.shrunk(tin, queue, flow, len);
+            if let Some(flow) = self.flows.get(flow_index) {
+                guard.shrunk(tin_index, flow_index, flow, len);
             }
         }
     }
 
-    /// `queue` has sent a packet of `len` bytes, and `charged` of them are its account's.
+    /// The flow has sent a packet of `len` bytes, and `charged` of them are its account's.
     #[inline(always)]
-    pub(super) fn note_turn(&mut self, tin: usize, queue: u32, len: u32, charged: u32) {
+    pub(super) fn note_turn(&mut self, tin_index: usize, flow_index: u32, len: u32, charged: u32) {
         if let Some(guard) = &mut self.guard {
-            let Some(flow) = self.flows.queues.get(queue as usize) else { return };
-            guard.shrunk(tin, queue, flow, len);
-            guard.charge(tin, queue, flow, charged);
+            let Some(flow) = self.flows.get(flow_index) else { return };
+            guard.shrunk(tin_index, flow_index, flow, len);
+            guard.charge(tin_index, flow_index, flow, charged);
         }
         #[cfg(target_has_atomic = "64")]
         if self.seat.is_some() {
-            self.sent_parallel(queue, charged);
+            self.sent_parallel(flow_index, charged);
         }
     }
 
-    /// The packets of the flow whose turn comes after `queue`'s.
+    /// The packets of the flow whose turn comes after this one's.
     #[inline(always)]
-    pub(super) fn upcoming(&self, queue: u32) -> Option<&List> {
+    pub(super) fn upcoming(&self, flow_index: u32) -> Option<&List> {
         let queues = &*self.flows.queues;
-        queues.get(queue as usize)?.account.upcoming(queues).map(|flow| &flow.packets)
+        queues.get(flow_index as usize)?.account.upcoming(queues).map(|flow| &flow.packets)
     }
 }
 
-/// The bits of `count` tiers.
-fn every_tier(count: usize) -> u32 {
+/// The bits of `count` tins.
+fn every_tin(count: usize) -> u32 {
     (1 << count) - 1
 }
 
@@ -550,16 +554,16 @@ fn every_tier(count: usize) -> u32 {
 fn retire(
     tin: &mut Tin,
     queues: &mut [Flow],
-    queue: u32,
+    flow_index: u32,
     now: Time,
     rule: LoadRule,
     hosts: &mut Hosts,
 ) {
-    let Some(flow) = queues.get_mut(queue as usize) else { return };
+    let Some(flow) = queues.get_mut(flow_index as usize) else { return };
     let to = empty(tin, flow, now, rule, hosts);
-    tin.sparse.leave(queues, queue, to);
+    tin.sparse.leave(queues, flow_index, to);
     if to == Standing::Decaying {
-        tin.decaying.push(queues, queue);
+        tin.decaying.push(queues, flow_index);
     }
 }
 
@@ -581,7 +585,7 @@ pub(super) fn empty(
     to
 }
 
-/// The one place where a flow's standing is counted: keeps the tier's bulk flows and the hosts'
+/// The one place where a flow's standing is counted: keeps the tin's bulk flows and the hosts'
 /// loads.
 #[inline(always)]
 pub(super) fn recount(
@@ -595,7 +599,7 @@ pub(super) fn recount(
     recount_in(&mut tin.bulk_flows, tin.base, flow, from, to, rule, hosts);
 }
 
-/// As [`recount`], for the `bulk_flows` of the tier whose queues start at `base`.
+/// As [`recount`], for the `bulk_flows` of the tin whose queues start at `base`.
 #[inline(always)]
 fn recount_in(
     bulk_flows: &mut u32,
@@ -622,8 +626,8 @@ fn recount_in(
     }
 }
 
-/// The quanta of a tier's flows, which pass from new to old when they get them.
-struct TierQuanta<'a> {
+/// The quanta of a tin's flows, which pass from new to old when they get them.
+struct TinQuanta<'a> {
     flow_quantum: u32,
     base: u32,
     bulk_flows: &'a mut u32,
@@ -632,7 +636,7 @@ struct TierQuanta<'a> {
     random: &'a mut Random,
 }
 
-impl Quanta<Flow> for TierQuanta<'_> {
+impl Quanta<Flow> for TinQuanta<'_> {
     #[inline(always)]
     fn next(&mut self, flow: &mut Flow, ages: bool) -> u32 {
         if ages && flow.packets.is_empty() {
@@ -650,7 +654,7 @@ impl Quanta<Flow> for TierQuanta<'_> {
     }
 }
 
-/// Bytes that a flow may send in a turn: the tier's quantum divided by the load of its hosts,
+/// Bytes that a flow may send in a turn: the tin's quantum divided by the load of its hosts,
 /// rounded so that no flow loses by it. (Ends that the mode does not
 /// isolate have no load.)
 #[inline(always)]

@@ -106,7 +106,7 @@ const PRESETS: &[(&str, u64)] = &[
     ("interplanetary", 1_000_000_000),
 ];
 
-/// Tier modes; where two words mean the same, the first is printed.
+/// Tin modes; where two words mean the same, the first is printed.
 const DIFFSERV_MODES: &[(&str, DiffservMode)] = &[
     ("diffserv3", DiffservMode::Diffserv3),
     ("diffserv4", DiffservMode::Diffserv4),

@@ -1,4 +1,4 @@
-//! Which tier a packet goes to: by code point, mark and class; and washing.
+//! Which tin a packet goes to: by code point, mark and class; and washing.
 
 use simnel_core::packet::{Ecn, Flags};
 use simnel_core::Packet;
@@ -9,10 +9,10 @@ use crate::driver::{packet, with, Driver};
 const EF: u8 = 46 << 2;
 const MODES: [&str; 5] = ["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"];
 
-/// Internal tier (a higher one has priority) of `dscp`, from the lists of facts A.2.
-fn tier_of(mode: &str, dscp: u8) -> u8 {
+/// Internal tin (a higher one has priority) of `dscp`, from the lists of facts A.2.
+fn tin_of(mode: &str, dscp: u8) -> u8 {
     let find = |lists: &[(u8, &[u8])], default| {
-        lists.iter().find(|(_, list)| list.contains(&dscp)).map_or(default, |(tier, _)| *tier)
+        lists.iter().find(|(_, list)| list.contains(&dscp)).map_or(default, |(tin, _)| *tin)
     };
     match mode {
         "besteffort" => 0,
@@ -37,7 +37,7 @@ fn tier_of(mode: &str, dscp: u8) -> u8 {
     }
 }
 
-/// Internal tier of the one that `tc -s` lists as number `index`.
+/// Internal tin of the one that `tc -s` lists as number `index`.
 fn listed(mode: &str, index: usize) -> u8 {
     match (mode, index) {
         ("diffserv3" | "diffserv4", 0) => 1,
@@ -46,7 +46,7 @@ fn listed(mode: &str, index: usize) -> u8 {
     }
 }
 
-fn tier_for(driver: &mut Driver, packet: Packet) -> u8 {
+fn tin_for(driver: &mut Driver, packet: Packet) -> u8 {
     driver.put(packet);
     driver.take().expect("a packet waits");
     driver.place().0
@@ -63,12 +63,12 @@ fn every_code_point_in_every_mode() {
                 for ecn in 0..4 {
                     let tos = dscp << 2 | ecn;
                     let flags = if ecn & 1 == 0 { Flags::IPV4 } else { Flags::IPV6 };
-                    let tier = tier_for(
+                    let tin = tin_for(
                         &mut driver,
                         with(packet(3, 100), |p| (p.tos, p.flags) = (tos, flags)),
                     );
-                    assert_eq!(tier, tier_of(mode, dscp), "{mode}, DSCP {dscp}");
-                    packets[usize::from(tier)] += 1;
+                    assert_eq!(tin, tin_of(mode, dscp), "{mode}, DSCP {dscp}");
+                    packets[usize::from(tin)] += 1;
                 }
             }
             for index in 0..tins {
@@ -84,9 +84,9 @@ fn address_resolution_is_network_control_and_the_rest_best_effort() {
     for mode in MODES {
         let mut driver = Driver::new(mode);
         let arp = with(packet(1, 60), |p| (p.flags, p.tos) = (Flags::ARP, 8 << 2));
-        assert_eq!(tier_for(&mut driver, arp), tier_of(mode, 56), "{mode}");
+        assert_eq!(tin_for(&mut driver, arp), tin_of(mode, 56), "{mode}");
         let other = with(packet(1, 60), |p| (p.flags, p.tos) = (Flags(0), 46 << 2));
-        assert_eq!(tier_for(&mut driver, other), tier_of(mode, 0), "{mode}");
+        assert_eq!(tin_for(&mut driver, other), tin_of(mode, 0), "{mode}");
     }
 }
 
@@ -99,19 +99,19 @@ fn a_firewall_mark_overrides_the_code_point() {
             for value in 0..16 {
                 let mark = value << 8 | 0xffff_00ff;
                 let marked = with(packet(1, 100), |p| (p.mark, p.tos) = (mark, dscp << 2));
-                // Tiers are numbered from 1 as listed; beyond them the mark says nothing.
+                // Tins are numbered from 1 as listed; beyond them the mark says nothing.
                 let expected = match value as usize {
-                    0 => tier_of(mode, dscp),
+                    0 => tin_of(mode, dscp),
                     value if value <= tins => listed(mode, value - 1),
-                    _ => tier_of(mode, dscp),
+                    _ => tin_of(mode, dscp),
                 };
-                assert_eq!(tier_for(&mut driver, marked), expected, "{mode}, mark {mark:#x}");
+                assert_eq!(tin_for(&mut driver, marked), expected, "{mode}, mark {mark:#x}");
             }
         }
     }
     // Without a mask, marks are somebody else's.
     let mut driver = Driver::new("diffserv4");
-    assert_eq!(tier_for(&mut driver, with(packet(1, 100), |p| p.mark = 4)), 0);
+    assert_eq!(tin_for(&mut driver, with(packet(1, 100), |p| p.mark = 4)), 0);
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn a_class_of_our_handle_overrides_the_code_point_but_not_the_mark() {
                     () if class & OURS == OURS && (1..=tins).contains(&minor) => {
                         listed(mode, minor as usize - 1)
                     }
-                    () => tier_of(mode, 46),
+                    () => tin_of(mode, 46),
                 };
-                assert_eq!(tier_for(&mut driver, classed), expected, "{mode}, {class:#x}");
+                assert_eq!(tin_for(&mut driver, classed), expected, "{mode}, {class:#x}");
             }
         }
     }
@@ -145,7 +145,7 @@ fn washing_clears_the_code_point_after_it_was_read() {
             for (dscp, ecn) in [(46, 0), (46, 2), (8, 1), (34, 3), (0, 2)] {
                 driver.put(with(packet(1, 100), |p| p.tos = dscp << 2 | ecn));
                 let sent = driver.take().unwrap();
-                assert_eq!(driver.place().0, tier_of(mode, dscp), "{mode} {words}");
+                assert_eq!(driver.place().0, tin_of(mode, dscp), "{mode} {words}");
                 let left = if washes { 0 } else { dscp };
                 assert_eq!((sent.dscp(), sent.ecn() as u8), (left, ecn), "{mode} {words}");
                 // The owner is told to rewrite what was changed, and only that.
@@ -154,35 +154,35 @@ fn washing_clears_the_code_point_after_it_was_read() {
             }
         }
     }
-    // Marks and classes choose the tier; the code point goes all the same.
+    // Marks and classes choose the tin; the code point goes all the same.
     let mut driver = Driver::new("diffserv4 wash fwmark 0xff");
     driver.put(with(packet(1, 100), |p| (p.mark, p.tos) = (1, 46 << 2 | 2)));
     let sent = driver.take().unwrap();
     assert_eq!((driver.place().0, sent.dscp(), sent.ecn()), (1, 0, Ecn::Ect0));
 }
 
-/// Video may have half of the line and voice a quarter. What is left over goes to the tier that is
+/// Video may have half of the line and voice a quarter. What is left over goes to the tin that is
 /// due first, and so to both, as 2 to 1.
 #[test]
-fn what_no_tier_has_a_right_to_goes_to_the_one_that_is_due_first() {
+fn what_no_tin_has_a_right_to_goes_to_the_one_that_is_due_first() {
     let mut driver = Driver::new("diffserv4 bandwidth 8mbit raw");
-    let tiers = [with(packet(1, 1000), |p| p.tos = 34 << 2), with(packet(2, 1000), |p| p.tos = EF)];
-    for tier in tiers {
-        driver.put_all(tier, 2);
+    let tins = [with(packet(1, 1000), |p| p.tos = 34 << 2), with(packet(2, 1000), |p| p.tos = EF)];
+    for tin in tins {
+        driver.put_all(tin, 2);
     }
     let mut sent = [0u64; 2];
     for _ in 0..3_000 {
         let packet = driver.take().expect("packets wait");
         let index = usize::from(packet.tos == EF);
         sent[index] += 1;
-        driver.put(tiers[index]);
+        driver.put(tins[index]);
     }
     assert!(sent[0].abs_diff(2_000) <= 2, "{sent:?}");
 }
 
-/// Of two tiers that are due at the same moment, the higher one goes first.
+/// Of two tins that are due at the same moment, the higher one goes first.
 #[test]
-fn of_tiers_that_are_due_together_the_higher_one_goes() {
+fn of_tins_that_are_due_together_the_higher_one_goes() {
     // 500 bytes at 4 Mbit/s and 250 at 2 take a millisecond each.
     let mut driver = Driver::new("diffserv4 bandwidth 8mbit raw");
     driver.put_all(with(packet(1, 500), |p| p.tos = 34 << 2), 2);

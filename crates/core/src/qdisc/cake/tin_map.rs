@@ -1,10 +1,10 @@
-//! Tiers: which of them each code point falls into (facts A.2).
+//! Which tin each code point falls into (facts A.2).
 //!
 //! The maps are those of Linux's cake: per mode a short list of the code points that leave the
-//! default tier, from which the 64-entry tables are built at compile time. Invariants: every entry
-//! is below the tier count; `order` is a permutation of the tiers.
+//! default tin, from which the 64-entry tables are built at compile time. Invariants: every entry
+//! is below the tin count; `order` is a permutation of the tins.
 
-/// Tiers and their code points.
+/// Tins and their code points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiffservMode {
     /// Bulk, Best Effort, Voice.
@@ -12,33 +12,49 @@ pub enum DiffservMode {
     Diffserv3,
     /// Bulk, Best Effort, Video, Voice.
     Diffserv4,
-    /// Eight tiers by purpose.
+    /// Eight tins by purpose.
     Diffserv8,
-    /// One tier.
+    /// One tin.
     Besteffort,
-    /// Eight tiers by the three precedence bits.
+    /// Eight tins by the three precedence bits.
     Precedence,
 }
 
-/// The tiers of one [`DiffservMode`].
+/// The tins of one [`DiffservMode`].
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tiers {
-    /// Tier of each code point, by *internal index*: the higher one wins while within its rate.
-    pub tin_of: [u8; 64],
-    /// Internal indices in the order in which statistics list the tiers (and in which firewall
-    /// marks and classes count them, from 1).
-    pub order: &'static [u8],
+pub(super) struct TinMap {
+    /// Index of each code point's tin: the higher one wins while within its rate.
+    tin_of: [u8; 64],
+    /// Indices in the order in which statistics list the tins (and in which firewall marks and
+    /// classes count them, from 1).
+    order: &'static [u8],
 }
 
-impl Tiers {
-    /// Number of tiers, 1..=8.
-    pub const fn count(&self) -> usize {
+impl TinMap {
+    /// Number of tins, 1..=8.
+    pub(super) const fn count(&self) -> usize {
         self.order.len()
+    }
+
+    /// Index of the tin that a code point falls into.
+    #[inline(always)]
+    pub(super) fn tin_index_of(&self, dscp: u8) -> usize {
+        usize::from(self.tin_of[usize::from(dscp & 63)])
+    }
+
+    /// Index of the tin that statistics list at `place`, if there is one.
+    pub(super) fn listed(&self, place: usize) -> Option<usize> {
+        self.order.get(place).map(|&tin_index| usize::from(tin_index))
+    }
+
+    /// Place at which statistics list the tin.
+    pub(super) fn place(&self, tin_index: usize) -> usize {
+        self.order.iter().position(|&other| usize::from(other) == tin_index).unwrap_or(0)
     }
 }
 
-/// Which code points go to which tier.
-pub const fn tiers(mode: DiffservMode) -> &'static Tiers {
+/// Which code points go to which tin.
+pub(super) const fn tin_map(mode: DiffservMode) -> &'static TinMap {
     match mode {
         DiffservMode::Diffserv3 => &DIFFSERV3,
         DiffservMode::Diffserv4 => &DIFFSERV4,
@@ -48,11 +64,10 @@ pub const fn tiers(mode: DiffservMode) -> &'static Tiers {
     }
 }
 
-/// The tier that a code point falls into, as a place in the order of statistics.
+/// The tin that a code point falls into, as a place in the order of statistics.
 pub fn listed_tin(mode: DiffservMode, dscp: u8) -> usize {
-    let tiers = tiers(mode);
-    let internal = tiers.tin_of[usize::from(dscp & 63)];
-    tiers.order.iter().position(|&tin| tin == internal).unwrap_or(0)
+    let map = tin_map(mode);
+    map.place(map.tin_index_of(dscp))
 }
 
 /// Best Effort has index 0 so that Bulk, index 1, outranks it while below its sixteenth of the
@@ -60,13 +75,13 @@ pub fn listed_tin(mode: DiffservMode, dscp: u8) -> usize {
 const BULK_FIRST: [u8; 4] = [1, 0, 2, 3];
 const ASCENDING: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-static DIFFSERV3: Tiers = Tiers {
+static DIFFSERV3: TinMap = TinMap {
     // Bulk: LE, CS1. Voice: the old TOS "low delay" (4), VA, EF, CS6, CS7.
     tin_of: table(0, &[(1, &[1, 8]), (2, &[4, 44, 46, 48, 56])]),
     order: BULK_FIRST.split_at(3).0,
 };
 
-static DIFFSERV4: Tiers = Tiers {
+static DIFFSERV4: TinMap = TinMap {
     // Bulk: LE, CS1. Video: TOS 4, CS2, AF2x, CS3, AF3x, AF4x. Voice: CS4, CS5, VA, EF, CS6, CS7.
     tin_of: table(
         0,
@@ -79,7 +94,7 @@ static DIFFSERV4: Tiers = Tiers {
     order: &BULK_FIRST,
 };
 
-static DIFFSERV8: Tiers = Tiers {
+static DIFFSERV8: TinMap = TinMap {
     // LE; high throughput (TOS 2, CS1, AF1x); the rest; streaming (CS3, AF3x, AF4x); transactions
     // (TOS 4, AF2x); shells (CS2); least latency (CS4, CS5, VA, EF); network control (CS6, CS7).
     tin_of: table(
@@ -97,19 +112,19 @@ static DIFFSERV8: Tiers = Tiers {
     order: &ASCENDING,
 };
 
-static BESTEFFORT: Tiers = Tiers { tin_of: table(0, &[]), order: ASCENDING.split_at(1).0 };
+static BESTEFFORT: TinMap = TinMap { tin_of: table(0, &[]), order: ASCENDING.split_at(1).0 };
 
-static PRECEDENCE: Tiers = Tiers { tin_of: by_precedence(), order: &ASCENDING };
+static PRECEDENCE: TinMap = TinMap { tin_of: by_precedence(), order: &ASCENDING };
 
-/// All code points in tier `rest`, except those listed.
+/// All code points in tin `rest`, except those listed.
 const fn table(rest: u8, listed: &[(u8, &[u8])]) -> [u8; 64] {
     let mut table = [rest; 64];
     let mut list = 0;
     while list < listed.len() {
-        let (tin, dscps) = listed[list];
+        let (tin_index, dscps) = listed[list];
         let mut i = 0;
         while i < dscps.len() {
-            table[dscps[i] as usize] = tin;
+            table[dscps[i] as usize] = tin_index;
             i += 1;
         }
         list += 1;
@@ -141,12 +156,12 @@ mod tests {
         DiffservMode::Precedence,
     ];
 
-    /// Code points that went to tier `tin`.
-    fn members(mode: DiffservMode, tin: u8) -> Vec<u8> {
-        (0..64).filter(|dscp| tiers(mode).tin_of[*dscp as usize] == tin).collect()
+    /// Code points of a tin.
+    fn members(mode: DiffservMode, tin_index: u8) -> Vec<u8> {
+        (0..64).filter(|dscp| tin_map(mode).tin_of[*dscp as usize] == tin_index).collect()
     }
 
-    /// One character a code point, 0 to 63: the tier in which Linux 6.1 put it (golden recordings
+    /// One character a code point, 0 to 63: the tin in which Linux 6.1 put it (golden recordings
     /// cake-tins/map-*: three packets of each code point at each of three rates).
     #[test]
     fn all_code_points_go_where_linux_puts_them() {
@@ -159,21 +174,21 @@ mod tests {
         ];
         for (mode, tins) in MODES.into_iter().zip(recorded) {
             let expected: Vec<u8> = tins.bytes().map(|digit| digit - b'0').collect();
-            assert_eq!(tiers(mode).tin_of.as_slice(), expected, "{mode:?}");
+            assert_eq!(tin_map(mode).tin_of.as_slice(), expected, "{mode:?}");
         }
     }
 
     #[test]
     fn orders_are_permutations() {
         for mode in MODES {
-            let tiers = tiers(mode);
-            let mut order = tiers.order.to_vec();
+            let map = tin_map(mode);
+            let mut order = map.order.to_vec();
             order.sort_unstable();
-            assert_eq!(order, (0..tiers.count() as u8).collect::<Vec<u8>>());
-            assert!(tiers.tin_of.iter().all(|tin| usize::from(*tin) < tiers.count()));
+            assert_eq!(order, (0..map.count() as u8).collect::<Vec<u8>>());
+            assert!(map.tin_of.iter().all(|index| usize::from(*index) < map.count()));
         }
         // Bulk is listed first, Voice last.
-        let order = tiers(DiffservMode::Diffserv4).order;
+        let order = tin_map(DiffservMode::Diffserv4).order;
         assert_eq!(members(DiffservMode::Diffserv4, order[0]), [1, 8]);
         assert_eq!(members(DiffservMode::Diffserv4, order[3]), [32, 40, 44, 46, 48, 56]);
         let listed = [8, 0, 34, 46].map(|dscp| listed_tin(DiffservMode::Diffserv4, dscp));
