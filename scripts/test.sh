@@ -10,9 +10,9 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 [ -n "${CI:-}" ] && export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0
 
 logs=$(mktemp -d)
-aside=
+lanes=()
 # Nothing of ours goes on when this is interrupted.
-trap '[ -n "$aside" ] && kill -- -"$aside"; wait; rm -rf "$logs"' EXIT
+trap 'for lane in "${lanes[@]}"; do kill -- -"$lane"; done; wait; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 
 step() { # NAME COMMAND...
@@ -21,6 +21,14 @@ step() { # NAME COMMAND...
     printf '\n=== %s: %s\n' "$name" "$*"
     "$@" 2>&1 </dev/null | tee "$log" || word=FAILED
     printf '%-7s %s (%s s)\n' "$word" "$name" $((SECONDS - start)) >>"$logs/summary"
+}
+
+# Runs steps beside the tests, on what those leave of the processor: live tests mostly wait.
+beside() { # FUNCTION
+    set -m # a process group of its own, which is ended as one
+    (chrt --idle --pid 0 $BASHPID; "$1") >"$logs/lane-$1" 2>&1 &
+    lanes+=($!)
+    set +m
 }
 
 documentation() {
@@ -63,33 +71,41 @@ gateway_alone() {
     [ "$bytes" -le "$most" ]
 }
 
-# What builds or runs on one core most of the time. Beside it, the other half is tried.
-single_core() {
+tests_built() {
+    cargo test --quiet --workspace --locked --no-run
+}
+
+# What builds or runs on one core most of the time.
+on_one_core() {
     step 'gateway alone' gateway_alone
     step 'compiled code' kernel/check
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
 }
 
+# With the program that the tests come with. What waits for somebody else's answer comes last.
+on_all_cores() {
+    # A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`.
+    step 'fuzz' env FUZZ_SEED=1 scripts/fuzz.sh 10
+    step 'simulation side' simulation_side
+    step 'documentation' documentation
+    step 'Linux beside' linux_beside
+    step 'examples' examples
+    step 'python' scripts/python.sh test
+    step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
+}
+
 step 'format' scripts/format.sh --check
 step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-# Alone, since they measure. --show-output: what tests could not run must be seen even when they pass.
+step 'build' tests_built
+beside on_one_core
+beside on_all_cores
+# --show-output: what tests could not run must be seen even when they pass.
 step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
-# A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`.
-step 'fuzz' env FUZZ_SEED=1 scripts/fuzz.sh 10
-set -m # a process group of its own, which is ended as one
-single_core >"$logs/single-core" 2>&1 &
-aside=$!
-set +m
-step 'simulation side' simulation_side
-# With the program that the tests have built.
-step 'lab in a browser' env SIMNEL=target/debug/simnel scripts/site.sh test
-step 'examples' examples
-step 'python' scripts/python.sh test
-step 'documentation' documentation
-step 'Linux beside' linux_beside
-wait "$aside" || echo 'FAILED  what ran on one core: it did not come to its end' >>"$logs/summary"
-aside=
-cat "$logs/single-core"
+for lane in "${lanes[@]}"; do
+    wait "$lane" || echo 'FAILED  steps beside the tests: they did not come to their end' >>"$logs/summary"
+done
+lanes=()
+cat "$logs"/lane-*
 
 tests=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$logs/tests.log" |
     awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed", passed, failed }')
