@@ -8,7 +8,7 @@
 
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::rate::Rate;
-use simnel_core::tc::units;
+use simnel_core::tc::{units, ParseError};
 
 use crate::direction::Direction;
 
@@ -54,12 +54,7 @@ pub fn settings_of<'a>(
     }
     let (before, words) = compose(direction, rate, said.words)?;
     let named = usize::from(names_discipline(said.words));
-    understood(direction, &before, words, said.before + named).map_err(|error| {
-        // What is no word of cake may be a discipline's name that was misspelt.
-        let misspelt = understood(direction, "", said.words, said.before).err();
-        let misspelt = misspelt.filter(|(_, nearest)| *nearest);
-        misspelt.filter(|_| !error.1).unwrap_or(error).0
-    })
+    understood(direction, &before, words, said.before + named)
 }
 
 /// The discipline that runs as `present`, at another rate if there is one, and with the words of
@@ -80,8 +75,7 @@ pub fn changed<'a>(
     let (name, rest) = name_and_rest(said.words);
     let Some(rate) = rate else {
         if name.is_none_or(|name| name == managed.name()) {
-            return understood(direction, present, rest, said.before + usize::from(name.is_some()))
-                .map_err(|(error, _)| error);
+            return understood(direction, present, rest, said.before + usize::from(name.is_some()));
         }
         let rate = config.rate().map(|rate| format!("{}bit", rate.bits()));
         return settings_of(direction, rate.as_deref(), said);
@@ -108,7 +102,7 @@ pub fn changed<'a>(
         _ => compose(direction, Some(rate), present).map(|(before, rest)| before + " " + rest)?,
     };
     let named = usize::from(name.is_some());
-    understood(direction, &before, rest, said.before + named).map_err(|(error, _)| error)
+    understood(direction, &before, rest, said.before + named)
 }
 
 /// Why packets of `direction` will not be treated as was meant, if so: nothing holds them back, or
@@ -152,17 +146,22 @@ fn name_and_rest(words: &str) -> (Option<&'static str>, &str) {
 }
 
 /// The settings that `before` and then somebody's own `words` describe. Errors count his words from
-/// `said` on, and say whether a word like the wrong one is known.
+/// `said` on.
 fn understood(
     direction: Direction,
     before: &str,
     words: &str,
     said: usize,
-) -> Result<Config, (String, bool)> {
+) -> Result<Config, String> {
     qdisc::amend(before, words).map_err(|mut error| {
-        let own = before.split_whitespace().count();
-        error.index = (error.index + said).saturating_sub(own);
-        (format!("{direction}: {error}"), error.nearest().is_some())
+        error.index = error.index.saturating_sub(before.split_whitespace().count());
+        // What is no keyword may be the name of a discipline: misspelt, or one of Linux's.
+        let is_known = |error: &ParseError| error.nearest().is_some() || error.is_foreign();
+        if !is_known(&error) {
+            error = qdisc::parse(words).err().filter(is_known).unwrap_or(error);
+        }
+        error.index += said;
+        format!("{direction}: {error}")
     })
 }
 
@@ -173,7 +172,9 @@ pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String>
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     let number = &word[..word.len() - unit.len()];
     let meant = if unit.to_ascii_lowercase().ends_with("bps") {
-        let bits = format!("{number}{}bit", &unit[..unit.len() - 3]);
+        // A unit of bytes without its thousands is no line's either.
+        let thousands = if unit.len() == 3 { "m" } else { &unit[..unit.len() - 3] };
+        let bits = format!("{number}{thousands}bit");
         format!("in bytes per second, {}: did you mean `{bits}`?", shown(rate))
     } else if rate.0 == 0 || rate >= LEAST || unit.eq_ignore_ascii_case("bit") {
         return Ok(());
@@ -189,7 +190,8 @@ pub(crate) fn check_rate(direction: Direction, word: &str) -> Result<(), String>
 fn shown(rate: Rate) -> String {
     let bits = rate.bits();
     match bits {
-        0..1_000_000 => format!("{} kbit/s", bits / 1_000),
+        0..1_000 => format!("{bits} bit/s"),
+        1_000..1_000_000 => format!("{} kbit/s", bits / 1_000),
         _ => format!("{} Mbit/s", bits as f64 / 1e6),
     }
 }
@@ -345,6 +347,9 @@ mod tests {
             (Some("50"), "", "If not, say `50bit`"),
             (Some("9kbit"), "", "did you mean `9mbit`? If not, say `9000bit`"),
             (Some("10mbps"), "", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
+            (Some("10bps"), "", "in bytes per second, 80 bit/s: did you mean `10mbit`?"),
+            (Some("1mbit"), "netem delay 9ms", "`netem` (word 1) cannot be used: of what netem"),
+            (None, "cake_mq", "`cake_mq` (word 1) cannot be used: one cake for each"),
             (Some("1mbit"), "cake bandwidth 2mbit", "`upload 1mbit` and `bandwidth 2mbit`"),
             (Some("1mbit"), "tbf rate 2mbit burst 9kb", "`upload 1mbit` and `rate 2mbit`"),
             (Some("1mbit"), "red", "`red`"),
@@ -410,5 +415,7 @@ mod tests {
         let several = "htb default 1 class 1:1 rate 1mbit class 1:2 rate 2mbit";
         let error = changed(Upload, several, Some("2mbit"), "").unwrap_err();
         assert!(error.contains("says a rate of its own"), "{error}");
+        let error = changed(Upload, "cake bandwidth 9mbit", None, "netem delay 9ms").unwrap_err();
+        assert!(error.contains("`netem` (word 1) cannot be used: of what netem"), "{error}");
     }
 }

@@ -84,6 +84,11 @@ impl ParseError {
         }
     }
 
+    /// True if `tc` knows the word, but we do not.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.problem, Problem::Foreign { .. })
+    }
+
     /// The form that would have been right in this place.
     pub fn expected(&self) -> &'static str {
         match self.problem {
@@ -92,7 +97,7 @@ impl ParseError {
             Problem::Misplaced { .. } => "a keyword that goes with the others",
             Problem::Missing { expected, .. } | Problem::Invalid { expected, .. } => expected,
             Problem::OutOfRange { range, .. } => range,
-            Problem::Foreign { reason } => reason,
+            Problem::Foreign { .. } => "a word that is known here, too",
             Problem::Twice { .. } => "something that was not said before",
         }
     }
