@@ -1,4 +1,4 @@
-//! What the daemon is told: requests as JSON lines, and sequences of them.
+//! Requests to the daemon: JSON lines, and sequences of them.
 //!
 //! Each line is a request. `change` is done to a discipline as the gateway does it, the short way
 //! of `simnel change` (a rate and some words) goes through `words::changed`, and between two lines

@@ -1,4 +1,4 @@
-//! What the kernel sends: no message panics, and none gives more bytes than it has.
+//! Messages of the kernel: none panics, and none gives more bytes than it has.
 //!
 //! The first byte is a number of messages that wait for their acknowledgement.
 

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a reader of random bytes, the disciplines under test, and the
+//! Shared by the fuzz targets: a reader of random bytes, the disciplines under test, and the
 //! contract that each must keep whatever happens to it.
 //!
 //! All of it is the property tests' own, so that both check the same thing. A target is a few lines

@@ -10,7 +10,7 @@ use simnel_core::qdisc;
 
 use crate::support::{self, table::DISCIPLINES};
 
-/// What the real `tc` was asked and said: lines that start with `$` are words.
+/// Questions to the real `tc` and its answers: lines that start with `$` are words.
 const RECORDED: &str = include_str!("../../crates/core/tests/data/tc/options.txt");
 /// The configuration file that is shipped.
 const SHIPPED: &str = include_str!("../../dist/simnel.toml");
@@ -43,7 +43,7 @@ pub fn write(inputs: Vec<Vec<u8>>) {
     }
 }
 
-/// What the real `tc` sends for disciplines, with packets for each.
+/// Requests of the real `tc` for disciplines, with packets for each.
 pub fn requests_for_disciplines() -> Vec<Vec<u8>> {
     let operations: Vec<u8> = (0..100u8).map(|n| n.wrapping_mul(37)).collect();
     let seed = |(name, payload): (&str, Vec<u8>)| {
@@ -158,7 +158,7 @@ pub fn frames() -> Vec<Vec<u8>> {
     as_frame.chain(as_packet).chain(cut).collect()
 }
 
-/// What `tc` was asked when it was recorded, all keywords, and words that are nearly right.
+/// Words that `tc` was asked when it was recorded, all keywords, and words that are nearly right.
 pub fn words() -> Vec<Vec<u8>> {
     let mut all: Vec<String> =
         RECORDED.lines().filter_map(|line| line.strip_prefix("$ ")).map(String::from).collect();

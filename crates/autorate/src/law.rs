@@ -52,7 +52,7 @@ pub struct Limits {
     pub ceiling: Rate,
 }
 
-/// What a direction's queue saw in an interval.
+/// A direction's queue in one interval, as its counters show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Bytes that came, dropped ones included.
@@ -63,7 +63,7 @@ pub struct Seen {
     pub backlog: u64,
 }
 
-/// What a direction is at.
+/// A direction's state in the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The rate grows while there is load.
@@ -113,7 +113,7 @@ impl Reason {
     }
 }
 
-/// What the controller knows of the line at a tick.
+/// The line as known at one tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     pub delay: Option<Span>,
@@ -142,7 +142,7 @@ struct Drain {
     until: Time,
     /// Delay when it began.
     delay: Span,
-    /// What was before the first of drains in a row.
+    /// The state before the first of several drains in a row.
     before: (u64, Option<u64>),
     number: u8,
     /// The other direction may have made the delay as well.

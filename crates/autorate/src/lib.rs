@@ -94,11 +94,11 @@ pub const DOWN: usize = 1;
 pub struct Decision {
     /// The rate to set, upload and download; None where there is no shaper.
     pub rates: [Option<Rate>; 2],
-    /// Whether active reflectors changed: ask [`Controller::active`].
+    /// True if the active reflectors changed: ask [`Controller::active`].
     pub replaced: bool,
 }
 
-/// What a controller thinks, for `show`.
+/// The controller's estimates and phase, for `show`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// Delay above the baseline; None while nothing votes.
@@ -128,7 +128,7 @@ pub struct Controller {
     laws: [Option<Law>; 2],
     /// Since when delay is high without a load that explains it.
     unexplained: Option<Time>,
-    /// Who tries more than the capacity last seen, and since when.
+    /// The direction that tries more than the capacity last seen, and since when.
     search: Option<(usize, Time)>,
     delay: Option<Span>,
     shifts: u32,
@@ -258,7 +258,7 @@ impl Controller {
         };
     }
 
-    /// What it thinks.
+    /// Its estimates and phase.
     pub fn state(&self) -> State {
         let law = |f: fn(&Law) -> Phase| self.laws.each_ref().map(|law| law.as_ref().map(f));
         State {

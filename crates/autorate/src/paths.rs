@@ -203,7 +203,7 @@ impl Paths {
         votes[..number].get(number.saturating_sub(1) / 2).copied()
     }
 
-    /// What was heard of late becomes the baseline of every path.
+    /// Makes the latest delays the baseline of every path.
     pub fn shift(&mut self, now: Time) {
         for path in self.active.iter_mut().chain(&mut self.passing) {
             if path.is_fresh(now) {

@@ -28,7 +28,7 @@ const PLACES: usize = 4096;
 const CONNECTIONS: usize = 1024;
 /// Connections whose RTTs wait to be taken.
 const RESULTS: usize = 32;
-/// What comes later answers to something else.
+/// Longest round-trip time: an echo that comes later answers something else.
 const LONGEST: Span = Span::from_secs(10);
 /// A pause of the far end that changes no RTT for us; or a quarter of that RTT.
 const PAUSE: Span = Span::from_millis(5);

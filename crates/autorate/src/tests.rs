@@ -189,7 +189,7 @@ fn ms(rtt: Span) -> u64 {
     (rtt.as_micros() + 500) / 1000
 }
 
-/// What was taken from `trips`.
+/// Samples taken from `trips`.
 fn taken(trips: &RoundTrips) -> Vec<(u32, u64)> {
     let mut all = Vec::new();
     trips.take(|connection, rtt| all.push((connection, ms(rtt))));

@@ -16,7 +16,7 @@ const FRAMES: usize = 1000;
 const ROUNDS: usize = 40;
 /// Passes over the frames in one round: long enough for the clock not to matter.
 const PASSES: usize = 50;
-/// What the gateway copies of each packet.
+/// Bytes of each packet that the gateway copies.
 const CAPTURE: usize = 128;
 
 #[derive(Clone, Copy)]

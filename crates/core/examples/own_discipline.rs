@@ -8,7 +8,7 @@ use simnel_core::{Packet, Time};
 /// A stack of packets, of which the oldest goes when it is full.
 struct Lifo {
     stack: Vec<Packet>,
-    /// What was dequeued last: the caller's until the next call.
+    /// The packet that was dequeued last: the caller's until the next call.
     out: Packet,
 }
 

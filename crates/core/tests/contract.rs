@@ -62,7 +62,7 @@ fn every_discipline_keeps_the_contract_where_memory_is_taken_as_needed() {
     }
 }
 
-/// What is wrong with a [`Flawed`] discipline.
+/// The fault of a [`Flawed`] discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flaw {
     LosesOne,

@@ -1,4 +1,4 @@
-//! What disciplines promise beyond the contract: shares, priorities, rates, no starvation. Each
+//! Promises of disciplines beyond the contract: shares, priorities, rates, no starvation. Each
 //! line of `support::table` says which of these hold for it.
 
 mod support;
@@ -312,7 +312,7 @@ fn the_rate_is_reached_and_a_faster_one_would_be_noticed() {
     }
 }
 
-/// What became of packets: which, the reason if it was dropped, and whether it was marked.
+/// Packets, the reasons of those that were dropped, and their marks.
 #[derive(Default, PartialEq)]
 struct Fates(Vec<(u64, Option<DropReason>, bool)>);
 

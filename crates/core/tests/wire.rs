@@ -186,7 +186,7 @@ fn classify(bytes: &[u8], wire_len: usize) -> Packet {
     Classifier::new(HASHER).classify(LINK, bytes, wire_len as u32, 99)
 }
 
-/// What classification says of a packet's contents.
+/// A packet's contents as classification finds them.
 fn findings(packet: &Packet) -> (u64, u32, u32, u8, u8, u8, Flags) {
     let Packet { flow, src_host, dst_host, header_len, network_offset, tos, flags, .. } = *packet;
     (flow, src_host, dst_host, header_len, network_offset, tos, flags)
@@ -208,7 +208,7 @@ fn sound(frame: &[u8]) -> bool {
     }
 }
 
-/// What must hold for bytes of any kind, before and after they are marked.
+/// Invariants for bytes of any kind, before and after they are marked.
 fn stays_sound(link: LinkLayer, bytes: &[u8], wire_len: u32) -> Result<(), TestCaseError> {
     let classifier = Classifier::new(HASHER);
     let before = classifier.classify(link, bytes, wire_len, 7);

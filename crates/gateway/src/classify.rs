@@ -13,7 +13,7 @@ pub(crate) const LINK: LinkLayer = LinkLayer::Ip { link_header: 14 };
 /// Headers of PPPoE and PPP.
 const PPPOE: usize = 8;
 
-/// What is to be read of a packet with this EtherType: where it starts, and the bytes before that
+/// Part of a packet with this EtherType to read: where it starts, and the bytes before that
 /// which are not in NFQUEUE's copy, or not read. PPPoE is only seen between a bridge's ports.
 #[inline]
 pub(crate) fn network(protocol: u16, bytes: &[u8]) -> (LinkLayer, &[u8], u32) {

@@ -45,7 +45,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Interface {
     name: String,
-    /// Who does the work.
+    /// The process that does the work.
     #[serde(default)]
     backend: Backend,
     /// Rates follow the line; they are said as ranges then.

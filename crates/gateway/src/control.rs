@@ -303,7 +303,7 @@ impl Client {
         self.ask(&Request::Keep {}).map(drop)
     }
 
-    /// What ends by itself, and when.
+    /// Trials that end by themselves, and when.
     ///
     /// # Errors
     /// As [`Client::ask`].

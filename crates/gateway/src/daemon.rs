@@ -55,7 +55,7 @@ pub struct Daemon {
     ended: Arc<OwnedFd>,
     server: Server,
     served: Vec<Gateway>,
-    /// What others do to those that are served.
+    /// Changes by others to interfaces that are served.
     presences: Vec<Presence>,
     waiting: Vec<Waiting>,
     /// Interfaces that the kernel shapes.

@@ -33,7 +33,7 @@ struct Probe {
     sent: Time,
 }
 
-/// What came of a reflector's probes.
+/// Counts of a reflector's probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     answered: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Driver {
     tallies: Vec<Tally>,
     sequence: u16,
     next_tick: Time,
-    /// What the queues had seen at the last tick.
+    /// The queues' counters at the last tick.
     before: [Option<Passed>; 2],
     rates: [Option<Rate>; 2],
 }
@@ -190,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// What it does, for `show`.
+    /// Its doings, for `show`.
     pub(crate) fn report(&self, now: Time) -> Report {
         let state = self.controller.state();
         let following = |which: usize, direction| {

@@ -116,7 +116,7 @@ pub enum Error {
     /// The kernel's traffic control refused something.
     #[error("{doing}: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The action that was asked for.
         doing: String,
         /// In the kernel's words.
         reason: String,

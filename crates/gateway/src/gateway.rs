@@ -45,7 +45,7 @@ const STRAGGLERS: Duration = Duration::from_millis(3);
 /// How long `down` waits for the kernel's queue to become empty.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
-/// Who holds and releases packets.
+/// The holder and releaser of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -63,7 +63,7 @@ pub enum Backend {
 pub struct Settings {
     /// The interface, usually the one that leads to the Internet.
     pub interface: String,
-    /// Who does the work.
+    /// The backend that does the work.
     pub backend: Backend,
     /// Discipline of what leaves; None lets it pass.
     pub upload: Option<Config>,
@@ -279,7 +279,7 @@ impl Gateway {
         }
     }
 
-    /// What the discipline is really told: where rules name tiers, cake reads our bits.
+    /// The discipline's settings as it is really told: where rules name tiers, cake reads our bits.
     fn told(&self, config: &Config) -> Config {
         match self.tiers {
             0 => config.clone(),
@@ -633,7 +633,7 @@ fn check(settings: &Settings) -> Result<Device, Error> {
     Ok(device_of(name))
 }
 
-/// What the interface decides about disciplines.
+/// The interface's properties that disciplines depend on.
 fn device_of(name: &str) -> Device {
     const ETHERNET_HEADER: u32 = 14;
     let default = Device::default();

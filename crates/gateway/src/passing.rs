@@ -21,7 +21,7 @@ use crate::owner::id;
 /// Packets that came after one while it was queued, before its timestamp is forgotten.
 const QUEUED: usize = 4096;
 
-/// What both directions share.
+/// State that both directions share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     connections: Arc<Connections>,

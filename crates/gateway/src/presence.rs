@@ -1,4 +1,4 @@
-//! What others do to an interface while it is served: seen within half a second, told once.
+//! Changes by others to an interface while it is served: seen within half a second, told once.
 //!
 //! Our rules go by the interface's name. Where it is taken down, deleted and made again, they stand
 //! and work as soon as it is back; where it gets another name, traffic passes by them, and that
@@ -16,7 +16,7 @@ use crate::sys::{self, Query};
 /// Time between looks for flowtables, each of which asks for all of them.
 const OFFLOADS_EACH: Span = Span::from_secs(10);
 
-/// What is known of an interface.
+/// An interface as last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     There { index: u32, mtu: u32, is_up: bool },
@@ -92,7 +92,7 @@ impl Presence {
         &self.interface
     }
 
-    /// What has happened since the last look.
+    /// Changes since the last look.
     pub(crate) fn look(&mut self) -> Vec<Change> {
         let state = State::of(&self.interface);
         let changes = changes(self.state, state, sys::interface_name);
@@ -111,7 +111,7 @@ impl Presence {
     }
 }
 
-/// What lies between two looks. `name` gives the name of the interface with a number.
+/// Changes between two looks. `name` gives the name of the interface with a number.
 fn changes(before: State, now: State, name: impl Fn(u32) -> Option<String>) -> Vec<Change> {
     match (before, now) {
         (State::Absent, State::Absent) => Vec::new(),

@@ -26,7 +26,7 @@ const LEAST: u32 = 68;
 /// Longest packet that can be a SYN: all options, and some tunnel's headers.
 const LONGEST_SYN: u32 = 200;
 
-/// What receivers have announced.
+/// Segment sizes that receivers have announced.
 pub(crate) struct SegmentSizes {
     connections: Connections,
     /// Only then are announcements read.

@@ -67,7 +67,7 @@ pub(crate) enum Event {
     Changed(String, Direction, String),
     /// An interface was given back by a command.
     Down(String),
-    /// What of an interface is on trial now.
+    /// Trials of an interface that run now.
     Trials(String, Vec<Trial>),
     /// The settings were read again: commands before that no longer matter.
     Reloaded,
@@ -114,7 +114,7 @@ impl Tether {
         Some(settings)
     }
 
-    /// What of an interface was on trial when the last daemon ended; None if none ever was.
+    /// Trials of an interface when the last daemon ended; None if there never were any.
     pub(crate) fn recall_trials(&self, interface: &str) -> Option<Vec<Trial>> {
         self.remembered.iter().find_map(|event| match event {
             Event::Trials(name, trials) if name == interface => Some(trials.clone()),

@@ -29,7 +29,7 @@ pub enum Back {
 pub struct Left {
     /// Milliseconds until it ends.
     pub ms: u64,
-    /// What happens then.
+    /// The action at its end.
     pub back: Back,
 }
 

@@ -36,7 +36,7 @@ pub struct Arrival {
     pub captured: u32,
 }
 
-/// What else there is to know of a packet that is not just linear IP (`struct simnel_unusual`).
+/// Further facts about a packet that is not just linear IP (`struct simnel_unusual`).
 #[repr(C)]
 #[derive(Debug)]
 pub struct Unusual {
@@ -116,7 +116,7 @@ impl Arrival {
     }
 }
 
-/// What a discipline's settings say about the reading of packets.
+/// The reading of packets that a discipline's settings ask for.
 pub(crate) struct Reader {
     classifier: Classifier,
     choice: Choice,

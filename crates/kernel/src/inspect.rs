@@ -1,5 +1,5 @@
-//! What only tests call (`kernel/test/replay`, and `kernel/books.c` in debug builds): a packet with
-//! hashes that are given, where a packet stood, what is queued.
+//! Functions that only tests call (`kernel/test/replay`, and `kernel/books.c` in debug builds): a
+//! packet with given hashes, where a packet stood, what is queued.
 //!
 //! They stand in the library that is installed, so that the object that is tested is the one that
 //! decides about packets.

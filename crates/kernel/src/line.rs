@@ -46,7 +46,7 @@ impl Line {
     }
 }
 
-/// What follows from a discipline's settings.
+/// Facts that follow from a discipline's settings.
 struct Derived {
     reader: Reader,
     wants: u32,
@@ -63,7 +63,7 @@ impl Derived {
     }
 }
 
-/// What the kernel decides (`struct simnel_surroundings`).
+/// Properties that the kernel decides (`struct simnel_surroundings`).
 #[repr(C)]
 #[derive(Debug)]
 pub struct Surroundings {
@@ -353,7 +353,7 @@ pub struct Shown {
     pub is_used: u32,
     /// Bytes of `statistics`.
     pub length: u32,
-    /// What `TCA_STATS_APP` holds.
+    /// Contents of `TCA_STATS_APP`.
     pub statistics: [u8; Shown::BYTES],
 }
 

@@ -1,4 +1,4 @@
-//! What Rust needs of the kernel: memory, and an end when all is lost.
+//! Rust's needs of the kernel: memory, and an end when all is lost.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;

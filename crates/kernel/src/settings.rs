@@ -117,7 +117,7 @@ fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     core::str::from_utf8(text).map_err(|error| Refusal::new(EINVAL, &error))
 }
 
-/// What a discipline needs of the C side beyond packets, one bit each (`SIMNEL_WANTS_...`).
+/// A discipline's needs of the C side beyond packets, one bit each (`SIMNEL_WANTS_...`).
 pub(crate) mod wants {
     /// Connections before address translation.
     pub const TRANSLATION: u32 = 1;
@@ -133,7 +133,7 @@ pub(crate) mod wants {
     pub const EMPTY: u32 = 32;
 }
 
-/// What `config` wants of the C side.
+/// The C side's duties for `config`.
 pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
     let mut wanted = match config {
         Config::Cake(params) => {
@@ -174,7 +174,7 @@ fn is_idle_when_empty(config: &Config) -> bool {
     }
 }
 
-/// What a filter's choice of a class means to a discipline.
+/// Meaning of a filter's choice of a class to a discipline.
 #[derive(Clone, Copy)]
 pub(crate) enum Choice {
     /// The class is the packet's.

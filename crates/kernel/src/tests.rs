@@ -134,7 +134,7 @@ impl Drop for Guest {
     }
 }
 
-/// What Linux's disciplines let go past an empty queue, ours do; a shaper, or what keeps accounts
+/// Packets go past an empty queue where Linux's do; a shaper, or a discipline that keeps accounts
 /// of a flow while it is idle, must see each packet.
 #[test]
 fn an_empty_queue_is_passed_by_only_where_nothing_is_kept_of_it() {

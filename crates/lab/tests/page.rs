@@ -146,7 +146,7 @@ addEventListener("message", (event) => {
 });
 </script><iframe src="PAGE" style="width:WIDTHpx;height:3000px;border:0"></iframe></body>"#;
 
-/// What the script of the page's copy saw.
+/// Values that the script of the page's copy saw.
 fn seen(dom: &str) -> Value {
     let (_, rest) = dom.split_once("id=\"seen\">").expect("the script came to its end");
     let (json, _) = rest.split_once("</script>").expect("the script element ends");

@@ -17,7 +17,7 @@ fn scenarios() -> Vec<PathBuf> {
     paths
 }
 
-/// What has no meaning, or would need more memory than there is, is refused before it runs.
+/// Scenarios without meaning, or beyond memory, are refused before they run.
 #[test]
 fn what_cannot_be_simulated_is_refused_by_its_key() {
     let refused = |top: &str, traffic: &str| {

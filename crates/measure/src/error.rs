@@ -18,7 +18,7 @@ pub enum Error {
     Unreachable {
         /// Where it was looked for.
         address: SocketAddr,
-        /// What runs at such a peer.
+        /// The command that runs at such a peer.
         command: &'static str,
         /// The system's word.
         source: io::Error,
@@ -36,9 +36,9 @@ pub enum Error {
     Protocol {
         /// The peer.
         address: SocketAddr,
-        /// What was expected there.
+        /// The form that was expected there.
         expected: &'static str,
-        /// What was wrong.
+        /// The fault.
         reason: String,
     },
     /// Nothing carried data.

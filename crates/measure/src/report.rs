@@ -1,4 +1,4 @@
-//! What a measurement has found: figures with their units in their names, and words for people.
+//! Results of a measurement: figures with their units in their names, and words for people.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ pub struct Report {
     pub phases: Vec<Phase>,
     /// The way to the router at home.
     pub home: Option<Home>,
-    /// What the reader should know besides.
+    /// Further remarks for the reader.
     pub notes: Vec<String>,
     /// Everything over time, for pages.
     #[serde(skip)]
@@ -86,7 +86,7 @@ pub struct Phase {
 pub struct Home {
     /// Its address.
     pub gateway: IpAddr,
-    /// What it answers to.
+    /// The kind of echo that it answers.
     pub by: String,
     /// Median round-trip time without load.
     pub idle_ms: Option<f64>,

@@ -36,7 +36,7 @@ pub type Session = [u8; 16];
 pub struct Request {
     /// [`VERSION`].
     pub simnel: u32,
-    /// What the connection is for.
+    /// The connection's purpose.
     #[serde(rename = "do")]
     pub purpose: Purpose,
     /// For those of a session: its name.
@@ -47,7 +47,7 @@ pub struct Request {
     pub token: Option<String>,
 }
 
-/// What a connection is for.
+/// Purposes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
@@ -64,7 +64,7 @@ pub enum Purpose {
 /// The server's first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whether it does what was asked.
+    /// True if the peer does what was asked.
     pub ok: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ const PATIENCE: Span = Span::from_millis(1);
 /// The first exception of a discipline.
 pub type Fault = Arc<Mutex<Option<PyErr>>>;
 
-/// What Python said of packets during one call.
+/// Python's orders for packets during one call.
 #[derive(Default)]
 struct Orders {
     drops: Vec<u64>,
@@ -280,7 +280,7 @@ fn seconds(time: Time) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// What is behind `mutex`, which no panic leaves half changed.
+/// The value behind `mutex`, which no panic leaves half changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ pub struct Paper {
     figures: Vec<(String, String)>,
 }
 
-/// What is known of an experiment before it is run.
+/// An experiment before it is run.
 #[derive(IntoPyObject)]
 pub struct About {
     paper: &'static str,
@@ -49,7 +49,7 @@ pub fn papers() -> Vec<&'static str> {
     lab::experiments().iter().map(|experiment| experiment.id).collect()
 }
 
-/// What `id` asks, and how.
+/// The question and set-up of `id`.
 #[pyfunction]
 pub fn about_paper(id: &str) -> PyResult<About> {
     let experiment = find(id)?;

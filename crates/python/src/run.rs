@@ -1,4 +1,4 @@
-//! What a run showed: its summary as `simnel sim --json` writes it, distributions, and tables.
+//! Results of a run: its summary as `simnel sim --json` writes it, distributions, and tables.
 
 use pyo3::prelude::*;
 use simnel_core::Span;
@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// What a flow's probes or datagrams waited beyond propagation.
+/// Delay beyond propagation of a flow's probes or datagrams.
 fn added(outcome: &Outcome) -> Option<(&simnel_sim::Distribution, &[Moment], &'static str)> {
     match outcome {
         Outcome::Ping { added_rtt, over_time, .. } => {

@@ -27,7 +27,7 @@ const COUNTED: u32 = 3000;
 /// Handle of the discipline: classes of loads are below it.
 const HANDLE: u32 = 0x1_0000;
 
-/// What is shown.
+/// One discipline under load, to be shown.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Exhibit {
     /// The discipline in `tc`'s words.
@@ -36,7 +36,7 @@ pub struct Exhibit {
     pub line_mbps: f64,
     /// How long.
     pub seconds: f64,
-    /// What comes.
+    /// The arrivals.
     pub loads: Vec<Load>,
 }
 
@@ -80,25 +80,25 @@ impl Default for Load {
     }
 }
 
-/// What an exhibit showed.
+/// Results of an exhibit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
     /// Milliseconds from look to look; the first is after one of them.
     pub interval_ms: f64,
-    /// What was seen, in order.
+    /// Looks at the discipline, in order.
     pub looks: Vec<Look>,
     /// Drops and marks: milliseconds, load, and why. The first of many.
     pub events: Vec<(f64, usize, &'static str)>,
 }
 
-/// What was seen at one moment.
+/// The discipline at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Look {
     /// Of each load.
     pub loads: Vec<Seen>,
     /// The discipline's own statistics: a JSON object, as `tc -s -j` has them.
     pub own: String,
-    /// What it does not say there: `average_kb` of `red`, `count` and `p_drop` of `cobalt`.
+    /// Values that it does not show there: `average_kb` of `red`, `count` and `p_drop` of `cobalt`.
     pub inside: BTreeMap<&'static str, f64>,
     /// Packets in each bin and its probability, level by level: of `sfb`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -118,7 +118,7 @@ pub struct Seen {
     pub dropped: u32,
     /// Marked since the beginning.
     pub marked: u32,
-    /// What its queue says of itself, where it has one.
+    /// Its queue's own figures, where it has one.
     pub queue: Option<Queue>,
 }
 

@@ -23,7 +23,7 @@ const MOST_ROWS: usize = 24;
 pub struct Frames {
     /// Seconds from frame to frame; the first is at time zero.
     pub interval_s: f64,
-    /// What each frame tells of.
+    /// The rows of each frame.
     pub rows: Vec<Row>,
     /// Names of the tiers, up and down; empty if there are none to be told apart.
     pub tiers: [Vec<String>; 2],

@@ -94,7 +94,7 @@ impl Run {
         self.network.lines[direction as usize].qdisc.snapshot()
     }
 
-    /// What waits in both disciplines, up and down, flow by flow. Changes nothing.
+    /// Packets that wait in both disciplines, up and down, flow by flow. Changes nothing.
     pub fn waiting(&self) -> Vec<[Waiting; 2]> {
         self.network.waiting()
     }

@@ -200,7 +200,7 @@ impl Tandem {
         }
     }
 
-    /// What the shaper has seen so far.
+    /// Bytes and packets that the shaper has seen so far.
     pub fn passed(&self) -> Passed {
         Passed { backlog: self.shaper.backlog().bytes, ..self.passed }
     }

@@ -172,7 +172,7 @@ fn the_rate_follows_its_steps() {
     );
 }
 
-/// What an idle line may send at once when a flood comes at five seconds, beyond its rate.
+/// Bytes beyond its rate that an idle line sends at once when a flood comes at five seconds.
 fn carried_after_an_idle_time(setup: &mut Setup) -> u64 {
     setup.traffic = vec![Traffic { start: Span::from_secs(5), ..cbr(1242, 500) }];
     setup.duration = Span::from_secs(6);

@@ -242,7 +242,7 @@ fn random_scenarios_keep_every_promise() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// What the test above looks for is found: a transfer over a line that goes down for good.
+/// A transfer over a line that goes down for good: the fault that the test above looks for.
 #[test]
 fn a_transfer_that_stands_still_is_found() {
     let bulk = |n: &u64| matches!(scenario(*n).traffic[0].kind, Kind::Bulk { size: Some(_) });

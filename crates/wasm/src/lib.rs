@@ -32,7 +32,7 @@ pub struct Film {
     picture: Picture,
 }
 
-/// What one run showed.
+/// Results of one run.
 #[wasm_bindgen]
 #[derive(Default)]
 pub struct Picture {
@@ -115,7 +115,7 @@ impl Lab {
 
 #[wasm_bindgen]
 impl Film {
-    /// What the frames tell of, as JSON.
+    /// Rows of the frames, as JSON.
     pub fn head(&self) -> String {
         self.head.clone()
     }
@@ -131,7 +131,7 @@ impl Film {
         self.frames.windows.clone()
     }
 
-    /// What else the run showed. The film has nothing more to say of it.
+    /// Further results of the run. The film has nothing more to say of it.
     pub fn picture(&mut self) -> Picture {
         std::mem::take(&mut self.picture)
     }
@@ -154,7 +154,7 @@ impl Picture {
         self.curves.len()
     }
 
-    /// What curve `n` shows: `delay`, `goodput` or `queue`; empty if there is none.
+    /// Kind of curve `n`: `delay`, `goodput` or `queue`; empty if there is none.
     pub fn kind(&self, n: usize) -> String {
         self.curves.get(n).map_or_else(String::new, |curve| curve.kind.into())
     }

@@ -1,4 +1,4 @@
-//! What was seen of all interfaces, once a second, and what of it is kept.
+//! All interfaces, looked at once a second, and what of that is kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Board {
 /// One interface.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Interface {
-    /// What it does; only the busiest flows.
+    /// Its doings; only the busiest flows.
     pub view: View,
     /// Flows in all.
     pub flow_count: usize,
@@ -64,12 +64,12 @@ pub(crate) struct Past {
     pub(crate) trouble: Option<String>,
 }
 
-/// What is looked at, and by whom it is read.
+/// The interfaces as last seen, and who reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) board: watch::Receiver<Board>,
     past: Arc<Mutex<Past>>,
-    /// Whether settings may be changed here.
+    /// True if settings may be changed here.
     pub(crate) may_change: bool,
 }
 

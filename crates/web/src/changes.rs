@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 8 * 1024;
 /// Seconds of a trial.
 const TRIAL_S: std::ops::RangeInclusive<u64> = 5..=24 * 3600;
 
-/// What is asked for, and why it was not done.
+/// The result of a request, or why it was not done.
 pub(crate) type Answer = Result<Value, (StatusCode, String)>;
 
 /// Carries changes out, one at a time.
@@ -55,7 +55,7 @@ struct Wanted {
     seconds: Option<u64>,
 }
 
-/// What `keep` and `undo` need to know.
+/// Arguments of `keep` and `undo`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}

@@ -37,7 +37,7 @@ const MOST_HEAD: usize = 16 * 1024;
 /// Time to wait if no connection can be accepted: out of descriptors, most likely.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub(crate) struct Standing {
     begin: Instant,

@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; 
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// What a folder of pages consists of; other files are not given away.
+/// Kinds of files in a folder of pages; others are not given away.
 const KINDS: [(&str, &str); 8] = [
     ("html", "text/html; charset=utf-8"),
     ("js", "text/javascript; charset=utf-8"),

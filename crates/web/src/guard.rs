@@ -1,4 +1,4 @@
-//! Who may ask: checked before anything is answered.
+//! The right to ask: checked before anything is answered.
 //!
 //! A page of somebody else in the owner's browser can send requests here, also to loopback. It may
 //! not read answers of another origin, unless a name of its own points here (DNS rebinding): so the
@@ -25,7 +25,7 @@ pub(crate) struct Guard {
     may_change: bool,
 }
 
-/// What is wrong with a request.
+/// A request's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Only reading is possible.
@@ -96,7 +96,7 @@ impl Guard {
     }
 }
 
-/// What says nothing of this machine, and what the page's own links ask for without the token.
+/// Paths that say nothing of this machine, or that the page's own links ask for without the token.
 pub(crate) fn is_public(uri: &Uri) -> bool {
     matches!(uri.path(), "/app.js" | "/style.css")
 }

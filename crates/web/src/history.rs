@@ -1,4 +1,4 @@
-//! What interfaces did over ten minutes, a day and thirty days, each at a step of its own.
+//! Interfaces over ten minutes, a day and thirty days, each at a step of its own.
 //!
 //! A look is added to one bucket of each span: mean of rates, worst second's latency, sum of drops
 //! and marks. Buckets are kept by the time of day at which they begin, so after a restart the one
@@ -20,7 +20,7 @@ pub(crate) struct Span {
     pub(crate) step_s: u64,
     /// Buckets.
     pub(crate) most: usize,
-    /// Whether it survives a restart.
+    /// True if it survives a restart.
     pub(crate) is_saved: bool,
 }
 
@@ -135,7 +135,7 @@ impl History {
         self.buckets.keys()
     }
 
-    /// What `interface` did in the span before `now_s`, the oldest first.
+    /// History of `interface` in the span before `now_s`, the oldest first.
     pub(crate) fn points(&self, interface: &str, index: usize, now_s: u64) -> Vec<Point> {
         let Some(series) = self.buckets.get(interface) else { return Vec::new() };
         let first = (now_s + 1).saturating_sub(SPANS[index].seconds());
@@ -143,7 +143,7 @@ impl History {
         all.map(|(begin, bucket)| bucket.point(*begin)).collect()
     }
 
-    /// What is to be saved since the last call: a bucket, or that there is none any more.
+    /// Rows to save since the last call: a bucket, or that there is none any more.
     pub(crate) fn changes(&mut self) -> Vec<(Place, Option<Bucket>)> {
         let now = |place: Place| {
             let series = self.buckets.get(&place.0);

@@ -1,4 +1,4 @@
-//! What the gateway does, over HTTP: a page with live charts, metrics, JSON, a stream of events.
+//! The gateway over HTTP: a page with live charts, metrics, JSON, a stream of events.
 //!
 //! One thread looks at all interfaces each second, through the control sockets (board.rs); it keeps
 //! ten minutes, a day and thirty days (history.rs), in a file if there is one (store.rs). Others
@@ -33,26 +33,26 @@ use std::time::Duration;
 pub use files::Folder;
 pub use server::Server;
 
-/// What to serve, and where.
+/// The address to serve, and on what terms.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Address to listen at.
     pub listen: SocketAddr,
-    /// What clients must know; needed unless the address is one of loopback.
+    /// The token that clients must know; needed unless the address is one of loopback.
     pub token: Option<String>,
     /// Directory of the control sockets.
     pub control_dir: PathBuf,
-    /// What clients may take.
+    /// Bounds on clients.
     pub limits: Limits,
     /// Where history survives a restart.
     pub history: Option<PathBuf>,
-    /// Whether who knows the token may change settings.
+    /// True if clients with the token may change settings.
     pub changes: bool,
     /// Told, in words, what goes wrong meanwhile.
     pub notice: fn(&str),
 }
 
-/// What clients may take.
+/// Bounds on clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at a time.

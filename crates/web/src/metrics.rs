@@ -1,4 +1,4 @@
-//! What is counted, as OpenMetrics.
+//! Counters, as OpenMetrics.
 //!
 //! Names beginning with `node_qdisc_` are node_exporter's, with its labels `device` and `kind`, so
 //! that dashboards for Linux's disciplines work; a download is listed as `IFACE:download`. What
@@ -16,7 +16,7 @@ use crate::board::Board;
 #[derive(Debug)]
 struct Collector {
     board: Board,
-    /// Whether history is saved; None if it need not be.
+    /// True if history is saved; None if it need not be.
     is_saved: Option<bool>,
 }
 

@@ -87,10 +87,10 @@ pub(crate) fn serve(listener: TcpListener, router: Router, limits: Limits) -> Re
     })
 }
 
-/// What stands before all routes.
+/// Rules before all routes.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// Who may ask.
+    /// The check of who asks.
     pub guard: Guard,
     /// Where a page may take things from.
     pub policy: &'static str,

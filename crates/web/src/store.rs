@@ -33,7 +33,7 @@ pub(crate) struct Store {
     database: Option<Database>,
 }
 
-/// What is wrong with the file.
+/// Faults of the file.
 #[derive(Debug)]
 enum Fault {
     /// Not what we wrote.
@@ -43,8 +43,8 @@ enum Fault {
 }
 
 impl Store {
-    /// What an earlier process saved, and whatever went wrong, in words. Whoever is told of trouble
-    /// may still save later.
+    /// The store, rows that an earlier process saved, and trouble in words. Whoever is told of
+    /// trouble may still save later.
     pub(crate) fn open(path: &Path) -> (Store, Vec<Row>, Option<String>) {
         let mut store = Store { path: path.to_owned(), database: None };
         let mut told = None;

@@ -8,7 +8,7 @@ use simnel_web::{Limits, Server, Settings};
 
 /// Patience of the servers here.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// What a busy machine may add.
+/// Time that a busy machine may add.
 const SLACK: Duration = Duration::from_secs(4);
 
 /// A server of a directory without gateways, which ends with the test.

@@ -81,7 +81,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What shapes the interface.
+/// The shaper of the interface.
 enum Running {
     Daemon(Client),
     Kernel(Vec<Shaped>),

@@ -50,7 +50,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     })
 }
 
-/// What an echo from the home's router takes while the line is idle.
+/// Round-trip time to the home's router on the idle line.
 fn echo(router: IpAddr) -> Finding {
     const ID: &str = "router-delay";
     /// More is a radio, or somebody's queue.

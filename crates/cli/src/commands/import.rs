@@ -32,7 +32,7 @@ pub struct Args {
 enum From {
     /// OpenWrt's sqm-scripts.
     Sqm(Source),
-    /// What `tc qdisc show` prints, and `tc class show` for htb's rates.
+    /// Output of `tc qdisc show`, and of `tc class show` for htb's rates.
     Tc(Source),
 }
 

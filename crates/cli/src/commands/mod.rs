@@ -34,7 +34,7 @@ mod top;
 mod up;
 mod words;
 
-/// What to do.
+/// The program's commands.
 #[derive(clap::Subcommand)]
 pub enum Command {
     Up(up::Args),

@@ -57,7 +57,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the words ask for.
+/// A request, as the words say it.
 #[derive(Debug, PartialEq)]
 enum Request<'a> {
     Show {

@@ -31,7 +31,7 @@ const TIME: Duration = Duration::from_secs(3);
 const NOBODY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// What came of an attack.
+/// The victims' loss and delay under an attack.
 #[derive(Debug)]
 struct Suffered {
     /// Of the packets that were to be sent.

@@ -17,18 +17,18 @@ use rustix::net::{
 };
 use simnel_testbed::Namespace;
 
-/// What one host sends.
+/// A flood from one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
     /// Where to.
     pub to: Ipv4Addr,
-    /// What each packet is.
+    /// Kind of its packets.
     pub packets: Packets,
     /// Packets a second.
     pub rate: u32,
 }
 
-/// What each packet of an attack is.
+/// Kinds of packets in an attack.
 #[derive(Clone, Copy, Debug)]
 pub enum Packets {
     /// UDP of so many bytes with the IP header, over so many flows in turn.
@@ -46,7 +46,7 @@ pub struct Flood {
 
 /// Packets in one call.
 const BURST: usize = 64;
-/// What a thread sends, the way to the gateway included, also while others want the processor.
+/// Packets a second of one thread, the way to the gateway included, also on a busy processor.
 const PACKETS_A_THREAD: u32 = 50_000;
 /// A sleep when all that is due has been sent.
 const STEP: Duration = Duration::from_micros(200);

@@ -1,4 +1,4 @@
-//! What is promised of the gateway, through the program and with real traffic in namespaces.
+//! The gateway's promises, through the program and with real traffic in namespaces.
 //!
 //! Needs root; without, each test says loudly that it did not run. One test at a time: all of them
 //! measure. A busy machine may spoil a measurement, so each that has a figure to reach is allowed
@@ -140,7 +140,7 @@ fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }
 
-/// What came of an attempt to reach a figure.
+/// Outcome of an attempt to reach a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     Holds,
@@ -177,7 +177,7 @@ impl Watch {
         Watch(Witness::start())
     }
 
-    /// What the figure's reaching or missing means.
+    /// Meaning of a figure that was reached or missed.
     fn judge(self, reached: bool) -> Try {
         self.judge_unless(reached, |_| false)
     }

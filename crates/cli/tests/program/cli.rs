@@ -20,7 +20,7 @@ fn help_completions_and_manual_know_every_command() {
     }
 }
 
-/// What the script for bash is told may come in the place of the last of `words`.
+/// Words that the script for bash offers in the place of the last of `words`.
 fn completed(words: &[&str]) -> String {
     let script = text(&simnel(&["completions", "bash"]).stdout);
     assert!(script.contains("COMPLETE=\"bash\""), "{script}");
@@ -139,7 +139,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
 }
 
-/// What others wrote: names in files, names of files, text that is no TOML, words.
+/// Foreign text: names in files, names of files, text that is no TOML, words.
 #[test]
 fn a_terminal_obeys_nothing_of_what_others_wrote() {
     const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";

@@ -1,5 +1,4 @@
-//! What is built of other people's: how new a compiler it asks for, and how many crates of it the
-//! gateway alone takes.
+//! Crates of others: how new a compiler they ask for, and how many of them the gateway alone takes.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +10,7 @@ use crate::root;
 /// Crates of a program without the lab, ours included: what a router's maker has to read.
 const GATEWAY_CRATES: usize = 48;
 
-/// What cargo prints, from what is already here.
+/// Output of cargo, from what is already here.
 fn cargo(arguments: &str) -> String {
     let output = Command::new(env!("CARGO"))
         .args(arguments.split(' '))

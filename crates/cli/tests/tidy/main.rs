@@ -22,7 +22,7 @@ pub struct Source {
     pub text: String,
 }
 
-/// What a rule objects to: line (from 1) and complaint.
+/// A rule's objections: line (from 1) and complaint.
 pub type Complaints = Vec<(usize, String)>;
 
 /// Directories that hold nothing of ours.

@@ -184,6 +184,19 @@ pub const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        name: "documentation names its item",
+        check: riddles,
+        caught: &[
+            ("a.rs", concat!("/// Wh", "at it holds.\nstruct A;")),
+            ("a.rs", concat!("//! Wheth", "er it is so.")),
+            ("a.rs", concat!("    /// # Errors\n    /// Wh", "o is missing.")),
+        ],
+        allowed: &[
+            ("a.rs", concat!("/// Bytes queued.\n/// Wh", "at is dropped counts.")),
+            ("a.rs", concat!("// Wh", "at follows is short.")),
+        ],
+    },
+    Rule {
         name: "lines fit",
         check: long_lines,
         caught: &[(
@@ -236,6 +249,23 @@ pub const RULES: &[Rule] = &[
         allowed: &[("a.md", "see docs/network/x and ../shared/golden, ~/.cargo")],
     },
 ];
+
+/// Documentation whose first words ask instead of naming the item.
+fn riddles(source: &Source) -> Complaints {
+    let mut complaints = Vec::new();
+    let mut begins = true;
+    for (number, line) in source.text.lines().enumerate() {
+        let line = line.trim_start();
+        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let first = text.and_then(|text| text.split_whitespace().next());
+        if begins && ["What", "Whether", "Who"].iter().any(|word| first == Some(*word)) {
+            complaints
+                .push((number + 1, "name the item: a noun phrase instead of a question".into()));
+        }
+        begins = text.is_none() || first == Some("#");
+    }
+    complaints
+}
 
 /// 901 empty lines.
 const NINE_HUNDRED_AND_ONE_LINES: &str = match std::str::from_utf8(&[b'\n'; LINES + 1]) {

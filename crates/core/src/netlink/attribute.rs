@@ -7,7 +7,7 @@ const NESTED: u16 = 1 << 15;
 /// Flag in an attribute's number: it is big-endian. No discipline looks at it.
 const BIG_ENDIAN: u16 = 1 << 14;
 
-/// What an attribute `TCA_OPTIONS` holds.
+/// Contents of an attribute `TCA_OPTIONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options<'a> {
     /// Bytes behind its header.

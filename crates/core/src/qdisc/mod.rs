@@ -76,7 +76,7 @@ disciplines! {
 }
 
 impl Config {
-    /// What stands below where nothing else was said.
+    /// The discipline that stands below where nothing else was said.
     const PFIFO: Config = Config::Fifo(fifo::Params { kind: fifo::Kind::Pfifo, limit: None });
 
     /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
@@ -240,8 +240,8 @@ pub trait Qdisc {
         None
     }
 
-    /// What whoever stands above has taken out only to look at: it counts against limits as if it
-    /// were queued here still, as in Linux (`qdisc_peek_dequeued`).
+    /// Notes packets that the parent has taken out only to look at: they count against limits as if
+    /// they were queued here still, as in Linux (`qdisc_peek_dequeued`).
     fn lend(&mut self, lent: Backlog, now: Time) {
         let _ = (lent, now);
     }

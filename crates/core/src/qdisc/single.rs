@@ -114,7 +114,7 @@ pub trait Aqm: Sized + Send + 'static {
 pub struct Single<A: Aqm> {
     queue: BookedQueue,
     aqm: A,
-    /// What whoever stands above has taken out to look at.
+    /// Packets that the parent has taken out to look at.
     lent: Backlog,
     params: A::Params,
     device: Device,
@@ -138,7 +138,7 @@ impl<A: Aqm> Single<A> {
         &self.aqm
     }
 
-    /// What arrivals meet: packets that are queued, or lent.
+    /// Backlog that an arrival meets: packets that are queued, or lent.
     #[inline(always)]
     fn met(&self) -> Backlog {
         let Backlog { packets, bytes } = self.queue.backlog();

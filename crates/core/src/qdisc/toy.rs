@@ -56,7 +56,7 @@ impl Described for Params {
 }
 
 figures! {
-    /// What it counts: `simnel show` prints it under these names, as text and as JSON.
+    /// Its counters: `simnel show` prints them under these names, as text and as JSON.
     pub struct Stats {
         /// How long the packet that left last had waited.
         waited: Span,
@@ -65,7 +65,7 @@ figures! {
     }
 }
 
-/// What it knows and counts.
+/// Its settings, state and counters.
 pub struct Toy {
     target: Span,
     stats: Stats,

@@ -35,7 +35,7 @@ fn aggressive(views: &[AckView]) -> Vec<usize> {
     filtered("ack-filter-aggressive", views)
 }
 
-/// Whether the first of two goes, when the second follows directly (aggressive).
+/// True if the first of two goes, when the second follows directly (aggressive).
 fn goes(candidate: AckView, trigger: AckView) -> bool {
     match aggressive(&[candidate, trigger]).as_slice() {
         [] => false,
@@ -196,7 +196,7 @@ fn connections_and_super_packets_are_kept_apart() {
     assert_eq!(driver.lost(), []);
 }
 
-/// What is filtered holds no memory: acknowledgements without end never drive anything out.
+/// Memory of filtered packets is free again: acknowledgements without end never drive anything out.
 #[test]
 fn memory_of_what_is_filtered_is_free_again() {
     let mut driver = Driver::new("besteffort ack-filter memlimit 64k");

@@ -1,4 +1,4 @@
-//! What a packet is charged for: every overhead keyword, cells, minimum sizes, super-packets.
+//! Charged lengths: every overhead keyword, cells, minimum sizes, super-packets.
 
 use crate::driver::{packet, with, Driver};
 
@@ -43,7 +43,7 @@ const WORDS: &[(&str, i32, u32, u32)] = &[
     ("overhead -20 mpu 64 atm", -20, 64, ATM),
 ];
 
-/// What a network-layer packet of `len` bytes occupies.
+/// Bytes on the line of a network-layer packet of `len` bytes.
 fn on_the_line(len: u32, overhead: i32, mpu: u32, cells: u32) -> u32 {
     let len = (len as i32 + overhead).max(0).max(mpu as i32) as u32;
     match cells {

@@ -13,7 +13,7 @@ const CALL: u32 = 1;
 const BULK: u32 = 2;
 const ATTACK: u32 = 100;
 
-/// What became of the others' packets.
+/// Fate of the others' packets.
 #[derive(Debug)]
 struct Outcome {
     /// Packets of the call lost, of 10,000.

@@ -41,7 +41,7 @@ impl Flow {
     }
 }
 
-/// What came of it.
+/// A run's results.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Bytes of each flow in each window.

@@ -48,7 +48,7 @@ enum Place {
     Dropped(DropReason),
 }
 
-/// What went in under one handle, and what became of it.
+/// A packet that went in under one handle, and its fate.
 struct Entry {
     packet: Packet,
     frame: Vec<u8>,
@@ -257,7 +257,7 @@ impl Run {
         self.count_steps("enqueue");
     }
 
-    /// What the last call took, which must not be too much.
+    /// Steps of the last call, which must not be too many.
     fn count_steps(&self, call: &str) -> u64 {
         let taken = steps::take();
         assert!(taken <= steps::MOST, "{taken} steps of {call}: `{}`", self.qdisc.config());
@@ -359,8 +359,8 @@ impl Run {
         assert_eq!(self.ledger.queued, 0, "reset kept packets");
     }
 
-    /// What must hold between any two operations; not more often, since cake looks at all of its
-    /// queues for a snapshot.
+    /// Invariants between any two operations. Not checked more often, since cake looks at all of
+    /// its queues for a snapshot.
     fn check(&mut self) {
         let (backlog, snapshot) = (self.qdisc.backlog(), self.qdisc.snapshot());
         let (ledger, totals) = (&self.ledger, &snapshot.totals);

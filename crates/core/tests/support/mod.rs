@@ -1,4 +1,4 @@
-//! What checks every discipline, in one place: a table of disciplines, random operations decoded
+//! Checks of every discipline, in one place: a table of disciplines, random operations decoded
 //! from bytes, the contract that must hold whatever happens, and a saturated line.
 //!
 //! Included by the property tests beside it and by the fuzz targets, which feed the same driver:

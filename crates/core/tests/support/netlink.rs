@@ -7,7 +7,7 @@ use simnel_core::qdisc::{self, build, netlink, red, sfb, sfq, Config, Device};
 use super::contract::exercise;
 use super::input::Input;
 
-/// What the real `tc` sends: lines that start with `>` are options.
+/// Requests of the real `tc`: lines that start with `>` are options.
 const RECORDED: &str = include_str!("../data/tc/netlink.txt");
 /// Longest options that are made.
 const MOST_BYTES: usize = 1024;
@@ -110,7 +110,7 @@ fn attributes(name: &str, input: &mut Input<'_>) -> Vec<u8> {
     out.finish().map_or(Vec::new(), |len| room[..len.saturating_sub(cut)].to_vec())
 }
 
-/// What is dumped is read back, where Linux dumps all that must be given.
+/// Dumps are read back, where Linux dumps all that must be given.
 fn round(name: &str, config: &Config, is_nested: bool) {
     let mut room = [0; ROOM];
     let len = netlink::write_options(config, None, &mut room).expect("room");

@@ -123,7 +123,7 @@ pub fn ack(connection: u8, flags: u8, number: u32, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// What a driver makes of `frame`.
+/// The descriptor that a driver makes of `frame`.
 pub fn describe(frame: &[u8], wire_len: u32) -> Packet {
     let classifier = Classifier::new(FlowHasher::new(HashKey::new(3, 4), 64));
     classifier.classify(LinkLayer::Ethernet, frame, wire_len, 0)

@@ -10,7 +10,7 @@ use simnel_core::qdisc::{self, build, Config, Device, Managed};
 
 use super::input::Input;
 
-/// What a discipline promises beyond the contract of all.
+/// A discipline's promises beyond the contract of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// While packets wait, one can be sent: nothing is shaped or delayed.

@@ -14,7 +14,7 @@ const RECORDED: &str = include_str!("../data/tc/netlink.txt");
 /// Disciplines that the recording kernel did not have: what it refused says nothing.
 const NOT_THERE: &[&str] = &["fq_pie"];
 
-/// What was recorded for some words.
+/// Messages that were recorded for some words.
 struct Block {
     words: &'static str,
     name: &'static str,
@@ -336,7 +336,7 @@ fn dualpi2_speaks_as_linux_6_18() {
     assert_eq!(attributes(&written(&parsed, None)), expected);
 }
 
-/// What is dumped, given back, is the same again, but for units in which Linux keeps times.
+/// A dump that is given back is the same again, but for units in which Linux keeps times.
 #[test]
 fn dumps_are_read_back() {
     let device = Device::default();

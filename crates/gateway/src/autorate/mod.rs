@@ -64,7 +64,7 @@ impl Autorate {
         self.limits[index(direction)]
     }
 
-    /// Whether it asks anybody, for which it needs sockets.
+    /// True if it asks reflectors, for which it needs sockets.
     pub fn probes(&self) -> bool {
         !self.reflectors.is_empty()
     }
@@ -162,7 +162,7 @@ pub fn movable(direction: Direction, config: &Config) -> Result<(), String> {
     })
 }
 
-/// What autorate does with an interface, as `show` tells it.
+/// Autorate of an interface, as `show` tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The interface.

@@ -1,4 +1,4 @@
-//! What leads packets past every discipline, or changes them on their way to one.
+//! Ways of packets past every discipline, and changes to them on their way to one.
 
 use super::{read, Finding, Level};
 use crate::nfqueue::has_net_admin;

@@ -33,7 +33,7 @@ struct Part {
     option: &'static str,
 }
 
-/// What describes this kernel.
+/// Evidence of this kernel's features.
 #[derive(Default)]
 struct Witnesses {
     /// `modules.builtin`.
@@ -191,7 +191,7 @@ fn conntrack(witnesses: &Witnesses) -> Finding {
     finding("conntrack", what, state, Level::Note, why, "`modprobe nf_conntrack`")
 }
 
-/// What the kernel's backend stands on.
+/// Features that the kernel's backend needs.
 fn in_kernel(witnesses: &Witnesses) -> Vec<Finding> {
     let state = |module, option| witnesses.state(&part(module, option));
     let disciplines = [state("simnel", ""), state("sch_cake", "CONFIG_NET_SCH_CAKE")];
@@ -246,7 +246,7 @@ fn finding(
     }
 }
 
-/// What the daemon confines itself with.
+/// Means by which the daemon confines itself.
 fn confinement() -> Finding {
     let seccomp = read("/proc/sys/kernel/seccomp/actions_avail").is_some();
     let landlock = crate::sys::landlock_version();

@@ -28,7 +28,7 @@ pub fn leads_out() -> LeadsOut {
     LeadsOut { ipv4, ipv6 }
 }
 
-/// What was found about an interface, and what it is if it is there.
+/// Findings about an interface, and its link type if it is there.
 pub(super) struct Line {
     pub(super) findings: Vec<Finding>,
     pub(super) link: Option<LinkType>,
@@ -170,7 +170,7 @@ fn mtu(interface: &Interface, link: LinkType) -> Finding {
     }
 }
 
-/// What the kernel's routes say of the longest packets: a smaller MTU of a route, or one that a
+/// The longest packets by the kernel's routes: a smaller MTU of a route, or one that a
 /// router told of. Nothing is sent.
 fn path_mtu(interface: &Interface, out: &LeadsOut) -> Option<Finding> {
     let addresses = [

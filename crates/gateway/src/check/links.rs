@@ -103,7 +103,7 @@ pub enum LinkType {
     Virtual,
 }
 
-/// What a link adds to each packet.
+/// Bytes that a link adds to each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
     /// The word of `man tc-cake`; none where nothing fits.
@@ -162,13 +162,13 @@ impl LinkType {
     }
 }
 
-/// What `interface` is, if it is there.
+/// Link type of `interface`, if it is there.
 pub fn link_type(interface: &str) -> Option<LinkType> {
     let found = interfaces().ok()?.into_iter().find(|found| found.name == interface)?;
     Some(of(&found))
 }
 
-/// What `interface` is.
+/// Link type of `interface`.
 pub(super) fn of(interface: &Interface) -> LinkType {
     let place = Path::new("/sys/class/net").join(&interface.name);
     let uevent = super::read(place.join("uevent")).unwrap_or_default();
@@ -181,7 +181,7 @@ pub(super) fn of(interface: &Interface) -> LinkType {
     classify(interface, devtype.unwrap_or_default(), &driver.unwrap_or_default(), is_pppoe)
 }
 
-/// What an interface is, by what is known of it; `is_pppoe` if the machine has a PPPoE session.
+/// Link type by what is known of an interface; `is_pppoe` if the machine has a PPPoE session.
 fn classify(interface: &Interface, devtype: &str, driver: &str, is_pppoe: bool) -> LinkType {
     /// Drivers of mobile modems that look like Ethernet.
     const MODEMS: [&str; 6] =

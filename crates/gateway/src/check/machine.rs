@@ -103,7 +103,7 @@ fn judge_clock(source: Option<&str>, is_fine: bool) -> Finding {
     }
 }
 
-/// What this machine does with packets of others that come in through `interface`.
+/// This machine's treatment of packets that come in through `interface`.
 pub(super) fn of_interface(interface: &str) -> Vec<Finding> {
     let setting = |path: String| read(format!("/proc/sys/net/{path}"));
     // A dot in a name is a dot in /proc/sys, too.

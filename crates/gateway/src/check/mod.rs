@@ -65,7 +65,7 @@ pub struct Finding {
     /// Its consequence; empty if all is well.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// What to do about it; empty if nothing needs to be done.
+    /// The remedy; empty if nothing needs to be done.
     #[serde(rename = "do", skip_serializing_if = "String::is_empty")]
     pub fix: String,
 }

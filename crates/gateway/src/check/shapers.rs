@@ -1,4 +1,4 @@
-//! What shapes or queues the interface's packets already.
+//! Disciplines that shape or queue the interface's packets already.
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ use crate::passing::Passing;
 use crate::segments::SegmentSizes;
 use crate::vitals::BEAT;
 
-/// What the loop asks of the kernel.
+/// The kernel as the loop needs it.
 pub(super) trait Kernel {
     /// CLOCK_MONOTONIC.
     fn now(&self) -> Time;
@@ -114,7 +114,7 @@ pub(super) struct Engine {
     last_id: u32,
 }
 
-/// What to do between two turns. A time of zero: nothing.
+/// The pause between two turns. A time of zero: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rest {
     /// Sleep so long at most; a command always ends it.
@@ -236,7 +236,7 @@ impl Engine {
         stop
     }
 
-    /// What the data path's thread tells of itself.
+    /// Notes whether the thread has SCHED_FIFO.
     pub(super) fn runs_in_real_time(&mut self, realtime: bool) {
         self.counters.realtime = realtime;
     }

@@ -1,4 +1,4 @@
-//! What the control thread asks a data path for: a mailbox that is opened only when a flag says so.
+//! Requests of the control thread to a data path, in a mailbox that is opened when a flag says so.
 //!
 //! The data path's thread never waits here, but for the instant in which a command is put in.
 
@@ -29,7 +29,7 @@ pub(super) enum Command {
     Stop,
 }
 
-/// What both threads reach.
+/// State that both threads reach.
 struct Shared {
     attention: AtomicBool,
     /// Bytes that arrived, were released, and are queued, as of the last turn.
@@ -105,7 +105,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// What was asked for since the last call.
+    /// Takes the commands that came since the last call.
     #[inline]
     pub(super) fn take(&self) -> Vec<Command> {
         match self.shared.attention.swap(false, Ordering::Acquire) {

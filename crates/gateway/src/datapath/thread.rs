@@ -51,9 +51,9 @@ impl Kernel for Queue {
     }
 }
 
-/// What a thread is given beside its queue and its discipline.
+/// A thread's surroundings beside its queue and its discipline.
 pub(crate) struct Surroundings {
-    /// What the interface decides.
+    /// Properties of the interface.
     pub(crate) device: Device,
     /// Bits of the packet mark for what the discipline decides about headers.
     pub(crate) bits: MarkBits,

@@ -44,7 +44,7 @@ pub struct FlowEntry {
     pub backlog_bytes: u64,
     /// How long the last released packet was queued.
     pub sojourn_ns: u64,
-    /// What 99 of 100 of the last 128 to 256 packets did not exceed, too high by a quarter at most.
+    /// 99th percentile of the sojourn of the last 128 to 256 packets; a quarter too high at most.
     pub sojourn_p99_ns: u64,
     /// Time since the first packet arrived.
     pub age_ns: u64,
@@ -53,7 +53,7 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// What is told of `flow` at `now`.
+    /// The entry of `flow` at `now`.
     fn of(dev: &str, direction: Direction, flow: &Flow, now: Time) -> FlowEntry {
         let (source, destination): (IpAddr, IpAddr) = match flow.keys.addresses {
             Addresses::V4(source, destination) => (source.into(), destination.into()),
@@ -84,7 +84,7 @@ impl FlowEntry {
     }
 }
 
-/// What is told of `directions` of `dev`.
+/// The entries of `directions` of `dev`.
 pub(crate) fn entries(
     dev: &str,
     directions: &[(Direction, Part)],

@@ -39,7 +39,7 @@ pub(crate) const PARTS: usize = 8;
 /// A flow that was silent so long, with nothing queued, is no longer told of.
 const FORGOTTEN: Span = Span::from_secs(60);
 
-/// What is known of a flow.
+/// Counters and state of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     /// Addresses, protocol and ports.

@@ -31,18 +31,18 @@ pub struct Way {
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// What arrives.
+    /// The way of what arrives.
     pub download: Option<Way>,
-    /// What leaves.
+    /// The way of what leaves.
     pub upload: Option<Way>,
 }
 
-/// What was understood.
+/// Settings that were understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Those with anything to do.
     pub interfaces: Vec<Interface>,
-    /// What was not taken over, and why.
+    /// Settings that were not taken over, and why.
     pub notes: Vec<String>,
 }
 

@@ -86,7 +86,7 @@ fn is_on(section: &Section, option: &str) -> bool {
     section.get(option) == Some("1")
 }
 
-/// What has no counterpart here.
+/// Settings without a counterpart here.
 fn remarks(section: &Section, interface: &str, imported: &mut Imported) {
     for (option, value) in &section.options {
         let note = match option.as_str() {

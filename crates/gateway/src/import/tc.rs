@@ -1,4 +1,4 @@
-//! What `tc qdisc show` prints, and `tc class show`, which alone tells the rates of htb's classes.
+//! Output of `tc qdisc show`, and of `tc class show`, which alone tells the rates of htb's classes.
 //!
 //! A download is found behind the redirection that everybody makes: an `ingress` or `clsact` qdisc
 //! at the interface, and an ifb device with the discipline, `ifb4eth0` for `eth0`.

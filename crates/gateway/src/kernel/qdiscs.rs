@@ -33,7 +33,7 @@ const WORDS: i32 = 1;
 const TEXT: i32 = 2;
 const JSON: i32 = 3;
 
-/// What to do with a discipline.
+/// Operations on a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// A new one where there is none.

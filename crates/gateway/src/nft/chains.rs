@@ -142,7 +142,7 @@ pub(super) fn learn(batch: &mut Batch<'_>, chain: &str, interface: &str, macs: &
     }
 }
 
-/// What the rules in the chains of `table` have counted, by chain and number.
+/// Counters of the rules in the chains of `table`, by chain and number.
 pub(super) fn counted(table: &str) -> io::Result<BTreeMap<(String, usize), Counted>> {
     const GET_RULE: i32 = libc::NFNL_SUBSYS_NFTABLES << 8 | libc::NFT_MSG_GETRULE;
     let mut writer = Writer::default();

@@ -98,7 +98,7 @@ impl Default for MarkBits {
     }
 }
 
-/// What a table is made for.
+/// Contents wanted of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) family: Family,
@@ -221,7 +221,7 @@ impl Table {
         Ok(())
     }
 
-    /// What the rules have counted, by their direction and number.
+    /// Counters of the rules, by their direction and number.
     pub(crate) fn counted(&self) -> io::Result<BTreeMap<(Direction, usize), Counted>> {
         let all = chains::counted(&self.name)?;
         let known = |((chain, number), counted): ((String, usize), _)| {

@@ -39,7 +39,7 @@ pub(crate) enum End {
 
 const ENDS: [End; 2] = [End::Source, End::Destination];
 
-/// Who sends or receives.
+/// Sender or receiver.
 #[derive(Clone, Copy)]
 pub(crate) enum Who {
     Anybody,

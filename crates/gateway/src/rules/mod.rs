@@ -43,11 +43,11 @@ pub const MOST_RULES: usize = 64;
 pub struct Rule {
     /// Its place in the file, from 1.
     pub number: usize,
-    /// What its author calls it.
+    /// Its author's name for it.
     pub name: Option<String>,
     /// The traffic that it is about.
     pub traffic: Traffic,
-    /// What becomes of that.
+    /// Fate of packets that it fits.
     pub action: Action,
 }
 
@@ -66,7 +66,7 @@ pub struct Traffic {
     pub dscps: Vec<u8>,
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A tier of cake.
@@ -82,7 +82,7 @@ pub enum Action {
 pub enum Tier {
     /// Background traffic.
     Bulk,
-    /// What has no claim.
+    /// Traffic without a claim.
     BestEffort,
     /// Streams; only `diffserv4` has it.
     Video,
@@ -112,17 +112,17 @@ pub struct RuleEntry {
     pub dev: String,
     /// Its place in the file, from 1.
     pub number: usize,
-    /// What its author calls it.
+    /// Its author's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The traffic, in words.
     pub traffic: String,
-    /// What becomes of it, in words.
+    /// The action, in words.
     pub action: String,
-    /// What it has fitted of the upload, if that runs.
+    /// Packets of the upload that it has fitted, if that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<Counted>,
-    /// What it has fitted of the download, if that runs.
+    /// Packets of the download that it has fitted, if that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download: Option<Counted>,
 }
@@ -175,7 +175,7 @@ pub(crate) fn need_mark(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| matches!(rule.action, Action::Tier(_)))
 }
 
-/// What `rules` are to the discipline `config` of `direction`.
+/// Meaning of `rules` for the discipline `config` of `direction`.
 ///
 /// # Errors
 /// The number of the rule, its key, and what the discipline lacks for it.

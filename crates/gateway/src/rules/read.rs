@@ -38,7 +38,7 @@ const PROTOCOLS: [(&str, u8); 7] = [
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {
-    /// What its author calls it.
+    /// Its author's name for it.
     name: Option<String>,
     /// The interface; without it, all of the file.
     pub(crate) interface: Option<String>,

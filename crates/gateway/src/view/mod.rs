@@ -1,4 +1,4 @@
-//! What an interface does, for people: rates, delays, hosts, flows, and a line in words.
+//! An interface's doings, for people: rates, delays, hosts, flows, and a line in words.
 //!
 //! A [`Look`] is what the daemon, or the kernel, says at one moment; its counters only grow. A
 //! [`Viewer`] keeps the last looks and makes a [`View`] of them: rates since the look before,
@@ -30,14 +30,14 @@ pub use names::Names;
 pub const WINDOW: usize = 10;
 const SECOND: u128 = 1_000_000_000;
 
-/// What is said of one interface at one moment.
+/// One interface at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     /// When, in nanoseconds of a clock that never goes back.
     pub at_ns: u64,
     /// Directions that a daemon shapes.
     pub entries: Vec<Entry>,
-    /// What makes their rates follow the line.
+    /// The controller that makes their rates follow the line.
     pub autorate: Option<autorate::Report>,
     /// The same, with sojourn times.
     pub lines: Vec<LineEntry>,
@@ -94,10 +94,10 @@ impl Look {
     }
 }
 
-/// What an interface does.
+/// An interface's doings over the last looks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct View {
-    /// What is happening, in words: a sentence a direction.
+    /// The present state in words: a sentence a direction.
     pub words: Vec<String>,
     /// Directions.
     pub lines: Vec<LineView>,
@@ -276,7 +276,7 @@ impl Viewer {
         Viewer::default()
     }
 
-    /// What `look` and those before it amount to. Rates are zero at the first look.
+    /// The view that `look` and those before it amount to. Rates are zero at the first look.
     pub fn see(&mut self, look: Look, names: &Names) -> View {
         // A daemon that was started again counts from zero.
         if self.looks.back().is_some_and(|last| counts_anew(last, &look)) {

@@ -1,4 +1,4 @@
-//! What is happening, in words: "the upload is full: laptop, 3 flows; calls wait 4 ms".
+//! The line's state in words: "the upload is full: laptop, 3 flows; calls wait 4 ms".
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ fn busiest(flows: &[&FlowView]) -> Option<String> {
     Some(format!("{name}, {}", count(flows as u64, "flow")))
 }
 
-/// Who waits although they ask for little: calls if there are any, else other sparse flows.
+/// Flows that wait although they ask for little: calls if there are any, else other sparse flows.
 fn waiting(line: &LineView, flows: &[&FlowView]) -> Option<(&'static str, u64)> {
     let worst = |chosen: &dyn Fn(&&&FlowView) -> bool| {
         flows.iter().filter(chosen).map(|flow| flow.entry.sojourn_p99_ns).max()

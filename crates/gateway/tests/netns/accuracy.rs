@@ -15,13 +15,13 @@ use crate::world::{address, World};
 /// Length of a test's measurement.
 const TIME: Duration = Duration::from_secs(5);
 
-/// What one upload through `cake bandwidth RATE` showed.
+/// Figures of one upload through `cake bandwidth RATE`.
 pub struct Measured {
     /// Rate that was set, bit/s.
     pub rate: f64,
     /// Payload that arrived, bit/s.
     pub goodput: f64,
-    /// What a full line carries of it: 1448 of the bytes that a full frame is charged.
+    /// Goodput of a full line: 1448 of the bytes that a full frame is charged.
     pub ideal: f64,
     /// The most in any second, and in one of those that follow each other: bit/s on the wire.
     pub most: (f64, f64),

@@ -1,4 +1,4 @@
-//! What must hold, one function each. Every case makes its own world.
+//! The gateway's promises, one function each. Every case makes its own world.
 
 use std::cell::Cell;
 use std::net::UdpSocket;
@@ -52,7 +52,7 @@ pub const TOGETHER: &[Case] = &[
     ("mark_bits_that_others_use_are_left_alone", marks::mark_bits_that_others_use_are_left_alone),
 ];
 
-/// What needs the whole machine, since it lets traffic pass unshaped or is exact.
+/// Cases that need the whole machine, since they let traffic pass unshaped or are exact.
 pub const ALONE: &[Case] = &[
     ("a_killed_daemon_lets_traffic_pass", a_killed_daemon_lets_traffic_pass),
     (
@@ -103,7 +103,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const SHARE_V4: f64 = 1448.0 / 1514.0;
 const SHARE_V6: f64 = 1428.0 / 1514.0;
 
-/// What is measured must be within `shares` of the ideal, both in bit/s.
+/// Asserts that a measured rate is within `shares` of the ideal, both in bit/s.
 ///
 /// Other people's work takes time from the hosts that send here, and then the line is not full.
 /// A measurement that was spoilt so, as a witness from outside of the gateway saw, is made again;
@@ -135,7 +135,7 @@ fn assert_rate(what: &str, ideal: f64, measure: impl FnMut() -> f64) {
     assert_share(what, ideal, 0.97..=1.03, measure);
 }
 
-/// What `tc`'s words mean.
+/// Settings that `tc`'s words mean.
 fn settings(words: &str) -> Config {
     simnel_core::qdisc::parse(words).unwrap()
 }

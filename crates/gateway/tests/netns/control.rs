@@ -36,7 +36,7 @@ pub fn deaf_clients_keep_nobody_waiting() {
     world.stop();
 }
 
-/// What the kernel says of each thread of a process: `key`'s value.
+/// The value of `key` that the kernel tells of each thread of a process.
 fn of_threads(pid: &str, key: &str) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks

@@ -1,4 +1,4 @@
-//! What hangs does not cut the line: a stopped daemon, a thread that stands still or runs in
+//! Hangs, which do not cut the line: a stopped daemon, a thread that stands still or runs in
 //! circles, a core that others have taken, and a guard that fails itself.
 //!
 //! A ping every few milliseconds shows for how long nothing passed.

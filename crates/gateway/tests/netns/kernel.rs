@@ -1,4 +1,4 @@
-//! What the kernel does on our behalf: fail-open of a full queue, marks, the IPsec exception; what
+//! The kernel's part on our behalf: fail-open of a full queue, marks, the IPsec exception; what
 //! the data path must not do, that is, make up for all lateness; interfaces that come late.
 
 use std::net::UdpSocket;

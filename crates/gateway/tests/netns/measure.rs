@@ -76,7 +76,7 @@ fn run_on(mask: usize) {
     assert_eq!(result, 0, "sched_setaffinity: {}", std::io::Error::last_os_error());
 }
 
-/// What arrives at any interface is attended to by the hosts' core, and not by the thread that sent
+/// Lets the hosts' core attend to arrivals at any interface, and not the thread that sent
 /// it: that is how it is with hosts that are machines of their own.
 fn steer_to_hosts(world: &World) {
     for (place, interface) in [("c", "lan0"), ("g", "lan0"), ("g", "wan0"), ("s", "wan0")] {

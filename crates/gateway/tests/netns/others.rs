@@ -1,4 +1,4 @@
-//! What others do to the machine while an interface is served.
+//! Changes by others to the machine while an interface is served.
 
 use std::time::{Duration, Instant};
 

@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// What an interface receives over `time` from now, Ethernet headers included, in bit/s. Unlike
+    /// Bit/s that an interface receives over `time` from now, Ethernet headers included. Unlike
     /// what arrives in order, this does not jump when TCP fills a gap.
     pub fn wire_rate(&self, place: &str, interface: &str, time: Duration) -> f64 {
         let name = format!("{interface}:");

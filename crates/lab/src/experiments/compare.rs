@@ -305,7 +305,7 @@ fn is_small(row: &Row, gap: f64) -> bool {
 /// from mouth to ear of ITU-T G.114.
 const UNNOTICED_MS: f64 = 50.0;
 
-/// What contenders are called in prose: their words without what follows from the line.
+/// Contenders' names in prose: their words without what follows from the line.
 pub fn called(contenders: &[String]) -> Vec<String> {
     let short = |words: &String| {
         let mut words = words.clone();
@@ -323,7 +323,7 @@ pub fn called(contenders: &[String]) -> Vec<String> {
     }
 }
 
-/// What people on the line notice, in words: a sentence a workload, from the worst to the best.
+/// People's experience on the line in words: a sentence a workload, from the worst to the best.
 pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
     let subjects = [
         ("call delay (ms)", "Calls stay clear", "Calls suffer"),
@@ -350,7 +350,7 @@ pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
     sentences
 }
 
-/// What is said of added delays in milliseconds, by contender: who stays below what anybody
+/// A sentence on added delays in milliseconds, by contender: who stays below what anybody
 /// notices. `good` and `bad` are the words for traffic that does and does not.
 pub fn prompt(good: &str, bad: &str, delays: &[f64], names: &[String]) -> String {
     let ends = |f: fn(f64, f64) -> f64| delays.iter().copied().reduce(f).unwrap_or(0.0);

@@ -24,13 +24,13 @@ pub struct Dots {
     pub name: String,
     /// A value a run, category by category; empty where nothing was measured.
     pub values: Vec<Vec<f64>>,
-    /// What each category's values measure, where statements are made about that; else empty.
+    /// Names of each category's measures, where statements are made about them; else empty.
     pub measures: Vec<String>,
-    /// What is stated about each category; empty where nothing is.
+    /// Statements about each category; empty where there are none.
     pub stated: Vec<Option<Stated>>,
 }
 
-/// What somebody states about a value.
+/// A statement about a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stated {
     /// The value, if one is stated and not only a range.

@@ -39,7 +39,7 @@ pub fn contenders(summaries: &[Summary]) -> Vec<Contender<'_>> {
 }
 
 impl Contender<'_> {
-    /// What it is called in prose: its name where it is the same both ways and only rates differ.
+    /// Its name in prose: its own where it is the same both ways and only rates differ.
     fn short(&self) -> String {
         let ways = self.words.strip_prefix("up: ").and_then(|rest| rest.split_once(", down: "));
         let first = |words: &str| words.split_whitespace().next().map(str::to_string);
@@ -314,7 +314,7 @@ pub fn page(scenario: &Scenario, text: &str, runs: &[Finished], summaries: &[Sum
     page::frame(&scenario.name, &body)
 }
 
-/// What is noticed of traffic that waits for answers: the 99th percentile of what the line adds.
+/// Traffic that waits for answers: the 99th percentile of the line's added delay.
 fn noticed(contenders: &[Contender<'_>], names: &[String]) -> Vec<String> {
     let Some(first) = contenders.first().and_then(|one| one.runs.first()) else {
         return Vec::new();

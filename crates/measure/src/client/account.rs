@@ -19,7 +19,7 @@ pub(super) struct Heard {
     pub(super) home: Option<(Vec<Echo>, IpAddr, &'static str)>,
     /// When nothing was carried.
     pub(super) idle: (Duration, Duration),
-    /// What was carried, load by load.
+    /// Bytes carried, load by load.
     pub(super) carried: Vec<(Way, Carried)>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn probes(
     Err(failed(silence))
 }
 
-/// What is wanted: both times of the monotonic clock, in small packets.
+/// The request: both times of the monotonic clock, in small packets.
 fn open_request(interval: Duration, time: Duration) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &[OPEN]].concat();
     let wanted = [

@@ -22,7 +22,7 @@ pub(crate) trait Load {
     fn run(&mut self, plan: &Plan) -> Result<Carried, Error>;
 }
 
-/// What a load was like.
+/// Figures of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     pub(crate) down: Option<Rate>,

@@ -29,7 +29,7 @@ pub fn idle_delay(host: IpAddr) -> Option<(f64, &'static str)> {
     Some((quickest.as_secs_f64() * 1e3, by))
 }
 
-/// Who is at the other end.
+/// The other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer(Kind);
 
@@ -60,7 +60,7 @@ impl Peer {
         Peer(Kind::Public { load: iperf3, echo: address, irtt: true })
     }
 
-    /// Who is asked for echoes.
+    /// The address that is asked for echoes.
     pub fn address(&self) -> SocketAddr {
         match self.0 {
             Kind::Simnel { address, .. } => address,

@@ -25,7 +25,7 @@ const COUNTS: u64 = 20_000_000;
 const LOADED_REQUESTS: Duration = Duration::from_millis(100);
 const NEW_REQUESTS: Duration = Duration::from_millis(200);
 
-/// What runs at the peer.
+/// The peer's command.
 const COMMAND: &str = "simnel serve --test";
 
 /// A session; it ends when this is dropped.
@@ -117,14 +117,14 @@ impl Language for Echoes {
     }
 }
 
-/// What the threads of a load tell, in ms.
+/// Messages of a load's threads, in ms.
 enum Told {
     Tcp(f64),
     New(f64),
     Loaded(f64),
 }
 
-/// What the threads of a load share.
+/// State that the threads of a load share.
 #[derive(Clone)]
 struct Common {
     start: Instant,
@@ -349,7 +349,7 @@ impl Load for Session {
     }
 }
 
-/// What has been told so far.
+/// Takes all messages so far.
 fn drain(heard: &Receiver<Told>) -> Requests {
     let mut requests = Requests::default();
     for told in heard.try_iter() {

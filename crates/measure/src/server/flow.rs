@@ -14,7 +14,7 @@ use crate::wire::{Blocks, Count, Head};
 const BLOCK_TIME: Duration = Duration::from_millis(2);
 /// Unsent bytes that the kernel keeps: a token waits behind them.
 const UNSENT: u32 = 32 * 1024;
-/// What nearly all senders on the Internet use; a line that is good with another one may be bad.
+/// The congestion control of nearly all senders; a line that is good with another one may be bad.
 const CONGESTION: &[u8] = b"cubic";
 /// Time between counts.
 const COUNTS: Duration = Duration::from_millis(50);

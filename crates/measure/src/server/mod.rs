@@ -20,7 +20,7 @@ mod flow;
 
 pub(crate) use flow::{prepare, write, Size};
 
-/// What a server gives at most.
+/// Bounds on a server's work for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at a time.
@@ -66,7 +66,7 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What all threads know.
+/// State that all threads share.
 #[derive(Debug)]
 struct Shared {
     limits: Limits,

@@ -1,4 +1,4 @@
-//! What waits where, flow by flow: looks at the network that change nothing.
+//! Waiting packets by place and flow: looks at the network that change nothing.
 //!
 //! No discipline says which packets it has. But what is under way and in no pipe, on no wire and
 //! not about to arrive, waits in one: so that nothing needs to be counted while nobody looks.
@@ -26,7 +26,7 @@ pub struct Waiting {
 }
 
 impl Network {
-    /// What waits in both disciplines, flow by flow.
+    /// Packets that wait in both disciplines, flow by flow.
     pub fn waiting(&self) -> Vec<[Waiting; 2]> {
         let account = |fates: &Fates| Waiting {
             dropped: fates.dropped.iter().sum(),

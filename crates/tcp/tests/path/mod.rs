@@ -9,7 +9,7 @@ use simnel_core::packet::Ecn;
 use simnel_core::time::{Span, Time};
 use simnel_tcp::{Config, Endpoint, Segment};
 
-/// What becomes of a segment that enters the path.
+/// Fate of a segment that enters the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,
@@ -81,7 +81,7 @@ impl Direction {
 /// A segment seen entering the path: from `a`?, time, segment.
 pub type Seen = (bool, Time, Segment);
 
-/// What decides on the fate of segments.
+/// The decision on the fate of segments.
 pub type Decide<'t> = Box<dyn FnMut(u64, &Segment) -> Fate + 't>;
 
 pub struct Path<'t> {

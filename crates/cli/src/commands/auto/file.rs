@@ -24,7 +24,7 @@ pub fn table(interface: &str, proposal: &Proposal) -> String {
 /// `old` with `table` in the place of the interface's earlier one, or after all others.
 ///
 /// # Errors
-/// What makes the result no configuration file, which is the old one's fault.
+/// The old file's fault, if the result is no configuration file.
 pub fn with_table(old: &str, interface: &str, table: &str) -> Result<String, String> {
     // A table's lines are those up to the next one's heading.
     let mut parts: Vec<String> = vec![String::new()];

@@ -47,7 +47,7 @@ pub struct Args {
     control: Control,
 }
 
-/// What `simnel setup` and `simnel up auto` have in common.
+/// Options that `simnel setup` and `simnel up auto` share.
 #[derive(Clone, clap::Args)]
 pub struct Plan {
     /// The peer of the measurements: `simnel serve --test` there.
@@ -101,7 +101,7 @@ pub fn up(plan: &Plan, control: &Path, out: &mut dyn Write) -> miette::Result<Ex
     Err(miette!("cannot start `simnel up`: {error}"))
 }
 
-/// What is to be set up, and how.
+/// The set-up that is asked for.
 struct Setup<'a> {
     plan: &'a Plan,
     interface: String,

@@ -34,7 +34,7 @@ pub fn rate(rate: Rate) -> String {
 }
 
 impl Proposal {
-    /// What fits `before`, a measurement of the line as it is; None if one way is missing in it.
+    /// Settings that fit `before`, a measurement of the line as it is; None if it lacks one way.
     pub fn of(before: &Report, link: LinkType) -> Option<Proposal> {
         let (down, up) = (before.download_mbit()?, before.upload_mbit()?);
         let Overhead { word, bytes, why } = link.overhead();

@@ -24,7 +24,7 @@ mod sim;
 mod sweep;
 mod witness;
 
-/// What to do.
+/// The lab's commands.
 #[derive(clap::Subcommand)]
 pub enum Command {
     Demo(demo::Args),

@@ -32,7 +32,7 @@ pub struct Args {
     /// Figures are written here.
     #[arg(long, value_name = "DIR", default_value = "conformance/papers")]
     out: PathBuf,
-    /// What single runs heard is kept here.
+    /// Directory that keeps the records of single runs.
     #[arg(long, value_name = "DIR", default_value = "target/witness")]
     runs: PathBuf,
     /// Repetitions instead of the papers' own.

@@ -1,9 +1,9 @@
-//! What `simnel top` shows and how: which table, sorted by what, filtered, paused.
+//! The view of `simnel top`: which table, sorted by what, filtered, paused.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use simnel_gateway::view::{FlowView, HostView, View};
 
-/// What to do after a key.
+/// The action after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Go on.

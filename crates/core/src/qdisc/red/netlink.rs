@@ -116,7 +116,7 @@ fn read(request: &Request<'_>, old: Option<&Params>) -> Result<Params, Error> {
 }
 
 impl Told {
-    /// What Linux expects of the numbers, if they are not so.
+    /// Linux's condition that the numbers break, if they do.
     pub fn check(&self) -> Result<(), &'static str> {
         let bits = |bytes: u32| u32::BITS - bytes.leading_zeros() + u32::from(self.wlog);
         if bits(self.min) >= 32 || bits(self.max) >= 32 {
@@ -180,7 +180,7 @@ impl Told {
     }
 }
 
-/// What `flags` say of the treatment of packets.
+/// Treatment of packets according to `flags`.
 pub(in crate::qdisc) fn signals(flags: u8) -> Signals {
     Signals { ecn: flags & ECN != 0, harddrop: flags & HARDDROP != 0, nodrop: flags & NODROP != 0 }
 }

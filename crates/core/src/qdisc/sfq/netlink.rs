@@ -36,7 +36,7 @@ const FIRST: Layout<Wire> = Layout(&[
     Member::U32(|wire| wire.flows, |wire, flows| wire.flows = flows),
 ]);
 
-/// What `struct tc_sfq_qopt_v1` has behind it, without the counters.
+/// Fields of `struct tc_sfq_qopt_v1` behind the first part, without the counters.
 const SECOND: Layout<Wire> = Layout(&[
     Member::U32(|wire| wire.depth, |wire, packets| wire.depth = packets),
     Member::U32(|wire| wire.headdrop, |wire, on| wire.headdrop = on),

@@ -62,7 +62,7 @@ const WHOLE: u64 = 1 << 16;
 /// Most queues: each may look at all of them.
 pub const MOST_SEATS: usize = 256;
 
-/// What all queues share.
+/// State that all queues share.
 #[derive(Debug)]
 pub struct Shared {
     clock: Clock,
@@ -71,7 +71,7 @@ pub struct Shared {
     lanes: Box<[Arc<Lane>]>,
 }
 
-/// What the others see of one queue, in cache lines of its own.
+/// One queue as the others see it, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Lane {
@@ -154,7 +154,7 @@ impl Seat {
         })
     }
 
-    /// What all queues share.
+    /// State that all queues share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -1,4 +1,4 @@
-//! What must hold after every step, whatever goes wrong.
+//! Invariants after every step, whatever goes wrong.
 //!
 //! * No packet is held longer than the longest that its discipline may, and the time that the
 //!   kernel or the machine kept the loop from working.
@@ -52,7 +52,7 @@ impl Bounds {
 struct Held {
     len: u32,
     arrived: Time,
-    /// What had been excused by then.
+    /// Time that had been excused by then.
     excused: Span,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Books {
     /// Such verdicts are of other bounds: what they let go then is not counted.
     given_before: bool,
     uncounted: Time,
-    /// What left in the last second, by the bounds that hold now.
+    /// Packets that left in the last second, by the bounds that hold now.
     window: VecDeque<(Time, u32)>,
     in_window: u64,
     /// Nothing arrives: by then all has left.

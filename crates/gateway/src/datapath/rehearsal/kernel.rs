@@ -13,7 +13,7 @@ use crate::datapath::engine::{Kernel, Rest};
 use crate::netlink::{Messages, Writer};
 use crate::nfqueue::{parse, Event, BATCH};
 
-/// What a look at the clock costs.
+/// Nanoseconds of a look at the clock.
 const LOOK: u64 = 20;
 /// Flows that send.
 pub(super) const FLOWS: usize = 8;
@@ -31,7 +31,7 @@ enum Message {
     Noise,
 }
 
-/// What arrives now.
+/// The present arrivals.
 #[derive(Clone, Copy)]
 struct Load {
     /// Mean time between arrivals.

@@ -125,14 +125,14 @@ impl Managed for Forgetful {
     }
 }
 
-/// What cases have in common.
+/// The rehearsed discipline: a sound one, or the canary that forgets packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Discipline {
     Sound,
     Forgetful,
 }
 
-/// What the loop was asked last, and has not been read yet.
+/// The loop's last question, not read yet.
 type Question = Reply<Status>;
 
 /// An hour of one direction.
@@ -351,7 +351,7 @@ fn rehearse(cases: impl Iterator<Item = Plan>, discipline: Discipline) -> Result
     Ok(judged)
 }
 
-/// What is rehearsed: the first [`CASES`], or what `scripts/rehearse.sh` says.
+/// Rehearses the first [`CASES`], or those that `scripts/rehearse.sh` names.
 #[test]
 fn nothing_is_lost_held_or_too_fast_whatever_goes_wrong() {
     let told = |name: &str| std::env::var(name).ok();

@@ -1,11 +1,11 @@
-//! What a case is made of: a number, and the kinds of trouble that are in it.
+//! A case: a number, and the kinds of trouble that are in it.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! troubles {
     ($($kind:ident $name:literal,)*) => {
-        /// What may go wrong, and what others may ask for.
+        /// Kinds of trouble, and of requests by others.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Trouble { $($kind),* }
 

@@ -1,4 +1,4 @@
-//! What is done to a discipline between packets: its settings change, it is emptied, it is asked.
+//! Commands to a discipline between packets: its settings change, it is emptied, it is asked.
 //!
 //! Lines of a recording's `.csv` beside arrivals: `T,change,HEX[,WORDS]`, `T,reset`, `T,stats`. HEX
 //! is the body of `TCA_OPTIONS` that Linux was given. Ours reads the same, so that what is absent
@@ -18,11 +18,11 @@ pub struct Command {
     pub time: Time,
     /// How many packets have arrived by then.
     pub arrived: usize,
-    /// What is to be done.
+    /// The command.
     pub what: What,
 }
 
-/// What is to be done.
+/// The command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Other settings, as bytes of `TCA_OPTIONS`.

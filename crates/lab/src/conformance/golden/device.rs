@@ -48,12 +48,12 @@ pub enum ReplayError {
     },
 }
 
-/// What a discipline of ours did in a recording's place.
+/// Decisions of a discipline of ours in a recording's place.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
     /// Fate of the packets, in the recording's order.
     pub events: Vec<Event>,
-    /// What was counted, at the commands to look.
+    /// Counters at the commands to look.
     pub statistics: Vec<Statistics>,
 }
 
@@ -168,7 +168,7 @@ impl<J: Journal> VirtualDevice<'_, J, dyn Managed> {
             .map_err(|problem| ReplayError::Refused { time: now, problem })
     }
 
-    /// What has been counted until now.
+    /// Notes the counters as they are now.
     fn look(&mut self, on: &Device, all: &mut Vec<Statistics>) {
         let now = self.journal.losses().now;
         // What Linux's timers did meanwhile is caught up with at a call; this one changes nothing.

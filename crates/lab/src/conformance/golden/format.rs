@@ -59,7 +59,7 @@ pub struct Recording {
     pub start: Time,
     /// Packets in order of arrival; the index is the packet's id.
     pub arrivals: Vec<Arrival>,
-    /// What is done to the discipline between them, in its order.
+    /// Commands to the discipline between them, in its order.
     pub commands: Vec<Command>,
     /// Until when the device runs after the last arrival.
     pub end: Time,
@@ -69,7 +69,7 @@ pub struct Recording {
     pub expected: Vec<Event>,
     /// Return codes of `enqueue` other than 0.
     pub returns: Vec<ReturnCode>,
-    /// What was counted, at the commands to look and in their order.
+    /// Counters at the commands to look, in their order.
     pub statistics: Vec<Statistics>,
     /// `timer` and `state` lines.
     pub states: Vec<State>,

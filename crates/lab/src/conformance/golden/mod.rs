@@ -197,7 +197,7 @@ pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, F
     Ok(Outcome::of(&recording, compared, ledger))
 }
 
-/// What a discipline of `factory` does with the recording's packets, or why that cannot be said.
+/// Decisions of a discipline of `factory` about the recording's packets, or why there are none.
 fn decide(
     recording: &Recording,
     factory: &Factory,

@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// What the parser finds in the headers is what the recording's descriptors say.
+    /// The parser finds in the headers what the recording's descriptors say.
     #[test]
     fn headers_say_what_was_recorded() {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/golden");

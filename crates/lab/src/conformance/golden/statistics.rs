@@ -17,7 +17,7 @@ use super::format::Values;
 /// Most bytes of attributes: cake's eight tiers take some 1,700.
 const ROOM: usize = 4096;
 
-/// What is not compared of `TCA_STATS_APP`, and why.
+/// Fields of `TCA_STATS_APP` that are not compared, and why.
 const UNLIKE: &[(&str, &str)] = &[
     // A time from now; ours knows the time of the last departure.
     ("codel", "drop_next"),
@@ -102,7 +102,7 @@ fn values(qdisc: &dyn Managed, device: &Device) -> Values {
     values
 }
 
-/// What of the `recorded` figures differs from `ours`, by name; None if nothing does.
+/// The first of the `recorded` figures that differs from `ours`, by name; None if none does.
 pub(super) fn difference(recorded: &Statistics, ours: &Statistics) -> Option<String> {
     let (mut text, is_below) = (String::new(), recorded.class != 0);
     let kind = ours.values.get("kind").map_or("", String::as_str);

@@ -109,7 +109,7 @@ impl Judge {
         names
     }
 
-    /// What it states of single measures: a value or a range of each.
+    /// Its statements about single measures: a value or a range of each.
     pub fn stated(&self) -> Vec<(&Measure, Stated)> {
         let range = |name, value, low, high| vec![(name, Stated { value, within: (low, high) })];
         match self {

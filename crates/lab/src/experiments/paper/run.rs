@@ -65,7 +65,7 @@ pub struct Outcome {
     pub measures: Measures,
     /// The judged claims.
     pub verdicts: Vec<Verdict>,
-    /// What Linux says of them.
+    /// Linux's figures for them.
     pub witness: Witness,
 }
 

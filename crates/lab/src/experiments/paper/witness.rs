@@ -1,4 +1,4 @@
-//! What Linux 6.1 does in the papers' experiments: a witness for every claim.
+//! Linux 6.1 in the papers' experiments: a witness for every claim.
 //!
 //! `conformance/papers/ID.json` has the figures of an experiment as `simnel witness` recorded them
 //! on Linux in virtual time, with the same scenarios, seeds and measures. They are part of the
@@ -103,7 +103,7 @@ fn shortened(value: f64) -> String {
     text.parse::<f64>().map_or(text, |value| value.to_string())
 }
 
-/// What becomes of a claim with a witness.
+/// Judgement of a claim with a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
     /// It holds here.
@@ -149,7 +149,7 @@ pub fn counts(judgements: impl Iterator<Item = Judgement>) -> String {
 /// Linux beside the simulator, for the claims of one experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
-    /// What Linux measured; empty if it was not asked.
+    /// Linux's measures; empty if it was not asked.
     pub measures: Measures,
     /// The same claims, judged by that.
     pub verdicts: Vec<Verdict>,

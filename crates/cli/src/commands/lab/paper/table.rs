@@ -95,7 +95,7 @@ pub fn write(outcome: &Outcome, readings: &[Reading], out: &mut dyn Write) -> io
     writeln!(out)
 }
 
-/// What all experiments together say: after several.
+/// The sum over all experiments, after several.
 pub fn summary(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
     let claims: usize = outcomes.iter().map(|outcome| outcome.verdicts.len()).sum();
     let counts = witness::counts(outcomes.iter().flat_map(Outcome::judgements));

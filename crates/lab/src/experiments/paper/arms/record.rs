@@ -106,7 +106,7 @@ pub fn record(
     Ok(Some(Recording { kernel, repetitions, arms: recorded, refused }))
 }
 
-/// What a run of `plan` heard, now or earlier; None if it was stopped.
+/// Records of the flows in a run of `plan`, made now or earlier; None if it was stopped.
 fn heard_of(
     plan: &Plan,
     seed: u64,

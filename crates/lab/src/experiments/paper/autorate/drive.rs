@@ -30,7 +30,7 @@ const PROBES: Span = Span::from_millis(200);
 /// Faults begin.
 const FAULTY_FROM: Time = Time(10_000_000_000);
 
-/// Who sets the rates.
+/// The source of the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// No shaper: the line's FIFOs alone.
@@ -73,7 +73,7 @@ impl Contender {
     }
 }
 
-/// What a run showed.
+/// Results of a run.
 pub struct Driven {
     pub results: Results,
     pub capacity: [Capacity; 2],

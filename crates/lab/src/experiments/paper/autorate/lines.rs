@@ -31,7 +31,7 @@ pub enum Kind {
     Routes,
 }
 
-/// What is wrong with the reflectors.
+/// Faults of the reflectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,

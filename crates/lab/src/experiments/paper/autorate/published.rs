@@ -17,7 +17,7 @@ const NO_DELAY_MS: f64 = 10.0;
 const WORST_MS: f64 = 60.0;
 const REFRACTORY: Span = Span::from_millis(300);
 const DECAY: Span = Span::from_millis(1000);
-/// What was used is measured over so long.
+/// Window in which the used rate is measured.
 const MONITOR: Span = Span::from_millis(200);
 
 /// One direction: rates in bit/s.
