@@ -33,7 +33,7 @@ pub struct Args {
     /// Join IFACE and LAN by a bridge first: for a box between router and modem. It stays.
     #[arg(long, value_name = "LAN", value_parser = interface_name)]
     bridge: Option<String>,
-    /// Place of the shaper: a process here, or the kernel; `auto` is the kernel if the module is there.
+    /// Place of the shaper: a process here, or the kernel; `auto` is the kernel with the module.
     #[arg(long, value_parser = backends(), default_value = "userspace")]
     backend: Backend,
     /// On trial: give the interface back after this time unless `simnel keep` is said.
