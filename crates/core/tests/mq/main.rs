@@ -4,7 +4,7 @@ mod run;
 mod traffic;
 
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
-use simnel_core::qdisc::{ConfigError, Device, Discard};
+use simnel_core::qdisc::{Config, ConfigError, Detail, Device, Discard, Managed};
 use simnel_core::sched::parallel::{AHEAD, LATE, LOT};
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
@@ -112,6 +112,51 @@ fn a_host_counts_over_all_queues_and_no_longer_than_its_flows() {
     members.remove(0);
     let shared = sent(&mut members, 40_000, 60_000);
     assert!(is_near(&shared, &[1_250_000, 1_250_000]), "{shared:?}");
+}
+
+/// Changes the settings of all members.
+fn configure(members: &mut [Member], now: u64, amend: impl Fn(&mut Params)) {
+    for member in members {
+        let Config::Cake(mut params) = member.config() else { panic!("cake") };
+        amend(&mut params);
+        member.configure(&params.into(), Time(now * 1_000), &mut Discard).expect("settings");
+    }
+}
+
+#[test]
+fn settings_change_while_packets_wait_and_shares_stay() {
+    let mut members = backlogged(2);
+    let near = |bytes: &[u64], ideal: u64| bytes.iter().all(|b| b.abs_diff(ideal) * 20 <= ideal);
+    let both = sent(&mut members, 0, 20_000);
+    assert!(near(&both, 1_250_000), "{both:?}");
+    configure(&mut members, 20_000, |params| params.bandwidth = Rate::from_bits(500_000_000));
+    let both = sent(&mut members, 20_000, 40_000);
+    assert!(near(&both, 625_000), "{both:?}");
+    // All packets are sorted anew, and every host is still counted once.
+    configure(&mut members, 40_000, |params| params.queues = 64);
+    let both = sent(&mut members, 40_000, 60_000);
+    assert!(near(&both, 625_000), "{both:?}");
+    let of = |member: &Member| match member.snapshot().detail {
+        Detail::Cake(stats) => stats,
+        _ => panic!("cake"),
+    };
+    let mut all = of(&members[0]);
+    all.join(&of(&members[1]));
+    assert_eq!(all.tins[0].backlog_bytes, members.iter().map(|m| m.backlog().bytes).sum::<u64>());
+    assert_eq!(all.tins[0].bulk_flows, 2);
+
+    // A queue that was emptied keeps to the shared rate, too.
+    members[0].reset(&mut Discard);
+    let mut packet = Packet::new(0, FULL);
+    (packet.flow, packet.src_host, packet.dst_host) = (0, 77, 5);
+    (0..6_000).for_each(|_| members[0].enqueue(&packet, Time(60_000_000), &mut Discard));
+    let both = sent(&mut members, 60_000, 80_000);
+    assert!(near(&both, 625_000), "{both:?}");
+
+    let Config::Cake(params) = members[0].config() else { panic!("cake") };
+    let tiers = Params { diffserv: DiffservMode::Diffserv4, ..params };
+    let refused = members[0].configure(&tiers.into(), Time(80_000_000), &mut Discard);
+    assert!(matches!(refused, Err(ConfigError::OutOfRange { option: "diffserv", .. })));
 }
 
 #[test]

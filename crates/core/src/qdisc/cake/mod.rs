@@ -173,6 +173,8 @@ impl Cake {
         self.rate = rate;
         self.tins.set_rate(rate, &self.params, &self.device);
         self.clock.set_rate(ByteTime::new(rate, self.device.arithmetic));
+        #[cfg(target_has_atomic = "64")]
+        self.leave_rate_to_seat();
         self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
     }
 

@@ -5,6 +5,9 @@
 //! that its hosts have over all queues, and the seat is told the sum of these weights and each
 //! byte of service, so that the rounds of all queues keep pace.
 //!
+//! A change is prepared and adopted member by member; in between, members run at different rates,
+//! each in the others' rounds.
+//!
 //! So far for one tin, without `ingress`, `autorate-ingress`, savings and a guard of hosts; with
 //! these a member is refused.
 
@@ -19,7 +22,9 @@ use super::tins::{empty, reciprocal, recount, rounded, LoadRule, Tins};
 use super::{Cake, DiffservMode, Params, MAX_TINS};
 use crate::memory::reserved;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, ConfigError, Device, PacketOwner, Qdisc, Snapshot};
+use crate::qdisc::{
+    spare_of, Backlog, Class, Config, ConfigError, Device, Managed, PacketOwner, Qdisc, Snapshot,
+};
 use crate::random::Random;
 use crate::rate::ByteTime;
 use crate::sched::active::Turns;
@@ -56,41 +61,44 @@ pub struct Member(Box<Cake>);
 impl Member {
     /// A discipline for each of `count` transmit queues, with `params` for all of them together.
     pub fn all(params: &Params, device: &Device, count: usize) -> Result<Vec<Member>, ConfigError> {
-        let check = |ok: bool, option, expected| {
-            ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
-        };
-        check((1..=MOST_SEATS).contains(&count), "mq", "1 to 256 transmit queues")?;
-        check(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
-        let has_tins = params.diffserv != DiffservMode::Besteffort;
-        check(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
-        let is_simple = !params.ingress && !params.autorate_ingress;
-        check(is_simple, "ingress", "`egress`, at a given rate, on parallel queues")?;
-        let is_plain = params.savings.is_none() && params.host_guard == HostGuard::Off;
-        check(is_plain, "savings", "no savings and no `host-guard` on parallel queues")?;
+        let range = (1..=MOST_SEATS).contains(&count);
+        accept(range, "mq", "1 to 256 transmit queues")?;
+        suits(params)?;
         let mut members = reserved(count)?;
         for (number, seat) in Shared::seats(count)?.enumerate() {
             let seed = Random::derive(device.seed, number as u64).u64();
             let mut cake = Cake::boxed(0, params, &Device { seed, ..*device })?;
-            cake.take_seat(seat);
+            cake.tins.take_seat(Box::new(seat));
+            cake.leave_rate_to_seat();
             members.push(Member(cake));
         }
         Ok(members)
     }
+}
 
-    /// A copy of all counters of this queue.
-    pub fn snapshot(&self) -> Snapshot {
-        crate::qdisc::Managed::snapshot(&*self.0)
-    }
+/// An error unless `ok`.
+fn accept(ok: bool, option: &'static str, expected: &'static str) -> Result<(), ConfigError> {
+    ok.then_some(()).ok_or(ConfigError::OutOfRange { option, expected })
+}
+
+/// An error unless parallel queues can have these settings.
+fn suits(params: &Params) -> Result<(), ConfigError> {
+    accept(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
+    let has_tins = params.diffserv != DiffservMode::Besteffort;
+    accept(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
+    let is_simple = !params.ingress && !params.autorate_ingress;
+    accept(is_simple, "ingress", "`egress`, at a given rate, on parallel queues")?;
+    let is_plain = params.savings.is_none() && params.host_guard == HostGuard::Off;
+    accept(is_plain, "savings", "no savings and no `host-guard` on parallel queues")
 }
 
 impl Cake {
-    /// Leaves the rate to `seat`.
-    fn take_seat(&mut self, mut seat: Seat) {
-        seat.configure(self.rate, self.device.arithmetic, self.tins.tin(0).flow_quantum);
+    /// Leaves the rate to its seat among parallel queues, if it has one.
+    pub(super) fn leave_rate_to_seat(&mut self) {
+        let quantum = self.tins.tin(0).flow_quantum;
+        let Some(seat) = &mut self.tins.seat else { return };
+        seat.configure(self.rate, self.device.arithmetic, quantum);
         self.clock.set_rate(ByteTime::default());
-        self.tins.hosts.everywhere = Some(Everywhere(seat.shared().clone()));
-        self.tins.seat = Some(Box::new(seat));
-        self.tins.is_plain = false;
     }
 }
 
@@ -138,7 +146,56 @@ impl Qdisc for Member {
     }
 }
 
+impl Managed for Member {
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+
+    fn marked(&self) -> u64 {
+        self.0.marked()
+    }
+
+    fn class(&self, n: u32) -> Option<Class> {
+        self.0.class(n)
+    }
+
+    fn queue_of(&self, packet: &Packet) -> Option<u32> {
+        self.0.queue_of(packet)
+    }
+
+    fn config(&self) -> Config {
+        self.0.config()
+    }
+
+    fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        let Config::Cake(params) = config else { return Err(ConfigError::OtherDiscipline) };
+        suits(params)?;
+        let device = Device { now, ..self.0.device };
+        Ok(Box::new(Member(Cake::boxed(self.0.arena.capacity(), params, &device)?)))
+    }
+
+    fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
+        let Some(Member(spare)) = spare_of(spare) else { return };
+        self.0.reconfigure(spare, now, owner);
+    }
+}
+
 impl Tins {
+    /// Is one of parallel queues from now on.
+    pub(super) fn take_seat(&mut self, seat: Box<Seat>) {
+        self.hosts.everywhere = Some(Everywhere(seat.shared().clone()));
+        self.seat = Some(seat);
+        self.is_plain = false;
+    }
+
+    /// Its seat, if it has one: none of its flows counts with the other queues any more.
+    pub(super) fn give_up_seat(&mut self) -> Option<Box<Seat>> {
+        let mut seat = self.seat.take()?;
+        self.hosts.clear();
+        seat.clear();
+        Some(seat)
+    }
+
     /// True if a flow without a standing queue is next.
     fn serves_new(&self) -> bool {
         let first = self.tins[0].sparse.newest();

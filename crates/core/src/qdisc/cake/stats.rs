@@ -200,9 +200,60 @@ impl OwnStats for Stats {
 }
 
 impl Stats {
+    /// Adds what another of several parallel queues counted. Of delays and sizes the extremes stay;
+    /// settings are the same in both.
+    pub fn join(&mut self, other: &Stats) {
+        self.memory_used = self.memory_used.saturating_add(other.memory_used);
+        self.memory_limit = self.memory_limit.saturating_add(other.memory_limit);
+        self.overruns = self.overruns.saturating_add(other.overruns);
+        self.min_network_size = self.min_network_size.min(other.min_network_size);
+        self.max_network_size = self.max_network_size.max(other.max_network_size);
+        self.min_adj_size = self.min_adj_size.min(other.min_adj_size);
+        self.max_adj_size = self.max_adj_size.max(other.max_adj_size);
+        self.avg_hdr_offset = self.avg_hdr_offset.max(other.avg_hdr_offset);
+        for (tin, other) in self.tins.iter_mut().zip(&other.tins) {
+            tin.join(other);
+        }
+    }
+
     /// The tins in use.
     pub(super) fn tins(&self) -> &[TinStats] {
         &self.tins[..usize::from(self.tin_count).min(self.tins.len())]
+    }
+}
+
+impl TinStats {
+    /// As [`Stats::join`].
+    fn join(&mut self, other: &TinStats) {
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+        self.backlog_bytes += other.backlog_bytes;
+        for (delay, other) in [
+            (&mut self.peak_delay, other.peak_delay),
+            (&mut self.avg_delay, other.avg_delay),
+            (&mut self.base_delay, other.base_delay),
+        ] {
+            *delay = other.max(*delay);
+        }
+        for (count, other) in [
+            (&mut self.way_direct_hits, other.way_direct_hits),
+            (&mut self.way_indirect_hits, other.way_indirect_hits),
+            (&mut self.way_misses, other.way_misses),
+            (&mut self.way_collisions, other.way_collisions),
+            (&mut self.drops, other.drops),
+            (&mut self.ecn_mark, other.ecn_mark),
+            (&mut self.ack_drops, other.ack_drops),
+        ] {
+            *count = count.wrapping_add(other);
+        }
+        for (flows, other) in [
+            (&mut self.sparse_flows, other.sparse_flows),
+            (&mut self.bulk_flows, other.bulk_flows),
+            (&mut self.unresponsive_flows, other.unresponsive_flows),
+        ] {
+            *flows = flows.saturating_add(other);
+        }
+        self.max_pkt_len = self.max_pkt_len.max(other.max_pkt_len);
     }
 }
 
