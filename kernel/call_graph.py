@@ -27,7 +27,8 @@ ROOTS = [
     for trait, methods in METHODS.items()
 ] + [re.compile(rf"^<?{CRATES}::(wire|flow)::"), re.compile(r"^simnel_(?!host_)\w+$")]
 AT_LEISURE = re.compile(
-    r"^simnel_(create|destroy|prepare|forget|options|statistics|class|wants|counters(_free)?)$"
+    r"^simnel_(create(_parallel)?|is_parallel|take_line|lines_free|destroy|prepare|forget|options|statistics"
+    r"|class|wants|counters(_free)?)$"
 )
 
 Call = collections.namedtuple("Call", "target depth")

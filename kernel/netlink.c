@@ -10,7 +10,7 @@
 #define ROOM 12288
 
 /* Passes a refusal on. */
-static int refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
+int simnel_refuse(const struct simnel_message *message, struct netlink_ext_ack *extack)
 {
 #ifdef NL_SET_ERR_MSG_FMT
 	/* Of longer text the kernel's log would tell. */
@@ -26,7 +26,7 @@ static int refuse(const struct simnel_message *message, struct netlink_ext_ack *
 	return -message->error;
 }
 
-static void request(struct simnel_request *to, struct Qdisc *sch, struct nlattr *options)
+void simnel_request(struct simnel_request *to, struct Qdisc *sch, struct nlattr *options)
 {
 	to->kind = sch->ops->id;
 	to->kind_length = strlen(sch->ops->id);
@@ -48,6 +48,16 @@ static void follow_settings(struct Qdisc *sch)
 		sch->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
+/* Packets go to `line` from now on. */
+void simnel_start(struct Qdisc *sch, struct simnel_line *line)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	q->line = line;
+	q->arrival = simnel_arrival(line);
+	follow_settings(sch);
+}
+
 int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
@@ -61,18 +71,33 @@ int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_
 	};
 	struct simnel_message message = {};
 	struct simnel_request asked;
+	struct simnel_line *line;
 
 	qdisc_watchdog_init(&q->watchdog, sch);
 	simnel_books_open(q);
 	get_random_bytes(&surroundings.seed, sizeof(surroundings.seed));
 	get_random_bytes(surroundings.key, sizeof(surroundings.key));
-	request(&asked, sch, options);
-	q->line = simnel_create(&asked, &surroundings, &message);
-	if (!q->line)
-		return refuse(&message, extack);
-	q->arrival = simnel_arrival(q->line);
-	follow_settings(sch);
+	simnel_request(&asked, sch, options);
+	if (simnel_is_parallel(&asked))
+		return simnel_mq_init(sch, &asked, &surroundings, extack);
+	line = simnel_create(&asked, &surroundings, &message);
+	if (!line)
+		return simnel_refuse(&message, extack);
+	simnel_start(sch, line);
 	return tcf_block_get(&q->block, &q->filters, sch, extack);
+}
+
+/* Puts a change in place, of which some is left to be forgotten. */
+void simnel_adopt(struct Qdisc *sch, struct simnel_change *change)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	sch_tree_lock(sch);
+	simnel_apply(q->line, change, ktime_get_ns());
+	follow_settings(sch);
+	simnel_books_check(sch);
+	simnel_tell_parents(sch);
+	sch_tree_unlock(sch);
 }
 
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
@@ -84,16 +109,11 @@ int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlin
 
 	if (!options)
 		return 0;
-	request(&asked, sch, options);
+	simnel_request(&asked, sch, options);
 	change = simnel_prepare(q->line, &asked, ktime_get_ns(), &message);
 	if (!change)
-		return refuse(&message, extack);
-	sch_tree_lock(sch);
-	simnel_apply(q->line, change, ktime_get_ns());
-	follow_settings(sch);
-	simnel_books_check(sch);
-	simnel_tell_parents(sch);
-	sch_tree_unlock(sch);
+		return simnel_refuse(&message, extack);
+	simnel_adopt(sch, change);
 	simnel_forget(change);
 	return 0;
 }
@@ -114,19 +134,17 @@ int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb)
 	return error ? error : skb->len;
 }
 
-int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+/* Writes counters of `sch`, or of all parallel queues of which it is one. */
+int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *counters,
+			  struct gnet_dump *dump)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_counters *counters = simnel_counters();
 	u8 *room = kvmalloc(ROOM, GFP_KERNEL);
 	int error = -1;
 	u32 length;
 
 	if (!room)
-		goto out;
-	sch_tree_lock(sch);
-	simnel_read(q->line, counters);
-	sch_tree_unlock(sch);
+		return -1;
 	length = simnel_statistics(q->line, counters, room, ROOM);
 	if (!length)
 		error = 0;
@@ -136,8 +154,20 @@ int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
 		error = nla_put(dump->skb, TCA_STATS_APP, length, room) ? -1 : 0;
 	else
 		error = gnet_stats_copy_app(dump, room, length);
-out:
 	kvfree(room);
+	return error;
+}
+
+int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+	struct simnel_counters *counters = simnel_counters();
+	int error;
+
+	sch_tree_lock(sch);
+	simnel_read(q->line, counters);
+	sch_tree_unlock(sch);
+	error = simnel_put_statistics(sch, counters, dump);
 	simnel_counters_free(counters);
 	return error;
 }

@@ -326,6 +326,7 @@ static void simnel_qdisc_destroy(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	tcf_block_put(q->block);
+	simnel_mq_forget(sch);
 	simnel_destroy(q->line);
 	q->line = NULL;
 }
@@ -376,6 +377,31 @@ static const struct Qdisc_class_ops class_ops = {
 	.dump = class_dump,
 	.dump_stats = simnel_class_dump_stats,
 	.walk = simnel_class_walk,
+};
+
+/* One of parallel queues: its root sets it up. */
+static int simnel_queue_init(struct Qdisc *sch, struct nlattr *options,
+			     struct netlink_ext_ack *extack)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	qdisc_watchdog_init(&q->watchdog, sch);
+	simnel_books_open(q);
+	return 0;
+}
+
+const struct Qdisc_ops simnel_queue_ops = {
+	.id = "simnel",
+	.priv_size = sizeof(struct simnel_sched),
+	.enqueue = simnel_qdisc_enqueue,
+	.dequeue = simnel_qdisc_dequeue,
+	.peek = qdisc_peek_dequeued,
+	.init = simnel_queue_init,
+	.reset = simnel_qdisc_reset,
+	.destroy = simnel_qdisc_destroy,
+	.dump = simnel_qdisc_dump,
+	.dump_stats = simnel_qdisc_dump_stats,
+	.owner = THIS_MODULE,
 };
 
 #define NAMED(name)						\

@@ -30,6 +30,8 @@ struct simnel_sched {
 	struct tcf_proto __rcu *filters;
 	struct tcf_block *block;
 	struct qdisc_watchdog watchdog;
+	/* A root of parallel queues, until they are attached: these. */
+	struct Qdisc **queues;
 	/* Headers of the present packet, where they do not lie in one piece. */
 	u8 headers[SIMNEL_HEADERS];
 #ifdef SIMNEL_DEBUG
@@ -60,6 +62,7 @@ static inline void simnel_books_check(struct Qdisc *sch) {}
 #endif
 
 /* qdisc.c */
+extern const struct Qdisc_ops simnel_queue_ops;
 void simnel_tell_parents(struct Qdisc *sch);
 
 /* packet.c */
@@ -69,9 +72,20 @@ void simnel_rewrite(struct sk_buff *skb, u64 changes);
 /* netlink.c */
 int simnel_qdisc_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);
 int simnel_qdisc_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack);
+int simnel_refuse(const struct simnel_message *message, struct netlink_ext_ack *extack);
+void simnel_request(struct simnel_request *to, struct Qdisc *sch, struct nlattr *options);
+void simnel_start(struct Qdisc *sch, struct simnel_line *line);
+void simnel_adopt(struct Qdisc *sch, struct simnel_change *change);
 int simnel_qdisc_dump(struct Qdisc *sch, struct sk_buff *skb);
+int simnel_put_statistics(struct Qdisc *sch, const struct simnel_counters *counters,
+			  struct gnet_dump *dump);
 int simnel_qdisc_dump_stats(struct Qdisc *sch, struct gnet_dump *dump);
 int simnel_class_dump_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *dump);
 void simnel_class_walk(struct Qdisc *sch, struct qdisc_walker *walker);
+
+/* mq.c */
+int simnel_mq_init(struct Qdisc *sch, const struct simnel_request *asked,
+		   const struct simnel_surroundings *surroundings, struct netlink_ext_ack *extack);
+void simnel_mq_forget(struct Qdisc *sch);
 
 #endif

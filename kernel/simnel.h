@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 struct simnel_line;
+struct simnel_lines;
 struct simnel_change;
 struct simnel_counters;
 
@@ -118,6 +119,12 @@ enum simnel_reason {
 struct simnel_line *simnel_create(const struct simnel_request *request,
 				  const struct simnel_surroundings *surroundings,
 				  struct simnel_message *message);
+u32 simnel_is_parallel(const struct simnel_request *request);
+struct simnel_lines *simnel_create_parallel(const struct simnel_request *request,
+					    const struct simnel_surroundings *surroundings,
+					    u32 count, struct simnel_message *message);
+struct simnel_line *simnel_take_line(struct simnel_lines *lines, void *context);
+void simnel_lines_free(struct simnel_lines *lines);
 void simnel_destroy(struct simnel_line *line);
 struct simnel_arrival *simnel_arrival(struct simnel_line *line);
 void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);

@@ -24,6 +24,7 @@ WHOLE = [
     "fq_pie savings 15kb limit 100", "codel", "cobalt", "blue", "red limit 100kb avpkt 1000",
     "sfq", "sfq perturb 1 depth 10", "sfb", "pfifo limit 7", "bfifo limit 20kb", "drr",
     "tbf rate 5mbit burst 10kb latency 20ms", "dualpi2", "htb rate 10mbit",
+    "mq cake bandwidth 10mbit", "mq cake bandwidth 1gbit nat ack-filter",
 ]
 CHANGES = ["bandwidth 3mbit", "diffserv8", "besteffort", "limit 10", "limit 1000", "flows",
            "triple-isolate", "rtt 20ms", "target 1ms", "memlimit 50kb", "unlimited", "ack-filter",
@@ -109,7 +110,7 @@ def main():
     end, rounds, packets = time.time() + SECONDS, 0, 0
     while time.time() < end:
         name = f"e{rounds % 7}"
-        link("add", name, "type", "dummy")
+        link("add", name, "numtxqueues", "4", "type", "dummy")
         link("set", name, "up")
         tc.send("replace", name, "simnel", words(draw.choice(WHOLE)))
         child = pktgen(name, draw.choice([1, 10, 1000, 60000]), draw.choice([60, 300, 1400]), 0)

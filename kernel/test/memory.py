@@ -11,7 +11,8 @@ import sys
 from tc import Tc, complaints, link, words
 
 WHOLE = ["cake", "cake bandwidth 1gbit diffserv8 ack-filter", "fq_codel", "fq_pie savings 15kb",
-         "sfq", "sfb", "red limit 100kb avpkt 1000", "drr", "pie", "htb rate 10mbit", "dualpi2"]
+         "sfq", "sfb", "red limit 100kb avpkt 1000", "drr", "pie", "htb rate 10mbit", "dualpi2",
+         "mq cake bandwidth 10mbit"]
 FEWEST = 3  # allocations that the kernel itself makes for a discipline
 
 
@@ -55,7 +56,7 @@ def main():
         with open("/sys/kernel/debug/failslab/" + setting[0], "w") as control:
             control.write(setting[1])
     tc = Tc()
-    link("add", "m0", "type", "dummy")
+    link("add", "m0", "numtxqueues", "3", "type", "dummy")
     link("set", "m0", "up")
     for whole in WHOLE:
         tc.send("del", "m0", "simnel")

@@ -19,6 +19,7 @@ mod arrival;
 mod host;
 mod inspect;
 mod line;
+mod parallel;
 #[cfg(target_os = "none")]
 mod runtime;
 mod settings;

@@ -8,7 +8,7 @@ use simnel_core::flow::HashKey;
 use simnel_core::memory::Memory;
 use simnel_core::packet::Flags;
 use simnel_core::qdisc::netlink::{write_class, write_options, write_statistics, Full};
-use simnel_core::qdisc::{build, Class, Config, ConfigError, Device, Managed, Snapshot};
+use simnel_core::qdisc::{build, Class, Config, ConfigError, Detail, Device, Managed, Snapshot};
 use simnel_core::rate::Arithmetic;
 use simnel_core::tick::Tick;
 use simnel_core::time::Time;
@@ -30,6 +30,18 @@ pub struct Line {
 }
 
 impl Line {
+    pub(crate) fn new(
+        qdisc: Box<dyn Managed + Send>,
+        form: Form,
+        device: &Device,
+        surroundings: &Surroundings,
+    ) -> Line {
+        let key = surroundings.key;
+        let derived = Derived::of(&qdisc.config(), form, device, key);
+        let owner = Host { context: surroundings.context, is_recorded: surroundings.hz != 0 };
+        Line { arrival: Arrival::EMPTY, qdisc, owner, derived, key, form, device: *device }
+    }
+
     /// Completes the descriptor of the packet that arrives.
     ///
     /// # Safety
@@ -119,7 +131,7 @@ impl Message {
     pub(crate) const EMPTY: Message = Message { text: [0; Message::BYTES], errno: 0 };
 
     /// Takes over as much of a refusal as fits; the last byte stays zero, as C wants it.
-    fn tell(&mut self, refusal: &Refusal) {
+    pub(crate) fn tell(&mut self, refusal: &Refusal) {
         self.errno = refusal.errno;
         self.text = [0; Message::BYTES];
         for (to, from) in self.text.iter_mut().take(Message::BYTES - 1).zip(refusal.text.bytes()) {
@@ -137,7 +149,7 @@ impl core::fmt::Display for Message {
 }
 
 impl Surroundings {
-    fn device(&self) -> Device {
+    pub(crate) fn device(&self) -> Device {
         let Surroundings { mtu, tx_queue_len, handle, hz, wheel, now, seed, .. } = *self;
         let (arithmetic, tick) = match hz {
             0 => (Arithmetic::Exact, Tick::Exact),
@@ -149,7 +161,7 @@ impl Surroundings {
 }
 
 /// Why a discipline cannot be built.
-fn refused(error: &ConfigError) -> Refusal {
+pub(crate) fn refused(error: &ConfigError) -> Refusal {
     let errno = if *error == ConfigError::NoMemory { ENOMEM } else { EINVAL };
     Refusal::new(errno, error)
 }
@@ -169,10 +181,7 @@ pub unsafe extern "C" fn simnel_create(
     // SAFETY: the caller's promise.
     let made = unsafe { request.read(None, &device) }.and_then(|(config, form)| {
         let qdisc = build(&config, &device).map_err(|error| refused(&error))?;
-        let key = surroundings.key;
-        let derived = Derived::of(&config, form, &device, key);
-        let owner = Host { context: surroundings.context, is_recorded: surroundings.hz != 0 };
-        Ok(Line { arrival: Arrival::EMPTY, qdisc, owner, derived, key, form, device })
+        Ok(Line::new(qdisc, form, &device, surroundings))
     });
     match made {
         Ok(line) => Box::into_raw(Box::new(line)),
@@ -265,7 +274,7 @@ pub unsafe extern "C" fn simnel_prepare(
 ) -> *mut Change {
     let old = line.qdisc.config();
     // SAFETY: the caller's promise.
-    let read = unsafe { request.read(Some(&old), &line.device) };
+    let read = unsafe { request.read(Some((&old, line.form)), &line.device) };
     let ready = read.and_then(|(config, _)| {
         let is_other = config.name() != old.name();
         let spare = match is_other {
@@ -323,10 +332,20 @@ pub extern "C" fn simnel_counters() -> *mut Counters {
     Box::into_raw(Box::new(Counters(None)))
 }
 
-/// Reads the counters, under the lock.
+/// Reads the counters, under the lock. Where some were read of another of several parallel queues,
+/// they are added.
 #[no_mangle]
 pub extern "C" fn simnel_read(line: &Line, counters: &mut Counters) {
-    counters.0 = Some(line.qdisc.snapshot());
+    let snapshot = line.qdisc.snapshot();
+    match &mut counters.0 {
+        None => counters.0 = Some(snapshot),
+        Some(Snapshot { detail: Detail::Cake(all), .. }) => {
+            if let Detail::Cake(stats) = &snapshot.detail {
+                all.join(stats);
+            }
+        }
+        Some(_) => {}
+    }
 }
 
 /// Frees counters. Not under a lock.
@@ -373,7 +392,7 @@ pub extern "C" fn simnel_class(line: &Line, n: u32, now: u64, shown: &mut Shown)
     shown.is_used = class.is_used.into();
     let written = match line.form {
         Form::Linux => write_class(line.derived.name, &class, Time(now), &mut shown.statistics),
-        Form::Words => Ok(0),
+        Form::Words | Form::Parallel => Ok(0),
     };
     shown.length = written.map_or(0, |length| length as u32);
     1
@@ -391,7 +410,7 @@ pub unsafe extern "C" fn simnel_options(line: &Line, out: *mut u8, size: u32) ->
     let config = line.qdisc.config();
     length(match line.form {
         Form::Linux => write_options(&config, None, out),
-        Form::Words => shown::options(&config, out),
+        form => shown::options(&config, form, out),
     })
 }
 
@@ -411,7 +430,7 @@ pub unsafe extern "C" fn simnel_statistics(
     let Some(snapshot) = &counters.0 else { return 0 };
     length(match line.form {
         Form::Linux => write_statistics(snapshot, out),
-        Form::Words => shown::statistics(snapshot, out),
+        Form::Words | Form::Parallel => shown::statistics(snapshot, out),
     })
 }
 

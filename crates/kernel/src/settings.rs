@@ -20,6 +20,8 @@ const OWN_NAME: &str = "simnel";
 pub(crate) const WORDS: u16 = 1;
 /// Settings where a request says nothing.
 const DEFAULT: &str = "cake";
+/// Word before those of parallel queues.
+pub(crate) const PARALLEL: &str = "mq";
 
 /// A request for a discipline, or to change one (`struct simnel_request`).
 #[repr(C)]
@@ -36,6 +38,8 @@ pub struct Request {
 pub(crate) enum Form {
     /// As text, in attributes of our own.
     Words,
+    /// The same, of parallel queues.
+    Parallel,
     /// As Linux's discipline of this name has them.
     Linux,
 }
@@ -78,37 +82,86 @@ impl Request {
     }
 
     /// The settings asked for; where there are some already, as a change of these, unless words
-    /// start with the name of a discipline.
+    /// start with the name of a discipline. These have the form `form`.
     ///
     /// # Safety
     /// The pointers must be null or to as many bytes as stated.
     pub(crate) unsafe fn read(
         &self,
-        old: Option<&Config>,
+        old: Option<(&Config, Form)>,
         device: &Device,
     ) -> Result<(Config, Form), Refusal> {
         // SAFETY: the caller's promise.
         let (kind, options) = unsafe { self.parts() }?;
         if kind != OWN_NAME {
-            let config = netlink::parse(kind, options, old, device)
+            let config = netlink::parse(kind, options, old.map(|(config, _)| config), device)
                 .map_err(|error| Refusal::new(error.errno() as i32, &error))?;
             return Ok((config, Form::Linux));
         }
-        let words = options.and_then(|options| {
-            Attributes::new(options.payload).find(|attribute| attribute.number == WORDS)
-        });
-        let words = words.map_or(Ok(""), |words| text(words.payload))?;
-        let is_whole =
-            words.split_whitespace().next().is_some_and(|word| discipline(word).is_some());
+        let words = words(options)?;
+        let first = words.split_whitespace().next().unwrap_or_default();
+        let asked = if first == PARALLEL { Form::Parallel } else { Form::Words };
+        let is_whole = first == PARALLEL || discipline(first).is_some();
+        if let Some((_, form)) = old.filter(|&(_, form)| is_whole && form != asked) {
+            return Err(replaces(first, form));
+        }
         let config = match old {
-            Some(old) if !is_whole => amend(&old.to_string(), words),
-            Some(_) => parse(words),
+            Some((old, _)) if !is_whole => amend(&old.to_string(), words),
             None if words.is_empty() => parse(DEFAULT),
-            None => parse(words),
+            _ if first == PARALLEL => parse(&parallel(words)?),
+            _ => parse(words),
         };
         let config = config.map_err(|error| Refusal::new(EINVAL, &error))?;
-        Ok((config, Form::Words))
+        Ok((config, old.map_or(asked, |(_, form)| form)))
     }
+
+    /// True if parallel queues are asked for.
+    ///
+    /// # Safety
+    /// As [`Request::read`].
+    pub(crate) unsafe fn is_parallel(&self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.parts() }.is_ok_and(|(kind, options)| {
+            let words = words(options).unwrap_or_default();
+            kind == OWN_NAME && words.split_whitespace().next() == Some(PARALLEL)
+        })
+    }
+}
+
+/// The words among the options of our own name.
+fn words(options: Option<Options<'_>>) -> Result<&str, Refusal> {
+    let words = options.and_then(|options| {
+        Attributes::new(options.payload).find(|attribute| attribute.number == WORDS)
+    });
+    words.map_or(Ok(""), |words| text(words.payload))
+}
+
+/// `mq cake ...` as the settings of a queue. `besteffort` stands in the place of a word, so that
+/// errors count words right.
+fn parallel(words: &str) -> Result<String, Refusal> {
+    let mut words = words.split_whitespace().skip(1);
+    match words.next() {
+        Some(DEFAULT) => {
+            Ok(words.fold(format!("{DEFAULT} besteffort"), |all, word| all + " " + word))
+        }
+        other => {
+            let found = other.unwrap_or("nothing");
+            let wanted = "`mq cake bandwidth RATE` is what runs on parallel queues";
+            Err(Refusal::new(EINVAL, &format!("`{found}` (word 2) after `mq`: {wanted}")))
+        }
+    }
+}
+
+/// The refusal of a root discipline in place of one of `form`.
+fn replaces(first: &str, form: Form) -> Refusal {
+    let (what, words) = match form {
+        Form::Parallel => ("parallel queues run", "`mq cake ...`"),
+        _ => ("one queue runs", "words without `mq`"),
+    };
+    Refusal::new(
+        EINVAL,
+        &format!("`{first}` (word 1): {what} here; say {words}, or `del` it first"),
+    )
 }
 
 /// Text up to a zero or the end.
@@ -144,7 +197,7 @@ pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
         Config::FqCodel(_) | Config::FqPie(_) | Config::Sfq(_) => wants::CLASS,
         _ => 0,
     };
-    if form == Form::Words {
+    if form != Form::Linux {
         wanted |= wants::NEST;
     }
     if notes_emptiness(config) {

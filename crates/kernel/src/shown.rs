@@ -6,15 +6,18 @@ use alloc::string::String;
 use simnel_core::netlink::{Full, Writer};
 use simnel_core::qdisc::{show_own, show_own_json, Config, Snapshot};
 
-use crate::settings::WORDS;
+use crate::settings::{Form, PARALLEL, WORDS};
 
 /// Numbers of the attributes beside [`WORDS`].
 const TEXT: u16 = 2;
 const JSON: u16 = 3;
 
 /// Writes the settings: words that make them again.
-pub(crate) fn options(config: &Config, out: &mut [u8]) -> Result<usize, Full> {
-    let words = alloc::format!("{config}\0");
+pub(crate) fn options(config: &Config, form: Form, out: &mut [u8]) -> Result<usize, Full> {
+    let words = match form {
+        Form::Parallel => alloc::format!("{PARALLEL} {config}\0"),
+        _ => alloc::format!("{config}\0"),
+    };
     let mut out = Writer::new(out);
     out.attribute(WORDS, words.as_bytes());
     out.finish()

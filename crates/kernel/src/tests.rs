@@ -7,6 +7,7 @@ use simnel_core::netlink::{Attributes, Writer};
 use simnel_core::packet::Packet;
 
 use super::line::*;
+use super::parallel::*;
 use super::settings::{wants, Request};
 
 /// The C side: packets given back, by handle and reason.
@@ -59,20 +60,25 @@ struct Guest {
     host: Box<Host>,
 }
 
+/// Surroundings of a discipline with C's pointer `context`.
+fn surroundings(context: *mut c_void) -> Surroundings {
+    Surroundings {
+        context,
+        mtu: 1514,
+        tx_queue_len: 1000,
+        handle: 0x8001_0000,
+        hz: 0,
+        wheel: 0,
+        now: 0,
+        seed: 1,
+        key: [1, 2],
+    }
+}
+
 impl Guest {
     fn new(words: &str) -> Result<Guest, String> {
         let mut host = Box::<Host>::default();
-        let surroundings = Surroundings {
-            context: (&raw mut *host).cast(),
-            mtu: 1514,
-            tx_queue_len: 1000,
-            handle: 0x8001_0000,
-            hz: 0,
-            wheel: 0,
-            now: 0,
-            seed: 1,
-            key: [1, 2],
-        };
+        let surroundings = surroundings((&raw mut *host).cast());
         let mut message = Message::EMPTY;
         let options = attribute(words);
         let request = Request::new("simnel", &options);
@@ -82,6 +88,31 @@ impl Guest {
             return Err(message.to_string());
         }
         Ok(Guest { line, host })
+    }
+
+    /// Parallel queues: a guest for each.
+    fn parallel(words: &str, count: u32) -> Result<Vec<Guest>, String> {
+        let mut message = Message::EMPTY;
+        let options = attribute(words);
+        let request = Request::new("simnel", &options);
+        let mut guests = Vec::new();
+        // SAFETY: all pointers are of values that live; the lines are freed once.
+        unsafe {
+            assert_eq!(simnel_is_parallel(&request), 1, "{words}");
+            let none = surroundings(core::ptr::null_mut());
+            let lines = simnel_create_parallel(&request, &none, count, &mut message);
+            let Some(ready) = lines.as_mut() else { return Err(message.to_string()) };
+            loop {
+                let mut host = Box::<Host>::default();
+                let line = simnel_take_line(ready, (&raw mut *host).cast());
+                if line.is_null() {
+                    break;
+                }
+                guests.push(Guest { line, host });
+            }
+            simnel_lines_free(lines);
+        }
+        Ok(guests)
     }
 
     fn line(&mut self) -> &mut Line {
@@ -200,6 +231,52 @@ fn settings_change_in_place_and_mistakes_are_told() {
     assert!(error.starts_with("simnel: ") && error.contains("`bandwidth`"), "{error}");
     let error = Guest::new("caek").err().unwrap();
     assert!(error.contains("`cake`"), "{error}");
+}
+
+#[test]
+fn parallel_queues_are_made_changed_and_shown_together() {
+    let mut guests = Guest::parallel(" mq  cake bandwidth 12112kbit raw", 3).unwrap();
+    assert_eq!(guests.len(), 3);
+    for (n, guest) in guests.iter_mut().enumerate() {
+        let words = guest.words();
+        assert!(words.starts_with("mq cake bandwidth 12112Kbit besteffort "), "{words}");
+        (0..20).for_each(|m| guest.enqueue(m + 1, n as u8, 0));
+    }
+    // A packet takes 1 ms of the line that all of them share, two may go early.
+    let mut sent = std::vec![0; 3];
+    for micros in 0..15_000 {
+        for (guest, sent) in guests.iter_mut().zip(&mut sent) {
+            *sent += u32::from(guest.dequeue(micros * 1_000) != 0);
+        }
+    }
+    let all: u32 = sent.iter().sum();
+    assert!((15..=18).contains(&all) && sent.iter().all(|&one| one >= 4), "{sent:?}");
+
+    for guest in &mut guests {
+        guest.change("bandwidth 5mbit").unwrap();
+        assert!(guest.words().starts_with("mq cake bandwidth 5Mbit "), "{}", guest.words());
+        guest.change("mq cake bandwidth 6mbit flows").unwrap();
+        for (words, part) in [
+            ("cake bandwidth 5mbit", "`cake` (word 1): parallel queues run"),
+            ("diffserv4", "`besteffort`"),
+            ("mq cake bandwidth 1mbit bandwith", "`bandwith` (word 5)"),
+        ] {
+            let error = guest.change(words).unwrap_err();
+            assert!(error.contains(part), "{words}: {error}");
+        }
+        assert!(guest.words().contains(" 6Mbit besteffort flows "), "{}", guest.words());
+    }
+    for (words, part) in [
+        ("mq", "`nothing` (word 2)"),
+        ("mq fq_codel", "`fq_codel` (word 2)"),
+        ("mq cake", "`bandwidth`"),
+        ("mq cake bandwidth 1mbit diffserv4", "`diffserv`"),
+    ] {
+        let error = Guest::parallel(words, 3).err().unwrap();
+        assert!(error.contains(part), "{words}: {error}");
+    }
+    let error = Guest::new("cake").unwrap().change("mq cake bandwidth 1mbit").unwrap_err();
+    assert!(error.contains("`mq` (word 1): one queue runs"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,137 @@
+"""Parallel queues: python3 mq.py SECONDS. Inside a guest that counts time by instructions, with the module
+loaded.
+
+pktgen floods a device with five transmit queues: one flow of one host in the first, many of another
+host in three others. What the queues sent must be the rate that is set, never more, and as much of the
+first host as of the second. Settings are changed, shown and refused meanwhile.
+"""
+
+import os
+import re
+import sys
+import time
+
+from tc import Tc, complaints, link, words
+
+SECONDS = float(sys.argv[1])
+# The stack sends what came by receive queue n through transmit queue n - 1: so pktgen cannot say the last.
+QUEUES, FLOODED, MTU = 5, 4, 1000
+# What the scheme states beyond the rate: time that is caught up with (LATE and AHEAD, or two packets),
+# a lot and a packet a queue.
+LATE, LOT = 520e-6, 5e-6
+wrong = []
+
+
+def check(ok, *text):
+    """Notes what is not as it should be."""
+    if not ok:
+        wrong.append(" ".join(map(str, text)))
+
+
+def flood(device):
+    """Starts pktgen: queue 0 has one flow of 10.0.0.1, each other one thirty of 10.0.0.2."""
+    def say(file, *lines):
+        for line in lines:
+            with open("/proc/net/pktgen/" + file, "w") as control:
+                control.write(line + "\n")
+    say("kpktgend_0", "rem_device_all")
+    for queue in range(FLOODED):
+        name, host = f"{device}@{queue}", min(queue, 1) + 1
+        say("kpktgend_0", f"add_device {name}")
+        say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", f"dst 10.1.0.{host}",
+            f"src_min 10.0.0.{host}", f"src_max 10.0.0.{host}", "udp_src_min 1",
+            f"udp_src_max {1 if queue == 0 else 30}", "udp_dst_min 9", "udp_dst_max 9",
+            f"queue_map_min {queue + 1}", f"queue_map_max {queue + 1}")
+    pid = os.fork()
+    if pid == 0:
+        say("pgctrl", "start")
+        os._exit(0)
+    return pid
+
+
+def stop(child):
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        with open("/proc/net/pktgen/pgctrl", "w") as control:
+            control.write("stop\n")
+        time.sleep(0.02)
+
+
+def shares(device):
+    """Bytes that each queue has sent."""
+    text = os.popen(f"tc -s class show dev {device}").read()
+    return [int(count) for count in re.findall(r"class simnel .*\n Sent (\d+) bytes", text)]
+
+
+def sent(device):
+    """Bytes that the device has sent, with the times before and after the look."""
+    before = time.monotonic()
+    with open(f"/sys/class/net/{device}/statistics/tx_bytes") as counter:
+        return before, int(counter.read()), time.monotonic()
+
+
+def measure(device, rate, seconds):
+    """Compares what is sent in a while with `rate` in bits a second."""
+    time.sleep(0.1)
+    before, (earliest, first, start) = shares(device), sent(device)
+    time.sleep(seconds)
+    (end, last, latest), after = sent(device), shares(device)
+    check(len(before) == len(after) == QUEUES, "classes:", before, after)
+    total, packet = last - first, MTU * 8 / rate
+    most = rate / 8 * (latest - earliest + max(LATE, 2 * packet) + QUEUES * LOT) + QUEUES * MTU
+    least = rate / 8 * (end - start)
+    queues = [late - early for early, late in zip(before, after)]
+    share = queues[0] / max(sum(queues), 1)
+    print(f"{rate / 1e6:g} Mbit/s: {total * 8 / (end - start) / 1e6:.2f} sent, at most"
+          f" {most * 8 / (end - start) / 1e6:.2f}; the host with one flow has {100 * share:.1f} %")
+    check(total <= most, f"{total} bytes at {rate}, {most:.0f} at most")
+    check(total >= 0.95 * least, f"{total} bytes at {rate}, {least:.0f} expected")
+    check(abs(share - 0.5) <= 0.025, f"the host with one flow has {share:.3f}, not a half: {queues}")
+
+
+def main():
+    tc = Tc()
+
+    def say(verb, text, number=0, part="", device="m0", **more):
+        error, told = tc.send(verb, device, "simnel", None if text is None else words(text), **more)
+        check(error == number and part in told, f"{verb} {text}: {error} {told!r}, not {number} {part!r}")
+
+    link("add", "m0", "numtxqueues", str(QUEUES), "type", "dummy")
+    link("set", "m0", "up")
+    say("add", "mq cake", 22, "`bandwidth`")
+    say("add", "mq fq_codel", 22, "`fq_codel` (word 2)")
+    say("add", "mq cake bandwidth 10mbit diffserv4", 22, "`diffserv`")
+    say("add", "mq cake bandwidth 10mbit diffserv9", 22, "`diffserv9` (word 5)")
+    say("add", "cake")
+    say("replace", "mq cake bandwidth 10mbit", 22, "`mq` (word 1)")
+    say("del", None)
+    say("add", "mq cake bandwidth 20mbit", handle=0x10000)
+    child = flood("m0")
+    measure("m0", 20e6, SECONDS)
+    say("change", "bandwidth 50mbit")
+    measure("m0", 50e6, SECONDS)
+    for text, number, part in [
+        ("diffserv4", 22, "`diffserv`"), ("bandwith 1mbit", 22, "did you mean"), ("unlimited", 22, "`bandwidth`"),
+        ("fq_codel", 22, "`fq_codel` (word 1)"), ("queues 64", 0, ""), ("dual-srchost", 0, ""),
+        ("mq cake bandwidth 30mbit", 0, ""),
+    ]:
+        say("change", text, number, part)
+    measure("m0", 30e6, SECONDS)
+    text = os.popen("tc qdisc show dev m0").read()
+    check(text.count("qdisc simnel") == QUEUES + 1, text)
+    # A queue has no settings of its own, and nobody hangs anything below.
+    say("add", "mq cake bandwidth 1mbit", 95, "root", parent=0x10001)
+    stop(child)
+    link("set", "m0", "down")
+    link("set", "m0", "up")
+    child = flood("m0")
+    measure("m0", 30e6, SECONDS)
+    stop(child)
+    say("del", None)
+    say("add", "mq cake bandwidth 1gbit")
+    link("del", "m0")
+    found = wrong + complaints()
+    print("\n".join(found) if found else "mq: nothing in the log")
+    sys.exit(bool(found))
+
+
+main()
