@@ -131,11 +131,8 @@ fn parse_or(mut words: Words<'_>, default: Option<&str>) -> Result<Config, Parse
 
 /// Disciplines of Linux that are not here, and what to use instead.
 const FOREIGN: &[(&str, &str)] = &[
-    (
-        "cake_mq",
-        "`tc` has it with the kernel module, as `simnel mq cake`; `cake` shapes all queues",
-    ),
-    ("mq", "hardware queues are the kernel's: `tc` has `simnel mq cake` with the kernel module"),
+    ("cake_mq", "it needs the kernel: `tc` and our module have it as `simnel mq cake`"),
+    ("mq", "it needs the kernel: for `tc`, our module has `simnel mq cake`"),
     ("multiq", "it hands packets to hardware queues, which are beyond our reach"),
     ("netem", "of what netem does, `delay` has the delay, and `line` a rate and a queue"),
     ("prio", "bands without rates are not here; `cake diffserv4` has priorities with shares"),
