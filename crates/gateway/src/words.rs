@@ -349,7 +349,7 @@ mod tests {
             (Some("10mbps"), "", "in bytes per second, 80 Mbit/s: did you mean `10mbit`?"),
             (Some("10bps"), "", "in bytes per second, 80 bit/s: did you mean `10mbit`?"),
             (Some("1mbit"), "netem delay 9ms", "`netem` (word 1) cannot be used: of what netem"),
-            (None, "cake_mq", "`cake_mq` (word 1) cannot be used: one cake for each"),
+            (None, "cake_mq", "`cake_mq` (word 1) cannot be used: it needs the kernel"),
             (Some("1mbit"), "cake bandwidth 2mbit", "`upload 1mbit` and `bandwidth 2mbit`"),
             (Some("1mbit"), "tbf rate 2mbit burst 9kb", "`upload 1mbit` and `rate 2mbit`"),
             (Some("1mbit"), "red", "`red`"),
