@@ -5,12 +5,13 @@
 //!   Rising -----------------------------------------> Draining
 //!     ^  |  download: arrivals below the rate            | delay gone: known capacity * 31/32
 //!     |  +----------------> Holding <--------------------+
-//!     +---- hold is over -----+         no lower delay, twice: another route; the old rate
+//!     +---- hold is over -----+           no lower delay: another route; the old rate
 //! ```
 //!
-//! Sources: the drain is ours; the search above a known capacity doubles its steps as slow start
-//! does (RFC 5681); a hold that doubles while the same capacity is found again is Karn's backoff
-//! turned to probing.
+//! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
+//! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
+//! double while they succeed. A hold that doubles while the same capacity is found again is Karn's
+//! backoff turned to probing.
 
 use simnel_core::{Rate, Span, Time};
 
@@ -22,18 +23,24 @@ const HISTORY: usize = 16;
 const RECENT: usize = 3;
 /// Intervals over which the growth of a queue is taken.
 const GROWTH: usize = 5;
+/// Intervals over which a delay that stands still is no queue, if what passed did not stand still.
+const STILL: usize = 6;
+/// Intervals until what passed shows in the delay.
+const ECHO: usize = 2;
+/// RTTs that tell so.
+const VOTES: u32 = 4;
 /// Time until what was released at a new rate shows in the probes.
 const FEEDBACK: Span = Span::from_millis(200);
 /// Holds at a capacity: the first, and the longest.
 const SHORT_HOLD: Span = Span::from_millis(250);
 const LONG_HOLD: Span = Span::from_secs(2);
-/// Steps of the search, in 1/1024 of the rate an interval: on a steady line (6 % a second), on one
-/// that has changed, and at most (double in 0.7 s).
-const FIRST_STEP: u64 = 3;
-const QUICK_STEP: u64 = 12;
-const LAST_STEP: u64 = 50;
-/// A step of the search is doubled after so long.
-const STEP_TIME: Span = Span::from_millis(500);
+/// A step of the search has shown its effect after so long.
+const STEP: Span = Span::from_millis(300);
+/// Gains of the search over what the line has carried, in 1/64: the first one (in vain it makes a
+/// queue of 1/16 of [`STEP`], 19 ms, at most), and the last (of 75 ms, where each half as long a
+/// one was not in vain).
+const FIRST_GAIN: u64 = 4;
+const LAST_GAIN: u64 = 16;
 /// Delay that is enough to tell that the line is busy, where arrivals say so too.
 const SLIGHT: Span = Span::from_millis(3);
 /// An ordinary full packet.
@@ -132,6 +139,8 @@ struct Past {
     span: Span,
     rate: u64,
     delay: Option<Span>,
+    /// RTTs that were heard.
+    votes: u32,
 }
 
 /// A drain under way.
@@ -147,8 +156,8 @@ struct Drain {
     number: u8,
     /// The other direction may have made the delay as well.
     unsure: bool,
-    /// Less load has not lowered the delay, again and again: it is not this direction's.
-    in_vain: bool,
+    /// Less load has not lowered this delay, again and again: it is not this direction's.
+    in_vain: Option<Span>,
 }
 
 /// One direction.
@@ -165,10 +174,11 @@ pub(crate) struct Law {
     noted: Time,
     changed: Time,
     loaded: Option<Time>,
+    /// When a delay was last seen not to be this direction's, and which.
+    cleared: Option<(Time, Span)>,
     hold: Span,
     hold_until: Time,
-    step: u64,
-    first_step: u64,
+    gain: u64,
     stepped: Time,
     reason: Option<(Reason, Time)>,
 }
@@ -190,10 +200,10 @@ impl Law {
             noted: now,
             changed: now,
             loaded: None,
+            cleared: None,
             hold: SHORT_HOLD,
             hold_until: now,
-            step: QUICK_STEP,
-            first_step: QUICK_STEP,
+            gain: FIRST_GAIN,
             stepped: now,
             reason: None,
         }
@@ -226,7 +236,7 @@ impl Law {
 
     /// True if a drain has shown that the delay is not this direction's.
     pub fn drains_in_vain(&self) -> bool {
-        self.drain.is_some_and(|drain| drain.in_vain)
+        self.drain.is_some_and(|drain| drain.in_vain.is_some())
     }
 
     /// True if a drain has gone on for so long that it would have shown an effect, whatever it was
@@ -247,13 +257,16 @@ impl Law {
     }
 
     /// Takes note of an interval.
-    pub fn note(&mut self, seen: &Seen, delay: Option<Span>, now: Time) {
+    pub fn note(&mut self, seen: &Seen, delay: Option<Span>, votes: u32, now: Time) {
         let span = now.since(self.noted);
         self.noted = now;
         self.past.rotate_right(1);
-        self.past[0] = Past { seen: *seen, span, rate: self.rate, delay };
+        self.past[0] = Past { seen: *seen, span, rate: self.rate, delay, votes };
         if self.is_loaded() {
             self.loaded = Some(now);
+        }
+        if let Some(delay) = delay.filter(|_| self.is_no_queue()) {
+            self.cleared = Some((now, delay));
         }
     }
 
@@ -277,7 +290,9 @@ impl Law {
 
     /// True if the rate is used up.
     pub fn is_loaded(&self) -> bool {
-        self.waits() == RECENT
+        // A queue elsewhere makes TCP even, however much more it may send.
+        (self.is_even() && self.arriving() >= self.set() / 10)
+            || self.waits() == RECENT
             || self.mean(RECENT, |past| past.seen.released) >= part(self.set(), 27, 32)
     }
 
@@ -311,9 +326,9 @@ impl Law {
         self.is_limited_by_line() && self.arriving() >= part(known, 31, 32)
     }
 
-    /// True if the rate is what limits the load, so that more would be used.
+    /// True if the rate is about what limits the load, so that more would be used.
     fn wants_more(&self) -> bool {
-        self.waits() >= RECENT - 1 || self.arriving() >= part(self.set(), 31, 32)
+        self.waits() >= RECENT - 1 || self.arriving() >= part(self.set(), 7, 8)
     }
 
     /// True if packets arrive as evenly as a server that never idles sends them.
@@ -336,6 +351,51 @@ impl Law {
         arriving >= self.set() / 10 && (self.is_starved() || self.is_limited_by_line() || flood)
     }
 
+    /// True if the delay is more than a moment ago: no route's is.
+    pub fn sees_growth(&self) -> bool {
+        let [new, old] = [0, STILL].map(|n| self.past[n].delay.unwrap_or(Span::ZERO));
+        old >= LOW && new > old + SLIGHT
+    }
+
+    /// True if the delay is not this direction's.
+    pub fn is_acquitted(&self) -> bool {
+        let same = |then: Span| {
+            self.past[0].delay.is_some_and(|delay| delay.0.abs_diff(then.0) < SLIGHT.0)
+        };
+        self.cleared.is_some_and(|(at, then)| self.noted.since(at) < LOAD_MEMORY && same(then))
+            || self.drains_in_vain()
+            || self.has_tried_for_long()
+            || !self.was_loaded()
+    }
+
+    /// True if the delay cannot be a queue of this direction: it stood still while what passed did
+    /// not. A queue's length is what has passed more, or less, than the line's capacity.
+    fn is_no_queue(&self) -> bool {
+        let past = &self.past[..STILL];
+        let delays = past.iter().map(|past| past.delay.map_or(0, |delay| delay.0));
+        let (low, high) = delays.fold((u64::MAX, 0), |(l, h), delay| (l.min(delay), h.max(delay)));
+        let votes: u32 = past.iter().map(|past| past.votes).sum();
+        if low < LOW.0 || votes < VOTES || past[..2].iter().any(|past| past.votes == 0) {
+            return false;
+        }
+        // What passed shows after a round trip.
+        let passed = &self.past[ECHO..STILL + ECHO];
+        let bytes = self.passing();
+        let sum = |of: &dyn Fn(&Past) -> u64| passed.iter().map(of).fold(0, u64::saturating_add);
+        let mean = rate(sum(&|past| bytes(past)), Span(sum(&|past| past.span.0)));
+        // Lengths that a queue with the mean as its capacity would have had, in ns, as votes show
+        // them: the lower of two.
+        let (mut length, mut least, mut most) = (0i64, i64::MAX, i64::MIN);
+        for past in passed.iter().rev() {
+            let before = length;
+            let worth = part(bytes(past), 1_000_000_000, mean).min(1 << 40) as i64;
+            length += worth - past.span.0.min(1 << 40) as i64;
+            let shown = length.min(before);
+            (least, most) = (least.min(shown), most.max(shown));
+        }
+        most.abs_diff(least) >= (high - low).saturating_mul(4).saturating_add(LOW.0)
+    }
+
     /// The capacity, from what is known while a queue stands or grows elsewhere.
     fn estimate(&self) -> u64 {
         if self.is_starved() || self.is_limited_by_line() {
@@ -351,8 +411,8 @@ impl Law {
         part(released, time.max(1), time.max(1).saturating_add(growth))
     }
 
-    /// Sets the rate for this tick. True if the delay turned out to be the route's.
-    pub fn decide(&mut self, evidence: &Evidence, now: Time) -> bool {
+    /// Sets the rate for this tick.
+    pub fn decide(&mut self, evidence: &Evidence, now: Time) {
         let delay = evidence.delay;
         if let Some(drain) = &mut self.drain {
             drain.unsure |= evidence.unsure && self.sends;
@@ -361,7 +421,7 @@ impl Law {
         }
         let settled = now.since(self.changed) >= FEEDBACK || self.phase != Phase::Holding;
         match delay {
-            Some(delay) if delay >= HIGH && evidence.accused && settled => {
+            Some(delay) if evidence.accused && settled && (delay >= HIGH || self.lasts()) => {
                 self.start_draining(delay, now);
             }
             Some(delay) if delay >= SLIGHT && self.finds_its_end(evidence) => {
@@ -369,10 +429,27 @@ impl Law {
                 self.set_rate(part(self.arriving(), 31, 32), Reason::Arrivals, now);
                 self.start_holding(now);
             }
+            Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence, now) => {
+                self.start_draining(delay, now);
+            }
             Some(delay) if delay < LOW => self.go_on(delay, evidence.searches, now),
-            _ => self.stepped = now,
+            _ => {}
         }
-        false
+    }
+
+    /// An upload that has just been raised beyond the capacity.
+    fn has_stepped_too_far(&self, evidence: &Evidence, now: Time) -> bool {
+        let raised = matches!(self.reason, Some((Reason::Room, at)) if now.since(at) < STEP * 2);
+        self.sends
+            && self.phase == Phase::Rising
+            && raised
+            && (evidence.searches || self.rate < self.near())
+    }
+
+    /// True if a small delay does not go by itself.
+    fn lasts(&self) -> bool {
+        let low = |past: &Past| past.delay.is_some_and(|delay| delay >= LOW);
+        self.past[..STILL * 2].iter().all(low)
     }
 
     /// A download whose search has just passed the capacity.
@@ -383,28 +460,42 @@ impl Law {
     fn go_on(&mut self, delay: Span, searches: bool, now: Time) {
         if self.phase == Phase::Holding && now >= self.hold_until {
             self.phase = Phase::Rising;
-            (self.step, self.stepped) = (self.first_step, now);
+            self.gain = FIRST_GAIN;
         }
         if self.phase != Phase::Rising || !self.wants_more() {
-            self.stepped = now;
             return;
         }
         let near = self.near();
         if self.rate < near {
-            let up = ((near - self.rate) / 4).max(self.rate / 32).max(1);
-            self.stepped = now;
+            let up = ((near - self.rate) / 4).min(self.rate / 8).max(self.rate / 32).max(1);
             return self.set_rate((self.rate + up).min(near), Reason::Room, now);
         }
-        if !searches || delay >= SLIGHT {
-            self.stepped = now;
+        if !searches || delay >= SLIGHT || now.since(self.stepped) < STEP {
             return;
         }
-        if now.since(self.stepped) >= STEP_TIME {
-            self.step = (self.step * 2).min(LAST_STEP);
-            self.stepped = now;
+        // What was carried without delay is no more than the capacity.
+        let carried = self.carried();
+        self.known = Some(self.known.unwrap_or(0).max(carried));
+        let next = part(carried, 64 + self.gain, 64).max(self.rate);
+        if carried >= part(self.rate, 31, 32) {
+            self.gain = (self.gain * 2).min(LAST_GAIN);
         }
-        let up = part(self.rate, self.step, 1024).max(1);
-        self.set_rate(self.rate.saturating_add(up), Reason::Room, now);
+        self.stepped = now;
+        self.set_rate(next, Reason::Room, now);
+    }
+
+    /// The bytes a second that the line has carried of late.
+    fn carried(&self) -> u64 {
+        self.mean(GROWTH - 1, self.passing())
+    }
+
+    /// Bytes that were on the line.
+    fn passing(&self) -> fn(&Past) -> u64 {
+        if self.sends {
+            |past| past.seen.released
+        } else {
+            |past| past.seen.arrived
+        }
     }
 
     fn start_draining(&mut self, delay: Span, now: Time) {
@@ -433,20 +524,21 @@ impl Law {
         let until = now + DRAIN + FEEDBACK;
         let began = self.drain.map_or(now, |drain| drain.began);
         let unsure = self.drain.is_some_and(|drain| drain.unsure);
-        let in_vain = self.drain.is_some_and(|drain| drain.in_vain);
-        self.drain = Some(Drain { began, until, delay, before, number, unsure, in_vain });
+        self.drain = Some(Drain { began, until, delay, before, number, unsure, in_vain: None });
         self.set_rate(drained(capacity, delay), Reason::Delay, now);
     }
 
-    fn go_on_draining(&mut self, drain: Drain, evidence: &Evidence, now: Time) -> bool {
+    fn go_on_draining(&mut self, drain: Drain, evidence: &Evidence, now: Time) {
         let Some(delay) = evidence.delay else {
             // Nobody votes any more: what was found is all that is known.
-            self.end_drain(now);
-            return false;
+            return self.end_drain(now);
         };
         if delay < LOW || delay < Span(drain.delay.0 / 4) {
-            self.end_drain(now);
-            return false;
+            return self.end_drain(now);
+        }
+        if drain.in_vain.is_some_and(|then| delay > then + LOW) {
+            // It grows: there is a queue, and it may be here after all.
+            return self.drain_at(self.estimate().min(self.rate), delay, drain.before, 1, now);
         }
         let known = self.known.unwrap_or(self.rate);
         if delay >= HIGH && self.is_starved() && self.arriving() < known {
@@ -456,44 +548,44 @@ impl Law {
             }
             self.set_rate(drained(self.arriving(), delay), Reason::Arrivals, now);
         } else if now.since(self.changed) >= FEEDBACK
-            && delay > drain.delay
+            && delay > drain.delay + SLIGHT
             && !self.is_starved()
             && !drain.unsure
-            && !drain.in_vain
+            && drain.in_vain.is_none()
         {
             // It still grows: the estimate was too high. Or the delay is not this direction's.
             let halved = self.rate <= drain.before.0 / 2;
             if halved && drain.number >= DRAINS {
-                return self.find_in_vain();
+                return self.find_in_vain(delay);
             }
             let estimate = self.estimate().min(self.rate);
             if self.is_sure() {
                 self.known = Some(estimate);
             }
             let number = drain.number + u8::from(halved);
-            self.drain_at(estimate, delay, drain.before, number, now);
-            return false;
+            return self.drain_at(estimate, delay, drain.before, number, now);
         }
-        if now < drain.until || drain.in_vain {
-            return false;
+        if now < drain.until || drain.in_vain.is_some() {
+            return;
         }
         let falls = delay < part_span(drain.delay, 3, 4);
+        if delay < HIGH && falls {
+            // So little is left to the hold.
+            return self.end_drain(now);
+        }
         if delay < HIGH {
-            // So little is the path's own, if a drain cannot lower it.
-            self.end_drain(now);
-            return !falls;
+            return self.find_in_vain(delay);
         }
         if falls {
             // Once more, as far as it is needed.
             let known = self.known.unwrap_or(self.rate);
-            self.drain_at(known, delay, drain.before, 1, now);
-            return false;
+            return self.drain_at(known, delay, drain.before, 1, now);
         }
         // A delay that grew meanwhile says that the rate was still too high; a route's is constant.
         let share = if delay > part_span(drain.delay, 5, 4) { 4 } else { 7 };
         let fell_enough = self.rate <= part(drain.before.0, share, 8) && !self.is_starved();
         if drain.number >= DRAINS && fell_enough {
-            return self.find_in_vain();
+            return self.find_in_vain(delay);
         }
         let estimate = self.estimate().min(self.rate);
         if self.is_sure() {
@@ -501,34 +593,28 @@ impl Law {
         }
         let number = if self.is_starved() { 1 } else { drain.number + 1 };
         self.drain_at(estimate, delay, drain.before, number, now);
-        false
     }
 
     /// Less load does not lower the delay: the rate falls no further.
-    fn find_in_vain(&mut self) -> bool {
+    fn find_in_vain(&mut self, delay: Span) {
         if let Some(drain) = &mut self.drain {
-            drain.in_vain = true;
+            drain.in_vain = Some(delay);
         }
-        false
     }
 
     fn end_drain(&mut self, now: Time) {
         let Some(drain) = self.drain.take() else { return };
-        let before = drain.before.0;
-        if drain.in_vain {
-            // What has lowered the delay was the other direction's drain.
-            self.known = drain.before.1;
-            self.set_rate(before, Reason::Drained, now);
-            return self.start_holding(now);
+        let (rate, known) = drain.before;
+        if drain.in_vain.is_some() || drain.unsure {
+            // The other direction's drain may be what has lowered the delay: the rate rises again,
+            // as far as the delay stays away.
+            self.known = known.or(Some(rate));
+            self.phase = Phase::Rising;
+            return;
         }
-        let mut known = self.known.map_or(before, |known| known.min(before));
-        if drain.unsure {
-            // It went only when the other direction was drained too: most of it was that one's.
-            known = (known + 3 * before) / 4;
-            self.known = Some(known);
-        }
-        self.learn(drain.before.1);
-        self.set_rate(part(known, 31, 32), Reason::Drained, now);
+        let found = self.known.map_or(rate, |known| known.min(rate));
+        self.learn(known);
+        self.set_rate(part(found, 31, 32), Reason::Drained, now);
         self.start_holding(now);
     }
 
@@ -549,15 +635,14 @@ impl Law {
         let same = before.is_some_and(|before| known.abs_diff(before) <= before / 10);
         if same {
             self.hold = Span(self.hold.0 * 2).min(LONG_HOLD);
-            self.first_step = if self.sends { FIRST_STEP } else { 2 * FIRST_STEP };
         } else {
             self.hold = SHORT_HOLD;
-            self.first_step = QUICK_STEP;
         }
     }
 
     /// The baselines are new: what was taken for a queue was none.
     pub fn shifted(&mut self, now: Time) {
+        self.cleared = None;
         if let Some(drain) = self.drain.take() {
             self.known = drain.before.1;
             self.set_rate(drain.before.0, Reason::Route, now);

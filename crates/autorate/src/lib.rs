@@ -24,10 +24,14 @@
 //!   drains at `released * t / (t + d)`.
 //!
 //! A rate falls at once to the measured capacity, less what drains the queue in [`DRAIN`], and
-//! never by a fixed factor. It rises fast below the capacity last seen, and slowly above it; the
-//! longer the same capacity is found again, the seldomer it is tried. Delay that a drain does not
-//! lower is no queue: a route has changed, and its RTT becomes the baseline (a satellite's every
-//! 15 s).
+//! never by a fixed factor. Above the capacity last seen it rises in steps over what the line has
+//! carried, each longer than the feedback takes; the longer the same capacity is found again, the
+//! seldomer it is tried.
+//!
+//! A queue's length is what has passed more, or less, than the capacity. So a delay that stands
+//! still while what passed did not, in both directions, is no queue, and neither is one that a
+//! drain does not lower: a route has changed, and its RTT becomes the baseline (a satellite's every
+//! 15 s). A delay that grows is always a queue.
 //!
 //! With neither reflectors nor TCP that flows, rates stay as they are: silence says nothing about
 //! capacity. A drain in vain accuses the other direction; a route is to blame when both are
@@ -180,9 +184,10 @@ impl Controller {
         let flows = seen.iter().any(|seen| seen.arrived > 0);
         let replaced = self.paths.review(now, flows);
         self.delay = self.paths.delay(now);
+        let votes = self.paths.take_heard();
         for (law, seen) in self.laws.iter_mut().zip(&seen) {
             if let Some(law) = law {
-                law.note(seen, self.delay, now);
+                law.note(seen, self.delay, votes, now);
             }
         }
         let mut accused =
@@ -201,10 +206,6 @@ impl Controller {
             accused[which] |= in_vain[1 - which] && law.as_ref().is_some_and(Law::was_loaded);
         }
         let high = self.delay.is_some_and(|delay| delay >= LOW);
-        let small = self.delay.is_some_and(|delay| delay < HIGH) && self.search.is_none();
-        if small {
-            accused = [false; 2];
-        }
         let explained = self.laws.iter().flatten().any(Law::is_draining) || accused != [false; 2];
         self.unexplained = match self.unexplained {
             _ if !high || explained => None,
@@ -218,16 +219,14 @@ impl Controller {
             if let Some(law) = law {
                 let searches = searching == Some(which);
                 let evidence = Evidence { delay: self.delay, accused, searches, unsure };
-                shifted |= law.decide(&evidence, now);
+                law.decide(&evidence, now);
             }
         }
-        // What the drain of one direction does not lower may still be the other's.
-        let mut acquitted = self
-            .laws
-            .iter()
-            .flatten()
-            .map(|law| law.drains_in_vain() || !law.was_loaded() || law.has_tried_for_long());
-        shifted |= self.laws.iter().flatten().any(Law::drains_in_vain) && acquitted.all(|is| is);
+        // What is neither's is the route's.
+        let mut laws = self.laws.iter().flatten();
+        let grows = laws.clone().any(Law::sees_growth);
+        shifted |=
+            high && !grows && laws.clone().any(Law::was_loaded) && laws.all(Law::is_acquitted);
         if shifted {
             self.unexplained = None;
             self.shifts = self.shifts.saturating_add(1);

@@ -9,6 +9,8 @@
 //! or limits its answers. If none answers, the line may be down: while traffic passes they are
 //! replaced all the same, one a second, else kept.
 
+use core::mem;
+
 use simnel_core::{Span, Time};
 
 use crate::{HIGH, STALE};
@@ -81,6 +83,8 @@ pub(crate) struct Paths {
     passing: [Path; PASSING],
     connections: u8,
     answering: u8,
+    /// RTTs heard that nobody has asked for.
+    heard: u32,
 }
 
 impl Paths {
@@ -100,6 +104,7 @@ impl Paths {
             passing: [Path::default(); PASSING],
             connections: 0,
             answering: 0,
+            heard: 0,
         }
     }
 
@@ -112,6 +117,7 @@ impl Paths {
         let found = self.active[..number].iter_mut().find(|path| path.name == reflector.into());
         let Some(path) = found else { return };
         path.hear(rtt, now);
+        self.heard += 1;
         let differs = match (median, path.rise(now)) {
             (Some(median), Some(rise)) => Span(median.0.abs_diff(rise.0)) > HIGH,
             _ => false,
@@ -153,6 +159,7 @@ impl Paths {
                     path.heard = None;
                 }
                 path.hear(rtt, at);
+                self.heard += 1;
             }
         }
         let fresh = self.active[..self.number].iter().filter(|path| path.is_fresh(now)).count();
@@ -214,6 +221,11 @@ impl Paths {
                 path.base = None;
             }
         }
+    }
+
+    /// RTTs heard since this was last asked.
+    pub fn take_heard(&mut self) -> u32 {
+        mem::take(&mut self.heard)
     }
 
     pub fn baseline(&self) -> Option<Span> {

@@ -47,10 +47,12 @@ pub enum Contender {
     Simnel,
     /// The controller without any reflector.
     Passing,
+    /// A little less than the capacity, which it is told: what is possible at all.
+    Oracle,
 }
 
 impl Contender {
-    pub const ALL: [Contender; 7] = [
+    pub const ALL: [Contender; 8] = [
         Contender::None,
         Contender::Fixed,
         Contender::Low,
@@ -58,6 +60,7 @@ impl Contender {
         Contender::CakeIngress,
         Contender::Simnel,
         Contender::Passing,
+        Contender::Oracle,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -69,6 +72,7 @@ impl Contender {
             Contender::CakeIngress => "autorate-ingress",
             Contender::Simnel => "simnel",
             Contender::Passing => "simnel, no reflector",
+            Contender::Oracle => "oracle",
         }
     }
 }
@@ -152,6 +156,7 @@ pub fn drive(kind: Kind, fault: Fault, contender: Contender, seed: u64) -> Drive
             Contender::Published => Mind::Published(Box::new(Rules::new(limits, kind.nominal()))),
             Contender::Simnel => Mind::Simnel(Box::new(controller(limits, REFLECTORS as u8))),
             Contender::Passing => Mind::Simnel(Box::new(controller(limits, 0))),
+            Contender::Oracle => Mind::Oracle(capacity.clone(), limits),
             _ => Mind::None,
         },
         fault,
@@ -195,6 +200,7 @@ enum Mind {
     None,
     Published(Box<Rules>),
     Simnel(Box<Controller>),
+    Oracle([Capacity; 2], [(u64, u64); 2]),
 }
 
 struct Driver {
@@ -245,6 +251,11 @@ impl Driver {
                 rules.released(seen.map(|seen| seen.released), now);
                 rules.rates()
             }
+            Mind::Oracle(capacity, limits) => [0, 1].map(|n| {
+                let (floor, ceiling) = limits[n];
+                let most = capacity[n].at(now).bits() * 31 / 32;
+                most.clamp(floor * 1000, ceiling * 1000)
+            }),
             Mind::Simnel(controller) => {
                 controller.hear(&self.trips, now);
                 let decision = controller.tick(now, seen);
@@ -307,7 +318,7 @@ impl Driver {
             self.unanswered[reflector].pop_front();
             self.answered[reflector] = now;
             match &mut self.mind {
-                Mind::None => {}
+                Mind::None | Mind::Oracle(..) => {}
                 Mind::Published(rules) => rules.answer(reflector, rtt, now),
                 Mind::Simnel(controller) => controller.answer(reflector as u8, rtt, now),
             }
