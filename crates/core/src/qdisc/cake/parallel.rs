@@ -68,7 +68,8 @@ impl Member {
         for (number, seat) in Shared::seats(count)?.enumerate() {
             let seed = Random::derive(device.seed, number as u64).u64();
             let mut cake = Cake::boxed(0, params, &Device { seed, ..*device })?;
-            cake.tins.take_seat(Box::new(seat));
+            let everywhere = Everywhere(seat.shared().clone());
+            cake.tins.take_seat(Box::new(seat), Some(everywhere));
             cake.leave_rate_to_seat();
             members.push(Member(cake));
         }
@@ -182,18 +183,17 @@ impl Managed for Member {
 
 impl Tins {
     /// Is one of parallel queues from now on.
-    pub(super) fn take_seat(&mut self, seat: Box<Seat>) {
-        self.hosts.everywhere = Some(Everywhere(seat.shared().clone()));
-        self.seat = Some(seat);
+    fn take_seat(&mut self, seat: Box<Seat>, everywhere: Option<Everywhere>) {
+        (self.seat, self.hosts.everywhere) = (Some(seat), everywhere);
         self.is_plain = false;
     }
 
-    /// Its seat, if it has one: none of its flows counts with the other queues any more.
-    pub(super) fn give_up_seat(&mut self) -> Option<Box<Seat>> {
-        let mut seat = self.seat.take()?;
-        self.hosts.clear();
+    /// As [`Tins::take_seat`], in place of `old`, none of whose flows counts any more.
+    pub(super) fn take_seat_of(&mut self, old: &mut Tins) {
+        let Some(mut seat) = old.seat.take() else { return };
         seat.clear();
-        Some(seat)
+        old.hosts.clear();
+        self.take_seat(seat, old.hosts.everywhere.take());
     }
 
     /// True if a flow without a standing queue is next.

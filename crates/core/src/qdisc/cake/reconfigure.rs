@@ -105,9 +105,7 @@ impl Cake {
     fn take_tins(&mut self, spare: &mut Cake, keeps_counters: bool) {
         core::mem::swap(&mut self.tins, &mut spare.tins);
         #[cfg(target_has_atomic = "64")]
-        if let Some(seat) = spare.tins.give_up_seat() {
-            self.tins.take_seat(seat);
-        }
+        self.tins.take_seat_of(&mut spare.tins);
         if keeps_counters {
             for (tin, old) in self.tins.iter_mut().zip(spare.tins.iter_mut()) {
                 tin.counters = old.counters;

@@ -256,7 +256,7 @@ impl Seat {
         if !is_known {
             self.contends = false;
             self.look();
-            let lead = beyond(self.served, self.least).clamp(0, self.lead as i64);
+            let lead = beyond(self.served, self.least).min(self.lead as i64).max(0);
             self.served = self.least.wrapping_add_signed(lead);
             self.mine.served.store(self.served, Relaxed);
             self.contends = true;
