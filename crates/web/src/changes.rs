@@ -1,18 +1,19 @@
 //! Changes: looked at first, tried for a time, kept or taken back. Only where that is asked for.
 //!
 //! Everything is the daemon's own doing: a trial ends by itself unless it is kept, also if this
-//! process or the daemon dies meanwhile. What the kernel shapes has nobody to end a trial, and this
-//! process has no rights to change it.
+//! process or the daemon dies meanwhile. What the kernel shapes is not changed here: this process
+//! has no rights to.
 //!
 //! ```text
-//! POST /api/v1/interfaces/NAME/preview   what the words come to, and what is wrong with them
+//! POST /api/v1/interfaces/NAME/preview   what the words come to, what is wrong with them, and what
+//!                                        they would do (effect/mod.rs)
 //! POST /api/v1/interfaces/NAME/try       the same, in force for `seconds`
 //! POST /api/v1/interfaces/NAME/keep      what is on trial stays
-//! POST /api/v1/interfaces/NAME/undo      what is on trial ends at once
+//! POST /api/v1/interfaces/NAME/undo      what is on trial ends at once; or what was kept here
 //! ```
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{to_bytes, Body};
@@ -21,12 +22,18 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 use simnel_gateway::control::Client;
 use simnel_gateway::trial::Back;
+use simnel_gateway::view::View;
 use simnel_gateway::words::{changed, misgiving};
 use simnel_gateway::{check_name, Direction, Error};
-use tokio::sync::Semaphore;
+use tokio::sync::{watch, Semaphore};
+
+use crate::board::Board;
+use crate::effect::effect;
 
 /// Bytes of a request.
 const MOST_BYTES: usize = 8 * 1024;
+/// Changes that can be undone after they were kept.
+const MOST_KEPT: usize = 32;
 /// Seconds of a trial.
 const TRIAL_S: std::ops::RangeInclusive<u64> = 5..=24 * 3600;
 
@@ -37,8 +44,19 @@ pub(crate) type Answer = Result<Value, (StatusCode, String)>;
 #[derive(Clone, Debug)]
 pub(crate) struct Changes {
     control_dir: PathBuf,
+    board: watch::Receiver<Board>,
+    kept: Arc<Mutex<Vec<Kept>>>,
     turn: Arc<Semaphore>,
     patience: Duration,
+}
+
+/// A change that was kept here.
+#[derive(Debug)]
+struct Kept {
+    interface: String,
+    direction: Direction,
+    before: String,
+    after: String,
 }
 
 /// Settings of one direction, as `simnel change` takes them.
@@ -61,8 +79,13 @@ struct Wanted {
 struct Nothing {}
 
 impl Changes {
-    pub(crate) fn new(control_dir: PathBuf, patience: Duration) -> Changes {
-        Changes { control_dir, turn: Arc::new(Semaphore::new(1)), patience }
+    pub(crate) fn new(
+        control_dir: PathBuf,
+        board: watch::Receiver<Board>,
+        patience: Duration,
+    ) -> Changes {
+        let kept = Arc::default();
+        Changes { control_dir, board, kept, turn: Arc::new(Semaphore::new(1)), patience }
     }
 
     /// Does `what` with `interface`.
@@ -78,73 +101,132 @@ impl Changes {
             let why = "another change is under way: try again";
             return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
         };
-        let directory = self.control_dir.clone();
+        let changes = self.clone();
         let work = tokio::task::spawn_blocking(move || {
-            let answer = carry_out(&directory, &interface, &what, &bytes);
+            let answer = changes.carry_out(&interface, &what, &bytes);
             drop(turn);
             answer
         });
         let failed = |_| (StatusCode::INTERNAL_SERVER_ERROR, "the change failed".into());
         work.await.map_err(failed)?
     }
-}
 
-fn carry_out(directory: &Path, interface: &str, what: &str, bytes: &[u8]) -> Answer {
-    if !["preview", "try", "keep", "undo"].contains(&what) {
-        return Err((StatusCode::NOT_FOUND, "preview, try, keep or undo".into()));
-    }
-    check_name(interface).map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
-    let wanted = match what {
-        "preview" | "try" => Some(serde_json::from_slice(bytes).map_err(wrong)?),
-        _ => serde_json::from_slice(bytes).map(|Nothing {}| None).map_err(wrong)?,
-    };
-    let mut client = Client::connect(directory, interface).map_err(refused)?;
-    match (what, wanted) {
-        (_, Some(wanted)) => settle(&mut client, interface, &wanted, what == "try"),
-        ("keep", _) => client.keep().map_err(refused).map(|()| json!({})),
-        _ => undo(&mut client, interface),
-    }
-}
-
-/// Says what `wanted` comes to, and does it for a time if it `is_tried`.
-fn settle(client: &mut Client, interface: &str, wanted: &Wanted, is_tried: bool) -> Answer {
-    let Wanted { direction, rate, words, seconds } = wanted;
-    let present = client.show().map_err(refused)?;
-    let Some(present) = present.into_iter().find(|entry| entry.direction == *direction) else {
-        return Err((StatusCode::NOT_FOUND, format!("the {direction} is not shaped")));
-    };
-    let after = changed(*direction, &present.config, rate.as_deref(), words.as_str());
-    let after = after.map_err(wrong)?;
-    // A preview may leave them out, and says as well if they are wrong.
-    let seconds = seconds.unwrap_or(if is_tried { 0 } else { *TRIAL_S.start() });
-    if !TRIAL_S.contains(&seconds) {
-        let (least, most) = (TRIAL_S.start(), TRIAL_S.end());
-        return Err(wrong(format!("`seconds` of the trial: {least} to {most}")));
-    }
-    if is_tried {
-        let time = Duration::from_secs(seconds);
-        client.try_out(*direction, &after.to_string(), time).map_err(refused)?;
-    }
-    Ok(json!({
-        "before": present.config,
-        "after": after.to_string(),
-        "warning": misgiving(interface, *direction, &after),
-    }))
-}
-
-/// Ends all trials of settings; one of the interface as a whole is its starter's business.
-fn undo(client: &mut Client, interface: &str) -> Answer {
-    let mut undone = Vec::new();
-    for trial in client.trials().map_err(refused)? {
-        if let Back::Change(direction, words) = trial.back {
-            client.change(direction, &words).map_err(refused)?;
-            undone.push(json!({ "direction": direction, "after": words }));
+    fn carry_out(&self, interface: &str, what: &str, bytes: &[u8]) -> Answer {
+        if !["preview", "try", "keep", "undo"].contains(&what) {
+            return Err((StatusCode::NOT_FOUND, "preview, try, keep or undo".into()));
+        }
+        check_name(interface).map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
+        let wanted = match what {
+            "preview" | "try" => Some(serde_json::from_slice(bytes).map_err(wrong)?),
+            _ => serde_json::from_slice(bytes).map(|Nothing {}| None).map_err(wrong)?,
+        };
+        let mut client = Client::connect(&self.control_dir, interface).map_err(refused)?;
+        match (what, wanted) {
+            (_, Some(wanted)) => self.settle(&mut client, interface, &wanted, what == "try"),
+            ("keep", _) => self.keep(&mut client, interface),
+            _ => self.undo(&mut client, interface),
         }
     }
-    match undone.is_empty() {
-        true => Err((StatusCode::CONFLICT, format!("no change of `{interface}` is on trial"))),
-        false => Ok(json!({ "undone": undone })),
+
+    /// Says what `wanted` comes to, and does it for a time if it `is_tried`.
+    fn settle(
+        &self,
+        client: &mut Client,
+        interface: &str,
+        wanted: &Wanted,
+        is_tried: bool,
+    ) -> Answer {
+        let Wanted { direction, rate, words, seconds } = wanted;
+        let present = in_force(client, *direction)?;
+        let after = changed(*direction, &present, rate.as_deref(), words.as_str());
+        let after = after.map_err(wrong)?;
+        // A preview may leave them out, and says as well if they are wrong.
+        let seconds = seconds.unwrap_or(if is_tried { 0 } else { *TRIAL_S.start() });
+        if !TRIAL_S.contains(&seconds) {
+            let (least, most) = (TRIAL_S.start(), TRIAL_S.end());
+            return Err(wrong(format!("`seconds` of the trial: {least} to {most}")));
+        }
+        let settings = after.to_string();
+        let mut answer = json!({
+            "before": present,
+            "after": settings,
+            "warning": misgiving(interface, *direction, &after),
+        });
+        if is_tried {
+            let time = Duration::from_secs(seconds);
+            client.try_out(*direction, &settings, time).map_err(refused)?;
+        } else {
+            let limit = after.rate().map(|rate| rate.bits());
+            let effect =
+                self.view(interface).and_then(|view| effect(&view, *direction, (&settings, limit)));
+            // What cannot be simulated can be tried all the same.
+            match effect {
+                Ok(effect) => answer["effect"] = json!(effect),
+                Err(why) => answer["unknown"] = json!(why),
+            }
+        }
+        Ok(answer)
     }
+
+    /// What `interface` did in the last second.
+    fn view(&self, interface: &str) -> Result<View, String> {
+        let board = self.board.borrow();
+        let seen = board.interfaces.get(interface);
+        seen.map(|seen| seen.view.clone()).ok_or_else(|| "nothing was seen of it yet".into())
+    }
+
+    /// Ends trials, and remembers what they changed.
+    fn keep(&self, client: &mut Client, interface: &str) -> Answer {
+        let trials = client.trials().map_err(refused)?;
+        let mut changes = Vec::new();
+        for trial in trials {
+            if let Back::Change(direction, before) = trial.back {
+                let after = in_force(client, direction)?;
+                changes.push(Kept { interface: interface.to_owned(), direction, before, after });
+            }
+        }
+        client.keep().map_err(refused)?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(changes);
+        let surplus = kept.len().saturating_sub(MOST_KEPT);
+        kept.drain(..surplus);
+        Ok(json!({}))
+    }
+
+    /// Ends all trials of settings; one of the interface as a whole is its starter's business.
+    /// Without any, takes back what was kept here last, unless somebody has changed it since.
+    fn undo(&self, client: &mut Client, interface: &str) -> Answer {
+        let mut undone = Vec::new();
+        for trial in client.trials().map_err(refused)? {
+            if let Back::Change(direction, words) = trial.back {
+                client.change(direction, &words).map_err(refused)?;
+                undone.push(json!({ "direction": direction, "after": words }));
+            }
+        }
+        if undone.is_empty() {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(last) = kept.iter().rposition(|kept| kept.interface == interface) else {
+                let why = format!("no change of `{interface}` is on trial, and none was kept here");
+                return Err((StatusCode::CONFLICT, why));
+            };
+            let Kept { direction, before, after, .. } = kept.remove(last);
+            if in_force(client, direction)? != after {
+                let why = format!("the {direction} was changed since by somebody else");
+                return Err((StatusCode::CONFLICT, why));
+            }
+            client.change(direction, &before).map_err(refused)?;
+            undone.push(json!({ "direction": direction, "after": before }));
+        }
+        Ok(json!({ "undone": undone }))
+    }
+}
+
+/// Settings of `direction` in `tc`'s words.
+fn in_force(client: &mut Client, direction: Direction) -> Result<String, (StatusCode, String)> {
+    let present = client.show().map_err(refused)?;
+    let present = present.into_iter().find(|entry| entry.direction == direction);
+    let why = || (StatusCode::NOT_FOUND, format!("the {direction} is not shaped"));
+    present.map(|entry| entry.config).ok_or_else(why)
 }
 
 fn wrong(error: impl ToString) -> (StatusCode, String) {

@@ -19,6 +19,7 @@
 mod board;
 mod changes;
 mod connections;
+mod effect;
 mod files;
 mod guard;
 mod history;

@@ -63,8 +63,9 @@ impl Server {
     /// No thread can be started, or the listener fails.
     pub fn run(self) -> Result<(), Error> {
         let Settings { control_dir, history, notice, token, limits, changes, .. } = self.settings;
-        let changes = changes.then(|| Changes::new(control_dir.clone(), limits.patience));
-        let mut seen = board::watch(control_dir, history, notice).map_err(Error::Start)?;
+        let mut seen = board::watch(control_dir.clone(), history, notice).map_err(Error::Start)?;
+        let changes =
+            changes.then(|| Changes::new(control_dir, seen.board.clone(), limits.patience));
         seen.may_change = changes.is_some();
         serve(self.listener, router(seen, token, changes), limits)
     }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use simnel_core::qdisc::{Backlog, Detail, Snapshot, Totals};
 use simnel_gateway::control::{socket_path, Entry, Reply, Request};
@@ -119,6 +119,12 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
     let looked = post(address, "wan/preview", wanted);
     assert!(is(&looked, 200), "{looked}");
     assert!(looked.contains(BEFORE) && looked.contains("cake bandwidth 8Mbit diffserv4"));
+    // Once the interface has been seen, the settings are simulated with what is on it.
+    let begin = Instant::now();
+    while !post(address, "wan/preview", wanted).contains("small packets wait") {
+        assert!(begin.elapsed() < Duration::from_secs(20), "nothing is simulated");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     assert_eq!(so_far(), [], "a preview changes nothing");
     assert!(is(&post(address, "wan/undo", "{}"), 409), "nothing is on trial");
 
@@ -140,6 +146,14 @@ fn a_change_is_looked_at_tried_kept_and_undone() {
     assert_eq!(so_far().last(), Some(&back));
     assert!(is(&post(address, "wan/keep", "{}"), 200));
     assert_eq!(so_far().last(), Some(&Request::Keep {}));
+    // What was kept here can be taken back, once.
+    let seconds = r#"{"direction":"upload","rate":"8mbit","seconds":60}"#;
+    assert!(is(&post(address, "wan/try", seconds), 200));
+    assert!(is(&post(address, "wan/keep", "{}"), 200));
+    let undone = post(address, "wan/undo", "{}");
+    assert!(is(&undone, 200) && undone.contains(BEFORE), "{undone}");
+    assert_eq!(so_far().last(), Some(&back));
+    assert!(is(&post(address, "wan/undo", "{}"), 409), "it was taken back already");
 
     let done = so_far().len();
     for (what, body, status) in [

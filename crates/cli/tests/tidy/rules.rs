@@ -38,7 +38,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-wasm", &["simnel-core", "simnel-sim", "simnel-scenario"]),
     ("simnel-measure", &[]),
     ("simnel-testbed", &["simnel-core", "simnel-measure"]),
-    ("simnel-web", &["simnel-core", "simnel-gateway"]),
+    ("simnel-web", &["simnel-core", "simnel-gateway", "simnel-scenario"]),
     (
         "simnel-lab",
         &[

@@ -171,7 +171,8 @@ async function change(what) {
   if (what === 'keep') return 'kept';
   if (what === 'undo') return 'in force again: ' + done.undone.map(one => `${one.direction} ${one.after}`).join('; ');
   const said = `now: ${done.before}\nthen: ${done.after}${done.warning ? '\nwarning: ' + done.warning : ''}`;
-  return what === 'try' ? `${said}\nin force for ${wanted.seconds} s, unless it is kept` : said;
+  if (what === 'try') return `${said}\nin force for ${wanted.seconds} s, unless it is kept`;
+  return `${said}\n${done.effect ? done.effect.words : 'its effect is not known: ' + done.unknown}`;
 }
 find('wanted').addEventListener('submit', event => {
   event.preventDefault();

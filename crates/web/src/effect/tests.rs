@@ -1,0 +1,134 @@
+use simnel_gateway::flows::FlowEntry;
+use simnel_gateway::view::Delay;
+
+use super::*;
+
+fn line(direction: Direction, config: &str, limit: u64, rate: u64) -> LineView {
+    LineView {
+        dev: "wan".into(),
+        direction,
+        in_kernel: false,
+        config: config.into(),
+        limit_bps: Some(limit),
+        rate_bps: rate,
+        packets_per_s: 0,
+        bytes: 0,
+        backlog_packets: 0,
+        backlog_bytes: 0,
+        drops: 0,
+        new_drops: 0,
+        marks: Some(0),
+        new_marks: Some(0),
+        delay: Some(Delay::default()),
+        tiers: Vec::new(),
+        cpu_permille: Some(0),
+        follows: None,
+    }
+}
+
+/// A flow of host `host` at home, of packets of `size` bytes.
+fn flow(direction: Direction, host: u8, protocol: u8, rate_bps: u64, size: u64) -> FlowView {
+    let ends = [[192, 168, 1, host], [198, 51, 100, 1]];
+    let [source, destination] = match direction {
+        Direction::Upload => ends,
+        Direction::Download => [ends[1], ends[0]],
+    };
+    let entry = FlowEntry {
+        dev: "wan".into(),
+        direction,
+        source: source.into(),
+        destination: destination.into(),
+        sport: 443,
+        dport: 50_000,
+        protocol,
+        dscp: 0,
+        packets: 1_000,
+        bytes: 1_000 * size,
+        drops: 0,
+        ack_drops: 0,
+        marks: 0,
+        backlog_packets: 0,
+        backlog_bytes: 0,
+        sojourn_ns: 0,
+        sojourn_p99_ns: 0,
+        age_ns: 0,
+        idle_ns: 0,
+    };
+    FlowView { entry, host: None, rate_bps, class: None }
+}
+
+/// An upload that is full, the download of its acknowledgements, a call, and a film.
+fn evening() -> View {
+    let mut upload = flow(Direction::Upload, 7, TCP, 2_600_000, 1_500);
+    upload.entry.backlog_packets = 20;
+    View {
+        words: Vec::new(),
+        lines: vec![
+            line(
+                Direction::Upload,
+                "htb rate 3Mbit burst 1600 pfifo limit 500p",
+                3_000_000,
+                2_900_000,
+            ),
+            line(Direction::Download, "cake bandwidth 20Mbit", 20_000_000, 6_000_000),
+        ],
+        hosts: Vec::new(),
+        flows: vec![
+            upload,
+            flow(Direction::Download, 7, TCP, 90_000, 80),
+            flow(Direction::Upload, 9, UDP, 100_000, 214),
+            flow(Direction::Download, 8, TCP, 5_900_000, 1_500),
+        ],
+    }
+}
+
+#[test]
+fn what_a_change_would_do_is_seen_beforehand() {
+    let view = evening();
+    let words = "cake bandwidth 3Mbit";
+    let effect = effect(&view, Direction::Upload, (words, Some(3_000_000))).unwrap();
+    println!("{}\n{}", effect.words, effect.scenario);
+    assert!(effect.words.contains("1 greedy upload, 2 other flows: small packets wait"));
+    let Effect { before, after, .. } = &effect;
+    assert!(before.small_p99_ms > 300.0, "{before:?}");
+    assert!(after.small_p99_ms < 30.0, "{after:?}");
+    // The film keeps its rate, and the upload has the line to itself but for the call.
+    for outcome in [before, after] {
+        assert!((5.4..6.6).contains(&outcome.download.mbps), "{outcome:?}");
+        assert!((2.5..3.1).contains(&outcome.upload.mbps), "{outcome:?}");
+    }
+    // Whoever wants to know more runs it.
+    let scenario = Scenario::parse(&effect.scenario, "again", &no_files).unwrap();
+    assert!(scenario.simulation(Some(words)).is_ok());
+    assert_eq!(effect.scenario.matches("[[host]]").count(), 3);
+}
+
+#[test]
+fn an_idle_line_is_supposed_to_be_full() {
+    let mut view = evening();
+    view.flows.clear();
+    let effect = effect(&view, Direction::Upload, ("cake bandwidth 2Mbit", Some(2_000_000)));
+    let effect = effect.unwrap();
+    let supposed = "1 greedy download, 1 greedy upload (nothing is on the line now)";
+    assert!(effect.words.contains(supposed), "{}", effect.words);
+    assert!(effect.after.upload.mbps < 2.1 && effect.before.upload.mbps > 2.3, "{effect:?}");
+}
+
+#[test]
+fn any_view_is_simulated_in_bounded_time() {
+    let mut view = evening();
+    for (index, line) in view.lines.iter_mut().enumerate() {
+        (line.config, line.limit_bps) = ("cake unlimited".into(), None);
+        line.rate_bps = 40_000_000_000 * index as u64;
+    }
+    view.flows.extend((0..200).map(|n| flow(Direction::Download, n, UDP, 90_000, 100)));
+    let effect = effect(&view, Direction::Download, ("cake bandwidth 50Mbit", Some(50_000_000)));
+    let effect = effect.unwrap();
+    assert_eq!(effect.lasts_ms, *LASTS_MS.start());
+    assert!(effect.words.contains("small ones left out"), "{}", effect.words);
+    view = View::default();
+    let nothing = super::effect(&view, Direction::Upload, ("cake", None)).unwrap();
+    assert!(nothing.words.contains("small packets wait"), "{}", nothing.words);
+    view.lines.push(line(Direction::Upload, "no discipline", 1_000_000, 0));
+    assert!(super::effect(&view, Direction::Upload, ("cake", None)).is_err());
+}
