@@ -91,15 +91,8 @@ has 'shapes `v0` already' up upload 10mbit --backend kernel
 "$simnel" change v0 download 30mbit besteffort || fail 'change'
 has 'bandwidth 30Mbit besteffort' "$simnel" show
 has '`diffserv9`' "$simnel" change v0 upload diffserv9
-has 'v0: down' "$simnel" down v0
-clean
-lacks ingress tc qdisc show dev v0
 
-# The daemon: its file says who does the work, and is read again.
-file() { # WORDS
-    printf '[[interface]]\nname = "v0"\nbackend = "kernel"\nupload = "9mbit"\ndownload = "20mbit"\nqdisc = "%s"\n' \
-        "$1" > /run/simnel.toml
-}
+# On trial: two processes lead back, and either may be killed or stand still.
 # Waits until the command prints the text.
 soon() { # TEXT COMMAND...
     local n
@@ -108,6 +101,43 @@ soon() { # TEXT COMMAND...
         sleep 0.1
     done
     has "$@"
+}
+has 'nothing of `v0` is on trial' "$simnel" keep v0
+has 'as before in 2 s' "$simnel" change v0 upload 8mbit --for 2s
+has 'again cake bandwidth 10Mbit' "$simnel" show v0
+kill -KILL "$(pgrep -x simnel-trial | head -n 1)"
+has 'bandwidth 8Mbit' "$simnel" show v0
+soon 'bandwidth 10Mbit' "$simnel" show v0
+lacks trial "$simnel" show v0
+"$simnel" change v0 upload 8mbit --for 2s 2>/dev/null || fail 'change --for'
+kill -STOP "$(pgrep -x simnel-trial | head -n 1)"
+soon 'bandwidth 10Mbit' "$simnel" show v0
+pkill -KILL -x simnel-trial
+"$simnel" change v0 upload 8mbit --for 1s 2>/dev/null || fail 'change --for'
+has 'v0: kept' "$simnel" keep v0
+"$simnel" change v0 download 29mbit --for 1s 2>/dev/null || fail 'change --for'
+"$simnel" change v0 download 28mbit || fail 'change'
+sleep 2
+has 'bandwidth 8Mbit' "$simnel" show v0
+has 'bandwidth 28Mbit' "$simnel" show v0
+lacks simnel-trial ps -A -o comm
+has 'v0: down' "$simnel" down v0
+clean
+lacks ingress tc qdisc show dev v0
+
+has 'on trial: ends in 1 s' up upload 10mbit --backend kernel --for 1s
+soon 'nothing is shaped' "$simnel" show
+clean
+has 'on trial' up upload 10mbit --backend kernel --for 1m
+"$simnel" down v0 >/dev/null || fail 'down'
+clean
+sleep 1
+lacks simnel-trial ps -A -o comm
+
+# The daemon: its file says who does the work, and is read again.
+file() { # WORDS
+    printf '[[interface]]\nname = "v0"\nbackend = "kernel"\nupload = "9mbit"\ndownload = "20mbit"\nqdisc = "%s"\n' \
+        "$1" > /run/simnel.toml
 }
 file 'cake nat'
 "$simnel" daemon --config /run/simnel.toml 2>/run/daemon.log & daemon=$!

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::gateway::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::links::check_name;
 use crate::nft::MarkBits;
+use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_RULES};
 use crate::words::settings_of;
 
@@ -38,6 +39,8 @@ struct File {
     interface: Vec<Interface>,
     #[serde(default)]
     rule: Vec<Table>,
+    #[serde(default)]
+    share: Vec<shares::Table>,
 }
 
 /// One `[[interface]]`.
@@ -145,24 +148,36 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
     let mut rules = Vec::new();
     for (index, table) in file.rule.iter().enumerate() {
         let rule = table.read(index + 1)?;
-        let named = |name: &String| file.interface.iter().all(|i| i.name != *name);
-        if let Some(name) = table.interface.as_ref().filter(|name| named(name)) {
-            return Err(format!(
-                "rule {}: `interface = \"{name}\"`: there is no [[interface]] of that name",
-                index + 1
-            ));
-        }
+        known(table.interface.as_deref(), &file.interface)
+            .map_err(|e| format!("rule {}: {e}", index + 1))?;
         rules.push((table.interface.clone(), rule));
+    }
+    if file.share.len() > MOST_SHARES {
+        return Err(format!("{} shares, of at most {MOST_SHARES}", file.share.len()));
+    }
+    let mut all_shares: Vec<(Option<String>, Share)> = Vec::new();
+    for (index, table) in file.share.iter().enumerate() {
+        let share = table.read(index + 1)?;
+        known(table.interface.as_deref(), &file.interface)
+            .map_err(|e| format!("share {}: {e}", index + 1))?;
+        // A rule is the more special one.
+        let rule = Rule { number: file.rule.len() + index + 1, ..share.rule() };
+        rules.push((table.interface.clone(), rule));
+        all_shares.push((table.interface.clone(), share));
     }
     for interface in file.interface {
         let name = interface.name.clone();
         if all.iter().any(|settings| settings.interface == name) {
             return Err(format!("interface `{name}` occurs twice: put its keys into one table"));
         }
-        let mut settings = interface.settings().map_err(|e| format!("interface `{name}`: {e}"))?;
+        let here = |only: &Option<String>| only.as_ref().is_none_or(|only| *only == name);
+        let shares = all_shares.iter().filter(|(only, _)| here(only));
+        let shares: Vec<&Share> = shares.map(|(_, share)| share).collect();
+        let settings = interface.settings(&shares);
+        let mut settings = settings.map_err(|e| format!("interface `{name}`: {e}"))?;
         settings.control_dir.clone_from(&control_dir);
-        let here = |(only, _): &&(Option<String>, Rule)| only.as_ref().is_none_or(|o| *o == name);
-        settings.rules = rules.iter().filter(here).map(|(_, rule)| rule.clone()).collect();
+        let rules = rules.iter().filter(|(only, _)| here(only));
+        settings.rules = rules.map(|(_, rule)| rule.clone()).collect();
         fit(&settings).map_err(|e| format!("interface `{name}`: {e}"))?;
         all.push(settings);
     }
@@ -170,6 +185,16 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         return Err("there is no [[interface]]: add one with name, download and upload".into());
     }
     Ok(all)
+}
+
+/// An error unless there is an interface that is called so, where one is named.
+fn known(name: Option<&str>, all: &[Interface]) -> Result<(), String> {
+    match name.filter(|name| all.iter().all(|interface| interface.name != *name)) {
+        Some(name) => {
+            Err(format!("`interface = \"{name}\"`: there is no [[interface]] of that name"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks that the interface's disciplines can do what its rules ask for.
@@ -194,7 +219,7 @@ fn fit(settings: &Settings) -> Result<(), String> {
 }
 
 impl Interface {
-    fn settings(self) -> Result<Settings, String> {
+    fn settings(self, shares: &[&Share]) -> Result<Settings, String> {
         check_name(&self.name).map_err(|e| e.to_string())?;
         let mut settings = Settings::new(&self.name);
         settings.backend = self.backend;
@@ -209,6 +234,8 @@ impl Interface {
             let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, words)?;
+            let each = settings_of(direction, None, words)?;
+            let config = shares::tree(direction, (&config, &each), shares)?;
             if let Some(range) = range.flatten() {
                 autorate::movable(direction, &config)?;
                 limits[usize::from(direction == Direction::Download)] = Some(range);

@@ -8,6 +8,7 @@
 //! {"cmd":"trial","direction":"upload","words":"cake …","ms":60000}   → {"ok":true}
 //! {"cmd":"keep"}                                                  → {"ok":true}
 //! {"cmd":"flows"}                               → {"ok":true,"lines":[…],"flows":[…]}
+//! {"cmd":"record","direction":"upload"}  → {"ok":true,"recorded":{"bytes":N,…}}, then N bytes
 //! {"cmd":"rules"}                                                 → {"ok":true,"rules":[…]}
 //! {"cmd":"down"}                                                  → {"ok":true,"drained":17}
 //! anything else                                                   → {"ok":false,"error":"…"}
@@ -16,7 +17,7 @@
 //! Settings travel as `tc`'s words, counters as numbers under their names here, times in
 //! nanoseconds, rates in bytes a second. An unknown key in a request is an error.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,6 +33,7 @@ use crate::flows::{FlowEntry, LineEntry};
 use crate::gateway::Report;
 use crate::links::check_name;
 use crate::nfqueue::KernelCounters;
+use crate::record::{self, Recorded};
 use crate::rules::RuleEntry;
 use crate::trial::Left;
 
@@ -63,6 +65,12 @@ pub enum Request {
     Flows {},
     /// The rules of the configuration file, and what they have counted.
     Rules {},
+    /// Headers of one direction's packets that arrived since this client last asked: the first
+    /// request begins that, and the end of the connection ends it.
+    Record {
+        /// Which way.
+        direction: Direction,
+    },
     /// Give the interface back.
     Down {},
 }
@@ -93,6 +101,9 @@ pub struct Reply {
     /// For `rules`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<RuleEntry>>,
+    /// For `record`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// For `down`: packets that were queued and have been let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<u64>,
@@ -241,7 +252,11 @@ impl Client {
         self.stream.get_mut().write_all(line.as_bytes()).map_err(failed)?;
         let mut answer = String::new();
         self.stream.read_line(&mut answer).map_err(failed)?;
-        let reply: Reply = serde_json::from_str(&answer).map_err(protocol)?;
+        let mut reply: Reply = serde_json::from_str(&answer).map_err(protocol)?;
+        if let Some(recorded) = &mut reply.recorded {
+            recorded.raw = vec![0; recorded.bytes.min(record::most())];
+            self.stream.read_exact(&mut recorded.raw).map_err(failed)?;
+        }
         match reply.ok {
             true => Ok(reply),
             false => Err(Error::Remote(reply.error.unwrap_or_default())),
@@ -271,6 +286,14 @@ impl Client {
     /// As [`Client::ask`].
     pub fn rules(&mut self) -> Result<Vec<RuleEntry>, Error> {
         Ok(self.ask(&Request::Rules {})?.rules.unwrap_or_default())
+    }
+
+    /// Headers of the packets of `direction` that arrived since the last call.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn record(&mut self, direction: Direction) -> Result<Recorded, Error> {
+        Ok(self.ask(&Request::Record { direction })?.recorded.unwrap_or_default())
     }
 
     /// Changes one direction to the settings that `words` stand for.

@@ -26,15 +26,7 @@ impl Lock {
         let place = open_directory(directory)?;
         let name = format!("{interface}.lock");
         let path = directory.join(&name);
-        let doing = || format!("opening {}", path.display());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let mut file = match openat(&place, &name, flags | OFlags::CLOEXEC, mode) {
-            Ok(file) => File::from(file),
-            Err(rustix::io::Errno::LOOP) => return Err(unsafe_place(&path, "it is a link")),
-            Err(e) => return Err(Error::system(doing(), e.into())),
-        };
-        check_owner(&file, &path)?;
+        let mut file = open_file(&place, &name, &path)?;
         if !sys::try_lock(file.as_fd()) {
             let mut owner = String::new();
             let known = file.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
@@ -44,9 +36,22 @@ impl Lock {
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(|e| Error::system(doing(), e))?;
+            .map_err(|e| Error::system(format!("writing {}", path.display()), e))?;
         Ok(Lock { _file: file })
     }
+}
+
+/// Opens the file `name` in `place`, made if it is not there; `path` is for errors.
+pub(crate) fn open_file(place: &OwnedFd, name: &str, path: &Path) -> Result<File, Error> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = match openat(place, name, flags | OFlags::CLOEXEC, mode) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::LOOP) => return Err(unsafe_place(path, "it is a link")),
+        Err(e) => return Err(Error::system(format!("opening {}", path.display()), e.into())),
+    };
+    check_owner(&file, path)?;
+    Ok(file)
 }
 
 /// Opens the directory, made if it is not there; an error if somebody else may write to it.

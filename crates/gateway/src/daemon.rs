@@ -31,7 +31,7 @@ use crate::kernel;
 pub use crate::notice::Notice;
 use crate::presence::{Change, Presence};
 use crate::privileges;
-use crate::server::Server;
+use crate::server::{Asked, Server};
 pub use crate::server::{MAX_CONNECTIONS, MAX_LINE};
 use crate::supervisor::{self, Event, Tether};
 use crate::sys;
@@ -305,6 +305,14 @@ impl Daemon {
             presence.new_offloads(now).into_iter().for_each(|warning| self.warn(warning));
             self.presences.push(presence);
         }
+        let mut errors = Vec::new();
+        for gateway in &mut self.served {
+            gateway.end_recordings(|client| self.server.has(client));
+            if let Err(error) = gateway.follow_clock() {
+                errors.push(format!("{}: {error}", gateway.interface()));
+            }
+        }
+        errors.into_iter().for_each(|error| self.warn(error));
         self.try_waiting();
     }
 
@@ -464,7 +472,7 @@ impl Daemon {
         for _ in 0..REQUESTS_PER_TURN {
             let Some(asked) = self.server.next(sys::now()) else { break };
             let reply = match serde_json::from_slice::<Request>(&asked.line) {
-                Ok(request) => self.answer(&asked.interface, request),
+                Ok(request) => self.answer(&asked, request),
                 Err(e) => Reply::error(format!("request not understood: {e}")),
             };
             self.server.answer(&asked, &reply, sys::now());
@@ -476,9 +484,10 @@ impl Daemon {
         }
     }
 
-    fn answer(&mut self, interface: &str, request: Request) -> Reply {
-        let Some(gateway) = self.served.iter().find(|gateway| gateway.interface() == interface)
-        else {
+    fn answer(&mut self, asked: &Asked, request: Request) -> Reply {
+        let interface = asked.interface.as_str();
+        let here = self.served.iter_mut().find(|gateway| gateway.interface() == interface);
+        let Some(gateway) = here else {
             return Reply::error(format!("{interface} has been given back"));
         };
         let result = match request {
@@ -496,6 +505,9 @@ impl Daemon {
                 let (lines, flows) = flows::entries(interface, &directions);
                 Reply { lines: Some(lines), flows: Some(flows), ..Reply::done() }
             }),
+            Request::Record { direction } => gateway
+                .record(direction, asked.from, |client| self.server.has(client))
+                .map(|recorded| Reply { recorded: Some(recorded), ..Reply::done() }),
             Request::Rules {} => {
                 gateway.rules().map(|rules| Reply { rules: Some(rules), ..Reply::done() })
             }

@@ -78,6 +78,17 @@ pub enum Error {
         "the kernel shapes `{0}` already: `simnel show {0}` shows how, `simnel down {0}` ends it"
     )]
     InKernel(String),
+    /// Somebody records already.
+    #[error(
+        "another client records the {direction} of `{interface}`: end that, or say another \
+         `--direction`"
+    )]
+    Recorded {
+        /// The interface.
+        interface: String,
+        /// Which way.
+        direction: Direction,
+    },
     /// Somebody else could have put something in our files' place.
     #[error(
         "{} is not safe to use ({reason}): make it root's with `chown root` and \

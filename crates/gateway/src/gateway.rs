@@ -30,7 +30,8 @@ use crate::marks::{self, Choice};
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{Family, MarkBits, Table, Wanted};
 use crate::passing::{self, Passing};
-use crate::rules::{self, Plan, Rule, RuleEntry};
+use crate::record::{self, Recorded};
+use crate::rules::{self, Moment, Plan, Rule, RuleEntry};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
@@ -144,6 +145,8 @@ pub(crate) struct Watch {
 pub struct Gateway {
     settings: Settings,
     marks: Choice,
+    /// Decides which rules hold.
+    moment: Moment,
     /// Bits of the mark that name a tier, once a rule has needed them; or zero.
     tiers: u32,
     watch: Watch,
@@ -163,6 +166,8 @@ struct Lane {
     socket: Arc<OwnedFd>,
     remote: Remote,
     thread: Option<JoinHandle<()>>,
+    /// Connection of the client that records its arrivals.
+    recorder: Option<u64>,
 }
 
 impl Lane {
@@ -212,6 +217,7 @@ impl Gateway {
         let mut gateway = Gateway {
             settings,
             marks,
+            moment: Moment::now(),
             tiers: 0,
             watch,
             device,
@@ -264,8 +270,9 @@ impl Gateway {
         if !settings.rules.is_empty() && self.family()? == Family::Bridged {
             return Err(Error::RulesOnBridge(settings.interface.clone()));
         }
+        let rules = rules::holding(&settings.rules, self.moment);
         let plan = |direction| match settings.direction(direction) {
-            Some(config) => rules::plan(&settings.rules, direction, config).map_err(Error::Rule),
+            Some(config) => rules::plan(&rules, direction, config).map_err(Error::Rule),
             None => Ok(Plan::default()),
         };
         Ok([plan(Direction::Download)?, plan(Direction::Upload)?])
@@ -309,6 +316,27 @@ impl Gateway {
         Ok(())
     }
 
+    /// Lets those rules hold whose hours it is.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub(crate) fn follow_clock(&mut self) -> Result<(), Error> {
+        let moment = Moment::now();
+        if moment == self.moment {
+            return Ok(());
+        }
+        let before = rules::holding(&self.settings.rules, self.moment);
+        self.moment = moment;
+        if before == rules::holding(&self.settings.rules, moment) {
+            return Ok(());
+        }
+        let plans = self.plans(&self.settings)?;
+        match &mut self.table {
+            Some(table) => table.set_plans(plans, self.tiers),
+            None => Ok(()),
+        }
+    }
+
     /// The rules with what they have counted.
     ///
     /// # Errors
@@ -325,7 +353,10 @@ impl Gateway {
                 dev: self.settings.interface.clone(),
                 number: rule.number,
                 name: rule.name.clone(),
-                traffic: rule.traffic.to_string(),
+                traffic: match rule.hours {
+                    Some(hours) => format!("{} {hours}", rule.traffic),
+                    None => rule.traffic.to_string(),
+                },
                 action: rule.action.to_string(),
                 upload: of(Direction::Upload),
                 download: of(Direction::Download),
@@ -360,7 +391,7 @@ impl Gateway {
                 worker.run();
             })
             .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane { direction, queue: number, socket, remote, thread: Some(thread) })
+        Ok(Lane { direction, queue: number, socket, remote, thread: Some(thread), recorder: None })
     }
 
     /// The interface's place on the board.
@@ -437,6 +468,39 @@ impl Gateway {
             Ok((lane.direction, all))
         };
         self.lanes.iter().map(all).collect()
+    }
+
+    /// Arrivals of `direction` since `client` last asked; the first time begins the recording.
+    ///
+    /// # Errors
+    /// The direction does not run, or another client that `is_there` records it.
+    pub(crate) fn record(
+        &mut self,
+        direction: Direction,
+        client: u64,
+        is_there: impl Fn(u64) -> bool,
+    ) -> Result<Recorded, Error> {
+        let interface = self.settings.interface.clone();
+        let lane = self.lanes.iter_mut().find(|lane| lane.direction == direction);
+        let Some(lane) = lane else { return Err(Error::NoDirection { interface, direction }) };
+        match lane.recorder.replace(client) {
+            Some(other) if other != client && is_there(other) => {
+                lane.recorder = Some(other);
+                return Err(Error::Recorded { interface, direction });
+            }
+            _ => {}
+        }
+        lane.remote.record(Some(record::room())).map_err(|_| Error::Unresponsive(direction))
+    }
+
+    /// Ends recordings of clients that are no longer there.
+    pub(crate) fn end_recordings(&mut self, is_there: impl Fn(u64) -> bool) {
+        for lane in &mut self.lanes {
+            if lane.recorder.take_if(|client| !is_there(*client)).is_some() {
+                // A thread that does not answer has other troubles.
+                let _ = lane.remote.record(None);
+            }
+        }
     }
 
     /// Changes one direction. Queued packets stay queued, also when the discipline becomes another.

@@ -60,6 +60,7 @@ mod pace;
 mod passing;
 pub mod presence;
 mod privileges;
+pub mod record;
 mod routes;
 pub mod rules;
 mod segments;

@@ -219,6 +219,30 @@ pub(crate) fn block_all_signals() {
     }
 }
 
+/// Day of the week, from Sunday on, and minute of the day by the local clock. How that differs from
+/// UTC is read from a file the first time.
+pub(crate) fn local_clock() -> (u8, u16) {
+    // SAFETY: the structure is plain numbers and a pointer, filled in by localtime_r(3).
+    let local = unsafe {
+        let mut local: libc::tm = mem::zeroed();
+        libc::localtime_r(&libc::time(ptr::null_mut()), &mut local);
+        local
+    };
+    (local.tm_wday as u8, (local.tm_hour * 60 + local.tm_min) as u16)
+}
+
+/// The process is no longer the terminal's, nor its caller's who waits for the end of output.
+pub(crate) fn leave_terminal() {
+    // SAFETY: a path that ends with zero and numbers; setsid(2), open(2), dup2(2).
+    unsafe {
+        libc::setsid();
+        let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for standard in 0..=2 {
+            libc::dup2(nothing, standard);
+        }
+    }
+}
+
 /// A terminal's stop key does not stop the process.
 pub(crate) fn ignore_job_control() {
     for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {

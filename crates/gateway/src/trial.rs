@@ -41,6 +41,23 @@ pub(crate) struct Trial {
     back: Back,
 }
 
+impl Trial {
+    /// The way back.
+    pub(crate) fn back(&self) -> &Back {
+        &self.back
+    }
+
+    /// Time until it ends.
+    pub(crate) fn left(&self, now: Time) -> Span {
+        Span(self.until.saturating_sub(now.0))
+    }
+
+    /// Time since it has ended; None while it lasts.
+    pub(crate) fn overdue(&self, now: Time) -> Option<Span> {
+        now.0.checked_sub(self.until).map(Span)
+    }
+}
+
 /// Trials of all interfaces.
 #[derive(Default)]
 pub(crate) struct Trials(Vec<(String, Trial)>);
@@ -92,23 +109,21 @@ impl Trials {
 
     /// The same, as it is shown.
     pub(crate) fn left(&self, interface: &str, now: Time) -> Vec<Left> {
-        let left = |trial: Trial| Left {
-            ms: trial.until.saturating_sub(now.0).div_ceil(1_000_000),
-            back: trial.back,
-        };
+        let left =
+            |trial: Trial| Left { ms: trial.left(now).0.div_ceil(1_000_000), back: trial.back };
         self.of(interface).into_iter().map(left).collect()
     }
 
     /// Takes one that has ended.
     pub(crate) fn due(&mut self, now: Time) -> Option<(String, Back)> {
-        let index = self.0.iter().position(|(_, trial)| trial.until <= now.0)?;
+        let index = self.0.iter().position(|(_, trial)| trial.overdue(now).is_some())?;
         let (interface, trial) = self.0.remove(index);
         Some((interface, trial.back))
     }
 
     /// Time until the next one ends.
     pub(crate) fn patience(&self, now: Time) -> Option<Span> {
-        self.0.iter().map(|(_, trial)| Span(trial.until.saturating_sub(now.0))).min()
+        self.0.iter().map(|(_, trial)| trial.left(now)).min()
     }
 }
 

@@ -168,7 +168,7 @@ impl Changes {
         Ok(answer)
     }
 
-    /// What `interface` did in the last second.
+    /// View of `interface` over the last second.
     fn view(&self, interface: &str) -> Result<View, String> {
         let board = self.board.borrow();
         let seen = board.interfaces.get(interface);

@@ -69,7 +69,7 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
         None => settings_of(direction, rate, said),
     };
     let config = config.map_err(misuse)?;
-    running.change(&args.interface, direction, &config, args.trial)?;
+    running.change(args, direction, &config)?;
     if let Some(span) = args.trial {
         let (interface, left) = (&args.interface, duration(span));
         let keep = format!("`simnel keep {interface}` keeps it");
@@ -123,27 +123,27 @@ impl Running {
         }
     }
 
-    fn change(
-        &mut self,
-        interface: &str,
-        direction: Direction,
-        config: &Config,
-        trial: Option<Span>,
-    ) -> miette::Result<()> {
+    fn change(&mut self, args: &Args, direction: Direction, config: &Config) -> miette::Result<()> {
+        let directory = &args.control.directory;
         let words = config.to_string();
         match self {
-            Running::Daemon(client) => match trial {
+            Running::Daemon(client) => match args.trial {
                 Some(span) => client.try_out(direction, &words, Duration::from_nanos(span.0)),
                 None => client.change(direction, &words),
             },
-            Running::Kernel(_) if trial.is_some() => {
-                let help = "leave out --for and change it back by hand";
-                return Err(misuse_with_help("nobody is there to end a trial in the kernel", help));
+            Running::Kernel(all) => {
+                let present = all.iter().find(|shaped| shaped.direction == direction);
+                match (present, args.trial) {
+                    (Some(present), Some(span)) => {
+                        kernel::try_out(directory, present, config, span)
+                    }
+                    (Some(present), None) => kernel::change(present, config)
+                        .and_then(|()| kernel::decide(directory, &args.interface, direction)),
+                    (None, _) => {
+                        Err(Error::NoDirection { interface: args.interface.clone(), direction })
+                    }
+                }
             }
-            Running::Kernel(all) => match all.iter().find(|shaped| shaped.direction == direction) {
-                Some(present) => kernel::change(present, config),
-                None => Err(Error::NoDirection { interface: interface.into(), direction }),
-            },
         }
         .into_diagnostic()
     }

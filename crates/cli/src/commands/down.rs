@@ -26,6 +26,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         && !kernel::shaped(Some(&args.interface)).into_diagnostic()?.is_empty()
     {
         kernel::down(&args.interface).into_diagnostic()?;
+        // Nothing on trial is no mistake here.
+        let _ = kernel::keep(&args.control.directory, &args.interface);
         return writeln!(out, "{}: down", args.interface)
             .map(|()| ExitCode::SUCCESS)
             .map_err(output_failed);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
 use simnel_gateway::control::Client;
+use simnel_gateway::{kernel, Error};
 
 use super::{interface_name, output_failed, Control};
 
@@ -22,10 +23,18 @@ pub struct Args {
     control: Control,
 }
 
-/// Asks the daemon.
+/// Asks the daemon, or those who would end what the kernel does.
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
-    let mut client = Client::connect(&args.control.directory, &args.interface).into_diagnostic()?;
-    client.keep().into_diagnostic()?;
+    let directory = &args.control.directory;
+    let kept = match Client::connect(directory, &args.interface) {
+        Err(Error::NotUp { .. })
+            if !kernel::shaped(Some(&args.interface)).into_diagnostic()?.is_empty() =>
+        {
+            kernel::keep(directory, &args.interface)
+        }
+        client => client.and_then(|mut client| client.keep()),
+    };
+    kept.into_diagnostic()?;
     writeln!(out, "{}: kept", args.interface).map_err(output_failed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -24,6 +24,7 @@ mod keep;
 #[cfg(feature = "lab")]
 pub mod lab;
 mod link;
+mod record;
 mod rules;
 mod serve;
 mod show;
@@ -43,6 +44,7 @@ pub enum Command {
     Daemon(daemon::Args),
     Change(change::Args),
     Show(show::Args),
+    Record(record::Args),
     Rules(rules::Args),
     Words(words::Args),
     Link(link::Args),
@@ -69,6 +71,7 @@ impl Command {
             Command::Daemon(args) => daemon::run(&args, out),
             Command::Change(args) => change::run(&args, out),
             Command::Show(args) => show::run(&args, out),
+            Command::Record(args) => record::run(&args, out),
             Command::Rules(args) => rules::run(&args, out),
             Command::Words(args) => words::run(&args, out),
             Command::Link(args) => link::run(&args, out),

@@ -49,7 +49,10 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let directory = &args.control.directory;
     let names = args.control.interfaces(args.interface.as_deref())?;
-    let mut kernels = in_kernel(args)?;
+    let shaped = kernel::shaped(args.interface.as_deref()).into_diagnostic()?;
+    let mut shaped_names: Vec<String> = shaped.iter().map(|one| one.interface.clone()).collect();
+    shaped_names.dedup();
+    let mut kernels = in_kernel(shaped)?;
     let mut shown = Shown::default();
     let mut autorates = Vec::new();
     for name in names {
@@ -75,6 +78,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
                 Below { class: 0, config: entry.config, stats: entry.stats, below: entry.below };
             shown.add(&dev, Parent::Root, root)?;
         }
+    }
+    for interface in &shaped_names {
+        tell_trials(interface, &kernel::trials(directory, interface));
     }
     let nothing = shown.0.is_empty() && kernels.is_empty();
     if nothing {
@@ -171,8 +177,7 @@ fn write_autorate(report: &Report, json: &mut Json<'_>) -> fmt::Result {
 /// A discipline that runs in the kernel, with its interface as it is shown, and its words.
 type InKernel = (Listed, String);
 
-fn in_kernel(args: &Args) -> miette::Result<Vec<InKernel>> {
-    let shaped = kernel::shaped(args.interface.as_deref()).into_diagnostic()?;
+fn in_kernel(shaped: Vec<Shaped>) -> miette::Result<Vec<InKernel>> {
     let shown = |shaped: Shaped| {
         let words = shaped.words().into_diagnostic()?;
         // Of Linux's own kinds the name stands before already.

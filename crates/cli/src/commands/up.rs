@@ -11,6 +11,7 @@ use simnel_core::Span;
 use simnel_gateway::autorate::{movable, range, Autorate};
 use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
+use simnel_gateway::trial::Back;
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
 use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
 
@@ -197,16 +198,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else if !args.anyway {
         leads_out(&request.interface)?;
     }
-    if args.trial.is_some() && args.backend != Backend::Userspace {
-        let help = "leave out --backend, or say `simnel down` when you have seen enough";
-        return Err(misuse_with_help("a trial needs the process that ends it", help));
-    }
     if request.autorate && args.backend == Backend::Kernel {
         let help = "leave out --backend";
         return Err(misuse_with_help("autorate needs a process that watches the line", help));
     }
     if args.backend != Backend::Userspace && !request.autorate {
-        match in_kernel(&settings, &request, args.backend) {
+        match in_kernel(&settings, &request, args) {
             Err(Error::NoModule) if args.backend == Backend::Auto => {}
             done => return done.map(|()| ExitCode::SUCCESS).into_diagnostic(),
         }
@@ -229,30 +226,45 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     daemon.up(settings).into_diagnostic()?;
     if let Some(span) = args.trial {
         daemon.on_trial(&interface, span).into_diagnostic()?;
-        let left = duration(span);
-        crate::say!("  on trial: ends in {left} unless `simnel keep {interface}` is said");
     }
+    tell_trial(args.trial, &interface);
     daemon.run(None).into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Says when a trial ends.
+fn tell_trial(trial: Option<Span>, interface: &str) {
+    if let Some(span) = trial {
+        let left = duration(span);
+        crate::say!("  on trial: ends in {left} unless `simnel keep {interface}` is said");
+    }
+}
+
 /// Lets the kernel shape.
-fn in_kernel(settings: &Settings, request: &Request, backend: Backend) -> Result<(), Error> {
+fn in_kernel(settings: &Settings, request: &Request, args: &Args) -> Result<(), Error> {
     let wanted = |direction, maker| match maker {
         Maker::Module => settings.direction(direction).cloned(),
-        Maker::Linux if backend == Backend::Kernel => {
+        Maker::Linux if args.backend == Backend::Kernel => {
             settings.direction(direction)?;
             plain(direction, request).or_else(|| settings.direction(direction).cloned())
         }
         Maker::Linux => None,
     };
     let maker = kernel::up(&settings.interface, wanted)?;
+    if let Some(span) = args.trial {
+        kernel::begin(&settings.control_dir, &settings.interface, Back::Down, span).inspect_err(
+            |_| {
+                let _ = kernel::down(&settings.interface);
+            },
+        )?;
+    }
     let by = match maker {
         Maker::Module => "the module `simnel`",
         Maker::Linux => "Linux's own cake, since the module `simnel` is not there",
     };
     crate::say!("simnel: {} is shaped by the kernel: {by}", settings.interface);
     crate::say!("{}", account(&settings.interface, |direction| wanted(direction, maker)));
+    tell_trial(args.trial, &settings.interface);
     for direction in [Direction::Download, Direction::Upload] {
         let config = settings.direction(direction);
         if let Some(warning) =

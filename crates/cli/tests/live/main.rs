@@ -14,6 +14,7 @@ mod flood;
 mod latency;
 mod link;
 mod measure;
+mod record;
 mod trial;
 mod words;
 

@@ -20,6 +20,7 @@ use crate::nft::MarkBits;
 use crate::owner::{id, Leaving, Owner};
 use crate::pace::Pace;
 use crate::passing::Passing;
+use crate::record::Recorder;
 use crate::segments::SegmentSizes;
 use crate::vitals::BEAT;
 
@@ -94,6 +95,8 @@ pub(super) struct Engine {
     segments: Arc<SegmentSizes>,
     /// None where no rate follows the line.
     passing: Option<Passing>,
+    /// None while nobody records.
+    recorder: Option<Recorder>,
     tuning: Tuning,
     frugality: Frugality,
     counters: Counters,
@@ -154,6 +157,7 @@ impl Engine {
             key,
             segments,
             passing: None,
+            recorder: None,
             tuning,
             frugality: Frugality::of(&config),
             counters: Counters::default(),
@@ -223,6 +227,11 @@ impl Engine {
             }
             Command::Flows(part, room, reply) => {
                 let _ = reply.try_send(self.owner.flows.copy(part, room, now));
+            }
+            Command::Record(room, reply) => {
+                let next = room.map(Recorder::new);
+                let recorded = std::mem::replace(&mut self.recorder, next);
+                let _ = reply.try_send(recorded.map(Recorder::finish).unwrap_or_default());
             }
             Command::Drain(reply) => {
                 let _ = reply.try_send(self.drain(kernel));
@@ -397,6 +406,9 @@ impl Engine {
         }
         self.arrived_bytes += u64::from(packet.len);
         self.owner.flows.arrived(&packet, bytes, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrived(&packet, queued, real);
+        }
         if let Some(passing) = &mut self.passing {
             passing.arrived(&packet, bytes, real);
         }

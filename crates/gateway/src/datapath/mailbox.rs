@@ -13,6 +13,7 @@ use simnel_core::qdisc::{Config, ConfigError, Device};
 use super::{BoxedQdisc, Status};
 use crate::autorate::Passed;
 use crate::flows::{self, Flow, Part};
+use crate::record::Recorded;
 use crate::sys;
 
 /// How long the control thread waits for an answer.
@@ -26,6 +27,8 @@ pub(super) enum Command {
     Drain(SyncSender<u64>),
     /// One part of the table of flows, into memory of the asker's.
     Flows(usize, Vec<Flow>, SyncSender<Part>),
+    /// Arrivals that were recorded. Recording goes on in the memory that comes with it, or ends.
+    Record(Option<Vec<u8>>, SyncSender<Recorded>),
     Stop,
 }
 
@@ -91,6 +94,11 @@ impl Remote {
     /// A part of the table of flows.
     pub(crate) fn flows(&self, part: usize) -> Result<Part, NoAnswer> {
         self.ask(|reply| Command::Flows(part, flows::empty_part(), reply))
+    }
+
+    /// Arrivals that were recorded since the last call. Recording goes on in `room`, or ends.
+    pub(crate) fn record(&self, room: Option<Vec<u8>>) -> Result<Recorded, NoAnswer> {
+        self.ask(|reply| Command::Record(room, reply))
     }
 
     /// Ends the thread.

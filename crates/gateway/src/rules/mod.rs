@@ -2,7 +2,8 @@
 //!
 //! A `[[rule]]` of the configuration file (`read`) names traffic by port, address, hardware
 //! address or code point, and what becomes of it: a tier of cake, a class of htb or drr, or a way
-//! past the discipline. The first rule that fits a packet decides.
+//! past the discipline. The first rule that fits a packet decides. A `[[share]]` (`shares`) is
+//! such a rule and the class that it leads to. Rules with hours (`hours`) hold at these only.
 //!
 //! The kernel does the work (`nft`): rules stand in the interface's own nftables table, in front
 //! of the one that queues, and vanish with it. A tier travels in four bits of the packet mark that
@@ -13,7 +14,9 @@
 //! words of cake.
 
 pub(crate) mod forms;
+mod hours;
 mod read;
+pub(crate) mod shares;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,6 +27,8 @@ use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
 
+pub use hours::Hours;
+pub(crate) use hours::Moment;
 pub(crate) use read::Table;
 
 /// Packets and bytes that a rule has fitted.
@@ -49,6 +54,8 @@ pub struct Rule {
     pub traffic: Traffic,
     /// Fate of packets that it fits.
     pub action: Action,
+    /// When it holds; None is always.
+    pub hours: Option<Hours>,
 }
 
 /// Traffic: all that is said must fit, and of each list one.
@@ -73,6 +80,8 @@ pub enum Action {
     Tier(Tier),
     /// A class, by its minor number.
     Class(u16),
+    /// The class of a share, in directions that have it.
+    Share(u16),
     /// Past the discipline.
     Pass,
 }
@@ -115,7 +124,7 @@ pub struct RuleEntry {
     /// Its author's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The traffic, in words.
+    /// The traffic, in words, and when.
     pub traffic: String,
     /// The action, in words.
     pub action: String,
@@ -175,6 +184,12 @@ pub(crate) fn need_mark(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| matches!(rule.action, Action::Tier(_)))
 }
 
+/// Those of `rules` that hold at `moment`.
+pub(crate) fn holding(rules: &[Rule], moment: Moment) -> Vec<Rule> {
+    let holds = |rule: &&Rule| rule.hours.is_none_or(|hours| hours.hold(moment));
+    rules.iter().filter(holds).cloned().collect()
+}
+
 /// Meaning of `rules` for the discipline `config` of `direction`.
 ///
 /// # Errors
@@ -182,14 +197,19 @@ pub(crate) fn need_mark(rules: &[Rule]) -> bool {
 pub(crate) fn plan(rules: &[Rule], direction: Direction, config: &Config) -> Result<Plan, String> {
     let step = |rule: &Rule| {
         let write = match rule.action {
+            Action::Share(minor) => match class_of(config, minor) {
+                Ok(class) => Ok(Write::Class(class)),
+                Err(_) => return Ok(None),
+            },
             Action::Pass => Ok(Write::Pass),
             Action::Class(minor) => class_of(config, minor).map(Write::Class),
             Action::Tier(tier) => tier_of(config, tier).map(Write::Tier),
         };
         let write = write.map_err(|e| format!("rule {}: {e} (the {direction})", rule.number))?;
-        Ok(Step { number: rule.number, traffic: rule.traffic.clone(), write })
+        Ok(Some(Step { number: rule.number, traffic: rule.traffic.clone(), write }))
     };
-    Ok(Plan { steps: rules.iter().map(step).collect::<Result<_, String>>()? })
+    let steps = rules.iter().filter_map(|rule| step(rule).transpose());
+    Ok(Plan { steps: steps.collect::<Result<_, String>>()? })
 }
 
 /// The number that cake has for `tier`, which all cakes must agree upon.
@@ -292,7 +312,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Tier(tier) => write!(f, "tier {}", tier.to_string().trim_matches('"')),
-            Action::Class(minor) => write!(f, "class 1:{minor:x}"),
+            Action::Class(minor) | Action::Share(minor) => write!(f, "class 1:{minor:x}"),
             Action::Pass => f.write_str("pass"),
         }
     }
@@ -344,7 +364,7 @@ mod tests {
     use super::*;
 
     fn rule(action: Action) -> Rule {
-        Rule { number: 2, name: None, traffic: Traffic::default(), action }
+        Rule { number: 2, name: None, traffic: Traffic::default(), action, hours: None }
     }
 
     fn planned(action: Action, words: &str) -> Result<Write, String> {

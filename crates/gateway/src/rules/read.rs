@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use simnel_core::dscp;
 
+use super::hours::{self, Hours};
 use super::{Action, Mac, Prefix, Rule, Tier, Traffic};
 
 /// Items of one list: each makes several rules in the kernel.
@@ -53,12 +54,15 @@ pub(crate) struct Table {
     tier: Option<Word>,
     class: Option<String>,
     pass: Option<bool>,
+    hours: Option<String>,
+    #[serde(alias = "days")]
+    day: Option<List>,
 }
 
 /// A number or a word.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number or a string")]
-enum Word {
+pub(super) enum Word {
     Number(i64),
     Text(String),
 }
@@ -75,7 +79,7 @@ impl fmt::Display for Word {
 /// One, or several in brackets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number, a string, or several in brackets")]
-enum List {
+pub(super) enum List {
     One(Word),
     Several(Vec<Word>),
 }
@@ -93,9 +97,8 @@ impl Table {
         let traffic = Traffic {
             protocol: self.protocol.as_ref().map(protocol).transpose()?,
             ports: all("port", self.port.as_ref(), ports)?,
-            addresses: all("address", self.address.as_ref(), prefix)?,
-            macs: all("mac", self.mac.as_ref(), mac)?,
             dscps: all("dscp", self.dscp.as_ref(), code_point)?,
+            ..hosts(self.address.as_ref(), self.mac.as_ref())?
         };
         if traffic == Traffic::default() {
             return Err(
@@ -106,16 +109,14 @@ impl Table {
         {
             return Err("`port`: only \"tcp\", \"udp\" and \"sctp\" have ports".into());
         }
-        if !traffic.addresses.is_empty() && !traffic.macs.is_empty() {
-            return Err("`address` and `mac` both name hosts: make two rules of them".into());
-        }
         let forms = traffic.forms();
         if forms > MOST_FORMS {
             return Err(format!(
                 "{forms} combinations, of at most {MOST_FORMS}: shorten its lists"
             ));
         }
-        Ok(Rule { number, name: self.name.clone(), traffic, action: self.action()? })
+        let hours = hours(self.hours.as_deref(), self.day.as_ref())?;
+        Ok(Rule { number, name: self.name.clone(), traffic, action: self.action()?, hours })
     }
 
     fn action(&self) -> Result<Action, String> {
@@ -130,6 +131,21 @@ impl Table {
             _ => Err("of `tier`, `class` and `pass` only one can be".into()),
         }
     }
+}
+
+/// Traffic of the hosts that are named.
+pub(super) fn hosts(address: Option<&List>, macs: Option<&List>) -> Result<Traffic, String> {
+    let addresses = all("address", address, prefix)?;
+    let macs = all("mac", macs, mac)?;
+    match addresses.is_empty() || macs.is_empty() {
+        true => Ok(Traffic { addresses, macs, ..Traffic::default() }),
+        false => Err("`address` and `mac` both name hosts: make two of them".into()),
+    }
+}
+
+/// When something holds.
+pub(super) fn hours(text: Option<&str>, days: Option<&List>) -> Result<Option<Hours>, String> {
+    Hours::read(text, &all("day", days, hours::day)?)
 }
 
 /// Every item of a list, each once.
@@ -300,7 +316,7 @@ mod tests {
             ("tier = 1", "no traffic is named"),
             ("protocol = \"icmp\"\nport = 1\npass = true", "`port`: only"),
             ("protocol = \"tpc\"\npass = true", "`protocol = \"tpc\"`: expected icmp, tcp"),
-            ("mac = \"02:00:5e:10:00:01\"\naddress = \"1.1.1.1\"\npass = true", "make two rules"),
+            ("mac = \"02:00:5e:10:00:01\"\naddress = \"1.1.1.1\"\npass = true", "make two of them"),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.starts_with("rule 3: ") && error.contains(expected), "{error}");

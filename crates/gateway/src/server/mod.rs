@@ -33,7 +33,8 @@ const PER_TURN: usize = MAX_CONNECTIONS;
 
 /// A request of one connection, as it was written.
 pub(crate) struct Asked {
-    from: u64,
+    /// Number of the connection.
+    pub(crate) from: u64,
     /// The interface whose socket it came by.
     pub(crate) interface: String,
     pub(crate) line: Vec<u8>,
@@ -151,6 +152,11 @@ impl Server {
         self.keep(index, lives);
     }
 
+    /// True while the connection of that number stands.
+    pub(crate) fn has(&self, key: u64) -> bool {
+        self.connections.iter().any(|connection| connection.key == key)
+    }
+
     fn key(&mut self) -> u64 {
         self.last_key += 1;
         self.last_key
@@ -238,6 +244,9 @@ impl Connection {
     fn say(&mut self, reply: &Reply) -> bool {
         let written = serde_json::to_writer(&mut self.answer, reply).is_ok();
         self.answer.push(b'\n');
+        if let Some(recorded) = &reply.recorded {
+            self.answer.extend_from_slice(&recorded.raw);
+        }
         written
     }
 

@@ -1,4 +1,5 @@
-//! What a change would do: the load that is on the line now, simulated with both settings.
+//! Effect of a change that is not made yet: the load that is on the line now, simulated with both
+//! settings.
 //!
 //! ```text
 //! flows of the last second → a scenario → simulated before and after → rates, waits, drops
@@ -50,12 +51,12 @@ pub(crate) struct Effect {
     scenario: String,
 }
 
-/// What one of them comes to.
+/// Figures with one of them.
 #[derive(Clone, Debug, Serialize)]
 struct Outcome {
     download: Way,
     upload: Way,
-    /// What 99 of 100 small packets wait, there and back.
+    /// Time that 99 of 100 small packets wait at most, there and back.
     small_p99_ms: f64,
 }
 
@@ -63,7 +64,7 @@ struct Outcome {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Way {
     mbps: f64,
-    /// What 99 of 100 packets wait.
+    /// Time that 99 of 100 packets wait at most.
     p99_ms: f64,
     drops: u64,
     marks: u64,

@@ -1,0 +1,202 @@
+//! `simnel record`: the headers of what arrives at the queues, in files that `simnel replay` reads.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use miette::{miette, IntoDiagnostic};
+use simnel_core::qdisc;
+use simnel_core::tc::units::{self, Digits};
+use simnel_core::Span;
+use simnel_gateway::control::{Client, Entry};
+use simnel_gateway::link::stop_on_signals;
+use simnel_gateway::record::{Bounds, Files};
+use simnel_gateway::{kernel, Direction, Error};
+
+use super::{interface_name, output_failed, trial_time, Control};
+
+/// Time between two requests: the daemon keeps some 100,000 packets a second in between.
+const AGAIN: Duration = Duration::from_millis(50);
+/// A daemon that ended is started again within this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Record the headers of a line's packets, as they arrive at the queue: what would another
+/// discipline have done with them?
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    simnel record wan evening --for 4h\n  \
+    simnel replay evening.upload.pcap --rate 10mbit --qdisc fq_codel --qdisc cake --summary\n  \
+    simnel record wan always --rotate --size 2g --anonymous --direction upload\n\n\
+FILE.upload.pcap and FILE.download.pcap hold times, lengths and headers up to TCP's or UDP's,\n\
+no payload; tcpdump and Wireshark read them, too. They can be read at any time, also if this\n\
+command is killed. With --rotate the newest is always there: a full file becomes FILE....pcap.1\n\
+in place of the one before it. Ends with Ctrl-C, after --for, or when --size is reached.")]
+pub struct Args {
+    /// The interface.
+    #[arg(value_parser = interface_name)]
+    interface: String,
+    /// How the files' names begin.
+    file: PathBuf,
+    /// One direction only [default: those that are shaped].
+    #[arg(long, value_parser = directions())]
+    direction: Option<Direction>,
+    /// End after this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = trial_time)]
+    time: Option<Span>,
+    /// Bytes of all files together.
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = size)]
+    size: u64,
+    /// Go on when a file is full: the older half makes room.
+    #[arg(long)]
+    rotate: bool,
+    /// Put other addresses in place of those that there are; nobody can tell which were which.
+    #[arg(long)]
+    anonymous: bool,
+    #[command(flatten)]
+    control: Control,
+}
+
+fn directions() -> impl TypedValueParser<Value = Direction> {
+    PossibleValuesParser::new(["upload", "download"]).map(|name| match name.as_str() {
+        "upload" => Direction::Upload,
+        _ => Direction::Download,
+    })
+}
+
+fn size(word: &str) -> Result<u64, String> {
+    const LEAST: u32 = 64 * 1024;
+    match units::size(word) {
+        Ok(size) if size >= LEAST => Ok(size.into()),
+        _ => Err("a size from 64k to 3g, for example 200m".into()),
+    }
+}
+
+/// Records until the end.
+pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
+    let mut client = connect(args)?;
+    let wanted = |entry: &Entry| args.direction.is_none_or(|way| entry.direction == way);
+    let shown = client.show().into_diagnostic()?;
+    let entries: Vec<Entry> = shown.into_iter().filter(wanted).collect();
+    if let (Some(direction), true) = (args.direction, entries.is_empty()) {
+        let interface = args.interface.clone();
+        return Err(Error::NoDirection { interface, direction }).into_diagnostic();
+    }
+    let directions: Vec<Direction> = entries.iter().map(|entry| entry.direction).collect();
+    // Whoever cannot record makes no files.
+    for direction in &directions {
+        client.record(*direction).into_diagnostic()?;
+    }
+    let bounds = Bounds { size: args.size, rotate: args.rotate };
+    let files = Files::create(&args.file, &directions, bounds, args.anonymous);
+    let files = files.map_err(|error| {
+        miette!(help = "say another name, or remove what is there", "cannot record: {error}")
+    })?;
+    for (direction, path) in files.paths() {
+        crate::say!("simnel: {}: the {direction} goes to {}", args.interface, path.display());
+    }
+    let stop = stop_on_signals().into_diagnostic()?;
+    let counts = directions.iter().map(|direction| (*direction, 0, 0)).collect();
+    let mut recording = Recording { args, client, files, counts };
+    let ended = recording.go_on(&stop);
+    recording.tell(&entries, out)?;
+    ended
+}
+
+fn connect(args: &Args) -> miette::Result<Client> {
+    match Client::connect(&args.control.directory, &args.interface) {
+        Err(Error::NotUp { .. })
+            if kernel::shaped(Some(&args.interface)).is_ok_and(|shaped| !shaped.is_empty()) =>
+        {
+            Err(miette!(
+                help = "what `simnel up` shapes in userspace can be recorded",
+                "the kernel shapes `{}`: its packets do not come by here",
+                args.interface
+            ))
+        }
+        client => client.into_diagnostic(),
+    }
+}
+
+/// A recording under way.
+struct Recording<'a> {
+    args: &'a Args,
+    client: Client,
+    files: Files,
+    /// Packets recorded and lost.
+    counts: Vec<(Direction, u64, u64)>,
+}
+
+impl Recording<'_> {
+    /// Asks and writes until the end.
+    fn go_on(&mut self, stop: &AtomicBool) -> miette::Result<ExitCode> {
+        let begin = Instant::now();
+        let time = self.args.time.map(|span| Duration::from_nanos(span.0));
+        loop {
+            let ends =
+                stop.load(Ordering::Relaxed) || time.is_some_and(|time| begin.elapsed() >= time);
+            for (direction, packets, lost) in &mut self.counts {
+                let recorded = match self.client.record(*direction) {
+                    Ok(recorded) => recorded,
+                    // It gave the interface back, or somebody else records.
+                    Err(error @ Error::Remote(_)) => {
+                        crate::say!("simnel: {error}");
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    Err(error) if ends => return Err(error).into_diagnostic(),
+                    Err(error) => {
+                        self.client = again(self.args, error)?;
+                        break;
+                    }
+                };
+                *packets += recorded.packets;
+                *lost += recorded.lost;
+                let fits = self.files.append(*direction, recorded.raw);
+                if !fits.map_err(|error| miette!("cannot record: {error}"))? {
+                    crate::say!("simnel: the recording has its size; --rotate would go on");
+                    return Ok(ExitCode::SUCCESS);
+                }
+            }
+            if ends {
+                return Ok(ExitCode::SUCCESS);
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    /// Account of what was recorded, and how to go on from there.
+    fn tell(&self, entries: &[Entry], out: &mut dyn Write) -> miette::Result<()> {
+        for (entry, (direction, packets, lost)) in entries.iter().zip(&self.counts) {
+            let path = self.files.paths().find(|(way, _)| way == direction);
+            let path = path.map_or(Path::new(""), |(_, path)| path).display();
+            let rate = qdisc::parse(&entry.config).ok().and_then(|config| config.rate());
+            let mut option = String::new();
+            if let Some(rate) = rate {
+                option.push_str("--rate ");
+                let _ = units::write_rate(rate, Digits::Exact, &mut option);
+            }
+            writeln!(
+                out,
+                "{direction}: {packets} packets recorded, {lost} lost\n  \
+                 simnel replay {path} {option} --qdisc fq_codel --summary"
+            )
+            .map_err(output_failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A connection to the daemon that is started in place of one that ended with `error`.
+fn again(args: &Args, error: Error) -> miette::Result<Client> {
+    let begin = Instant::now();
+    loop {
+        std::thread::sleep(AGAIN);
+        match Client::connect(&args.control.directory, &args.interface) {
+            Ok(client) => return Ok(client),
+            Err(_) if begin.elapsed() < PATIENCE => {}
+            Err(_) => return Err(error).into_diagnostic(),
+        }
+    }
+}
