@@ -9,6 +9,7 @@ In an executable no relocations are left, and tables are not followed.
 """
 
 import collections
+import os
 import re
 import subprocess
 import sys
@@ -45,11 +46,11 @@ class Function:
 
 
 def objdump(*arguments):
-    command = ["objdump", *arguments]
+    command = [os.environ.get("CROSS_COMPILE", "") + "objdump", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError:
-        sys.exit("objdump is missing: install binutils")
+        sys.exit(f"{command[0]} is missing: install binutils")
     except subprocess.CalledProcessError as error:
         sys.exit(f"{' '.join(command)}: {error.stderr.strip()}")
     return done.stdout.splitlines()
@@ -75,7 +76,10 @@ TABLE = re.compile(r"^RELOCATION RECORDS FOR \[(.+)\]:$")
 ENTRY = re.compile(r"^([0-9a-f]+) (R_\S+)\s+(.+)$")
 TARGET = re.compile(r"^(.*?)([-+]0x[0-9a-f]+)?$")
 PLACE = re.compile(r"([0-9a-f]+) <([^>]+?)(\+0x[0-9a-f]+)?>$")
-ENDS = re.compile(r"^(ret|jmp|ud2|hlt)")
+# Instructions of x86-64, and of aarch64.
+ENDS = re.compile(r"^(ret|jmp|ud2|hlt)|^(b|br|brk)$")
+BRANCHES = re.compile(r"^(j|b\.|cbn?z$|tbn?z$|b$)")
+TRAPS = ("ud2", "brk")
 
 
 class Graph:
@@ -202,9 +206,9 @@ class Graph:
                 target = self.canonical(ends_at[2])
                 if target != function.name or opcode.startswith("call") and not ends_at[3]:
                     function.calls.append(Call(target, depth))
-            elif is_jump and "*" in text and opcode.startswith("call"):
+            elif is_jump and "*" in text and opcode.startswith("call") or opcode == "blr":
                 function.calls.append(Call(None, depth))
-            function.aborts |= opcode == "ud2"
+            function.aborts |= opcode in TRAPS
         function.frame = stack.deepest
 
     def callees(self, name):
@@ -243,6 +247,10 @@ class Stack:
     AMOUNT = re.compile(r"\$(-?0x[0-9a-f]+),%rsp$")
     OFFSET = re.compile(r"^lea\s+(-?0x[0-9a-f]+)?\((%r\w+)\),%rsp$")
     PROBE = re.compile(r"^lea\s+-(0x[0-9a-f]+)\(%rsp\),%r11$")
+    # aarch64 saves registers and moves the pointer in one.
+    MOVE = re.compile(r"^(sub|add)\s+sp, sp, #(0x[0-9a-f]+)(, lsl #12)?$")
+    SAVE = re.compile(r"^st[pr]\s.*\[sp, #-(\d+)\]!$")
+    RESTORE = re.compile(r"^ld[pr]\s.*\[sp\], #(\d+)$")
 
     def __init__(self):
         self.depth = self.deepest = 0
@@ -263,6 +271,13 @@ class Stack:
             self.depth += 8
         elif opcode.startswith("pop"):
             self.depth -= 8
+        elif found := self.MOVE.match(text):
+            amount = int(found[2], 16) << (12 if found[3] else 0)
+            self.depth += amount if found[1] == "sub" else -amount
+        elif found := self.SAVE.match(text):
+            self.depth += int(found[1])
+        elif found := self.RESTORE.match(text):
+            self.depth -= int(found[1])
         elif found := self.PROBE.match(text):
             self.probed = self.depth + int(found[1], 16)
         elif opcode == "cmp" and "%rsp" in rest and self.probed is not None:
@@ -279,9 +294,9 @@ class Stack:
             self.depth = (self.base if found[2] == "%rbp" else self.depth) - offset
         elif text.startswith("mov") and rest == "%rbp,%rsp":
             self.depth = self.base
-        elif opcode.startswith("j") and (found := PLACE.search(text)):
+        elif BRANCHES.match(opcode) and (found := PLACE.search(text)):
             self.targets.setdefault(int(found[1], 16), self.depth)
         self.deepest = max(self.deepest, self.depth)
         if ENDS.match(opcode):
-            self.ended = self.deepest if opcode in ("ret", "ud2") else self.depth
+            self.ended = self.deepest if opcode in ("ret", *TRAPS) else self.depth
         return before
