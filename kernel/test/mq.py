@@ -29,15 +29,17 @@ def check(ok, *text):
 
 
 def flood(device):
-    """Starts pktgen: queue 0 has one flow of 10.0.0.1, each other one thirty of 10.0.0.2."""
+    """Starts pktgen, on all processors: queue 0 has one flow of 10.0.0.1, each other one thirty of 10.0.0.2."""
     def say(file, *lines):
         for line in lines:
             with open("/proc/net/pktgen/" + file, "w") as control:
                 control.write(line + "\n")
-    say("kpktgend_0", "rem_device_all")
+    threads = [f"kpktgend_{cpu}" for cpu in range(os.cpu_count())]
+    for thread in threads:
+        say(thread, "rem_device_all")
     for queue in range(FLOODED):
         name, host = f"{device}@{queue}", min(queue, 1) + 1
-        say("kpktgend_0", f"add_device {name}")
+        say(threads[queue % len(threads)], f"add_device {name}")
         say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", f"dst 10.1.0.{host}",
             f"src_min 10.0.0.{host}", f"src_max 10.0.0.{host}", "udp_src_min 1",
             f"udp_src_max {1 if queue == 0 else 30}", "udp_dst_min 9", "udp_dst_max 9",
