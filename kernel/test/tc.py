@@ -85,8 +85,9 @@ def link(*arguments):
 def complaints():
     """Lines of the kernel's log that speak of a mistake in us."""
     lines = os.popen("dmesg").read().splitlines()
-    signs = ("BUG:", "KASAN", "simnel:", "unreferenced", "Oops", "possible recursive", "corruption",
-             "circular locking", "inconsistent lock")
+    # Slabs' own checks say "BUG kmalloc-64".
+    signs = ("BUG:", "BUG kmalloc", "KASAN", "simnel:", "unreferenced", "Oops", "possible recursive",
+             "corruption", "circular locking", "inconsistent lock")
 
     def is_ours(at):
         # User-mode Linux makes mistakes of its own with RCU; ours have us in their trace.
