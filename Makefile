@@ -6,7 +6,7 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 SIMNEL = --locked --package simnel --
 
-.PHONY: all build gateway site test test-web demo bench python lint fuzz mutants rehearse install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
+.PHONY: all build gateway static site test test-web demo bench python lint fuzz mutants rehearse install uninstall deb test-deb kernel-module install-kernel uninstall-kernel tc-plugin test-kernel clean setup help
 
 all: build
 
@@ -15,6 +15,9 @@ build: setup ## build everything but the Python package, optimised
 
 gateway: setup ## build the gateway alone: below 4 MB, without the lab
 	cargo build --profile router --locked --package simnel --no-default-features
+
+static: setup ## the same as static binaries: x86_64, aarch64, armv7 (ARGS=armv7 for one), built and run
+	@scripts/static.sh $(ARGS)
 
 site: setup ## the lab in a browser: target/site, files for any static host; `simnel lab` serves it
 	@scripts/site.sh build

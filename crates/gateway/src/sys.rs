@@ -104,7 +104,8 @@ pub(crate) unsafe fn receive_many(
     let (fd, count) = (fd.as_fd().as_raw_fd(), messages.len() as libc::c_uint);
     let (messages, flags) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
     // SAFETY: pointer and length describe `messages`; the rest is promised by the caller.
-    check(unsafe { libc::recvmmsg(fd, messages, count, flags, ptr::null_mut()) })
+    // The type of flags differs between C libraries.
+    check(unsafe { libc::recvmmsg(fd, messages, count, flags as _, ptr::null_mut()) })
         .map(|n| n as usize)
 }
 

@@ -194,7 +194,7 @@ impl PacketSocket {
                 self.fd.as_raw_fd(),
                 messages.as_mut_ptr(),
                 messages.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
             )
         };
         if count < 0 {

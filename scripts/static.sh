@@ -1,0 +1,71 @@
+#!/bin/sh
+# Static binaries of the gateway, for routers without a C library of their own: musl, without the lab.
+#
+# usage: scripts/static.sh [TARGET...]     x86_64, aarch64 and armv7 unless said otherwise
+#
+# Each is built, must not be above 4 MB, and is run: its version, its words, and what it says of a file
+# with a mistake. Those of other processors run under qemu-user (Debian: qemu-user-static). Results are
+# target/static/simnel-ARCHITECTURE. What cannot be built or run here says so in a line that starts with
+# NOT RUN; the exit status is 1 only for what is wrong.
+set -eu
+cd "$(dirname "$0")/.."
+PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+most=4000000
+failed=0
+
+fail() { echo "FAILED  $*" && failed=1; }
+not_run() { echo "NOT RUN $*"; }
+
+# The target's name, and what runs it.
+describe() {
+    case $1 in
+    x86_64) target=x86_64-unknown-linux-musl emulator=qemu-x86_64-static ;;
+    aarch64) target=aarch64-unknown-linux-musl emulator=qemu-aarch64-static ;;
+    armv7) target=armv7-unknown-linux-musleabihf emulator=qemu-arm-static ;;
+    *) echo "static.sh: $1 is none of x86_64, aarch64, armv7" >&2 && exit 2 ;;
+    esac
+    [ "$1" = "$(uname -m)" ] && emulator=''
+    return 0
+}
+
+# True if the program does what the gateway does everywhere.
+works() { # PROGRAM...
+    file=$(mktemp)
+    printf '[[interface]]\nname = "eth0"\nupload = "10mbit"\nqdisc = "cake nate"\n' >"$file"
+    "$@" --version | grep -q '^simnel ' &&
+        "$@" words cake | grep -q 'diffserv4' &&
+        "$@" daemon --config "$file" 2>&1 | grep -q '`nate`'
+    result=$?
+    rm -f "$file"
+    return $result
+}
+
+mkdir -p target/static
+for architecture in ${*:-x86_64 aarch64 armv7}; do
+    describe "$architecture"
+    if ! rustup target list --installed 2>/dev/null | grep -qx "$target" &&
+        ! rustup target add "$target" >/dev/null 2>&1; then
+        not_run "$architecture: no standard library (rustup target add $target)"
+        continue
+    fi
+    # The linker that comes with the toolchain serves all of them; nothing is compiled from C.
+    variable=CARGO_TARGET_$(echo "$target" | tr 'a-z-' 'A-Z_')
+    if ! env "${variable}_LINKER=rust-lld" cargo build --profile router --locked --package simnel \
+        --no-default-features --target "$target"; then
+        fail "$architecture does not build"
+        continue
+    fi
+    binary=target/static/simnel-$architecture
+    cp "target/$target/router/simnel" "$binary"
+    size=$(stat -c %s "$binary")
+    if [ "$size" -gt $most ]; then
+        fail "$architecture: $size bytes, of at most $most"
+    elif [ -n "$emulator" ] && ! command -v "$emulator" >/dev/null; then
+        not_run "$architecture: $size bytes; no $emulator (Debian: qemu-user-static)"
+    elif works $emulator "$binary"; then
+        echo "ok      $architecture: $size bytes, runs"
+    else
+        fail "$architecture: $size bytes, does not run"
+    fi
+done
+exit $failed
