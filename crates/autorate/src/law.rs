@@ -15,7 +15,7 @@
 
 use simnel_core::{Rate, Span, Time};
 
-use crate::{DRAIN, HIGH, LOW};
+use crate::{DRAIN, HIGH, LOW, SLIGHT};
 
 /// Intervals that are remembered.
 const HISTORY: usize = 16;
@@ -41,8 +41,6 @@ const STEP: Span = Span::from_millis(300);
 /// one was not in vain).
 const FIRST_GAIN: u64 = 4;
 const LAST_GAIN: u64 = 16;
-/// Delay that is enough to tell that the line is busy, where arrivals say so too.
-const SLIGHT: Span = Span::from_millis(3);
 /// An ordinary full packet.
 const PACKET: u64 = 1514;
 /// Drains without success after which the delay is no queue's.
@@ -149,7 +147,7 @@ struct Drain {
     /// When the first of drains in a row began.
     began: Time,
     until: Time,
-    /// Delay when it began.
+    /// Delay when it began, or at most until it showed.
     delay: Span,
     /// The state before the first of several drains in a row.
     before: (u64, Option<u64>),
@@ -357,6 +355,11 @@ impl Law {
         old >= LOW && new > old + SLIGHT
     }
 
+    /// True if there is hardly any delay that could be this direction's.
+    pub fn sees_little(&self) -> bool {
+        self.past[0].delay.is_none_or(|delay| delay < LOW)
+    }
+
     /// True if the delay is not this direction's.
     pub fn is_acquitted(&self) -> bool {
         let same = |then: Span| {
@@ -416,6 +419,10 @@ impl Law {
         let delay = evidence.delay;
         if let Some(drain) = &mut self.drain {
             drain.unsure |= evidence.unsure && self.sends;
+            if now.since(self.changed) < FEEDBACK {
+                // What had been released before still adds to the queue.
+                drain.delay = drain.delay.max(delay.unwrap_or(Span::ZERO));
+            }
             let drain = *drain;
             return self.go_on_draining(drain, evidence, now);
         }
@@ -573,7 +580,7 @@ impl Law {
             // So little is left to the hold.
             return self.end_drain(now);
         }
-        if delay < HIGH {
+        if delay < HIGH && drain.number >= DRAINS {
             return self.find_in_vain(delay);
         }
         if falls {

@@ -5,14 +5,16 @@
 //! ```text
 //! answer(reflector, rtt, now)     a probe came back          (any number, any order)
 //! lost(reflector, now)            a probe did not
-//! hear(round_trips, now)          RTTs of passing TCP, by its timestamps (`round_trips.rs`)
+//! came(reflector, sent, now)      the same, if it tells when it was sent back
+//! hear(round_trips, now)          both of passing TCP, by its timestamps (`round_trips.rs`)
 //! tick(now, seen) -> Decision     every INTERVAL, with what the queues of both directions saw
 //! active()                        the reflectors to probe until the next tick
 //! ```
 //!
 //! **Delay** (`paths.rs`): each reflector has a baseline of its own; its *rise* is the RTT above
 //! that. So has each passing connection, by its timestamps. The votes of all are taken together:
-//! their median is the line's delay.
+//! their median is the line's delay. Where a far clock tells, the way back is told from the way
+//! there, and each direction has a delay of its own.
 //!
 //! **Rates** (`law.rs`): each direction is *rising*, *holding* at a capacity that it has found, or
 //! *draining* the queue that it has made elsewhere. Two things are known here that no script sees:
@@ -68,6 +70,8 @@ pub const DRAIN: Span = Span::from_millis(250);
 pub const LOW: Span = Span::from_millis(6);
 /// Rises from here on are a queue, or another route.
 pub const HIGH: Span = Span::from_millis(12);
+/// Delay that is enough to tell that the line is busy, where arrivals say so too.
+const SLIGHT: Span = Span::from_millis(3);
 /// So much delay, and both directions may be its cause.
 const BOTH: Span = Span::from_millis(60);
 /// A direction's turn to search, if the other wants to as well.
@@ -172,6 +176,13 @@ impl Controller {
     /// Takes in what `trips` has found since the last call.
     pub fn hear(&mut self, trips: &RoundTrips, now: Time) {
         trips.take(|connection, rtt| self.passing(connection, rtt, now));
+        trips.take_comings(|connection, coming| self.paths.came(connection, coming, false, now));
+    }
+
+    /// The answer of `reflector` that came now was sent at a millisecond of its clock, which may be
+    /// any clock.
+    pub fn came(&mut self, reflector: u8, sent: u32, now: Time) {
+        self.paths.came(reflector.into(), round_trips::coming(sent, now), true, now);
     }
 
     /// The reflectors to be probed, by number.
@@ -185,16 +196,23 @@ impl Controller {
         let replaced = self.paths.review(now, flows);
         self.delay = self.paths.delay(now);
         let votes = self.paths.take_heard();
-        for (law, seen) in self.laws.iter_mut().zip(&seen) {
+        // Where far clocks tell, each direction has a delay of its own.
+        let coming = self.delay.and_then(|delay| {
+            let coming = self.paths.coming(delay, now)?.min(delay);
+            Some([delay.saturating_sub(coming), coming])
+        });
+        let delays = coming.map_or([self.delay; 2], |delays| delays.map(Some));
+        for (which, law) in self.laws.iter_mut().enumerate() {
             if let Some(law) = law {
-                law.note(seen, self.delay, votes, now);
+                law.note(&seen[which], delays[which], votes, now);
             }
         }
-        let mut accused =
-            self.laws.each_ref().map(|law| law.as_ref().is_some_and(Law::may_be_guilty));
+        // A delay of one's own is proof enough; one of both is anybody's.
+        let guilty = if coming.is_some() { Law::was_loaded } else { Law::may_be_guilty };
+        let mut accused = self.laws.each_ref().map(|law| law.as_ref().is_some_and(guilty));
         // A line that is busy delivers evenly, and what it did before. A download that gets less
         // may only wait for its acknowledgements, in the upload's queue: that is drained first.
-        if let ([true, true], [Some(up), Some(down)]) = (accused, &self.laws) {
+        if let ([true, true], [Some(up), Some(down)], None) = (accused, &self.laws, coming) {
             let both = self.delay.is_some_and(|delay| delay >= BOTH);
             let certain = down.confirms();
             accused[DOWN] = certain || both || up.has_tried();
@@ -212,21 +230,23 @@ impl Controller {
             None => Some(now),
             since => since,
         };
-        let unsure = accused == [true; 2];
+        let unsure = accused == [true; 2] && coming.is_none();
         let searching = self.search.map(|(which, _)| which);
         let mut shifted = self.unexplained.is_some_and(|since| now.since(since) >= UNLOADED_SHIFT);
         for (which, (law, accused)) in self.laws.iter_mut().zip(accused).enumerate() {
             if let Some(law) = law {
-                let searches = searching == Some(which);
-                let evidence = Evidence { delay: self.delay, accused, searches, unsure };
+                let searches = searching == Some(which) || coming.is_some();
+                let evidence = Evidence { delay: delays[which], accused, searches, unsure };
                 law.decide(&evidence, now);
             }
         }
         // What is neither's is the route's.
         let mut laws = self.laws.iter().flatten();
         let grows = laws.clone().any(Law::sees_growth);
-        shifted |=
-            high && !grows && laws.clone().any(Law::was_loaded) && laws.all(Law::is_acquitted);
+        shifted |= high
+            && !grows
+            && laws.clone().any(|law| law.was_loaded() && law.is_acquitted())
+            && laws.all(|law| law.sees_little() || law.is_acquitted());
         if shifted {
             self.unexplained = None;
             self.shifts = self.shifts.saturating_add(1);

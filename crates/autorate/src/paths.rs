@@ -13,7 +13,8 @@ use core::mem;
 
 use simnel_core::{Span, Time};
 
-use crate::{HIGH, STALE};
+use crate::round_trips::COMING_UNIT;
+use crate::{HIGH, SLIGHT, STALE};
 
 /// Reflectors to choose from.
 pub const MOST_REFLECTORS: u8 = 64;
@@ -27,6 +28,47 @@ const DEAD: u8 = 4;
 const ODD: u8 = 20;
 /// Time between two replacements while nothing answers.
 const ROTATION: Span = Span::from_secs(1);
+
+/// Time after which a far clock is believed.
+const CLOCK_TRIAL: Span = Span::from_millis(1000);
+/// Time that it may be off by, beside a sixteenth of what has passed: a queue, or its skew.
+const CLOCK_LEEWAY: Span = Span::from_millis(200);
+
+/// Times from a far end to here, but for a constant, in [`COMING_UNIT`], which wrap round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comings {
+    first: Option<(Time, u32)>,
+    base: u32,
+    latest: [u32; 3],
+}
+
+impl Comings {
+    fn hear(&mut self, coming: u32, now: Time) {
+        let runs_away = self.first.is_none_or(|(since, first)| {
+            let off = Span(u64::from((coming.wrapping_sub(first) as i32).unsigned_abs()));
+            off * COMING_UNIT.0 > CLOCK_LEEWAY + Span(now.since(since).0 / 16)
+        });
+        if runs_away {
+            *self = Comings { first: Some((now, coming)), base: coming, latest: [coming; 3] };
+        }
+        self.latest = [self.latest[1], self.latest[2], coming];
+        let above = coming.wrapping_sub(self.base) as i32;
+        self.base = if above < 0 { coming } else { self.base.wrapping_add(above as u32 / 512) };
+    }
+
+    /// The time above the lowest, if the far clock is one of milliseconds.
+    fn rise(&self, now: Time) -> Option<Span> {
+        self.first.filter(|(since, _)| now.since(*since) >= CLOCK_TRIAL)?;
+        let above = |n: usize| (self.latest[n].wrapping_sub(self.base) as i32).max(0) as u64;
+        Some(Span(above(1).min(above(2)) * COMING_UNIT.0))
+    }
+
+    /// Makes the latest ones the lowest.
+    fn shift(&mut self) {
+        let lowest = self.latest.iter().min_by_key(|one| one.wrapping_sub(self.base) as i32);
+        self.base = lowest.copied().unwrap_or(self.base);
+    }
+}
 
 /// RTTs of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +84,7 @@ struct Path {
     unanswered: u8,
     /// Answers in turn that disagreed.
     odd: u8,
+    comings: Comings,
 }
 
 impl Path {
@@ -151,6 +194,27 @@ impl Paths {
         }
     }
 
+    /// An answer of a reflector, or a segment of a connection, took so long from there to here.
+    pub fn came(&mut self, name: u32, coming: u32, is_reflector: bool, now: Time) {
+        let number = self.number;
+        let paths: &mut [Path] =
+            if is_reflector { &mut self.active[..number] } else { &mut self.passing };
+        let found = paths.iter_mut().find(|path| path.name == name && path.heard.is_some());
+        if let Some(path) = found {
+            path.comings.hear(coming, now);
+        }
+    }
+
+    /// The lower median of the rises of comings; of those paths whose RTT rises as that of all
+    /// does. None if nobody's clock tells.
+    pub fn coming(&self, total: Span, now: Time) -> Option<Span> {
+        let near = Span(total.0 / 4).max(SLIGHT);
+        let agrees = |path: &&Path| {
+            path.rise(now).is_some_and(|rise| Span(rise.0.abs_diff(total.0)) <= near)
+        };
+        median(self.voters(now).filter(agrees).filter_map(|path| path.comings.rise(now)))
+    }
+
     /// Replaces reflectors that are no good. True if one was.
     pub fn review(&mut self, now: Time, traffic_passes: bool) -> bool {
         for path in &mut self.passing {
@@ -200,14 +264,7 @@ impl Paths {
 
     /// The lower median of the votes; None if there is none.
     pub fn delay(&self, now: Time) -> Option<Span> {
-        let mut votes = [Span::ZERO; MOST_ACTIVE + PASSING];
-        let mut number = 0;
-        for rise in self.voters(now).filter_map(|path| path.rise(now)).take(votes.len()) {
-            votes[number] = rise;
-            number += 1;
-        }
-        votes[..number].sort_unstable();
-        votes[..number].get(number.saturating_sub(1) / 2).copied()
+        median(self.voters(now).filter_map(|path| path.rise(now)))
     }
 
     /// Makes the latest delays the baseline of every path.
@@ -216,6 +273,7 @@ impl Paths {
             if path.is_fresh(now) {
                 path.base = path.latest.iter().min().copied();
                 path.odd = 0;
+                path.comings.shift();
             } else {
                 // Its RTT on the new route is not known.
                 path.base = None;
@@ -244,4 +302,16 @@ impl Paths {
     pub fn connections(&self) -> u8 {
         self.connections
     }
+}
+
+/// The lower median; None of nothing.
+fn median(spans: impl Iterator<Item = Span>) -> Option<Span> {
+    let mut all = [Span::ZERO; MOST_ACTIVE + PASSING];
+    let mut number = 0;
+    for span in spans.take(all.len()) {
+        all[number] = span;
+        number += 1;
+    }
+    all[..number].sort_unstable();
+    all[..number].get(number.saturating_sub(1) / 2).copied()
 }

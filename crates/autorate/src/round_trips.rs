@@ -3,8 +3,14 @@
 //! ```text
 //! sent(connection, stamp, now)      a segment leaves for the line, with this TSval
 //! echoed(connection, value, now)    a segment came from the line, with this TSecr
+//! came(connection, value, now)      a segment came from the line, with this TSval
 //! take(each)                        the lowest RTT of each connection since the last call
+//! take_comings(each)                its lowest coming, likewise
 //! ```
+//!
+//! A *coming* is the time from a far end's sending to the arrival here, but for a constant: the
+//! difference of two clocks. That clock counts milliseconds with nearly everybody; whose does not
+//! shows a coming that runs away (`paths.rs`).
 //!
 //! From a TSval's first leaving to the first arrival of its echo is a round trip between gateway
 //! and far end and back (Strowes, "Passively measuring TCP round-trip times", ACM Queue 11(8),
@@ -34,6 +40,8 @@ const LONGEST: Span = Span::from_secs(10);
 const PAUSE: Span = Span::from_millis(5);
 /// Times and RTTs are kept in units of 2^10 ns.
 const UNIT_BITS: u32 = 10;
+/// The unit of comings.
+pub(crate) const COMING_UNIT: Span = Span(1 << UNIT_BITS);
 /// Of a place: the segment bore data.
 const DATA: u64 = 1 << 32;
 
@@ -54,6 +62,8 @@ pub struct RoundTrips {
     heard: [AtomicU32; CONNECTIONS],
     /// A connection (32 bits) and its lowest RTT (32 bits); zero is none.
     results: [AtomicU64; RESULTS],
+    /// A connection (32 bits) and its lowest coming (32 bits); zero is none.
+    comings: [AtomicU64; RESULTS],
 }
 
 impl Default for RoundTrips {
@@ -69,6 +79,7 @@ impl RoundTrips {
             places: [const { AtomicU64::new(0) }; PLACES],
             heard: [const { AtomicU32::new(0) }; CONNECTIONS],
             results: [const { AtomicU64::new(0) }; RESULTS],
+            comings: [const { AtomicU64::new(0) }; RESULTS],
         }
     }
 
@@ -119,6 +130,30 @@ impl RoundTrips {
         }
     }
 
+    /// A segment of `connection` came from the line, which its sender has stamped with `value`.
+    #[inline]
+    pub fn came(&self, connection: u64, value: u32, now: Time) {
+        if value == 0 {
+            return;
+        }
+        let coming = coming(value, now);
+        let kept = &self.comings[connection as usize % RESULTS];
+        let here = kept.load(Relaxed);
+        let is_lower = (coming.wrapping_sub(here as u32) as i32) < 0;
+        if here == 0 || (here >> 32 == connection >> 32 && is_lower) {
+            kept.store(connection & !0xffff_ffff | u64::from(coming), Relaxed);
+        }
+    }
+
+    /// The lowest coming of each connection that had any since the last call, of at most some tens,
+    /// in [`COMING_UNIT`].
+    pub fn take_comings(&self, mut each: impl FnMut(u32, u32)) {
+        for kept in self.comings.iter().filter(|kept| kept.load(Relaxed) != 0) {
+            let kept = kept.swap(0, Relaxed);
+            each((kept >> 32) as u32, kept as u32);
+        }
+    }
+
     fn keep(&self, connection: u64, rtt: Span) {
         let result = &self.results[connection as usize % RESULTS];
         let new = connection & !0xffff_ffff | (rtt.0 >> UNIT_BITS).max(1);
@@ -136,6 +171,12 @@ impl RoundTrips {
         // The uppermost bit keeps a tag from being zero.
         (&self.places[(hash >> 20) as usize % PLACES], hash & TAG | 1 << 63)
     }
+}
+
+/// The coming, in [`COMING_UNIT`] and wrapping round, of what was sent at a millisecond of a far
+/// clock.
+pub(crate) fn coming(sent: u32, now: Time) -> u32 {
+    units(now).wrapping_sub(units(Time(u64::from(sent) * 1_000_000)))
 }
 
 /// Bits of a place that tell timestamps apart.

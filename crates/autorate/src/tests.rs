@@ -238,11 +238,53 @@ fn a_far_end_that_had_nothing_to_send_shows_no_round_trip() {
     assert_eq!(trips.echoed(5, 6, at(24_100)), None);
 }
 
+/// Two loaded directions, and a delay that grows to 40 ms; a far clock tells whose it is. The rates
+/// before and after.
+fn rates_by_a_far_clock(grows: usize, ticks_a_second: u64) -> [[Rate; 2]; 2] {
+    let settings = Settings { limits: [limits(2, 20), limits(10, 80)], reflectors: 0, active: 0 };
+    let mut controller = Controller::new(&settings, Time::ZERO);
+    let (trips, mut now) = (RoundTrips::new(), Time::ZERO + Span::from_secs(100));
+    let mut rates = controller.tick(now, [Seen::default(); 2]).rates.map(Option::unwrap);
+    let mut before = rates;
+    for n in 0..120u64 {
+        now += INTERVAL;
+        let queue = Span::from_millis(n.saturating_sub(80));
+        let way_back = if grows == DOWN { queue } else { Span::ZERO };
+        controller.passing(0, Span::from_millis(30) + queue, now);
+        let sent = now.0 - Span::from_millis(15).0 - way_back.0;
+        trips.came(1, 7000 + (sent * ticks_a_second / 1_000_000_000) as u32, now);
+        controller.hear(&trips, now);
+        let seen = rates.map(|rate| {
+            let bytes = rate.bytes() / 20;
+            Seen { arrived: bytes, released: bytes, backlog: 20_000 }
+        });
+        rates = controller.tick(now, seen).rates.map(Option::unwrap);
+        if n == 80 {
+            before = rates;
+        }
+    }
+    [before, rates]
+}
+
+#[test]
+fn a_far_clock_tells_whose_delay_it_is() {
+    for (guilty, innocent) in [(UP, DOWN), (DOWN, UP)] {
+        let [before, after] = rates_by_a_far_clock(guilty, 1000);
+        assert!(after[guilty] < before[guilty], "{guilty}: {before:?}, {after:?}");
+        assert!(after[innocent] >= before[innocent], "{guilty}: {before:?}, {after:?}");
+    }
+    // A clock that does not count milliseconds is not believed: the upload is tried first.
+    for clock in [100, 250, 1_000_000] {
+        let [before, after] = rates_by_a_far_clock(DOWN, clock);
+        assert!(after[UP] < before[UP], "{clock}: {before:?}, {after:?}");
+    }
+}
+
 proptest! {
     /// Whatever comes: rates stay within their limits, and nothing panics.
     #[test]
     fn rates_stay_within_their_limits(
-        calls in prop::collection::vec((0u8..6, any::<u64>(), any::<u64>(), any::<u8>()), 0..400)
+        calls in prop::collection::vec((0u8..7, any::<u64>(), any::<u64>(), any::<u8>()), 0..400)
     ) {
         let limits = [limits(1, 5), limits(10, 80)];
         let settings = Settings { limits, reflectors: 9, active: 4 };
@@ -255,9 +297,10 @@ proptest! {
                 1 => controller.answer(c % 9, Span(b % 300_000_000), now),
                 2 => controller.lost(c, now),
                 3 => controller.passing(c.into(), Span(b % 1_000_000_000), now),
+                4 => controller.came(c % 9, b as u32, now),
                 _ => {
                     let seen = |x: u64| Seen { arrived: x, released: x / 2, backlog: x % 3000 };
-                    let bytes = if call == 4 { b } else { b % 2_000_000 };
+                    let bytes = if call == 5 { b } else { b % 2_000_000 };
                     let rates = controller.tick(now, [seen(bytes), seen(a % 2_000_000)]).rates;
                     for (rate, limits) in rates.iter().zip(settings.limits) {
                         let (rate, limits) = (rate.expect("shaped"), limits.expect("shaped"));

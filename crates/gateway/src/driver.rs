@@ -3,6 +3,9 @@
 //! Each tick asks one of up to four reflectors, so each is asked five times a second. A probe that
 //! is not back after a second is lost. Sequence numbers count probes; what comes back later than
 //! that, twice or from elsewhere finds no probe that waits.
+//!
+//! Who answers to a request for the time is asked for that, because it tells the way back from the
+//! way there; others for an echo, and now and then for the time as well.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -25,12 +28,19 @@ const TIMEOUT: Span = Span::from_secs(1);
 /// Answers that are read in one turn, so that a flood of them does not keep clients waiting.
 const ANSWERS_PER_TURN: usize = 64;
 
+/// Echoes of a reflector until it is asked for its time again.
+const TIME_TRIAL: u64 = 64;
+
 /// A probe on its way.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     sequence: u16,
     reflector: u8,
     sent: Time,
+    /// It asks for the time.
+    time: bool,
+    /// Sent beside an echo: no answer says nothing of the line.
+    is_trial: bool,
 }
 
 /// Counts of a reflector's probes.
@@ -40,6 +50,12 @@ struct Tally {
     lost: u64,
     /// None after a loss.
     rtt: Option<Span>,
+    /// It has told the time.
+    told_time: bool,
+    /// It is asked for the time now, and not for an echo.
+    tells_time: bool,
+    /// Times that it was its turn.
+    turns: u64,
 }
 
 /// The controller of an interface.
@@ -53,6 +69,8 @@ pub(crate) struct Driver {
     waiting: VecDeque<Probe>,
     tallies: Vec<Tally>,
     sequence: u16,
+    /// Number of the tick, by which reflectors take turns.
+    turn: u16,
     next_tick: Time,
     /// The queues' counters at the last tick.
     before: [Option<Passed>; 2],
@@ -77,6 +95,7 @@ impl Driver {
             waiting: VecDeque::new(),
             tallies: vec![Tally::default(); settings.reflectors.len()],
             sequence: 0,
+            turn: 0,
             next_tick: now,
             before: [None; 2],
             rates: [None; 2],
@@ -152,6 +171,10 @@ impl Driver {
             tally.answered += 1;
             tally.rtt = Some(rtt);
             self.controller.answer(probe.reflector, rtt, now);
+            if let Some(sent) = answer.sent {
+                (tally.told_time, tally.tells_time) = (true, true);
+                self.controller.came(probe.reflector, sent, now);
+            }
         }
     }
 
@@ -161,23 +184,44 @@ impl Driver {
                 break;
             }
             self.waiting.pop_front();
+            if probe.is_trial {
+                continue;
+            }
             let tally = &mut self.tallies[usize::from(probe.reflector)];
             tally.lost += 1;
             tally.rtt = None;
+            // Either may be what is filtered, or limited.
+            if probe.time == tally.tells_time {
+                tally.tells_time = tally.told_time && !probe.time;
+            }
             self.controller.lost(probe.reflector, now);
         }
     }
 
     /// Asks the reflector whose turn it is.
     fn probe(&mut self, now: Time) {
-        self.sequence = self.sequence.wrapping_add(1);
-        let turn = usize::from(self.sequence) % usize::from(ACTIVE);
+        let turn = usize::from(self.turn) % usize::from(ACTIVE);
+        self.turn = self.turn.wrapping_add(1);
         let Some(reflector) = self.controller.active().nth(turn) else { return };
         let Some(address) = self.settings.reflectors.get(usize::from(reflector)) else { return };
+        let tally = &mut self.tallies[usize::from(reflector)];
+        let is_trial =
+            address.is_ipv4() && !tally.tells_time && tally.turns.is_multiple_of(TIME_TRIAL);
+        tally.turns += 1;
+        let (address, tells_time) = (*address, tally.tells_time);
+        self.send(reflector, address, tells_time, false, now);
+        if is_trial {
+            self.send(reflector, address, true, true, now);
+        }
+    }
+
+    fn send(&mut self, reflector: u8, address: IpAddr, time: bool, is_trial: bool, now: Time) {
         let Some(sockets) = &self.sockets else { return };
+        self.sequence = self.sequence.wrapping_add(1);
         // What cannot be sent, because there is no route, is a probe lost.
-        let _ = sockets.send(*address, self.sequence);
-        self.waiting.push_back(Probe { sequence: self.sequence, reflector, sent: now });
+        let _ = sockets.send(address, self.sequence, time);
+        let (sequence, sent) = (self.sequence, now);
+        self.waiting.push_back(Probe { sequence, reflector, sent, time, is_trial });
     }
 
     fn seen(&mut self, gateway: &Gateway, direction: Direction) -> Seen {
@@ -213,6 +257,7 @@ impl Driver {
             answered: tally.answered,
             lost: tally.lost,
             rtt_us: tally.rtt.map(Span::as_micros),
+            tells_time: tally.tells_time,
         };
         let all = self.settings.reflectors.iter().zip(&self.tallies);
         Report {

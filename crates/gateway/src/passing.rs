@@ -73,6 +73,7 @@ impl Passing {
         let connection = self.shared.connections.of(bytes);
         if self.waiting.is_empty() {
             self.shared.trips.echoed(connection, view.timestamp.1, now);
+            self.shared.trips.came(connection, view.timestamp.0, now);
             return;
         }
         let has_data = view.has_payload || view.flags & AckView::SYN != 0;

@@ -153,8 +153,10 @@ pub struct Passed {
 pub struct Stamp {
     /// The packet's flow.
     pub flow: u64,
-    /// Upload: the timestamp; download: its echo.
+    /// The timestamp, and the echo of the other end's; zero is none.
     pub value: u32,
+    /// See `value`.
+    pub echo: u32,
     /// The segment bears data, or SYN.
     pub has_data: bool,
     /// When it passed.
@@ -212,18 +214,15 @@ impl Tandem {
 
     fn note(&mut self, packet: &Packet, at: Time, owner: &mut dyn PacketOwner) {
         let Some(view) = owner.ack_view(packet) else { return };
-        let value = match self.direction {
-            Direction::Up => view.timestamp.0,
-            Direction::Down => view.timestamp.1,
-        };
-        if value == 0 {
+        let (value, echo) = view.timestamp;
+        if (value, echo) == (0, 0) {
             return;
         }
         if self.stamps.len() == MOST_STAMPS {
             self.stamps.pop_front();
         }
         let has_data = view.has_payload || view.flags & AckView::SYN != 0;
-        self.stamps.push_back(Stamp { flow: packet.flow, value, has_data, at });
+        self.stamps.push_back(Stamp { flow: packet.flow, value, echo, has_data, at });
     }
 
     /// Moves packets from the first queue to the second one.

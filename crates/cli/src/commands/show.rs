@@ -162,7 +162,11 @@ fn tell_autorate(report: &Report, statistics: bool) {
         let rtt = one.rtt_us.map_or("-".into(), |rtt| format!("{:.1} ms", rtt as f64 / 1e3));
         let active = if one.active { "probed" } else { "spare" };
         let (answered, lost) = (one.answered, one.lost);
-        crate::say!("  {:<16} {active:<7} {rtt:>9}  answered {answered}, lost {lost}", one.address);
+        let time = if one.tells_time { ", tells the time" } else { "" };
+        crate::say!(
+            "  {:<16} {active:<7} {rtt:>9}  answered {answered}, lost {lost}{time}",
+            one.address
+        );
     }
 }
 

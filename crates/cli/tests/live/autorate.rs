@@ -168,6 +168,33 @@ fn without_any_reflector_the_timestamps_of_passing_tcp_tell() {
 }
 
 #[test]
+fn where_echoes_are_filtered_the_time_is_asked_for() {
+    let Some(live) = Live::new("where_echoes_are_filtered_the_time_is_asked_for") else { return };
+    let server = &live.home.server;
+    within(server, "sh", &["-c", "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all"]);
+    let address = Home::SERVER.to_string();
+    let wire = line(&live, 20);
+    let up = live.start(
+        "wan",
+        &format!(
+            "up wan download 4mbit..40mbit upload 2mbit..20mbit autorate reflectors {address}"
+        ),
+    );
+    thread::sleep(SECOND * 3);
+    let told = report(&live);
+    let shown = text(&live.simnel("show -s wan").stderr);
+    live.ok("down wan");
+    drop(up);
+    wire.stop();
+    println!("{told:?}");
+    let [reflector] = &told.reflectors[..] else { panic!("{told:?}") };
+    assert!(reflector.tells_time && reflector.answered >= 8 && reflector.lost <= 4, "{told:?}");
+    assert!(told.delay_us.is_some_and(|delay| delay < 10_000), "{told:?}");
+    assert!(shown.contains("tells the time"), "{shown}");
+    assert!(live.is_clean());
+}
+
+#[test]
 fn what_autorate_cannot_use_is_named() {
     let Some(live) = Live::new("what_autorate_cannot_use_is_named") else { return };
     for (words, complaint) in [

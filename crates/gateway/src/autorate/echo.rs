@@ -1,8 +1,9 @@
-//! ICMP echo (RFC 792, RFC 4443) by raw sockets.
+//! ICMP echo (RFC 792, RFC 4443) and ICMP timestamps (RFC 792) by raw sockets.
 //!
-//! An echo bears a random identifier, by which the table lets it pass the queues (`nft`), a
+//! A probe bears a random identifier, by which the table lets it pass the queues (`nft`), a
 //! sequence number, and a random token that only who received it can know. An answer counts if all
-//! three are right, and the address.
+//! three are right, and the address. A timestamp's token stands where our own time would; its upper
+//! bit says that it is no time of day. The answer tells when it was sent, by the far clock.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +20,16 @@ use crate::sys;
 /// Types of ICMP and ICMPv6.
 const REQUEST: [u8; 2] = [8, 128];
 const REPLY: [u8; 2] = [0, 129];
+/// Types of ICMP that ask for the time, and tell it.
+const ASK_TIME: u8 = 13;
+const TELL_TIME: u8 = 14;
+/// The bit of a time that is none since midnight (RFC 792).
+const NO_TIME: u32 = 1 << 31;
 /// Type, code, checksum, identifier, sequence number; then the token.
 const HEADER: usize = 8;
 const LENGTH: usize = HEADER + 8;
+/// The same; then the times of the request's sending, its arrival and the answer's sending.
+const TIMES: usize = HEADER + 12;
 /// IP_UNICAST_IF and IPV6_UNICAST_IF of linux/in.h and linux/in6.h: the interface to leave by.
 const UNICAST_IF: [(i32, i32); 2] = [(libc::IPPROTO_IP, 50), (libc::IPPROTO_IPV6, 76)];
 /// ICMP_FILTER and ICMP6_FILTER: types that a socket does not take.
@@ -44,6 +52,8 @@ pub(crate) struct Sockets {
 pub(crate) struct Answer {
     pub(crate) from: IpAddr,
     pub(crate) sequence: u16,
+    /// Millisecond of the far clock at which it was sent, if it tells.
+    pub(crate) sent: Option<u32>,
 }
 
 impl Sockets {
@@ -61,7 +71,8 @@ impl Sockets {
             Ok(socket_with(family, SocketType::RAW, flags, Some(protocol))?)
         };
         let v4 = raw(AddressFamily::INET, ipproto::ICMP).map_err(failed)?;
-        sys::set_option(&v4, SOL_RAW, FILTER, !(1u32 << REPLY[0])).map_err(failed)?;
+        sys::set_option(&v4, SOL_RAW, FILTER, !(1u32 << REPLY[0] | 1 << TELL_TIME))
+            .map_err(failed)?;
         let v6 = raw(AddressFamily::INET6, ipproto::ICMPV6).ok();
         if let Some(v6) = &v6 {
             let mut blocked = [u32::MAX; 8];
@@ -94,14 +105,22 @@ impl Sockets {
         [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsFd::as_fd)
     }
 
-    /// Asks `to` for an echo.
-    pub(crate) fn send(&self, to: IpAddr, sequence: u16) -> io::Result<()> {
+    /// Asks `to` for an echo, or for its time, which only IPv4 knows.
+    pub(crate) fn send(&self, to: IpAddr, sequence: u16, time: bool) -> io::Result<()> {
         let fd = match to {
             IpAddr::V4(_) => &self.v4,
             IpAddr::V6(_) => self.v6.as_ref().ok_or(io::ErrorKind::Unsupported)?,
         };
-        let bytes = request(to.is_ipv6(), self.ident, sequence, self.token);
-        sendto(fd, &bytes, SendFlags::empty(), &SocketAddr::new(to, 0))?;
+        let (ident, token) = (self.ident, self.token);
+        let (echo, stamp);
+        let bytes: &[u8] = if time {
+            stamp = time_request(ident, sequence, token);
+            &stamp
+        } else {
+            echo = request(to.is_ipv6(), ident, sequence, token);
+            &echo
+        };
+        sendto(fd, bytes, SendFlags::empty(), &SocketAddr::new(to, 0))?;
         Ok(())
     }
 
@@ -118,8 +137,9 @@ impl Sockets {
                 let from = from.and_then(|from| SocketAddr::try_from(from).ok());
                 let bytes = &bytes[..length.min(bytes.len())];
                 let Some(from) = from.map(|from| from.ip()) else { continue };
-                if let Some(sequence) = reply(from.is_ipv6(), bytes, self.ident, self.token) {
-                    return Some(Answer { from, sequence });
+                let read = reply(from.is_ipv6(), bytes, self.ident, self.token);
+                if let Some((sequence, sent)) = read {
+                    return Some(Answer { from, sequence, sent });
                 }
             }
         }
@@ -141,6 +161,18 @@ fn request(v6: bool, ident: u16, sequence: u16, token: u64) -> [u8; LENGTH] {
     bytes
 }
 
+/// A request for the time.
+fn time_request(ident: u16, sequence: u16, token: u64) -> [u8; TIMES] {
+    let mut bytes = [0; TIMES];
+    bytes[0] = ASK_TIME;
+    bytes[4..6].copy_from_slice(&ident.to_be_bytes());
+    bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
+    bytes[8..12].copy_from_slice(&(token as u32 | NO_TIME).to_be_bytes());
+    let sum = checksum(&bytes);
+    bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
 /// The Internet checksum (RFC 1071) of an even number of bytes.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
@@ -149,15 +181,24 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
 
-/// The sequence number, if `bytes` are an answer to a request of ours. Those of IPv4 have their IP
-/// header in front.
-fn reply(v6: bool, bytes: &[u8], ident: u16, token: u64) -> Option<u16> {
+/// The sequence number, if `bytes` are an answer to a request of ours, and the far clock's time, if
+/// it was told. Those of IPv4 have their IP header in front.
+fn reply(v6: bool, bytes: &[u8], ident: u16, token: u64) -> Option<(u16, Option<u32>)> {
     let header = if v6 { 0 } else { 4 * usize::from(bytes.first()? & 0xf) };
     let message: &[u8; LENGTH] = bytes.get(header..)?.first_chunk()?;
-    let is_ours = message[0] == REPLY[usize::from(v6)]
-        && message[4..6] == ident.to_be_bytes()
-        && message[8..] == token.to_be_bytes();
-    is_ours.then(|| u16::from_be_bytes([message[6], message[7]]))
+    let sequence = u16::from_be_bytes([message[6], message[7]]);
+    if message[4..6] != ident.to_be_bytes() {
+        return None;
+    }
+    if !v6 && message[0] == TELL_TIME {
+        let times: &[u8; TIMES] = bytes.get(header..)?.first_chunk()?;
+        let number =
+            |at: usize| times[at..].first_chunk().map_or(0, |four| u32::from_be_bytes(*four));
+        let is_ours = number(8) == token as u32 | NO_TIME;
+        return is_ours.then(|| (sequence, Some(number(16)).filter(|sent| sent & NO_TIME == 0)));
+    }
+    let is_ours = message[0] == REPLY[usize::from(v6)] && message[8..] == token.to_be_bytes();
+    is_ours.then_some((sequence, None))
 }
 
 #[cfg(test)]
@@ -176,14 +217,33 @@ mod tests {
         echo[0] = 0;
         let mut packet = vec![0x46; 24];
         packet.extend(&echo);
-        assert_eq!(reply(false, &packet, 9, 5), Some(77));
+        assert_eq!(reply(false, &packet, 9, 5), Some((77, None)));
         assert_eq!(reply(false, &packet, 8, 5), None);
         assert_eq!(reply(false, &packet, 9, 6), None);
         assert_eq!(reply(true, &echo, 9, 5), None);
         echo[0] = 129;
-        assert_eq!(reply(true, &echo, 9, 5), Some(77));
+        assert_eq!(reply(true, &echo, 9, 5), Some((77, None)));
         for length in 0..packet.len() {
             assert_eq!(reply(false, &packet[..length], 9, 5), None, "{length}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_tells_the_time_counts_by_its_token() {
+        let mut times = time_request(9, 77, 5 << 40 | 6).to_vec();
+        assert_eq!(checksum(&times), 0);
+        times[0] = TELL_TIME;
+        times[16..20].copy_from_slice(&86_399_999u32.to_be_bytes());
+        let mut packet = vec![0x45; 20];
+        packet.extend(&times);
+        assert_eq!(reply(false, &packet, 9, 6), Some((77, Some(86_399_999))));
+        assert_eq!(reply(false, &packet, 9, 7), None);
+        assert_eq!(reply(true, &times, 9, 6), None);
+        for length in 0..packet.len() {
+            assert_eq!(reply(false, &packet[..length], 9, 6), None, "{length}");
+        }
+        // A clock that is none of the day's.
+        packet[36] |= 0x80;
+        assert_eq!(reply(false, &packet, 9, 6), Some((77, None)));
     }
 }

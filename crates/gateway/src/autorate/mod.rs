@@ -1,7 +1,7 @@
 //! Rates that follow the line: the controller of `simnel-autorate`, with clock, probes and shapers.
 //!
 //! ```text
-//! echo.rs    ICMP echo to reflectors, past our own queues
+//! echo.rs    ICMP to reflectors, past our own queues
 //! here       ranges as words, reflectors by default, what `show` tells
 //! ```
 //!
@@ -219,6 +219,9 @@ pub struct Reflector {
     pub lost: u64,
     /// Its latest RTT, µs.
     pub rtt_us: Option<u64>,
+    /// True if it tells when it answered, so that the way back is known.
+    #[serde(default)]
+    pub tells_time: bool,
 }
 
 impl Report {

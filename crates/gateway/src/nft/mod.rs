@@ -428,8 +428,12 @@ fn fill_direction(
 /// Lets echoes of our own by; nobody else's leave, for only ours come from no interface.
 fn pass_probes(batch: &mut Batch<'_>, place: &Place, interface: &str, ident: u16) {
     let leaves = place.direction == Direction::Upload;
-    // Requests and replies of ICMP and ICMPv6.
-    let kinds = [(libc::IPPROTO_ICMP, 8, 0), (libc::IPPROTO_ICMPV6, 128, 129)];
+    // Requests and replies of ICMP and ICMPv6; ICMP's ask for the time, too.
+    let kinds = [
+        (libc::IPPROTO_ICMP, 8, 0),
+        (libc::IPPROTO_ICMP, 13, 14),
+        (libc::IPPROTO_ICMPV6, 128, 129),
+    ];
     for (protocol, request, reply) in kinds {
         batch.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);

@@ -280,14 +280,15 @@ impl Driver {
 
     /// Tells what passed TCP's timestamps, as the gateway does.
     fn take_stamps(&self, run: &Run, direction: Direction, stamps: &[Stamp]) {
-        for Stamp { flow, value, has_data, at } in stamps.iter().copied() {
+        for Stamp { flow, value, echo, has_data, at } in stamps.iter().copied() {
             let Some(connection) = run.connection(flow) else { continue };
             match direction {
                 Direction::Up => {
                     self.trips.sent(connection, autorate::Stamp { value, has_data }, at);
                 }
                 Direction::Down => {
-                    self.trips.echoed(connection, value, at);
+                    self.trips.echoed(connection, echo, at);
+                    self.trips.came(connection, value, at);
                 }
             }
         }
