@@ -4,7 +4,7 @@
 #   scripts/python.sh build    an optimised wheel in target/wheels
 #   scripts/python.sh test     pytest, in a virtual environment below target/python
 #
-# Tools come from PyPI in the versions of crates/python/requirements.txt. Says NOT RUN where they
+# Tools come from PyPI in the versions of crates/python/requirements*.txt. Says NOT RUN where they
 # cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +21,14 @@ tools() {
         "${pip[@]}" install --timeout 30 --retries 2 --only-binary :all: \
             --requirement $home/requirements.txt &&
         cp $home/requirements.txt "$room/requirements.txt"
+}
+
+# Packages of clusters: without them their tests alone say NOT RUN.
+clusters() {
+    local list=requirements-cluster.txt
+    cmp -s $home/$list "$room/$list" && return
+    "${pip[@]}" install --timeout 30 --retries 2 --only-binary :all: --requirement $home/$list &&
+        cp $home/$list "$room/$list"
 }
 
 wheel() { # DIRECTORY OPTIONS...
@@ -47,7 +55,21 @@ if [ "$1" = build ]; then
     ls target/wheels/simnel-*.whl
     exit
 fi
+clusters &
+packages=$!
 wheel target/python/wheels --profile python --compatibility linux
+wait $packages || echo 'not installed: the packages of clusters'
 "${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
 export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg
-timeout 1200 "$room/bin/python" -m pytest --quiet -p no:cacheprovider $home/tests
+run_tests() { # SECONDS FILES...
+    timeout "$1" "$room/bin/python" -m pytest --quiet -p no:cacheprovider "${@:2}"
+}
+# Beside the others: clusters mostly wait.
+apart=$home/tests/test_cluster.py
+run_tests 600 $apart >target/python/cluster.log 2>&1 &
+beside=$!
+status=0
+run_tests 1200 $home/tests --ignore=$apart || status=$?
+wait $beside || status=$?
+cat target/python/cluster.log
+exit $status

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -197,15 +197,22 @@ impl Scenario {
         seed: u64,
         stop: Option<&Stop>,
     ) -> PyResult<Option<BTreeMap<String, f64>>> {
-        let never = AtomicBool::new(false);
-        let stop = stop.map_or(&never, |stop| &stop.0);
-        let watch = Watch { stop, steps: &Default::default() };
-        let finished = match qdisc {
-            None => py.detach(|| self.finished(None, seed, &watch))?,
-            Some(Choice::Words(words)) => {
-                py.detach(|| self.finished(Some(&words), seed, &watch))?
+        // Without a switch the run ends by a signal, which only a process's main thread sees.
+        let with_words = |words: Option<&str>| match stop {
+            Some(stop) => {
+                let watch = Watch { stop: &stop.0, steps: &Default::default() };
+                py.detach(|| self.finished(words, seed, &watch))
             }
-            Some(Choice::Own(make)) => self.finished_own(make.bind(py), seed, &watch, None)?,
+            None => interruptible(py, None, |watch| self.finished(words, seed, watch))?,
+        };
+        let finished = match qdisc {
+            None => with_words(None)?,
+            Some(Choice::Words(words)) => with_words(Some(&words))?,
+            Some(Choice::Own(make)) => {
+                let never = Stop::default();
+                let watch = Watch { stop: &stop.unwrap_or(&never).0, steps: &Default::default() };
+                self.finished_own(make.bind(py), seed, &watch, None)?
+            }
         };
         // Half a run measures nothing.
         Ok(finished.results.complete.then(|| measures(&Summary::new(&self.read, &finished))))

@@ -1,7 +1,7 @@
 """Many runs: a sweep is its single runs, whoever does them."""
 
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
 import pytest
 
@@ -70,3 +70,76 @@ def test_geometric_steps_keep_their_unit():
     for wrong in (("10ms", "1s", 3), ("x", "1s", 3), ("0ms", "1ms", 2), ("2ms", "1ms", 2)):
         with pytest.raises(simnel.Error, match="no range"):
             geomspace(*wrong)
+
+
+def growing(line, to, **other):
+    over = {"rtt": ["10ms", "100ms"]}
+    return simnel.sweep(
+        line, over=over, repetitions=3, duration="2s", warmup="0s", progress=False, to=to, **other
+    )
+
+
+def test_a_data_set_has_the_rows_of_the_table(line, tmp_path):
+    whole = growing(line, None).to_dict()
+    rows = growing(line, tmp_path / "runs").to_table().sort_by("run").to_pydict()
+    assert rows.pop("run") == list(range(6))
+    assert rows == whole
+    # What reads Parquet reads it.
+    polars = pytest.importorskip("polars")
+    assert polars.scan_parquet(tmp_path / "runs" / "*.parquet").collect().height == 6
+
+
+class Broken:
+    """An executor that breaks after some tasks; counts what it was asked for."""
+
+    def __init__(self, after):
+        self.after, self.asked = after, 0
+
+    def submit(self, work, *arguments):
+        self.asked += 1
+        future = Future()
+        if self.asked > self.after:
+            future.set_exception(BrokenExecutor("the cluster is gone"))
+        else:
+            future.set_result(work(*arguments))
+        return future
+
+
+def test_a_data_set_goes_on_where_it_was(line, tmp_path):
+    to = tmp_path / "runs"
+    with pytest.raises(BrokenExecutor):
+        growing(line, to, executor=Broken(4))
+    # A part that was being written when the machine died.
+    (to / ".part-000001.parquet").write_bytes(b"PAR1")
+    rest = Broken(6)
+    rows = growing(line, to, executor=rest).to_table().sort_by("run").to_pydict()
+    assert rest.asked == 2 and len(list(to.glob("part-*.parquet"))) == 2
+    assert rows.pop("run") == list(range(6)) and rows == growing(line, None).to_dict()
+    nothing = Broken(0)
+    assert growing(line, to, executor=nothing).count_rows() == 6 and nothing.asked == 0
+
+
+def test_a_data_set_takes_no_other_sweep(line, tmp_path):
+    growing(line, tmp_path)
+    with pytest.raises(simnel.Error, match="belongs to another sweep"):
+        growing(line, tmp_path, qdisc="fq_codel")
+    with pytest.raises(simnel.Error, match="expected a directory"):
+        growing(line, next(tmp_path.glob("part-*")))
+
+
+def test_two_sweeps_do_not_write_to_one_data_set(line, tmp_path):
+    class Second(Broken):
+        def submit(self, work, *arguments):
+            with pytest.raises(simnel.Error, match="another sweep writes to"):
+                growing(line, tmp_path)
+            return super().submit(work, *arguments)
+
+    assert growing(line, tmp_path, executor=Second(6)).count_rows() == 6
+
+
+def test_several_runs_are_one_task(line, tmp_path):
+    counted = Broken(9)
+    assert growing(line, None, executor=counted, batch=4).to_dict() == growing(line, None).to_dict()
+    assert counted.asked == 2
+    with pytest.raises(simnel.Error, match="0 runs in a task"):
+        growing(line, None, batch=0)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import fields
 from itertools import islice, product
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from queue import SimpleQueue
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _simnel
+from . import _simnel, cluster
 from ._progress import watched
 from ._simnel import Error, Stop, Table
 from ._simulate import Scenario
+from ._store import Store
 from ._words import Line, Traffic
 
-WAITING = 256
-"""Runs that an executor has at once, at least; what waits beyond that is not yet made."""
+WAITING = 8192
+"""Tasks that an executor has at once, at most: several for each core of a hundred machines."""
 
 Job = Tuple[_simnel.Scenario, Any, int]
 Point = Dict[str, Any]
@@ -53,9 +58,11 @@ def sweep(
     qdisc: Any = None,
     duration: str = "30s",
     warmup: str = "5s",
-    executor: Optional[Executor] = None,
+    executor: Any = None,
+    batch: int = 1,
+    to: Union[str, "os.PathLike[str]", None] = None,
     progress: bool = True,
-) -> Table:
+) -> Any:
     """Every combination of the values in ``over``, each with the seeds 1 to ``repetitions``.
 
     Keys are those of ``simnel sweep`` (``"rtt"``, ``"rate"``, ``"qdisc"``, ``"traffic.bulk.count"``)
@@ -64,10 +71,17 @@ def sweep(
     order, whoever did them.
 
     Runs are done by all cores, or by ``executor``: anything with the interface of
-    ``concurrent.futures``. Ctrl-C ends it.
+    ``concurrent.futures``, a client of ``dask.distributed``, or ``simnel.cluster.Ray()``. ``batch``
+    runs are one task of it. Ctrl-C ends the sweep.
+
+    With ``to``, a directory, rows go there as they come, into a data set of Parquet files (pyarrow),
+    which is returned. The same sweep again does only the runs that are not yet there. Rows are in
+    the order in which runs ended, with their number in the column ``run``.
     """
     if repetitions < 1:
         raise Error(f"{repetitions} repetitions; expected one or more")
+    if batch < 1:
+        raise Error(f"{batch} runs in a task; expected one or more")
     scenario = Scenario.of(line, traffic, duration, warmup)
     keys, axes = list(over), [list(values) for values in over.values()]
     empty = [key for key, values in over.items() if not list(values)]
@@ -77,19 +91,31 @@ def sweep(
     # What is wrong is refused before anything runs.
     jobs = _jobs(scenario, settings, repetitions, qdisc)
     total = len(settings) * repetitions
-    rows: List[Values] = [None] * total
-    with watched(progress, total, "runs") as told:
-        for done, (number, values) in enumerate(_results(jobs, executor), 1):
-            rows[number] = values
+
+    def table(runs: Sequence[Tuple[int, Values]]) -> Table:
+        return _table(settings, repetitions, runs)
+
+    with ExitStack() as opened:
+        told = opened.enter_context(watched(progress, total, "runs"))
+        store = None
+        if to is not None:
+            identity = _identity(scenario, settings, repetitions, qdisc)
+            store = opened.enter_context(closing(Store(to, identity, table)))
+            jobs = (one for one in jobs if one[0] not in store.known)
+        done = len(store.known) if store else 0
+        runs: List[Tuple[int, Values]] = []
+        for run in opened.enter_context(closing(_results(jobs, executor, batch))):
+            store.add(run) if store else runs.append(run)
+            done += 1
             if told:
                 told(done)
-    return _table(settings, repetitions, rows)
+    return store.dataset() if store else table(sorted(runs))
 
 
 def _jobs(
     scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any
-) -> Iterator[Job]:
-    """All runs. Every setting is understood before the first is handed out."""
+) -> Iterator[Tuple[int, Job]]:
+    """All runs, numbered. Every setting is understood before the first is handed out."""
     own = {one.name for one in fields(Line)}
     made = []
     for point in settings:
@@ -106,50 +132,64 @@ def _jobs(
             place = ", ".join(f"{key}={_shown(value)}" for key, value in point.items())
             raise Error(f"{error} (at {place})") from None
         made.append((read, words))
-    return ((read, words, seed + 1) for read, words in made for seed in range(repetitions))
+    return enumerate(
+        (read, words, seed + 1) for read, words in made for seed in range(repetitions)
+    )
 
 
-def _measure(read: _simnel.Scenario, words: Any, seed: int) -> Values:
-    """One run, on whatever machine this is."""
-    return read.measure(words, seed)
+def _measure(jobs: List[Job], stop: Optional[Stop] = None) -> List[Values]:
+    """Some runs, on whatever machine this is."""
+    return [read.measure(words, seed, stop) for read, words, seed in jobs]
+
+
+class _Threads(ThreadPoolExecutor):
+    """All cores of this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(os.cpu_count())
+        self._stop = Stop()
+
+    def submit(self, work: Any, *arguments: Any) -> Any:  # type: ignore[override]
+        return super().submit(work, *arguments, self._stop)
+
+    def stop(self) -> None:
+        """Ends the runs that have begun."""
+        self._stop.set()
 
 
 def _results(
-    jobs: Iterator[Job], executor: Optional[Executor]
+    jobs: Iterator[Tuple[int, Job]], executor: Any, batch: int
 ) -> Iterator[Tuple[int, Values]]:
-    """Each run's number and values, as they come."""
-    if executor is not None:
-        yield from _collected(jobs, executor, _measure)
-        return
-    stop = Stop()
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
+    """Each run's number and values, as they come. Tasks are handed out as others end; on an error
+    or Ctrl-C those that have begun end if they can be told, and those that wait are called back.
+    """
+    ended: SimpleQueue[Future[List[Values]]] = SimpleQueue()
+    waiting: Dict[Future[List[Values]], Tuple[int, ...]] = {}
+    with ExitStack() as opened:
+        if executor is None:
+            executor = opened.enter_context(_Threads())
+        elif hasattr(executor, "get_executor"):
+            executor = cluster.Dask(executor)
         try:
-            yield from _collected(
-                jobs, threads, lambda read, words, seed: read.measure(words, seed, stop)
-            )
-        except BaseException:
-            stop.set()
-            raise
-
-
-def _collected(
-    jobs: Iterator[Job], executor: Executor, measure: Callable[..., Values]
-) -> Iterator[Tuple[int, Values]]:
-    """Hands out runs as others end; on an error or Ctrl-C those that wait are called back."""
-    numbered = enumerate(jobs)
-    waiting: Dict[Future[Values], int] = {}
-    try:
-        while True:
-            for number, job in islice(numbered, WAITING - len(waiting)):
-                waiting[executor.submit(measure, *job)] = number
-            if not waiting:
-                return
-            done: Set[Future[Values]] = wait(waiting, return_when=FIRST_COMPLETED).done
-            for future in done:
-                yield waiting.pop(future), future.result()
-    finally:
-        for future in waiting:
-            future.cancel()
+            while True:
+                while len(waiting) < WAITING:
+                    part = list(islice(jobs, batch))
+                    if not part:
+                        break
+                    numbers, work = zip(*part)
+                    future = executor.submit(_measure, list(work))
+                    waiting[future] = numbers
+                    future.add_done_callback(ended.put)
+                if not waiting:
+                    return
+                future = ended.get()
+                yield from zip(waiting.pop(future), future.result())
+        finally:
+            # First: an executor forgets what it runs for a future that was called back.
+            if waiting and hasattr(executor, "stop"):
+                executor.stop()
+            for future in waiting:
+                future.cancel()
 
 
 def _shown(value: Any) -> str:
@@ -157,13 +197,22 @@ def _shown(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
-def _table(settings: List[Point], repetitions: int, rows: List[Values]) -> Table:
+def _identity(scenario: Scenario, settings: List[Point], repetitions: int, qdisc: Any) -> str:
+    """What tells this sweep from all others."""
+    shown = [{key: _shown(value) for key, value in point.items()} for point in settings]
+    whole = [_simnel.__version__, scenario.toml, shown, repetitions, _shown(qdisc)]
+    return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+
+
+def _table(
+    settings: List[Point], repetitions: int, runs: Sequence[Tuple[int, Values]]
+) -> Table:
     """A row for each run."""
-    columns: Dict[str, List[Any]] = {}
-    for key in settings[0] if settings else ():
-        columns[key] = [_shown(point[key]) for point in settings for _ in range(repetitions)]
-    columns["seed"] = [seed + 1 for _ in settings for seed in range(repetitions)]
-    names = dict.fromkeys(name for row in rows if row for name in row)
-    for name in names:
-        columns[name] = [float(row[name]) if row and name in row else None for row in rows]
+    points = [settings[number // repetitions] for number, _ in runs]
+    columns: Dict[str, List[Any]] = {
+        key: [_shown(point[key]) for point in points] for key in settings[0]
+    }
+    columns["seed"] = [number % repetitions + 1 for number, _ in runs]
+    for name in dict.fromkeys(name for _, values in runs for name in values or ()):
+        columns[name] = [(values or {}).get(name) for _, values in runs]
     return Table(columns)

@@ -1,0 +1,113 @@
+"""Results of a sweep as a data set of Parquet files that grows.
+
+A directory with ``part-000000.parquet`` and so on. A part has its name only when it is whole: what
+reads meanwhile, or after a crash, sees whole parts. Each says to which sweep it belongs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from time import monotonic
+from typing import Any, Callable, List, Sequence, Set, Tuple, Union
+
+from ._simnel import Error, Table
+
+ROWS = 10_000
+"""Rows of a part at most."""
+SECONDS = 10.0
+"""Runs of so long are lost at most if the process is killed."""
+SWEEP = b"simnel.sweep"
+"""Key of the sweep's identity in a part's metadata."""
+
+
+class Store:
+    """The data set in ``directory`` that belongs to the sweep ``identity``. Add rows, then close.
+
+    ``known`` are the numbers of the runs that it had. ``table`` makes rows of numbered runs.
+    """
+
+    def __init__(
+        self,
+        directory: Union[str, "os.PathLike[str]"],
+        identity: str,
+        table: Callable[[Sequence[Tuple[int, Any]]], Table],
+    ) -> None:
+        try:
+            import pyarrow.dataset as dataset
+            import pyarrow.parquet as parquet
+        except ImportError as error:
+            raise Error("a data set needs pyarrow; expected `pip install pyarrow`") from error
+        self._datasets, self._parquet = dataset, parquet
+        self._directory, self._table = Path(directory), table
+        self._metadata = {SWEEP: identity.encode()}
+        self._rows: List[Tuple[int, Any]] = []
+        self._since = monotonic()
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self._directory / ".lock", "w")
+        except OSError as error:
+            raise Error(f"{directory}: {error.strerror}; expected a directory") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.known = self._numbers()
+        except BlockingIOError:
+            self._lock.close()
+            raise Error(f"another sweep writes to {directory}; expected another directory") from None
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _parts(self) -> List[Path]:
+        return sorted(self._directory.glob("part-*.parquet"))
+
+    def _numbers(self) -> Set[int]:
+        """Runs that are there."""
+        known: Set[int] = set()
+        for path in self._parts():
+            part = self._parquet.ParquetFile(path)
+            if (part.schema_arrow.metadata or {}).get(SWEEP) != self._metadata[SWEEP]:
+                raise Error(
+                    f"{path} belongs to another sweep; expected another directory, "
+                    "or the scenario, values and repetitions that it began with"
+                )
+            known.update(part.read(["run"])["run"].to_pylist())
+        return known
+
+    def add(self, run: Tuple[int, Any]) -> None:
+        """A run's row. One that was stopped is not there, and will be done again."""
+        if run[1] is not None:
+            self._rows.append(run)
+        if len(self._rows) >= ROWS or monotonic() - self._since >= SECONDS:
+            self._write()
+
+    def _write(self) -> None:
+        """Makes a part of what has come since the last."""
+        self._since = monotonic()
+        if not self._rows:
+            return
+        rows = self._table(self._rows).to_arrow()
+        rows = rows.add_column(0, "run", [[number for number, _ in self._rows]])
+        parts = self._parts()
+        number = int(parts[-1].stem.split("-")[1]) + 1 if parts else 0
+        path = self._directory / f"part-{number:06}.parquet"
+        unfinished = path.with_name(f".{path.name}")
+        self._parquet.write_table(rows.replace_schema_metadata(self._metadata), unfinished)
+        os.replace(unfinished, path)
+        self._rows = []
+
+    def close(self) -> None:
+        """Writes what is left."""
+        try:
+            self._write()
+        finally:
+            self._lock.close()
+
+    def dataset(self) -> Any:
+        """All of it, read when it is asked for: a ``pyarrow.dataset.Dataset``."""
+        import pyarrow
+
+        paths = [str(path) for path in self._parts()]
+        schemas = [self._parquet.read_schema(path) for path in paths]
+        return self._datasets.dataset(paths, schema=pyarrow.unify_schemas(schemas))

@@ -1,0 +1,97 @@
+"""Sweeps on other machines: Ctrl-C ends what has begun, and of two workers one is killed on the way.
+
+In this order: whoever was killed may be long in coming back.
+"""
+
+import os
+import signal
+import time
+
+import pytest
+
+import simnel
+from simnel import cluster
+
+OVER = {"rtt": ["10ms", "100ms"], "qdisc": ["cake bandwidth {rate}", "fq_codel"]}
+
+
+class Deadly:
+    """An executor that kills a worker after half of the runs have been handed out."""
+
+    def __init__(self, executor, worker):
+        self.executor, self.worker, self.handed_out = executor, worker, 0
+
+    def submit(self, work, *arguments):
+        self.handed_out += 1
+        if self.handed_out == 20:
+            os.kill(self.worker, signal.SIGKILL)
+        return self.executor.submit(work, *arguments)
+
+
+def with_a_worker_less(line, executor, worker):
+    def sweep(**other):
+        return simnel.sweep(line, over=OVER, duration="8s", progress=False, **other)
+
+    deadly = Deadly(executor, worker)
+    table = sweep(executor=deadly)
+    assert deadly.handed_out == len(table) == 40
+    assert len(set(zip(table["rtt"], table["qdisc"], table["seed"]))) == 40, "each run once"
+    assert table.to_dict() == sweep().to_dict(), "the same as on this machine's threads"
+
+
+def stopped(line, executor, ctrl_c):
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+        simnel.sweep(line, over=OVER, duration="100000s", progress=False, executor=executor)
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+    ) as local, distributed.Client(local) as client:
+        yield client
+
+
+def test_ctrl_c_ends_what_dask_has_begun(line, client, ctrl_c):
+    stopped(line, client, ctrl_c)
+    # Both are free again: with what had begun they would be busy for hours.
+    assert [client.submit(pow, 2, n).result(timeout=30) for n in range(4)] == [1, 2, 4, 8]
+
+
+def test_dask_does_without_a_worker(line, client):
+    workers = client.run(os.getpid)
+    assert len(set(workers.values())) == 2
+    with_a_worker_less(line, cluster.Dask(client), next(iter(workers.values())))
+
+
+@pytest.fixture(scope="module")
+def ray():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+
+
+def test_ctrl_c_ends_what_ray_has_begun(line, ray, ctrl_c):
+    executor = cluster.Ray()
+    stopped(line, executor, ctrl_c)
+    assert executor.submit(pow, 2, 3).result(timeout=30) == 8
+
+
+def test_ray_does_without_a_worker(line, ray):
+    executor = cluster.Ray()
+
+    def who(_):
+        time.sleep(0.5)
+        return os.getpid()
+
+    workers = set()
+    # One may be slow to start, and the other does its work meanwhile.
+    for _ in range(60):
+        workers |= {future.result() for future in [executor.submit(who, n) for n in range(2)]}
+        if len(workers) == 2:
+            break
+    assert len(workers) == 2
+    with_a_worker_less(line, executor, workers.pop())
