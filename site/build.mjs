@@ -1,7 +1,8 @@
 // `node build.mjs OUT WASM REPORTS`: the site's files. WASM is where bindgen has put its own, REPORTS
-// where `simnel paper` has.
+// where `simnel paper` has. SITE_URL is where the site will be: a chat that shows a link's picture
+// wants its whole address.
 import { createHash } from "node:crypto";
-import { cp, mkdir, readFile, readdir, rm } from "node:fs/promises";
+import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -38,6 +39,14 @@ await papers(reports, out);
 
 // What the service worker keeps, and a name that changes with any of it.
 const files = (await readdir(out)).sort();
+const picture = process.env.SITE_URL ? new URL("lab.png", process.env.SITE_URL).href : "lab.png";
+for (const page of files.filter((name) => name.endsWith(".html"))) {
+    const path = join(out, page);
+    const text = await readFile(path, "utf8");
+    const tags = `<meta property="og:type" content="website"><meta property="og:image" content="${picture}"><meta name="twitter:card" content="summary_large_image">`;
+    await writeFile(path, text.replace("</title>", `</title>${tags}`));
+}
+await cp(join(here, "..", "docs", "lab.png"), join(out, "lab.png"));
 const hash = createHash("sha256");
 for (const file of files) hash.update(file).update(await readFile(join(out, file)));
 await build({

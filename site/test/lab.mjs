@@ -44,6 +44,18 @@ async function accessible(browser) {
     console.log("nothing serious at 390 and 1280 px, light and dark");
 }
 
+/** A chat that is given a link shows a title and a picture. */
+async function linked() {
+    for (const page of ["", "disciplines.html", "papers.html"]) {
+        const text = await (await fetch(address + page)).text();
+        const of = (name) => new RegExp(`property="og:${name}" content="([^"]+)"`).exec(text)?.[1];
+        assert.ok(of("title"), `${page}: no title for a chat`);
+        const picture = await fetch(new URL(of("image"), address));
+        assert.equal(picture.headers.get("content-type"), "image/png", `${page}: no picture for a chat`);
+    }
+    console.log("links: a title and a picture for chats");
+}
+
 /** Waits until an element says so: what is typed may be simulated in several pieces. */
 async function says(page, selector, words) {
     const is = ([selector, words]) => new RegExp(words, "s").test(document.querySelector(selector)?.textContent ?? "");
@@ -143,6 +155,7 @@ await withBrowser(async (browser) => {
     await sameFigures(page);
     await errors(page);
     await page.context().close();
+    await linked();
     await sharing(browser);
     await watching(browser);
     await offline(browser);

@@ -18,7 +18,7 @@ export async function papers(browser, address, out) {
         await judge(page, `papers at ${look.width} px, ${look.scheme}`);
         await page.screenshot({ path: join(out, `papers-${look.width}-${look.scheme}.png`), fullPage: true });
         if (look === LOOKS[0]) {
-            const svg = page.locator("figure:has(.band) svg[tabindex]").first();
+            const svg = page.locator("figure svg[tabindex]:has(.s0 > g:first-of-type > .band)").first();
             await svg.press("ArrowRight");
             await page.waitForFunction(() => /median.*Mbit|stated/s.test(document.querySelector(".tip")?.textContent ?? ""));
             await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));

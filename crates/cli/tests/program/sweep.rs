@@ -111,22 +111,45 @@ fn refusals_name_the_thing_and_the_fix() {
 }
 
 #[test]
-fn a_page_has_a_figure_of_each_measure_that_is_printed() {
+fn a_sweep_ends_with_tables_a_page_and_its_runs() {
     let directory = directory();
-    let shown = ["--report", "page.html", "--show", "goodput", "--show", "added"];
+    let path = |name: &str| directory.path().join(name);
+    let shown = ["--show", "goodput", "--show", "added"];
     let output = simnel_in(directory.path(), &sweep(&shown)).output().expect("the program starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let page = std::fs::read_to_string(directory.path().join("page.html")).expect("the page");
-    assert_eq!(page.matches("<figure>").count(), text(&output.stdout).matches(" ± ").count() / 6);
-    // Nothing stands across.
-    let over = ["sweep", "line.toml", "--over", "qdisc=sfq|fq_codel", "--out", "other.jsonl"];
-    let output = simnel_in(directory.path(), &[&over[..], &["--report", "none.html"]].concat())
-        .output()
-        .expect("the program starts");
-    assert!(!output.status.success());
-    let said = text(&output.stderr);
-    assert!(said.contains("nothing to draw on none.html") && said.contains("help:"), "{said}");
-    assert!(!directory.path().join("none.html").exists());
+    let page = std::fs::read_to_string(path("line.sweep.html")).expect("the page");
+    let measures = text(&output.stdout).matches(" ± ").count() / 6;
+    assert_eq!(page.matches("<figure>").count(), measures);
+    assert_eq!(page.matches("<table class=\"heat\">").count(), measures);
+
+    let csv = std::fs::read_to_string(path("line.sweep.csv")).expect("the runs");
+    let mut rows = csv.lines();
+    let head = rows.next().expect("a heading");
+    assert!(head.starts_with("\"qdisc\",\"rtt\",\"seed\",\"groups.bulk."), "{head}");
+    assert_eq!(rows.clone().count(), 30);
+    assert!(rows.all(|row| row.matches(',').count() == head.matches(',').count()));
+}
+
+#[test]
+fn a_sweep_is_shown_by_its_axes() {
+    let directory = directory();
+    let run = |over: &str, name: &str| {
+        let (journal, page) =
+            (format!("{name}.jsonl"), directory.path().join(format!("{name}.html")));
+        let args = ["sweep", "line.toml", "--repetitions", "2", "--over", over, "-o", &journal];
+        let output = simnel_in(directory.path(), &args).output().expect("the program starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (text(&output.stdout), std::fs::read_to_string(page).expect("the page"))
+    };
+    // Two axes of quantities: a panel for each value of one, and a map a discipline.
+    let (said, page) = run("rtt=10ms|20ms|40ms,rate=1mbit|2mbit,qdisc=sfq|fq_codel", "both");
+    assert!(said.contains("application.added_ms.p99: sfq\nrtt "), "{said}");
+    let measures = page.matches("<section").count();
+    assert_eq!(page.matches("<figure>").count(), 2 * measures);
+    assert_eq!(page.matches("<table class=\"heat\">").count(), 2 * measures);
+    // None: runs are dots.
+    let (said, page) = run("qdisc=sfq|fq_codel", "words");
+    assert!(said.contains("\nsfq ") && page.contains("class=\"run\""), "{said}");
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub struct Stated {
     pub value: Option<f64>,
     /// Least and greatest value within which the statement holds; infinite where it has no end.
     pub within: (f64, f64),
+    /// True if the range follows from the means of other runs, with which it is compared.
+    pub compared: bool,
 }
 
 /// Boxes of one name, one for each category: least, quartiles, greatest.
@@ -79,6 +81,11 @@ impl Axis {
     /// As it is, but it ends at these values.
     pub fn within(self, least: f64, most: f64) -> Axis {
         Axis { limits: Some((least, most)), ..self }
+    }
+
+    /// As it is, and it shows everything.
+    pub fn whole(self) -> Axis {
+        Axis { limits: None, ..self }
     }
 
     /// A logarithmic axis.

@@ -258,7 +258,8 @@ fn style(slot: usize, alone: bool) -> (String, Option<String>) {
 const LONE: &str = ".grid{stroke:#ddd}.s{stroke-width:1.4}polyline{fill:none}\
     .box{fill-opacity:.35}.whisker{stroke:#333}desc{display:none}\
     .run{fill-opacity:.45;stroke:none}.whisker,.box,.tick{stroke-dasharray:none}\
-    .band{fill-opacity:.16;stroke:none}.tick{stroke:#1c1d1f;stroke-width:1.5}";
+    .band{fill-opacity:.16;stroke:none}.compared{fill-opacity:.06;stroke:inherit;\
+    stroke-width:.8;stroke-dasharray:3 3}.tick{stroke:#1c1d1f;stroke-width:1.5}";
 
 /// The line with which a slot is drawn, as a legend shows it.
 pub fn swatch(slot: usize) -> Markup {
@@ -459,10 +460,10 @@ fn runs(
             // For the pointer: dots are small.
             rect .reach x=(tenths(left)) width=(tenths(width)) y=(tenths(y.to))
                 height=(tenths(y.from - y.to)) fill-opacity="0" stroke="none" {}
-            @if let Some(Stated { value, within }) = stated {
+            @if let Some(Stated { value, within, compared }) = stated {
                 @let (top, bottom) = (y.at(within.1), y.at(within.0));
-                rect .band x=(tenths(left)) width=(tenths(width)) y=(tenths(top))
-                    height=(tenths((bottom - top).max(1.0))) {}
+                rect .band .compared[compared] x=(tenths(left)) width=(tenths(width))
+                    y=(tenths(top)) height=(tenths((bottom - top).max(1.0))) {}
                 @if let Some(value) = value {
                     line .tick x1=(tenths(left - 2.0)) x2=(tenths(left + width + 2.0))
                         y1=(tenths(y.at(value))) y2=(tenths(y.at(value))) {}
@@ -478,7 +479,7 @@ fn runs(
 }
 
 /// A statement in words.
-fn told(Stated { value, within: (low, high) }: Stated) -> String {
+fn told(Stated { value, within: (low, high), compared }: Stated) -> String {
     let range = match (low.is_finite(), high.is_finite()) {
         (true, true) => format!("{} to {}", number(low), number(high)),
         (true, false) => format!("at least {}", number(low)),
@@ -486,6 +487,7 @@ fn told(Stated { value, within: (low, high) }: Stated) -> String {
     };
     match value {
         Some(value) => format!("{} ({range} holds)", number(value)),
+        None if compared => format!("{range}, by the runs that it is compared with,"),
         None => range,
     }
 }

@@ -10,7 +10,7 @@ use crate::statistics::Estimate;
 pub enum Column {
     /// Names.
     Text(Vec<String>),
-    /// Values.
+    /// Values; what is no number was not measured.
     Number(Vec<f64>),
 }
 
@@ -87,6 +87,7 @@ impl Table {
                 out.push_str(if n > 0 { "," } else { "" });
                 let _ = match column {
                     Column::Text(values) => write!(out, "{}", quote(&values[row])),
+                    Column::Number(values) if values[row].is_nan() => Ok(()),
                     Column::Number(values) => write!(out, "{}", values[row]),
                 };
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::experiments::paper::arms::Reading;
-use crate::experiments::paper::{Outcome, Verdict};
+use crate::experiments::paper::{Measure, Outcome, Verdict};
 use crate::figures::{svg, table, Figure, Plot};
 use simnel_core::printable::Printable;
 
@@ -18,6 +18,7 @@ use crate::flent::{file_name, slug};
 pub mod page;
 mod paper;
 pub mod runs;
+pub mod sweep;
 mod terms;
 pub mod text;
 
@@ -76,10 +77,20 @@ pub fn write(
 /// Adds to a figure's dots what claims state about their measures.
 fn state(figure: &mut Figure, verdicts: &[Verdict]) {
     let Plot::Dots(_, series) = &mut figure.plot else { return };
-    let stated: Vec<_> = verdicts.iter().flat_map(|verdict| verdict.claim.judge.stated()).collect();
+    let of = |verdict: &Verdict| {
+        let simulated = &verdict.simulated;
+        let mean = |name: &Measure| {
+            simulated.iter().find(|(known, _)| known == name).map(|(_, one)| one.mean)
+        };
+        let stated = verdict.claim.judge.stated(&mean).into_iter();
+        stated.map(|(name, stated)| (name.to_string(), stated)).collect::<Vec<_>>()
+    };
+    let mut stated: Vec<_> = verdicts.iter().flat_map(of).collect();
+    // A value or range of its own comes before one that follows from other runs.
+    stated.sort_by_key(|(_, stated)| stated.compared);
     for dots in series {
         let of = |measure: &String| {
-            stated.iter().find(|(name, _)| name.to_string() == *measure).map(|(_, stated)| *stated)
+            stated.iter().find(|(name, _)| name == measure).map(|(_, stated)| *stated)
         };
         dots.stated = dots.measures.iter().map(of).collect();
     }
@@ -97,4 +108,38 @@ fn of_arm(reading: &Reading) -> Vec<Figure> {
         ..figure
     };
     figures.unwrap_or_default().into_iter().map(renamed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::paper::claim::{Claim, Judge};
+    use crate::figures::{Axis, Dots};
+    use crate::statistics::Estimate;
+
+    #[test]
+    fn a_claim_that_compares_is_a_band_by_the_other_runs() {
+        let measure = |arm: &str| Measure { arm: arm.into(), quantity: "ms".into() };
+        let verdict = |judge: Judge| {
+            let claim = Claim { id: "x".into(), text: "".into(), stated: "".into(), judge };
+            let both = [("a", 30.0), ("b", 10.0)];
+            let of = |(arm, mean)| Some((measure(arm), Estimate::of(&[mean])?));
+            Verdict { claim, simulated: both.into_iter().filter_map(of).collect(), holds: None }
+        };
+        let judges = [
+            Judge::Ratio(measure("a"), measure("b"), 2.0, 4.0),
+            Judge::NotAbove(measure("b"), measure("a")),
+            Judge::Between(measure("b"), 5.0, 15.0),
+        ];
+        let measures = ["a/ms", "b/ms"].map(String::from).to_vec();
+        let dots = Dots { measures, ..Dots::default() };
+        let plot = Plot::Dots(vec!["a".into(), "b".into()], vec![dots]);
+        let mut figure = Figure::new(("f", "F"), (Axis::linear(""), Axis::linear("ms")), plot);
+        state(&mut figure, &judges.map(verdict));
+        let Plot::Dots(_, series) = figure.plot else { panic!("dots") };
+        let bands: Vec<_> =
+            series[0].stated.iter().flatten().map(|one| (one.within, one.compared)).collect();
+        // Of its own a range, though another claim compares it.
+        assert_eq!(bands, [((20.0, 40.0), true), ((5.0, 15.0), false)]);
+    }
 }

@@ -42,7 +42,8 @@ pub fn page(
             "hold is a finding and stays here, beside what Linux 6.1 did in the same test, where "
             "it could be asked; what could not be measured is not judged. A dot is a "
             "run, a line the median; a band is what a paper states with its tolerance, a "
-            "black tick the stated value. Intervals (±) are 95 % confidence over "
+            "black tick the stated value; a dashed band is where a claim that compares puts it, by "
+            "the other runs. Intervals (±) are 95 % confidence over "
             "repetitions. \u{201c}Up\u{201d} is from the home to the Internet, "
             "\u{201c}down\u{201d} the other way."
         }

@@ -101,9 +101,11 @@ fn read(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
 fn swept(file: &Path) -> miette::Result<(String, Vec<Figure>)> {
     let results = sweep::results(file)
         .map_err(|error| miette!(help = "a journal of `simnel sweep`", "{error}"))?;
-    let figures = sweep::figures(&results, &super::sweep::names(&[], &results));
+    let names = super::sweep::names(&[], &results);
+    let figures: Vec<Figure> =
+        names.iter().flat_map(|name| sweep::figures(&results, name)).collect();
     if figures.is_empty() {
-        let help = "a sweep over an axis of numbers, rates, times or sizes";
+        let help = "a sweep over an axis with two values or more";
         return Err(miette!(help = help, "{}: nothing to plot", file.display()));
     }
     Ok((name(file), figures))

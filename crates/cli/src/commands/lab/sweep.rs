@@ -1,6 +1,5 @@
 //! `simnel sweep`: a scenario over many settings, resumable and divisible.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,11 +7,12 @@ use std::process::ExitCode;
 use miette::miette;
 use simnel_lab::experiments::sweep::{self, Axis, PointResult, Sweep, SweepError};
 use simnel_lab::files;
-use simnel_lab::report::page;
+use simnel_lab::report::sweep as swept;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::output_failed;
 use super::progress::Progress;
+use crate::terminal;
 
 /// Simulate a scenario over many settings.
 #[derive(clap::Args)]
@@ -47,7 +47,8 @@ pub struct Args {
     /// Measures to print: those whose name contains this; may be repeated.
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
-    /// Also draw the measures that are printed: over the axis with the most quantities, on a page.
+    /// The page: measures as small multiples and heat maps, and the runs beside it as CSV
+    /// [default: the journal's name with .html; with --json or --shard none].
     #[arg(long, value_name = "FILE", alias = "page")]
     report: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.
@@ -109,23 +110,58 @@ fn merge(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints tables; writes the page and the runs beside the journal, of a part of a sweep on request.
 fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()> {
     let results = sweep::results(journal).map_err(report)?;
     let names = names(&args.show, &results);
-    if let Some(path) = &args.report {
-        draw(path, &results, &names)?;
+    let (done, all) = sweep::progress(journal).map_err(report)?;
+    let usual = !args.json && args.shard.is_none() && !results.is_empty();
+    let page = args.report.clone().or(usual.then(|| journal.with_extension("html")));
+    let mut written = Vec::new();
+    if let Some(path) = page {
+        let table = sweep::table(journal).map_err(report)?;
+        let csv = path.with_extension("csv");
+        store(&csv, table.csv().as_bytes())?;
+        written.push(("runs", csv));
+        #[cfg(feature = "parquet")]
+        {
+            let parquet = path.with_extension("parquet");
+            let bytes = table.parquet().map_err(|error| miette!("{}: {error}", path.display()))?;
+            store(&parquet, &bytes)?;
+            written.push(("runs", parquet));
+        }
+        let title = path.file_stem().map_or("sweep".into(), |stem| stem.to_string_lossy());
+        store(&path, swept::page(&title, &results, &names, done < all).as_bytes())?;
+        written.push(("page", path));
     }
     if args.json {
-        for point in &results {
-            json_line(point, out).map_err(output_failed)?;
-        }
-        return Ok(());
+        return results.iter().try_for_each(|point| json_line(point, out)).map_err(output_failed);
     }
-    table(&results, &names, out).map_err(output_failed)?;
-    let (done, all) = sweep::progress(journal).map_err(report)?;
-    let state = if done < all { " (partial)" } else { "" };
-    writeln!(out, "journal: {}, {done} of {all} runs{state}", journal.display())
-        .map_err(output_failed)
+    let few = if args.show.is_empty() { &names[..names.len().min(FEW)] } else { &names };
+    let text = match results.is_empty() {
+        true => "no runs yet\n".to_string(),
+        false => swept::text(&results, few, terminal::width()),
+    };
+    let mut end = || -> io::Result<()> {
+        write!(out, "{text}")?;
+        if few.len() < names.len() {
+            let more = names.len() - few.len();
+            writeln!(out, "and {more} measures more on the page; --show PART prints others")?;
+        }
+        for (what, path) in &written {
+            writeln!(out, "{what}: {}", path.display())?;
+        }
+        let state = if done < all { " (partial)" } else { "" };
+        writeln!(out, "journal: {}, {done} of {all} runs{state}", journal.display())
+    };
+    end().map_err(output_failed)
+}
+
+fn store(path: &Path, bytes: &[u8]) -> miette::Result<()> {
+    files::put(path, bytes).map_err(|error| {
+        let help = "say where it may go with --report FILE";
+        miette!(help = help, "cannot write {}: {error}", path.display())
+    })
 }
 
 fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {
@@ -133,52 +169,27 @@ fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Measures that are printed unless others are asked for.
-const USUAL: [&str; 3] = [".goodput_mbps", ".utilisation", "added_ms.mean"];
+/// Measures that are shown unless others are asked for, the first ones first.
+const USUAL: [&str; 4] = ["added_ms.p99", "added_ms.mean", ".utilisation", ".goodput_mbps"];
+/// Most of them that are printed.
+const FEW: usize = 6;
 
-/// The measures to print: those whose names contain a part of `show`, or the usual ones.
+/// The measures to show: those whose names contain a part of `show`, or the usual ones.
 pub fn names<'a>(show: &[String], results: &'a [PointResult]) -> Vec<&'a String> {
-    let shown = |name: &&String| match show.is_empty() {
-        true => USUAL.iter().any(|part| name.ends_with(part)),
-        false => show.iter().any(|part| name.contains(part.as_str())),
+    let rank = |name: &&String| match show.is_empty() {
+        true => USUAL.iter().position(|part| name.ends_with(part)),
+        false => show.iter().any(|part| name.contains(part.as_str())).then_some(0),
     };
     // What is nothing everywhere, such as the payload of probes, is no result.
     let something = |name: &&String| {
         let value = |point: &PointResult| point.values.get(*name).map_or(0.0, |one| one.mean);
         !show.is_empty() || results.iter().any(|point| value(point) != 0.0)
     };
-    let first = results.first().into_iter();
-    first.flat_map(|point| point.values.keys()).filter(shown).filter(something).collect()
-}
-
-fn draw(path: &Path, results: &[PointResult], names: &[&String]) -> miette::Result<()> {
-    let figures = sweep::figures(results, names);
-    if figures.is_empty() {
-        let help = "an axis of numbers, rates, times or sizes, and a measure that `--show` names";
-        return Err(miette!(help = help, "nothing to draw on {}", path.display()));
-    }
-    let body = page::figures(&figures, false);
-    files::put(path, page::frame("Sweep", &body).as_bytes()).map_err(|error| {
-        let help = "say where it may go with --report FILE";
-        miette!(help = help, "cannot write {}: {error}", path.display())
-    })
-}
-
-fn table(results: &[PointResult], names: &[&String], out: &mut dyn Write) -> io::Result<()> {
-    if results.is_empty() {
-        return writeln!(out, "no runs yet");
-    }
-    let setting = |point: &BTreeMap<String, String>| {
-        point.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
-    };
-    for point in results {
-        writeln!(out, "{}", setting(&point.point))?;
-        for name in names {
-            let Some(value) = point.values.get(*name) else { continue };
-            writeln!(out, "  {name:<48} {value}")?;
-        }
-    }
-    Ok(())
+    let all = results.first().into_iter().flat_map(|point| point.values.keys());
+    let mut names: Vec<&String> =
+        all.filter(|name| rank(name).is_some()).filter(something).collect();
+    names.sort_by_key(rank);
+    names
 }
 
 #[cfg(test)]

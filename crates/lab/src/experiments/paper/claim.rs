@@ -109,19 +109,35 @@ impl Judge {
         names
     }
 
-    /// Its statements about single measures: a value or a range of each.
-    pub fn stated(&self) -> Vec<(&Measure, Stated)> {
-        let range = |name, value, low, high| vec![(name, Stated { value, within: (low, high) })];
+    /// Its statements about single measures: a value or a range of each. Where it compares, the
+    /// range of the first measure follows from the `mean` of the second.
+    pub fn stated(&self, mean: &dyn Fn(&Measure) -> Option<f64>) -> Vec<(&Measure, Stated)> {
+        let range = |name, value, low, high| {
+            vec![(name, Stated { value, within: (low, high), compared: false })]
+        };
+        let beside = |name, other: &Measure, within: &dyn Fn(f64) -> (f64, f64)| {
+            let stated = |mean| Stated { value: None, within: within(mean), compared: true };
+            mean(other).map(|mean| (name, stated(mean))).into_iter().collect()
+        };
+        let least = f64::NEG_INFINITY;
         match self {
             Judge::Near(name, value, within) => {
                 let tolerance = within.of(*value);
                 range(name, Some(*value), value - tolerance, value + tolerance)
             }
             Judge::Between(name, low, high) => range(name, None, *low, *high),
-            Judge::AtMost(name, limit) => range(name, None, f64::NEG_INFINITY, *limit),
+            Judge::AtMost(name, limit) => range(name, None, least, *limit),
             Judge::AtLeast(name, limit) => range(name, None, *limit, f64::INFINITY),
-            Judge::All(judges) => judges.iter().flat_map(Judge::stated).collect(),
-            _ => Vec::new(),
+            Judge::NotAbove(a, b) => beside(a, b, &|mean| (least, mean)),
+            Judge::MoreByAtMost(a, b, most) => beside(a, b, &|mean| (least, mean + most)),
+            Judge::Differ(a, b, most) => beside(a, b, &|mean| (mean - most, mean + most)),
+            Judge::Ratio(a, b, low, high) => beside(a, b, &|mean| (mean * low, mean * high)),
+            Judge::Rising(names) => names
+                .windows(2)
+                .flat_map(|pair| beside(&pair[1], &pair[0], &|mean| (mean, f64::INFINITY)))
+                .collect(),
+            Judge::All(judges) => judges.iter().flat_map(|one| one.stated(mean)).collect(),
+            Judge::DifferMore(..) | Judge::SteadierTogether(..) => Vec::new(),
         }
     }
 

@@ -1,38 +1,66 @@
-//! A sweep's results as figures: a measure each, over the axis with the most values that are
-//! quantities; settings that differ otherwise are lines.
+//! A sweep's results as figures. A measure over the axis with the most quantities, a panel for each
+//! value of a second such axis; settings that differ otherwise are lines. Without quantities, runs
+//! are dots.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::pivot::{name_of, Shape};
 use super::{axis, PointResult};
-use crate::figures::{Axis, Figure, Line, Plot};
+use crate::figures::{Axis, Dots, Figure, Line, Plot};
 use crate::flent::slug;
 
-/// Of each measure of `names` a figure; none if no setting that differs is a quantity.
-pub fn figures(results: &[PointResult], names: &[&String]) -> Vec<Figure> {
-    let mut settings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (key, value) in results.iter().flat_map(|result| &result.point) {
-        settings.entry(key).or_default().insert(value);
+/// Greatest ratio of values for which a linear axis is read well.
+const LINEAR: f64 = 50.0;
+
+/// Figures of the measure `name`, all on one scale; none if there is nothing to compare.
+pub fn figures(results: &[PointResult], name: &str) -> Vec<Figure> {
+    let Shape { quantities, words } = Shape::of(results);
+    let [across, others @ ..] = quantities.as_slice() else { return dots(results, name, &words) };
+    let (apart, others) = others.split_at(1.min(others.len()));
+    let rest = [others, &words].concat();
+    let mut panels: Vec<(String, Vec<&PointResult>)> = Vec::new();
+    for result in results {
+        let title = name_of(&result.point, apart);
+        match panels.iter_mut().find(|panel| panel.0 == title) {
+            Some(panel) => panel.1.push(result),
+            None => panels.push((title, vec![result])),
+        }
     }
-    settings.retain(|_, values| values.len() > 1);
-    let quantities = settings
-        .iter()
-        .filter(|(_, values)| values.iter().all(|value| axis::quantity(value).is_some()))
-        .max_by_key(|(_, values)| values.len());
-    let Some((&across, _)) = quantities else { return Vec::new() };
-    let varied: Vec<&str> = settings.keys().filter(|key| **key != across).copied().collect();
-    names.iter().map(|name| figure(results, name, across, &varied)).collect()
+    let y = scale(results, name);
+    let one = |(value, results): &(String, Vec<&PointResult>)| {
+        let title = match apart {
+            [key] => format!("{name}, {key} {value}"),
+            _ => name.to_string(),
+        };
+        lines(results, (name, &title), across, &rest, y.clone())
+    };
+    panels.iter().map(one).collect()
 }
 
-fn figure(results: &[PointResult], name: &str, across: &str, varied: &[&str]) -> Figure {
+/// One axis for all panels.
+fn scale(results: &[PointResult], name: &str) -> Axis {
+    let means = || results.iter().filter_map(|result| Some(result.values.get(name)?.mean));
+    let (least, most) = (means().fold(f64::MAX, f64::min), means().fold(f64::MIN, f64::max));
+    match least > 0.0 && most > LINEAR * least {
+        true => Axis::log(name).within(least, most),
+        false if least < most => Axis::linear(name).within(least.min(0.0), most),
+        false => Axis::linear(name),
+    }
+}
+
+fn lines(
+    results: &[&PointResult],
+    (name, title): (&str, &str),
+    across: &str,
+    rest: &[&str],
+    y: Axis,
+) -> Figure {
     let mut lines: Vec<Line> = Vec::new();
     let mut base_unit = "";
-    for PointResult { point, values } in results {
+    for PointResult { point, values, .. } in results {
         let (Some((x, base)), Some(y)) = (axis::quantity(&point[across]), values.get(name)) else {
             continue;
         };
         base_unit = base;
-        let other: Vec<&str> = varied.iter().map(|key| point[*key].as_str()).collect();
-        let series = if other.is_empty() { name.to_string() } else { other.join(", ") };
+        let series = if rest.is_empty() { name.to_string() } else { name_of(point, rest) };
         match lines.iter_mut().find(|line| line.name == series) {
             Some(line) => line.points.push([x, y.mean]),
             None => lines.push(Line { name: series, points: vec![[x, y.mean]] }),
@@ -47,5 +75,28 @@ fn figure(results: &[PointResult], name: &str, across: &str, varied: &[&str]) ->
     let positive = lines.iter().flat_map(|line| &line.points).all(|point| point[0] > 0.0);
     let label = if unit.is_empty() { across.to_string() } else { format!("{across} ({unit})") };
     let x = if positive { Axis::log(&label) } else { Axis::linear(&label) };
-    Figure::new((&slug(name), name), (x, Axis::linear(name)), Plot::Lines(lines))
+    Figure::new((&slug(title), title), (x, y), Plot::Lines(lines))
+}
+
+/// Runs as dots: the first of `words` across, the others are series.
+fn dots(results: &[PointResult], name: &str, words: &[&str]) -> Vec<Figure> {
+    let [across, rest @ ..] = words else { return Vec::new() };
+    let (mut categories, mut series): (Vec<String>, Vec<Dots>) = Default::default();
+    for PointResult { point, runs, .. } in results {
+        let (category, other) = (&point[*across], name_of(point, rest));
+        if !categories.contains(category) {
+            categories.push(category.clone());
+        }
+        let other = if rest.is_empty() { name.to_string() } else { other };
+        let at = series.iter().position(|dots| dots.name == other).unwrap_or_else(|| {
+            series.push(Dots { name: other, ..Dots::default() });
+            series.len() - 1
+        });
+        let place = categories.iter().position(|one| one == category).unwrap_or(0);
+        let values = &mut series[at].values;
+        values.resize(values.len().max(place + 1), Vec::new());
+        values[place] = runs.get(name).cloned().unwrap_or_default();
+    }
+    let axes = (Axis::linear(""), scale(results, name).whole());
+    vec![Figure::new((&slug(name), name), axes, Plot::Dots(categories, series))]
 }

@@ -18,15 +18,18 @@ use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 
 use super::scenario;
+use crate::figures::table::{Column, Table};
 use crate::files;
 use crate::statistics::Estimate;
 use simnel_scenario::{Scenario, Summary};
 
 pub mod axis;
 mod figures;
+mod pivot;
 
 pub use axis::Axis;
 pub use figures::figures;
+pub use pivot::{pivots, Pivot};
 
 /// A sweep that cannot be done, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +104,9 @@ pub struct PointResult {
     pub point: BTreeMap<String, String>,
     /// Mean and interval of everything that was measured.
     pub values: BTreeMap<String, Estimate>,
+    /// A value a run.
+    #[serde(skip)]
+    pub runs: BTreeMap<String, Vec<f64>>,
 }
 
 impl Sweep {
@@ -335,14 +341,35 @@ pub fn results(journal: &Path) -> Result<Vec<PointResult>, SweepError> {
             values.entry(name).or_default().push(value);
         }
     }
-    let estimated = |values: Values| {
-        let one = |(name, values): (String, Vec<f64>)| Some((name, Estimate::of(&values)?));
-        values.into_iter().filter_map(one).collect()
+    let estimated = |(point, runs): (BTreeMap<String, String>, Values)| {
+        let one =
+            |(name, values): (&String, &Vec<f64>)| Some((name.clone(), Estimate::of(values)?));
+        PointResult { point, values: runs.iter().filter_map(one).collect(), runs }
     };
-    Ok(points
-        .into_iter()
-        .map(|(point, values)| PointResult { point, values: estimated(values) })
-        .collect())
+    Ok(points.into_iter().map(estimated).collect())
+}
+
+/// A journal as a table: a row a run in their order, with setting, seed and measures under the
+/// names that the Python package gives them. What a run did not measure is no number.
+pub fn table(journal: &Path) -> Result<Table, SweepError> {
+    let (_, mut records) = read(journal)?;
+    records.sort_by_key(|record| record.run);
+    records.dedup_by_key(|record| record.run);
+    let keys: BTreeSet<&String> = records.iter().flat_map(|record| record.point.keys()).collect();
+    let names: BTreeSet<&String> = records.iter().flat_map(|record| record.values.keys()).collect();
+    let of = |key: &str| {
+        records.iter().map(|record| record.point.get(key).cloned().unwrap_or_default()).collect()
+    };
+    let numbers = |one: &dyn Fn(&Record) -> Option<f64>| {
+        Column::Number(records.iter().map(|record| one(record).unwrap_or(f64::NAN)).collect())
+    };
+    let mut columns: Vec<(String, Column)> =
+        keys.into_iter().map(|key| (key.clone(), Column::Text(of(key)))).collect();
+    columns.push(("seed".into(), numbers(&|record| Some(record.seed as f64))));
+    for name in names {
+        columns.push((name.clone(), numbers(&|record| record.values.get(name).copied())));
+    }
+    Ok(Table { columns })
 }
 
 /// The numbers of a summary by their path, `groups.ping EF.application.added_ms.p99`; time series

@@ -99,21 +99,44 @@ fn a_torn_journal_is_finished_and_shards_merge_to_the_same() {
 }
 
 #[test]
-fn figures_are_over_the_axis_of_most_quantities() {
+fn results_are_shown_by_their_axes() {
     let directory = tempfile::tempdir().expect("a directory");
     let journal = directory.path().join("journal");
     go(&sweep("rtt=10ms|20ms|30ms,rate=1mbit|2mbit,qdisc=fq_codel|sfq", 1), &journal, (0, 1));
-    let name = String::from("groups.bulk.goodput_mbps");
-    let figures = figures(&results(&journal).expect("results"), &[&name]);
-    let [Figure { x, plot: Plot::Lines(lines), .. }] = figures.as_slice() else {
-        panic!("{figures:?}");
-    };
-    assert_eq!(x.label, "rtt (ms)");
-    let mut names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["fq_codel, 1mbit", "fq_codel, 2mbit", "sfq, 1mbit", "sfq, 2mbit"]);
-    let across = |line: &Line| line.points.iter().map(|point| point[0]).collect::<Vec<_>>();
-    assert!(lines.iter().all(|line| across(line) == [10.0, 20.0, 30.0]), "{lines:?}");
+    let name = "groups.bulk.goodput_mbps";
+    let results = results(&journal).expect("results");
+    let panels = figures(&results, name);
+    let titles: Vec<&str> = panels.iter().map(|figure| figure.title.as_str()).collect();
+    assert_eq!(titles, ["1mbit", "2mbit"].map(|rate| format!("{name}, rate {rate}")));
+    for Figure { x, y, plot, .. } in &panels {
+        let Plot::Lines(lines) = plot else { panic!("{plot:?}") };
+        assert_eq!((x.label.as_str(), &y.limits), ("rtt (ms)", &panels[0].y.limits));
+        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["fq_codel", "sfq"]);
+        let across = |line: &Line| line.points.iter().map(|point| point[0]).collect::<Vec<_>>();
+        assert!(lines.iter().all(|line| across(line) == [10.0, 20.0, 30.0]), "{lines:?}");
+    }
+    let pivots = pivots(&results, name);
+    let titles: Vec<&str> = pivots.iter().map(|pivot| pivot.title.as_str()).collect();
+    assert_eq!(titles, ["fq_codel", "sfq"]);
+    assert_eq!((pivots[1].across.as_str(), &pivots[1].columns[1]), ("rtt", &"2mbit".to_string()));
+    let (rtt, cells) = &pivots[1].rows[2];
+    let of = |point: &PointResult| point.point.values().eq(["sfq", "2mbit", "30ms"]);
+    let known = results.iter().find(|point| of(point)).expect("a setting");
+    assert_eq!((rtt.as_str(), cells[1]), ("30ms", known.values.get(name).copied()));
+}
+
+#[test]
+fn a_table_has_a_row_a_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("journal");
+    go(&sweep("rtt=10ms|20ms", 2), &journal, (0, 1));
+    let table = table(&journal).expect("a table");
+    assert_eq!(table.rows(), 4);
+    let first: Vec<&str> = table.columns.iter().take(2).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(first, ["rtt", "seed"]);
+    let Column::Number(seeds) = &table.columns[1].1 else { panic!("seeds are numbers") };
+    assert_eq!(seeds, &[1.0, 2.0, 1.0, 2.0]);
 }
 
 #[test]

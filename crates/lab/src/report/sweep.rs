@@ -1,0 +1,131 @@
+//! A sweep, as tables for the terminal and as a page of small multiples and heat maps.
+
+use maud::{html, Markup};
+
+use super::page;
+use super::text;
+use crate::experiments::sweep::{figures, pivots, Pivot, PointResult};
+use crate::figures::Figure;
+use crate::statistics::{number, Estimate};
+
+/// Columns up to which a cell has its interval, too.
+const WITH_INTERVALS: usize = 4;
+/// Shades of a heat map; `style.css` has them.
+const SHADES: f64 = 9.0;
+/// Greatest ratio of values that share out the shades evenly.
+const EVEN: f64 = 50.0;
+
+/// The measures `names`, each by the axes of the sweep; no wider than `width` columns.
+pub fn text(results: &[PointResult], names: &[&String], width: Option<u16>) -> String {
+    let mut out = String::new();
+    for name in names {
+        for pivot in pivots(results, name) {
+            let title = if pivot.title.is_empty() { "" } else { ": " };
+            out += &format!("{name}{title}{}\n", pivot.title);
+            let with = pivot.columns.len() <= WITH_INTERVALS;
+            let cell = |one: &Option<Estimate>| match one {
+                Some(one) if with => one.to_string(),
+                one => mean(one),
+            };
+            let head = [&pivot.across].into_iter().chain(&pivot.columns).cloned().collect();
+            let mut rows: Vec<Vec<String>> = vec![head];
+            rows.extend(pivot.rows.iter().map(|(value, cells)| {
+                [value.clone()].into_iter().chain(cells.iter().map(cell)).collect()
+            }));
+            out += &text::table(&rows, 1..1 + pivot.columns.len(), width);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn mean(one: &Option<Estimate>) -> String {
+    one.map_or("-".into(), |one| number(one.mean))
+}
+
+/// The page. `partial`: not all runs are there.
+pub fn page(title: &str, results: &[PointResult], names: &[&String], partial: bool) -> String {
+    let body = html! {
+        @if partial { (page::partial("the sweep")) }
+        p .lead {
+            "Each figure is a measure over the axis with the most values, a panel for each value "
+            "of a second one, all on one scale; each heat map has both axes and the mean in each "
+            "cell. Means of all runs at a setting; every run is a row of the CSV file beside this "
+            "page."
+        }
+        @for name in names { (measure(name, results)) }
+    };
+    page::frame(title, &body)
+}
+
+fn measure(name: &str, results: &[PointResult]) -> Markup {
+    // The heading has the measure's name already.
+    let short = |figure: Figure| match figure.title.strip_prefix(&format!("{name}, ")) {
+        Some(title) => Figure { title: title.into(), ..figure },
+        None => figure,
+    };
+    let panels: Vec<Figure> = figures(results, name).into_iter().map(short).collect();
+    let pivots = pivots(results, name);
+    let means = || {
+        let cells = pivots.iter().flat_map(|pivot| pivot.rows.iter().flat_map(|row| &row.1));
+        cells.flatten().map(|one| one.mean)
+    };
+    let range = (means().fold(f64::MAX, f64::min), means().fold(f64::MIN, f64::max));
+    html! {
+        section .multiples {
+            h3 { (name) }
+            (page::together(&panels))
+            div .heats { @for pivot in &pivots { (heat(pivot, range)) } }
+        }
+    }
+}
+
+/// A table whose cells are the darker the larger their value; one scale for a measure.
+fn heat(pivot: &Pivot, range: (f64, f64)) -> Markup {
+    html! {
+        table .heat {
+            caption { (pivot.title) }
+            thead {
+                tr { th { (pivot.across) } @for column in &pivot.columns { th { (column) } } }
+            }
+            tbody {
+                @for (value, cells) in &pivot.rows {
+                    tr {
+                        th { (value) }
+                        @for one in cells {
+                            @let title = one.map(|one| format!("{one}, {} runs", one.n));
+                            @let class = one.map(|one| format!("h{}", shade(one.mean, range)));
+                            td class=[class] title=[title] { (mean(one)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The shade of a value in the range of a measure; by ratios if that spans a large one.
+fn shade(value: f64, (least, most): (f64, f64)) -> u32 {
+    let share = match least > 0.0 && most > EVEN * least {
+        true => (value / least).ln() / (most / least).ln(),
+        false => (value - least) / (most - least),
+    };
+    // A range of nothing has no shares.
+    if share.is_finite() {
+        (share * SHADES).round() as u32
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_are_even_or_by_ratios() {
+        assert_eq!([0.0, 5.0, 10.0].map(|value| shade(value, (0.0, 10.0))), [0, 5, 9]);
+        assert_eq!([1.0, 10.0, 100.0].map(|value| shade(value, (1.0, 100.0))), [0, 5, 9]);
+        assert_eq!(shade(3.0, (3.0, 3.0)), 0);
+    }
+}
