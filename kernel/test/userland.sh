@@ -96,28 +96,28 @@ has '`diffserv9`' "$simnel" change v0 upload diffserv9
 # Waits until the command prints the text.
 soon() { # TEXT COMMAND...
     local n
-    for n in $(seq 50); do
+    for n in $(seq 100); do
         [[ $("${@:2}" 2>&1) == *"$1"* ]] && return
         sleep 0.1
     done
     has "$@"
 }
 has 'nothing of `v0` is on trial' "$simnel" keep v0
-has 'as before in 2 s' "$simnel" change v0 upload 8mbit --for 2s
+has 'as before in 5 s' "$simnel" change v0 upload 8mbit --for 5s
 has 'again cake bandwidth 10Mbit' "$simnel" show v0
 kill -KILL "$(pgrep -x simnel-trial | head -n 1)"
 has 'bandwidth 8Mbit' "$simnel" show v0
-soon 'bandwidth 10Mbit' "$simnel" show v0
+soon 'refcnt 2 cake bandwidth 10Mbit' "$simnel" show v0
 lacks trial "$simnel" show v0
-"$simnel" change v0 upload 8mbit --for 2s 2>/dev/null || fail 'change --for'
+"$simnel" change v0 upload 8mbit --for 5s 2>/dev/null || fail 'change --for'
 kill -STOP "$(pgrep -x simnel-trial | head -n 1)"
-soon 'bandwidth 10Mbit' "$simnel" show v0
+soon 'refcnt 2 cake bandwidth 10Mbit' "$simnel" show v0
 pkill -KILL -x simnel-trial
-"$simnel" change v0 upload 8mbit --for 1s 2>/dev/null || fail 'change --for'
+"$simnel" change v0 upload 8mbit --for 5s 2>/dev/null || fail 'change --for'
 has 'v0: kept' "$simnel" keep v0
-"$simnel" change v0 download 29mbit --for 1s 2>/dev/null || fail 'change --for'
+"$simnel" change v0 download 29mbit --for 5s 2>/dev/null || fail 'change --for'
 "$simnel" change v0 download 28mbit || fail 'change'
-sleep 2
+sleep 6
 has 'bandwidth 8Mbit' "$simnel" show v0
 has 'bandwidth 28Mbit' "$simnel" show v0
 lacks simnel-trial ps -A -o comm

@@ -154,10 +154,12 @@ fn understood(
     said: usize,
 ) -> Result<Config, String> {
     qdisc::amend(before, words).map_err(|mut error| {
-        error.index = error.index.saturating_sub(before.split_whitespace().count());
+        let own = before.split_whitespace().count();
         // What is no keyword may be the name of a discipline: misspelt, or one of Linux's.
+        let may_be_name = error.index == own;
+        error.index = error.index.saturating_sub(own);
         let is_known = |error: &ParseError| error.nearest().is_some() || error.is_foreign();
-        if !is_known(&error) {
+        if may_be_name && !is_known(&error) {
             error = qdisc::parse(words).err().filter(is_known).unwrap_or(error);
         }
         error.index += said;
