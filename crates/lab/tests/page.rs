@@ -33,7 +33,8 @@ fn report(directory: &Path) -> Vec<Outcome> {
     let filtered = outcomes.iter().find(|outcome| outcome.experiment.id == "A6").expect("it ran");
     let mut live = Reading::new(Kind::Live, "A6");
     live.measures = filtered.measures.clone();
-    live.measures.derive(paper::of("none", "down"), vec![1.0]);
+    let download = paper::Measure { arm: "none".into(), quantity: "down".into() };
+    live.measures.derive(download, vec![1.0]);
     let judge = |claim: paper::Claim| claim.judge(&live.measures);
     live.verdicts = paper::claims("A6").into_iter().map(judge).collect();
     live.refused = vec![("x<y".into(), "a & b".into())];

@@ -43,8 +43,11 @@ pub fn compare(
     };
     let mut columns = Columns::default();
     columns.words("workload", each().map(|(row, _)| Some(row.workload)));
-    columns.words("measure", each().map(|(row, _)| Some(&row.measure)));
-    columns.words("better", each().map(|(row, _)| Some(if row.less { "less" } else { "more" })));
+    columns.words("measure", each().map(|(row, _)| Some(row.measure.to_string())));
+    columns.words(
+        "better",
+        each().map(|(row, _)| Some(if row.measure.less() { "less" } else { "more" })),
+    );
     columns.words("qdisc", each().map(|(_, (words, _))| Some(words)));
     columns.numbers("mean", each().map(|(_, (_, value))| Some(value.as_ref()?.mean)));
     columns.numbers("half_width", each().map(|(_, (_, value))| value.as_ref()?.half_width));

@@ -54,7 +54,7 @@ pub fn papers() -> Vec<&'static str> {
 pub fn about_paper(id: &str) -> PyResult<About> {
     let experiment = find(id)?;
     let arms = (experiment.arms)().into_iter().map(|arm| match arm.work {
-        Work::Scenario(text) => (arm.name, Some(text)),
+        Work::Scenario(file) => (arm.name, Some(file.to_string())),
         Work::Direct(..) => (arm.name, None),
     });
     Ok(About {

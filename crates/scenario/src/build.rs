@@ -1,6 +1,8 @@
 //! The file's words to a set-up of the simulator.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use simnel_core::qdisc::Device;
 use simnel_core::{qdisc, Rate, Span, Time};
@@ -12,7 +14,7 @@ use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 use toml::Spanned;
 
 use super::error::ScenarioError;
-use super::text::{self, each, list, Amount, EcnWord, Word};
+use super::file::{self, each, list, Amount, EcnWord, Word};
 use super::values;
 use crate::Files;
 
@@ -41,7 +43,7 @@ pub(super) struct Built {
 }
 
 /// Reads everything but the disciplines.
-pub(super) fn build(file: &text::File, files: Files) -> Result<Built> {
+pub(super) fn build(file: &file::File, files: Files) -> Result<Built> {
     let line = file.line.get_ref();
     let duration = values::time(&file.duration)?;
     let warmup = values::time_or(&file.warmup, Span::ZERO)?;
@@ -62,7 +64,7 @@ pub(super) fn build(file: &text::File, files: Files) -> Result<Built> {
     }
     let recording = Recording {
         interval: values::time_or(&file.interval, Span::from_secs(1))?,
-        windows: file.windows,
+        windows: file.windows.unwrap_or(false),
     };
     let unsaid = || Spanned::new(0..0, DEFAULT_QDISC.to_string());
     let qdisc = match &file.qdisc {
@@ -108,7 +110,7 @@ impl Built {
     }
 }
 
-fn lines(place: &Spanned<text::Line>, files: Files) -> Result<[LineSetup; 2]> {
+fn lines(place: &Spanned<file::Line>, files: Files) -> Result<[LineSetup; 2]> {
     let line = place.get_ref();
     let framing = match &line.framing {
         None => Default::default(),
@@ -121,16 +123,12 @@ fn lines(place: &Spanned<text::Line>, files: Files) -> Result<[LineSetup; 2]> {
             }
         },
     };
-    let shaper = match line.shaper.as_ref().map(|word| word.get_ref().as_str()) {
-        None | Some("wire") => Shaper::Wire,
-        Some("htb") => Shaper::Bucket(match &line.burst {
+    let shaper = match choice(line.shaper.as_ref(), "shaper", &[("wire", false), ("htb", true)])? {
+        Some(true) => Shaper::Bucket(match &line.burst {
             Some(burst) => values::small_bytes(burst)?,
             None => HTB_BURST,
         }),
-        Some(_) => {
-            let span = line.shaper.as_ref().map_or(0..0, Spanned::span);
-            return Err(ScenarioError::at(span, "no such shaper", "\"wire\" or \"htb\""));
-        }
+        _ => Shaper::Wire,
     };
     let losses = line.loss.as_ref().map_or([None, None], each);
     let jitters = line.jitter.as_ref().map_or([None, None], each);
@@ -201,7 +199,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn new(entries: &[Spanned<text::Host>], rtt: Span) -> Result<Hosts> {
+    fn new(entries: &[Spanned<file::Host>], rtt: Span) -> Result<Hosts> {
         let mut hosts = Hosts { hosts: Vec::new(), names: BTreeMap::new(), numbers: [0; 2] };
         for entry in entries {
             hosts.add(entry.get_ref(), rtt)?;
@@ -216,15 +214,9 @@ impl Hosts {
         Ok(hosts)
     }
 
-    fn add(&mut self, host: &text::Host, rtt: Span) -> Result<()> {
-        let home = match host.side.get_ref().as_str() {
-            "home" => true,
-            "internet" => false,
-            _ => {
-                let what = "no such side";
-                return Err(ScenarioError::at(host.side.span(), what, "\"home\" or \"internet\""));
-            }
-        };
+    fn add(&mut self, host: &file::Host, rtt: Span) -> Result<()> {
+        let sides = [("home", true), ("internet", false)];
+        let home = choice(Some(&host.side), "side", &sides)? == Some(true);
         let name = host.name.get_ref();
         if self.names.contains_key(name) {
             let what = format!("there is a host `{name}` already");
@@ -237,12 +229,7 @@ impl Hosts {
         let (up, down) = (Access { delay, rate: rate(0)? }, Access { delay, rate: rate(1)? });
         // Egress leads to the bottleneck: up from home, down from the Internet.
         let access = if home { [up, down] } else { [down, up] };
-        let count = host.count.as_ref().map_or(1, |count| *count.get_ref());
-        if count == 0 || count > 60_000 {
-            let span = host.count.as_ref().map_or(0..0, Spanned::span);
-            return Err(ScenarioError::at(span, "too few or too many hosts", "1 to 60000"));
-        }
-        for _ in 0..count {
+        for _ in 0..bounded(&host.count, 1, 1..=60_000, "hosts")? {
             self.push(name, home, access)?;
         }
         Ok(())
@@ -264,7 +251,7 @@ impl Hosts {
     }
 
     /// The hosts that `words` name; all of that side if there are none.
-    fn select(&self, words: Option<&text::Words>, home: bool) -> Result<Vec<usize>> {
+    fn select(&self, words: Option<&file::Words>, home: bool) -> Result<Vec<usize>> {
         let Some(words) = words else {
             let side = self.names.values().filter(|(side, _)| *side == home);
             let mut all: Vec<usize> = side.flat_map(|(_, hosts)| hosts).copied().collect();
@@ -296,14 +283,14 @@ impl Hosts {
 }
 
 fn add_traffic(
-    place: &Spanned<text::Traffic>,
+    place: &Spanned<file::Traffic>,
     hosts: &mut Hosts,
     all: &mut Vec<Traffic>,
 ) -> Result<()> {
     let entry = place.get_ref();
     let kind_word = entry.kind.get_ref().as_str();
     let (kind, allowed, default_direction) = kind(entry)?;
-    for (key, span) in entry.special() {
+    for (key, span) in entry.own() {
         if !allowed.contains(&key) {
             let what = format!("traffic of kind \"{kind_word}\" has no `{key}`");
             let expected = match allowed {
@@ -313,18 +300,9 @@ fn add_traffic(
             return Err(ScenarioError::at(span, what, expected));
         }
     }
-    let directions: &[Direction] = match &entry.direction {
-        None => default_direction,
-        Some(word) => match word.get_ref().as_str() {
-            "up" => &[Direction::Up],
-            "down" => &[Direction::Down],
-            "both" => &Direction::BOTH,
-            _ => {
-                let what = "no such direction";
-                return Err(ScenarioError::at(word.span(), what, "\"up\", \"down\" or \"both\""));
-            }
-        },
-    };
+    let ways = [("up", UP), ("down", DOWN), ("both", &Direction::BOTH)];
+    let directions =
+        choice(entry.direction.as_ref(), "direction", &ways)?.unwrap_or(default_direction);
     let name = entry.name.clone().unwrap_or_else(|| kind_word.to_string());
     let home = hosts.select(entry.home.as_ref(), true)?;
     let internet = hosts.select(entry.internet.as_ref(), false)?;
@@ -408,9 +386,10 @@ fn default_dscp(kind: &str) -> u8 {
 /// A kind, the keys that it takes, and its directions if none is given.
 type KindOf = (Kind, &'static [&'static str], &'static [Direction]);
 
-fn kind(entry: &text::Traffic) -> Result<KindOf> {
-    const UP: &[Direction] = &[Direction::Up];
-    const DOWN: &[Direction] = &[Direction::Down];
+const UP: &[Direction] = &[Direction::Up];
+const DOWN: &[Direction] = &[Direction::Down];
+
+fn kind(entry: &file::Traffic) -> Result<KindOf> {
     let missing = |key: &str, example: &str| {
         let what = format!("traffic of kind \"{}\" needs `{key}`", entry.kind.get_ref());
         ScenarioError::at(entry.kind.span(), what, format!("`{key} = {example}`, for instance"))
@@ -429,19 +408,19 @@ fn kind(entry: &text::Traffic) -> Result<KindOf> {
             let ports = entry.ports.as_ref().map_or(1, |ports| *ports.get_ref());
             (Kind::Datagrams { size, interval, ports }, &["size", "rate", "ports"], UP)
         }
-        "voip" => (voip(entry)?, &["codec"], &Direction::BOTH),
+        "voip" => {
+            // RTP over UDP, 50 packets a second: 12 bytes of RTP header, and 20 ms of G.711 or two
+            // 10-ms frames of G.729.
+            let codecs = [("g711", 160), ("g729", 20)];
+            let payload = choice(entry.codec.as_ref(), "codec", &codecs)?.unwrap_or(160);
+            let (size, interval) = (payload + 12, Span::from_millis(20));
+            (Kind::Datagrams { size, interval, ports: 1 }, &["codec"], &Direction::BOTH)
+        }
         "ping" => {
-            let icmp = match entry.protocol.as_ref().map(|word| word.get_ref().as_str()) {
-                None | Some("udp") => false,
-                Some("icmp") => true,
-                Some(_) => {
-                    let span = entry.protocol.as_ref().map_or(0..0, Spanned::span);
-                    let what = "no such protocol";
-                    return Err(ScenarioError::at(span, what, "\"udp\" or \"icmp\""));
-                }
-            };
+            let protocols = [("udp", false), ("icmp", true)];
+            let icmp = choice(entry.protocol.as_ref(), "protocol", &protocols)?;
             let interval = values::time_or(&entry.interval, Span::from_millis(100))?;
-            let kind = Kind::Ping { size: size(64)?, interval, icmp };
+            let kind = Kind::Ping { size: size(64)?, interval, icmp: icmp.unwrap_or(false) };
             (kind, &["size", "interval", "protocol"], UP)
         }
         "iot" => {
@@ -496,21 +475,7 @@ fn spacing(size: u32, amount: &Amount) -> Result<Span> {
     }
 }
 
-/// RTP over UDP: 12 bytes of RTP header and the codec's frames.
-fn voip(entry: &text::Traffic) -> Result<Kind> {
-    let (payload, millis) = match entry.codec.as_ref().map(|word| word.get_ref().as_str()) {
-        // G.711 with 20 ms a packet; G.729 with two 10-ms frames.
-        None | Some("g711") => (160, 20),
-        Some("g729") => (20, 20),
-        Some(_) => {
-            let span = entry.codec.as_ref().map_or(0..0, Spanned::span);
-            return Err(ScenarioError::at(span, "no such codec", "\"g711\" or \"g729\""));
-        }
-    };
-    Ok(Kind::Datagrams { size: payload + 12, interval: Span::from_millis(millis), ports: 1 })
-}
-
-fn web_params(entry: &text::Traffic) -> Result<web::Params> {
+fn web_params(entry: &file::Traffic) -> Result<web::Params> {
     let mut params = web::Params::default();
     if let Some(rate) = &entry.rate {
         params.interval = values::frequency(rate)?;
@@ -532,7 +497,7 @@ fn web_params(entry: &text::Traffic) -> Result<web::Params> {
     Ok(params)
 }
 
-fn dash_params(entry: &text::Traffic) -> Result<dash::Params> {
+fn dash_params(entry: &file::Traffic) -> Result<dash::Params> {
     let mut params = dash::Params::default();
     params.chunk = values::time_or(&entry.chunk, params.chunk)?;
     params.buffer = values::time_or(&entry.buffer, params.buffer)?;
@@ -557,17 +522,14 @@ fn milli(number: &Spanned<f64>, most: f64) -> Result<u64> {
     }
 }
 
-fn tcp(entry: &text::Traffic) -> Result<Config> {
+fn tcp(entry: &file::Traffic) -> Result<Config> {
     let mut config = Config::default();
     if entry.kind.get_ref() == "bittorrent" {
         config.congestion = CongestionControl::Ledbat;
     }
-    if let Some(word) = &entry.cc {
-        config.congestion = CongestionControl::from_name(word.get_ref()).ok_or_else(|| {
-            let names = CongestionControl::ALL.map(|control| format!("\"{}\"", control.name()));
-            let what = "no such congestion control";
-            ScenarioError::at(word.span(), what, format!("one of {}", names.join(", ")))
-        })?;
+    let controls = CongestionControl::ALL.map(|control| (control.name(), control));
+    if let Some(control) = choice(entry.cc.as_ref(), "congestion control", &controls)? {
+        config.congestion = control;
     }
     if config.congestion == CongestionControl::Dctcp {
         config.ecn = EcnMode::Accurate;
@@ -584,44 +546,54 @@ fn tcp(entry: &text::Traffic) -> Result<Config> {
             }
         };
     }
-    if let Some(word) = &entry.slow_start {
-        config.slow_start_exit = match word.get_ref().as_str() {
-            "hystart" => SlowStartExit::HyStart,
-            "hystart++" => SlowStartExit::HyStartPlusPlus,
-            "loss" => SlowStartExit::LossOnly,
-            _ => {
-                let expected = "\"hystart\", \"hystart++\" or \"loss\"";
-                let what = "no such way out of slow start";
-                return Err(ScenarioError::at(word.span(), what, expected));
-            }
-        };
+    let ways_out = [
+        ("hystart", SlowStartExit::HyStart),
+        ("hystart++", SlowStartExit::HyStartPlusPlus),
+        ("loss", SlowStartExit::LossOnly),
+    ];
+    if let Some(exit) = choice(entry.slow_start.as_ref(), "way out of slow start", &ways_out)? {
+        config.slow_start_exit = exit;
     }
     if entry.pacing == Some(true) {
         config.pacing = Pacing::On;
     }
     config.nagle = entry.nagle.unwrap_or(config.nagle);
     config.delayed_ack = entry.delayed_ack.unwrap_or(config.delayed_ack);
-    let segments = |place: &Option<Spanned<u8>>, default| match place {
-        None => Ok(default),
-        Some(number) if *number.get_ref() > 0 => Ok(*number.get_ref()),
-        Some(number) => Err(ScenarioError::at(number.span(), "out of range", "1 to 255 segments")),
-    };
-    config.tso_segments = segments(&entry.tso, config.tso_segments)?;
-    config.gro_segments = segments(&entry.gro, config.gro_segments)?;
-    if let Some(mtu) = &entry.mtu {
-        if !(100..=1500).contains(mtu.get_ref()) {
-            return Err(ScenarioError::at(mtu.span(), "out of range", "100 to 1500 bytes"));
-        }
-        config.mtu = *mtu.get_ref();
-    }
+    config.tso_segments = bounded(&entry.tso, config.tso_segments, 1..=255, "segments")?;
+    config.gro_segments = bounded(&entry.gro, config.gro_segments, 1..=255, "segments")?;
+    config.mtu = bounded(&entry.mtu, config.mtu, 100..=1500, "bytes")?;
     if let Some(window) = &entry.window {
         config.in_flight_max = values::small_bytes(window)?;
     }
-    if let Some(window) = &entry.initial_window {
-        if !(1..=1000).contains(window.get_ref()) {
-            return Err(ScenarioError::at(window.span(), "out of range", "1 to 1000 segments"));
-        }
-        config.initial_window = *window.get_ref();
-    }
+    let initial = bounded(&entry.initial_window, config.initial_window, 1..=1000, "segments")?;
+    config.initial_window = initial;
     Ok(config)
+}
+
+/// The meaning of `word` among `all`; None if nothing is said.
+fn choice<T: Copy>(word: Option<&Word>, what: &str, all: &[(&str, T)]) -> Result<Option<T>> {
+    let Some(word) = word else { return Ok(None) };
+    let found = all.iter().find(|(name, _)| name == word.get_ref());
+    found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        let (first, last) = names.split_at(names.len() - 1);
+        let expected = format!("{} or {}", first.join(", "), last.join(""));
+        ScenarioError::at(word.span(), format!("no such {what}"), expected)
+    })
+}
+
+/// A number within `range`; the default if nothing is said.
+fn bounded<T: PartialOrd + Copy + Display>(
+    number: &Option<Spanned<T>>,
+    default: T,
+    range: RangeInclusive<T>,
+    unit: &str,
+) -> Result<T> {
+    match number {
+        Some(number) if !range.contains(number.get_ref()) => {
+            let expected = format!("{} to {} {unit}", range.start(), range.end());
+            Err(ScenarioError::at(number.span(), "out of range", expected))
+        }
+        number => Ok(number.as_ref().map_or(default, |number| *number.get_ref())),
+    }
 }

@@ -1,29 +1,26 @@
-//! Scenarios: what is simulated, as a TOML text that a person writes, and what its runs showed.
+//! Scenarios: what is simulated, as a TOML text that a person writes or a [`File`] that a program
+//! builds, and what its runs showed.
 //!
-//! A [`Scenario`] is a text that has been understood. [`Scenario::simulation`] joins it with the
-//! text's own disciplines or others, and runs it; [`Summary`] has the results of a run in the
+//! A [`Scenario`] is a text or a file that has been understood. [`Scenario::simulation`] joins it
+//! with its own disciplines or others, and runs it; [`Summary`] has the results of a run in the
 //! field's units. `scenarios/README.md` describes every key.
 //!
 //! No files, no threads, no clock: whoever calls reads the text, and the traces that it names.
 //!
-//! A simulation from a program: parse, choose a discipline and a seed, run, look.
+//! A simulation from a program: build, choose a discipline and a seed, run, look.
 //!
 //! ```
-//! use simnel_scenario::{no_files, Scenario, Summary};
+//! use simnel_core::{Rate, Span};
+//! use simnel_scenario::file::{Line, Traffic};
+//! use simnel_scenario::{no_files, File, Scenario, Summary};
+//! use simnel_sim::Direction;
 //!
-//! let text = r#"
-//!     duration = "5s"
-//!     [line]
-//!     up = "3mbit"
-//!     down = "20mbit"
-//!     rtt = "90ms"
-//!     [[traffic]]
-//!     kind = "bulk"
-//!     direction = "up"
-//!     [[traffic]]
-//!     kind = "ping"
-//! "#;
-//! let scenario = Scenario::parse(text, "upload", &no_files).expect("a scenario");
+//! let [up, down] = [3_000_000, 20_000_000].map(Rate::from_bits);
+//! let file = File::new(Span::from_secs(5), Line::new(up, down, Span::from_millis(90)))
+//!     .traffic(Traffic::bulk().direction(Direction::Up))
+//!     .traffic(Traffic::ping());
+//! assert!(file.to_string().contains("up = \"3mbit\""), "a text for `simnel sim`");
+//! let scenario = Scenario::new(&file, "upload", &no_files).expect("a scenario");
 //! let mut delays = Vec::new();
 //! for words in ["pfifo limit 1000", "cake bandwidth {rate}"] {
 //!     let simulation = scenario.simulation(Some(words)).expect("a discipline");
@@ -43,13 +40,14 @@ use simnel_sim::Setup;
 mod build;
 mod error;
 pub mod exhibit;
+pub mod file;
 mod frames;
 mod simulation;
 pub mod summary;
-mod text;
 mod values;
 
 pub use error::ScenarioError;
+pub use file::File;
 pub use frames::{Frames, Row};
 pub use simulation::{Simulation, Watcher, STEPS};
 pub use summary::{Finished, Summary};
@@ -75,18 +73,20 @@ pub struct Scenario {
 impl Scenario {
     /// Understands `text`; `files` gives those that it names.
     pub fn parse(text: &str, name: &str, files: Files) -> Result<Scenario, ScenarioError> {
-        let file: text::File = toml::from_str(text).map_err(|error| ScenarioError {
-            what: error.message().trim().to_string(),
-            expected: "the keys that scenarios/README.md describes".into(),
-            span: error.span(),
-        })?;
-        let built = build::build(&file, files)?;
+        let file = File::parse(text)?;
+        let comment = || opening_comment(text);
+        let question = file.question.clone().unwrap_or_else(comment);
+        Ok(Scenario { question, ..Scenario::new(&file, name, files)? })
+    }
+
+    /// Understands `file`, which a program has built; `files` gives those that it names.
+    pub fn new(file: &File, name: &str, files: Files) -> Result<Scenario, ScenarioError> {
+        let built = build::build(file, files)?;
         // The file's own disciplines must be right even if others will be used.
         built.with_qdisc(None)?;
-        let comment = || opening_comment(text);
         Ok(Scenario {
-            name: file.name.unwrap_or_else(|| name.to_string()),
-            question: file.question.unwrap_or_else(comment),
+            name: file.name.as_deref().unwrap_or(name).to_string(),
+            question: file.question.clone().unwrap_or_default(),
             built,
         })
     }

@@ -9,7 +9,7 @@ use simnel_sim::setup::Loss;
 use toml::Spanned;
 
 use super::error::ScenarioError;
-use super::text::{Amount, Quantity, Word};
+use super::file::{Amount, Quantity, Word};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 

@@ -6,11 +6,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
-use simnel_sim::{Direction, Outcome};
+use simnel_core::Span;
+use simnel_sim::{Direction, FlowResult, Outcome};
 
-use crate::experiments::paper::{Sample, View};
+use crate::experiments::paper::measure::quantities;
+use crate::experiments::paper::View;
 use crate::figures::{Axis, Dots, Figure, Plot};
 use crate::statistics::Estimate;
+use simnel_scenario::file::{File, Host, Line, Traffic};
 use simnel_scenario::summary::{mos, Times};
 use simnel_scenario::{no_files, Scenario, ScenarioError};
 
@@ -27,10 +30,42 @@ pub struct Question {
     pub repetitions: u32,
 }
 
+quantities! {
+    /// Quantities, with their units.
+    Quantity {
+        CallQuality = "call quality (MOS)", CallDelay = "call delay (ms)",
+        CallLoss = "call loss (%)", PageLoad = "page load (ms)", Added = "added latency (ms)",
+        AddedP99 = "added latency, p99 (ms)", Download = "download (Mbit/s)",
+        Upload = "upload (Mbit/s)", Share = "share of the single flow's host (%)",
+    }
+}
+
+use Quantity::*;
+
+impl Quantity {
+    /// True if less is better.
+    pub fn less(self) -> bool {
+        matches!(self, CallDelay | CallLoss | PageLoad | Added | AddedP99)
+    }
+
+    /// The smallest difference that is felt: a millisecond, a tenth of a percent of loss, a tenth
+    /// of a point.
+    fn felt(self) -> f64 {
+        match self {
+            CallDelay | PageLoad | Added | AddedP99 => 1.0,
+            CallLoss | CallQuality => 0.1,
+            Download | Upload | Share => 0.0,
+        }
+    }
+}
+
+/// Measures of one run.
+type Sample = Vec<(Quantity, f64)>;
+
 /// A workload: its name, its traffic, what is measured.
 struct Workload {
     name: &'static str,
-    traffic: &'static str,
+    add: fn(File) -> File,
     measure: fn(&View<'_>) -> Sample,
 }
 
@@ -39,10 +74,8 @@ struct Workload {
 pub struct Row {
     /// The workload.
     pub workload: &'static str,
-    /// The measure, with its unit.
-    pub measure: String,
-    /// True if less is better.
-    pub less: bool,
+    /// The measure.
+    pub measure: Quantity,
     /// By contender.
     pub values: Vec<Option<Estimate>>,
     /// By contender, a value a run.
@@ -52,48 +85,49 @@ pub struct Row {
 const WORKLOADS: [Workload; 4] = [
     Workload {
         name: "upload while in a call",
-        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"up\"\ncount = 2\n\
-                  stagger = \"200ms\"\n\n[[traffic]]\nkind = \"voip\"\ndscp = \"EF\"\n",
+        add: |file| {
+            file.traffic(bulk(2).direction(Direction::Up)).traffic(Traffic::voip().dscp(&["EF"]))
+        },
         measure: call,
     },
     Workload {
         name: "download while browsing",
-        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"down\"\ncount = 4\n\
-                  stagger = \"200ms\"\n\n[[traffic]]\nkind = \"web\"\nrate = 1\n",
+        add: |file| {
+            file.traffic(bulk(4).direction(Direction::Down)).traffic(Traffic::web().per_second(1.0))
+        },
         measure: browsing,
     },
     Workload {
         name: "full both ways",
-        traffic: "\n[[traffic]]\nkind = \"bulk\"\ndirection = \"both\"\ncount = 4\n\
-                  dscp = [\"BE\", \"CS1\", \"CS5\", \"EF\"]\nstagger = \"200ms\"\n\n[[traffic]]\n\
-                  kind = \"ping\"\ninterval = \"100ms\"\n",
+        add: |file| {
+            file.traffic(bulk(4).both_ways().dscp(&["BE", "CS1", "CS5", "EF"]))
+                .traffic(Traffic::ping().interval(Span::from_millis(100)))
+        },
         measure: both_ways,
     },
     Workload {
         name: "one flow against eight",
         // Everyone has servers of their own: isolation by server must not hide that by home host.
-        traffic: "\n[[host]]\nname = \"one\"\nside = \"home\"\n\n[[host]]\nname = \"eight\"\n\
-                  side = \"home\"\n\n[[host]]\nname = \"server\"\nside = \"internet\"\n\n[[host]]\n\
-                  name = \"servers\"\nside = \"internet\"\ncount = 4\n\n[[traffic]]\n\
-                  kind = \"bulk\"\nname = \"one\"\nhome = \"one\"\ninternet = \"server\"\n\
-                  direction = \"down\"\n\n[[traffic]]\nkind = \"bulk\"\nname = \"eight\"\n\
-                  home = \"eight\"\ninternet = \"servers\"\ndirection = \"down\"\ncount = 8\n\
-                  stagger = \"200ms\"\n",
+        add: |file| {
+            let to = |flows: Traffic, home: &str, internet: &str| {
+                flows.name(home).home(&[home]).internet(&[internet]).direction(Direction::Down)
+            };
+            file.host(Host::home("one"))
+                .host(Host::home("eight"))
+                .host(Host::internet("server"))
+                .host(Host::internet("servers").count(4))
+                .traffic(to(Traffic::bulk(), "one", "server"))
+                .traffic(to(bulk(8), "eight", "servers"))
+        },
         measure: sharing,
     },
 ];
 
-/// Names of measures that are better when they are less.
-const LESS: [&str; 5] = [
-    "call delay (ms)",
-    "call loss (%)",
-    "page load (ms)",
-    "added latency (ms)",
-    "added latency, p99 (ms)",
-];
+fn bulk(count: u32) -> Traffic {
+    Traffic::bulk().count(count).stagger(Span::from_millis(200))
+}
 
 fn call(view: &View<'_>) -> Sample {
-    let mut sample = Sample::default();
     let mut delay = simnel_sim::Distribution::default();
     let mut loss = 0.0f64;
     for way in ["voip up", "voip down"] {
@@ -108,40 +142,37 @@ fn call(view: &View<'_>) -> Sample {
     // Half the round trip, and 60 ms of coding and play-out.
     let setup = &view.run.setup;
     let one_way = setup.hosts.iter().map(|host| host.egress.delay.0).max().unwrap_or(0);
-    sample.value("call quality (MOS)", mos(one_way as f64 / 1e6 + mean + 60.0, loss));
-    sample.value("call delay (ms)", mean);
-    sample.value("call loss (%)", loss * 100.0);
-    sample.value("upload (Mbit/s)", view.goodput(&view.bulk(Direction::Up)));
-    sample
+    vec![
+        (CallQuality, mos(one_way as f64 / 1e6 + mean + 60.0, loss)),
+        (CallDelay, mean),
+        (CallLoss, loss * 100.0),
+        (Upload, view.goodput(&view.bulk(Direction::Up))),
+    ]
 }
 
 fn browsing(view: &View<'_>) -> Sample {
-    let mut sample = Sample::default();
-    for flow in view.flows("web") {
-        if let Outcome::Web { load_time, .. } = &flow.outcome {
-            sample.value("page load (ms)", Times::of(load_time).p50);
-        }
-    }
-    sample.value("download (Mbit/s)", view.goodput(&view.bulk(Direction::Down)));
-    sample
+    let load = |flow: &FlowResult| match &flow.outcome {
+        Outcome::Web { load_time, .. } => Some((PageLoad, Times::of(load_time).p50)),
+        _ => None,
+    };
+    let loads = view.flows("web").into_iter().filter_map(load);
+    loads.chain([(Download, view.goodput(&view.bulk(Direction::Down)))]).collect()
 }
 
 fn both_ways(view: &View<'_>) -> Sample {
-    let mut sample = Sample::default();
     let times = view.added_times("ping");
-    sample.value("added latency (ms)", times.mean);
-    sample.value("added latency, p99 (ms)", times.p99);
-    sample.value("download (Mbit/s)", view.goodput(&view.bulk(Direction::Down)));
-    sample.value("upload (Mbit/s)", view.goodput(&view.bulk(Direction::Up)));
-    sample
+    vec![
+        (Added, times.mean),
+        (AddedP99, times.p99),
+        (Download, view.goodput(&view.bulk(Direction::Down))),
+        (Upload, view.goodput(&view.bulk(Direction::Up))),
+    ]
 }
 
 fn sharing(view: &View<'_>) -> Sample {
-    let mut sample = Sample::default();
     let one = view.goodput(&view.flows("one"));
     let total = view.goodput(&view.bulk(Direction::Down));
-    sample.value("share of the single flow's host (%)", one / total.max(1e-9) * 100.0);
-    sample
+    vec![(Share, one / total.max(1e-9) * 100.0)]
 }
 
 /// Number of runs.
@@ -157,13 +188,10 @@ pub fn compare(
 ) -> Result<Vec<Row>, ScenarioError> {
     let (down, up) = &question.line;
     let mut jobs = Vec::new();
+    let line = Line::of_words(up, down, &question.rtt);
+    let file = File::new(Span::from_secs(40), line).warmup(Span::from_secs(10));
     for (n, workload) in WORKLOADS.iter().enumerate() {
-        let text = format!(
-            "duration = \"40s\"\nwarmup = \"10s\"\n\n[line]\nup = \"{up}\"\ndown = \"{down}\"\n\
-             rtt = \"{}\"\n{}",
-            question.rtt, workload.traffic
-        );
-        let scenario = Scenario::parse(&text, workload.name, &no_files)?;
+        let scenario = Scenario::new(&(workload.add)(file.clone()), workload.name, &no_files)?;
         for (contender, words) in question.contenders.iter().enumerate() {
             let simulation = scenario.simulation(Some(words))?;
             jobs.extend(
@@ -188,17 +216,15 @@ pub fn compare(
     let mut rows: Vec<(Row, Vec<Vec<f64>>)> = Vec::new();
     for ((workload, contender, ..), sample) in jobs.iter().zip(samples) {
         let workload = WORKLOADS[*workload].name;
-        for (measure, value) in sample.into_iter().flat_map(|sample| sample.values) {
+        for (measure, value) in sample.into_iter().flatten() {
             let known =
                 rows.iter().position(|(row, _)| row.workload == workload && row.measure == measure);
             let at = known.unwrap_or_else(|| {
-                let less = LESS.contains(&measure.as_str());
-                let (values, runs) = (Vec::new(), Vec::new());
-                let row = Row { workload, measure, less, values, runs };
+                let row = Row { workload, measure, values: Vec::new(), runs: Vec::new() };
                 rows.push((row, vec![Vec::new(); question.contenders.len()]));
                 rows.len() - 1
             });
-            rows[at].1[*contender].extend(value);
+            rows[at].1[*contender].push(value);
         }
     }
     let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {
@@ -223,7 +249,7 @@ pub fn verdict(rows: &[Row], names: &[String]) -> Vec<String> {
         let Some(values) = values else { continue };
         let order = |a: &usize, b: &usize| values[*a].mean.total_cmp(&values[*b].mean);
         let all = || 0..values.len();
-        let best = if row.less { all().min_by(order) } else { all().max_by(order) };
+        let best = if row.measure.less() { all().min_by(order) } else { all().max_by(order) };
         let Some(best) = best else { continue };
         judged += 1;
         let (worse, equal): (Vec<usize>, Vec<usize>) =
@@ -257,7 +283,7 @@ fn is_worse(row: &Row, one: Estimate, best: Estimate) -> bool {
     let gap = (one.mean - best.mean).abs();
     let chance = one.half_width.unwrap_or(0.0) + best.half_width.unwrap_or(0.0);
     let larger = one.mean.abs().max(best.mean.abs());
-    gap > chance && gap >= NOTICEABLE * larger && !is_small(row, gap)
+    gap > chance && gap >= NOTICEABLE * larger && gap >= row.measure.felt()
 }
 
 /// The last sentence.
@@ -290,17 +316,6 @@ fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: us
     }
 }
 
-/// Differences of a millisecond, a tenth of a percent of loss or a tenth of a point are not felt.
-fn is_small(row: &Row, gap: f64) -> bool {
-    let least = match row.measure.as_str() {
-        name if name.ends_with("(ms)") => 1.0,
-        "call loss (%)" => 0.1,
-        "call quality (MOS)" => 0.1,
-        _ => 0.0,
-    };
-    gap < least
-}
-
 /// Added delay that nobody notices in a talk or a game, in milliseconds: a small part of the 150 ms
 /// from mouth to ear of ITU-T G.114.
 const UNNOTICED_MS: f64 = 50.0;
@@ -325,10 +340,6 @@ pub fn called(contenders: &[String]) -> Vec<String> {
 
 /// People's experience on the line in words: a sentence a workload, from the worst to the best.
 pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
-    let subjects = [
-        ("call delay (ms)", "Calls stay clear", "Calls suffer"),
-        ("added latency (ms)", "A small packet gets through at once", "A small packet waits long"),
-    ];
     let mut sentences = Vec::new();
     for row in rows {
         let means: Option<Vec<f64>> =
@@ -338,14 +349,16 @@ pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
         let Some(best) = (0..means.len()).min_by(order) else { continue };
         let Some(worst) = (0..means.len()).max_by(order) else { continue };
         let arrow = format!("{} → {}", milliseconds(means[worst]), milliseconds(means[best]));
-        if let Some((_, good, bad)) = subjects.iter().find(|one| one.0 == row.measure) {
-            sentences.push(prompt(good, bad, &means, names));
-        } else if row.measure == "page load (ms)" {
-            sentences.push(match means[worst] > means[best] * 1.15 {
-                true => format!("Pages load faster with {}: {arrow}.", names[best]),
-                false => format!("Pages load as fast with all: {}.", milliseconds(means[best])),
-            });
-        }
+        let (good, bad) = ("A small packet gets through at once", "A small packet waits long");
+        sentences.push(match row.measure {
+            CallDelay => prompt("Calls stay clear", "Calls suffer", &means, names),
+            Added => prompt(good, bad, &means, names),
+            PageLoad if means[worst] > means[best] * 1.15 => {
+                format!("Pages load faster with {}: {arrow}.", names[best])
+            }
+            PageLoad => format!("Pages load as fast with all: {}.", milliseconds(means[best])),
+            _ => continue,
+        });
     }
     sentences
 }
@@ -382,7 +395,7 @@ fn milliseconds(ms: f64) -> String {
 
 /// A figure a workload and unit, delays on a logarithmic axis: runs as dots with their median.
 pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
-    let unit = |row: &Row| Axis::linear(&row.measure).unit().to_string();
+    let unit = |row: &Row| Axis::linear(&row.measure.to_string()).unit().to_string();
     let mut parts: Vec<(&str, String, Vec<&Row>)> = Vec::new();
     for row in rows {
         let unit = unit(row);
@@ -394,7 +407,10 @@ pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
     // Delays first: they are what is felt.
     parts.sort_by_key(|(_, unit, _)| unit != "ms");
     let figure = |(n, (workload, unit, rows)): (usize, (&str, String, Vec<&Row>))| {
-        let of = |row: &&Row| row.measure.split(" (").next().unwrap_or_default().to_string();
+        let of = |row: &&Row| {
+            let measure = row.measure.to_string();
+            measure.split(" (").next().unwrap_or_default().to_string()
+        };
         let dots = names.iter().enumerate().map(|(contender, name)| Dots {
             name: name.clone(),
             values: rows.iter().map(|row| row.runs[contender].clone()).collect(),

@@ -4,6 +4,8 @@
 //! direction between them, a way with its own delay and rate from every host to the bottleneck and
 //! back. A [`Setup`] and a seed determine a run completely.
 
+use core::fmt;
+
 use simnel_core::framing::Framing;
 use simnel_core::qdisc::{self, Device};
 use simnel_core::{Rate, Span, Time};
@@ -40,6 +42,12 @@ impl Direction {
             Direction::Up => "up",
             Direction::Down => "down",
         }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

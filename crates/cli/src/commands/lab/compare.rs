@@ -125,7 +125,7 @@ fn whole_page(args: &Args, rows: &[Row], stopped: bool) -> String {
 fn lines(rows: &[Row], names: &[String]) -> Vec<Vec<String>> {
     let cell = |value: &Option<Estimate>| value.map_or("-".into(), |one| one.to_string());
     let cells = |row: &Row| {
-        let names = [row.workload.to_string(), row.measure.clone()];
+        let names = [row.workload.to_string(), row.measure.to_string()];
         names.into_iter().chain(row.values.iter().map(cell)).collect()
     };
     let head = ["workload", "measure"].map(String::from).into_iter().chain(names.to_vec());
@@ -152,8 +152,8 @@ fn json(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {
             .collect();
         let line = serde_json::json!({
             "workload": row.workload,
-            "measure": row.measure,
-            "less_is_better": row.less,
+            "measure": row.measure.to_string(),
+            "less_is_better": row.measure.less(),
             "values": values,
         });
         serde_json::to_writer(&mut *out, &line)?;

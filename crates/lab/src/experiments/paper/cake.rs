@@ -4,182 +4,146 @@
 //! in the paper's published data. What is not cake stands behind a token bucket of 15140 bytes, the
 //! setting of the authors' testbed.
 
-use simnel_sim::Direction;
+use simnel_core::{Rate, Span};
+use simnel_scenario::file::{File, Host, Line, Traffic};
+use simnel_sim::Direction::{self, Down, Up};
+use simnel_tcp::EcnMode;
 
 use super::direct;
-use super::measure::{greatest, mean, of, within, Measure, Measures, Sample, View};
-use super::plots::{cdf, curves, dots};
-use super::{contenders, Arm, Experiment, Paper};
+use super::measure::{greatest, mean, of, quantities, within, Measures, Sample, View};
+use super::plots::{arms_dots, cdf, curves, dots};
+use super::{contenders, mbit, ms, secs, Arm, Experiment, Paper};
 use crate::figures::{Axis, Figure, Plot};
 use crate::statistics::quantile;
 
-/// The experiments.
-pub const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        id: "A1",
-        paper: Paper::PieceOfCake,
-        title: "Hash collisions: 8-way set-associative against plain",
-        question: "How likely does a new flow share a queue with one of n others?",
-        setup:
-            "1024 queues. Flows arrive one after the other and all stay active; the real tables \
-                of cake and of fq_codel tell whether the newcomer found a queue of its own.",
-        repetitions: 10,
-        arms: a1_arms,
-        measure: |_| Sample::default(),
-        figures: a1_figures,
-    },
-    Experiment {
-        id: "A2",
-        paper: Paper::PieceOfCake,
-        title: "Baseline: cake and fq_codel under rrul",
-        question: "Does cake cost latency or throughput against fq_codel, which it comes from?",
-        setup: "rrul: four TCP flows each way (CS0, CS1, CS5, EF), UDP pings in EF, CS1 and CS0, \
-                an ICMP ping; 10/10 and 10/1 Mbit/s (down/up), 50 ms.",
-        repetitions: 10,
-        arms: a2_arms,
-        measure: rrul_measure,
-        figures: a2_figures,
-    },
-    Experiment {
-        id: "A3",
-        paper: Paper::PieceOfCake,
-        title: "Host isolation: six flows between two and four hosts",
-        question: "Who gets how much when hosts open different numbers of flows?",
-        setup: "Six uploads over 10 Mbit/s, 50 ms: A to A', A to B', A to C' twice, B to C', \
-                B to D'. Two hosts at home, four on the Internet. A host's load is the number of \
-                its active flows, as in the paper's algorithm 2; beside it the rule of today's \
-                Linux, which counts those with a standing queue.",
-        repetitions: 10,
-        arms: a3_arms,
-        measure: a3_measure,
-        figures: a3_figures,
-    },
-    Experiment {
-        id: "A4",
-        paper: Paper::PieceOfCake,
-        title: "DiffServ: four classes under rrul",
-        question: "What do four markings get, with and without tiers?",
-        setup: "rrul at 10/10 Mbit/s, 50 ms; cake besteffort against diffserv4.",
-        repetitions: 10,
-        arms: a4_arms,
-        measure: rrul_measure,
-        figures: a4_figures,
-    },
-    Experiment {
-        id: "A5",
-        paper: Paper::PieceOfCake,
-        title: "A 2 Mbit/s call against 32 bulk flows",
-        question: "Does a marked constant-rate flow stay fast when 32 transfers begin?",
-        setup: "10 Mbit/s up, 50 ms; a 2 Mbit/s EF stream of 1250-byte datagrams from the \
-                start, 32 uploads from 5 s on; 60 s.",
-        repetitions: 10,
-        arms: a5_arms,
-        measure: a5_measure,
-        figures: a5_figures,
-    },
-    Experiment {
-        id: "A6",
-        paper: Paper::PieceOfCake,
-        title: "ACK filtering on an asymmetric line",
-        question: "What does dropping redundant acknowledgements bring where the line is thin up?",
-        setup: "30/1 Mbit/s (down/up), 50 ms; four downloads, four uploads, a UDP probe.",
-        repetitions: 10,
-        arms: a6_arms,
-        measure: a6_measure,
-        figures: a6_figures,
-    },
-    Experiment {
-        id: "A7",
-        paper: Paper::PieceOfCake,
-        title: "The shaper: never above its rate, and never below",
-        question: "How exact is the deficit-mode shaper, for every framing, from 64 kbit to 10 \
-                   Gbit?",
-        setup: "cake, saturated with packets of mixed sizes, for every overhead keyword with ATM, \
-                PTM and neither; bytes on the wire counted over every second. After an idle time, \
-                what leaves at once; HTB's burst beside it.",
-        repetitions: 1,
-        arms: direct::shaper_arms,
-        measure: |_| Sample::default(),
-        figures: direct::shaper_figures,
-    },
-];
+quantities! {
+    /// Quantities of rrul, by class and by probe.
+    Rrul {
+        Goodput(way: Direction, class: &'static str) = "{way} {class}",
+        Sum(way: Direction) = "{way} sum", Total = "total",
+        Ping(probe: &'static str) = "ping {probe}", MeanPing = "ping",
+        Peak(probe: &'static str) = "peak {probe}", GreatestPeak = "peak",
+    }
+}
+
+quantities! {
+    /// Quantities of this paper's other experiments.
+    Quantity {
+        Goodput(flow: u32) = "goodput {flow}", Share(flow: u32) = "share {flow}", Total = "total",
+        Spike = "spike", SteadyMean = "steady mean", SteadyLow = "steady low",
+        SteadyHigh = "steady high", P99 = "p99", Loss = "loss", Delay = "delay",
+        Carried(way: Direction) = "{way}", Latency = "latency",
+    }
+}
+
+experiments! {
+    Paper::PieceOfCake;
+    "A1": "Hash collisions: 8-way set-associative against plain",
+        "How likely does a new flow share a queue with one of n others?";
+        "1024 queues. Flows arrive one after the other and all stay active; the real tables of \
+        cake and of fq_codel tell whether the newcomer found a queue of its own.",
+        10; a1_arms, |_| Sample::default(), a1_figures;
+    "A2": "Baseline: cake and fq_codel under rrul",
+        "Does cake cost latency or throughput against fq_codel, which it comes from?";
+        "rrul: four TCP flows each way (CS0, CS1, CS5, EF), UDP pings in EF, CS1 and CS0, an ICMP \
+        ping; 10/10 and 10/1 Mbit/s (down/up), 50 ms.",
+        10; a2_arms, rrul_measure, a2_figures;
+    "A3": "Host isolation: six flows between two and four hosts",
+        "Who gets how much when hosts open different numbers of flows?";
+        "Six uploads over 10 Mbit/s, 50 ms: A to A', A to B', A to C' twice, B to C', B to D'. Two \
+        hosts at home, four on the Internet. A host's load is the number of its active flows, as \
+        in the paper's algorithm 2; beside it the rule of today's Linux, which counts those with a \
+        standing queue.",
+        10; a3_arms, a3_measure, a3_figures;
+    "A4": "DiffServ: four classes under rrul", "What do four markings get, with and without tiers?";
+        "rrul at 10/10 Mbit/s, 50 ms; cake besteffort against diffserv4.",
+        10; a4_arms, rrul_measure, a4_figures;
+    "A5": "A 2 Mbit/s call against 32 bulk flows",
+        "Does a marked constant-rate flow stay fast when 32 transfers begin?";
+        "10 Mbit/s up, 50 ms; a 2 Mbit/s EF stream of 1250-byte datagrams from the start, 32 \
+        uploads from 5 s on; 60 s.",
+        10; a5_arms, a5_measure, a5_figures;
+    "A6": "ACK filtering on an asymmetric line",
+        "What does dropping redundant acknowledgements bring where the line is thin up?";
+        "30/1 Mbit/s (down/up), 50 ms; four downloads, four uploads, a UDP probe.",
+        10; a6_arms, a6_measure, a6_figures;
+    "A7": "The shaper: never above its rate, and never below",
+        "How exact is the deficit-mode shaper, for every framing, from 64 kbit to 10 Gbit?";
+        "cake, saturated with packets of mixed sizes, for every overhead keyword with ATM, PTM and \
+        neither; bytes on the wire counted over every second. After an idle time, what leaves at \
+        once; HTB's burst beside it.",
+        1; direct::shaper_arms, |_| Sample::default(), direct::shaper_figures;
+}
 
 /// The numbers of active flows at which collisions are counted.
 fn a1_arms() -> Vec<Arm> {
-    let names = || direct::points().map(direct::flows).collect();
+    let flows = || direct::points().map(direct::Quantity::Flows);
     vec![
-        Arm::direct("plain", names(), direct::plain_table),
-        Arm::direct("8-way", names(), direct::set_associative_table),
+        Arm::direct("plain", flows(), direct::plain_table),
+        Arm::direct("8-way", flows(), direct::set_associative_table),
     ]
 }
 
 fn a1_figures(measures: &Measures) -> Vec<Figure> {
-    let names: Vec<(Measure, String)> = ["plain", "8-way"]
-        .iter()
-        .flat_map(|arm| {
-            [("measured", ""), ("formula", ", formula")]
-                .map(|(curve, what)| (of(arm, curve), format!("{arm}{what}")))
-        })
-        .collect();
+    let curve = |arm| {
+        [(direct::Quantity::Measured, ""), (direct::Quantity::Formula, ", formula")]
+            .map(|(curve, what)| (of(arm, curve), format!("{arm}{what}")))
+    };
+    let names: Vec<_> = ["plain", "8-way"].into_iter().flat_map(curve).collect();
     let axes = (Axis::linear("active flows"), Axis::linear("probability of a collision"));
     vec![curves(("A1", "Collision of a new flow, 1024 queues"), axes, measures, &names)]
 }
 
-/// The lines of a scenario that all of the paper's tests begin with.
-fn head(qdisc: &str, (down, up): (&str, &str), (duration, warmup): (&str, &str)) -> String {
-    let shapes = contenders::shapes(qdisc);
-    let shaper = if shapes { "" } else { "shaper = \"htb\"\nburst = 15140\n" };
-    format!(
-        "duration = \"{duration}\"\nwarmup = \"{warmup}\"\ninterval = \"200ms\"\n\
-         qdisc = \"{qdisc}\"\n\n[line]\nup = \"{up}\"\ndown = \"{down}\"\nrtt = \"50ms\"\n{shaper}"
-    )
+/// All that the paper's tests have in common, on a line of these rates up and down.
+fn test(words: &str, [up, down]: [Rate; 2], duration: Span, warmup: Span) -> File {
+    let line = Line::new(up, down, ms(50));
+    let line = match contenders::shapes(words) {
+        true => line,
+        false => line.shaper("htb").burst(15140),
+    };
+    File::new(duration, line).warmup(warmup).interval(ms(200)).qdisc(words)
+}
+
+/// A test of the usual length.
+fn lasting(words: &str, rates: [Rate; 2]) -> File {
+    test(words, rates, secs(140), secs(30))
+}
+
+const TEN: [Rate; 2] = [mbit(10); 2];
+
+/// The paper's transfers.
+fn bulk() -> Traffic {
+    Traffic::bulk().ecn(EcnMode::Off).stagger(ms(200))
 }
 
 /// The real-time response under load test: classes in turn, probes every 200 ms as flent does.
-/// `transfers` are the keys that its transfers have beside these.
-pub(super) fn rrul(transfers: &str) -> String {
-    format!(
-        r#"
-[[traffic]]
-kind = "bulk"
-direction = "both"
-count = 4
-dscp = ["BE", "CS1", "CS5", "EF"]
-stagger = "200ms"
-{transfers}
-
-[[traffic]]
-kind = "ping"
-count = 3
-interval = "200ms"
-dscp = ["BE", "CS1", "EF"]
-
-[[traffic]]
-name = "icmp"
-kind = "ping"
-protocol = "icmp"
-interval = "200ms"
-"#
-    )
+pub(super) fn rrul(file: File, transfers: Traffic) -> File {
+    file.traffic(transfers.both_ways().count(4).dscp(&["BE", "CS1", "CS5", "EF"]))
+        .traffic(Traffic::ping().count(3).interval(ms(200)).dscp(&["BE", "CS1", "EF"]))
+        .traffic(icmp())
 }
 
-const NO_ECN: &str = "ecn = false";
+/// flent's ICMP probe.
+pub(super) fn icmp() -> Traffic {
+    Traffic::ping().name("icmp").protocol("icmp").interval(ms(200))
+}
 
-const LASTING: (&str, &str) = ("140s", "30s");
+const A2: [(&str, &str); 4] = [
+    ("cake", "cake bandwidth {rate} besteffort"),
+    ("cake_diff3", "cake bandwidth {rate} diffserv3"),
+    ("cake_diff4", "cake bandwidth {rate} diffserv4"),
+    ("fq_codel", "fq_codel"),
+];
 
 fn a2_arms() -> Vec<Arm> {
-    let disciplines = [
-        ("cake", "cake bandwidth {rate} besteffort"),
-        ("cake_diff3", "cake bandwidth {rate} diffserv3"),
-        ("cake_diff4", "cake bandwidth {rate} diffserv4"),
-        ("fq_codel", "fq_codel"),
-    ];
-    let lines = [("10/10", ("10mbit", "10mbit")), ("1/10", ("10mbit", "1mbit"))];
-    let arm = |(label, rates): (&str, (&str, &str)), (name, words): &(&str, &str)| {
-        Arm::scenario(format!("{name} {label}"), head(words, rates, LASTING) + &rrul(NO_ECN))
+    let lines = [("10/10", TEN), ("1/10", [mbit(1), mbit(10)])];
+    let on = |(label, rates)| {
+        let arm = move |(name, words)| {
+            Arm::scenario(format!("{name} {label}"), rrul(lasting(words, rates), bulk()))
+        };
+        contenders::all(&A2).into_iter().map(arm)
     };
-    let disciplines = contenders::all(&disciplines);
-    lines.iter().flat_map(|line| disciplines.iter().map(|one| arm(*line, one))).collect()
+    lines.into_iter().flat_map(on).collect()
 }
 
 /// Classes as the paper's data names them, and as scenarios do.
@@ -194,52 +158,45 @@ pub(super) const PROBES: [(&str, &str); 4] =
 pub(super) fn rrul_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let mut total = 0.0;
-    for direction in Direction::BOTH {
-        let way = direction.name();
+    for way in Direction::BOTH {
         for (class, dscp) in CLASSES {
             let flows = view.flows(&format!("bulk {dscp} {way}"));
-            sample.value(format!("{way} {class}"), view.goodput(&flows));
-            sample.curve(format!("{way} {class}"), view.throughput(&flows));
+            sample.value(Rrul::Goodput(way, class), view.goodput(&flows));
+            sample.curve(Rrul::Goodput(way, class), view.throughput(&flows));
         }
-        let sum = view.goodput(&view.bulk(direction));
-        sample.value(format!("{way} sum"), sum);
+        let sum = view.goodput(&view.bulk(way));
+        sample.value(Rrul::Sum(way), sum);
         total += sum;
     }
-    sample.value("total", total);
-    let mut means = Vec::new();
+    sample.value(Rrul::Total, total);
+    let (mut means, mut peak) = (Vec::new(), 0.0f64);
     for (probe, group) in PROBES {
         let times = view.added_times(group);
-        sample.value(format!("ping {probe}"), times.mean);
-        sample.value(format!("peak {probe}"), times.max);
-        sample.curve(format!("ping {probe}"), view.delay(group));
-        sample.distribution(format!("ping {probe}"), view.added(group));
+        sample.value(Rrul::Ping(probe), times.mean);
+        sample.value(Rrul::Peak(probe), times.max);
+        sample.curve(Rrul::Ping(probe), view.delay(group));
+        sample.distribution(Rrul::Ping(probe), view.added(group));
         means.push(times.mean);
+        peak = peak.max(times.max);
     }
-    sample.value("ping", mean(&means));
+    sample.value(Rrul::MeanPing, mean(&means));
+    sample.value(Rrul::GreatestPeak, peak);
     sample
 }
 
 fn a2_figures(measures: &Measures) -> Vec<Figure> {
     let mut figures = Vec::new();
+    let arms = contenders::names(&A2.map(|(name, _)| name));
     for (label, file) in [("10/10", "10-10"), ("1/10", "1-10")] {
-        let arms = contenders::names(&["cake", "cake_diff3", "cake_diff4", "fq_codel"]);
-        let names: Vec<(Measure, String)> = arms
-            .iter()
-            .map(|arm| (of(format!("{arm} {label}"), "ping ICMP"), arm.to_string()))
-            .collect();
+        let name = |arm: &&str| (of(format!("{arm} {label}"), Rrul::Ping("ICMP")), arm.to_string());
+        let names: Vec<_> = arms.iter().map(name).collect();
         let title = format!("Added latency of the ICMP ping, {label} Mbit/s (up/down)");
         let x = Axis::log("added latency (ms)");
         figures.push(cdf((&format!("A2-latency-{file}"), &title), x, measures, &names));
-        let title = format!("Goodput, {label} Mbit/s (up/down)");
-        let y = Axis::linear("Mbit/s");
-        figures.push(dots(
-            (&format!("A2-goodput-{file}"), &title),
-            y,
-            measures,
-            &arms,
-            &["up sum", "down sum"],
-            &|arm, way| of(format!("{arm} {label}"), way),
-        ));
+        let id = (&*format!("A2-goodput-{file}"), &*format!("Goodput, {label} Mbit/s (up/down)"));
+        let (y, sums) = (Axis::linear("Mbit/s"), [Rrul::Sum(Up), Rrul::Sum(Down)]);
+        let measure = |arm: &&str, sum: &Rrul| of(format!("{arm} {label}"), *sum);
+        figures.push(dots(id, y, measures, &arms, &sums, &measure));
     }
     figures
 }
@@ -259,104 +216,70 @@ const ISOLATION: [(&str, &str); 8] = [
 
 fn a3_arms() -> Vec<Arm> {
     let flows = [("A", "A'"), ("A", "B'"), ("A", "C'"), ("A", "C'"), ("B", "C'"), ("B", "D'")];
-    let mut traffic = String::new();
-    for (side, names) in [("home", &["A", "B"][..]), ("internet", &["A'", "B'", "C'", "D'"])] {
-        for name in names {
-            traffic += &format!("\n[[host]]\nname = \"{name}\"\nside = \"{side}\"\n");
+    let arm = |(name, words)| {
+        let mut file = lasting(words, TEN).host(Host::home("A")).host(Host::home("B"));
+        for server in ["A'", "B'", "C'", "D'"] {
+            file = file.host(Host::internet(server));
         }
-    }
-    for (n, (from, to)) in flows.iter().enumerate() {
-        traffic += &format!(
-            "\n[[traffic]]\nkind = \"bulk\"\nname = \"{}\"\ndirection = \"up\"\nhome = \"{from}\"\n\
-             internet = \"{to}\"\necn = false\nstagger = \"200ms\"\n",
-            n + 1
-        );
-    }
-    let rates = ("10mbit", "10mbit");
-    contenders::all(&ISOLATION)
-        .into_iter()
-        .map(|(name, words)| Arm::scenario(name, head(words, rates, LASTING) + &traffic))
-        .collect()
+        for (n, (from, to)) in (1..).zip(flows) {
+            let flow = bulk().name(&format!("{n}")).direction(Up).home(&[from]).internet(&[to]);
+            file = file.traffic(flow);
+        }
+        Arm::scenario(name, file)
+    };
+    contenders::all(&ISOLATION).into_iter().map(arm).collect()
 }
 
 fn a3_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
-    let total = view.goodput(&view.bulk(Direction::Up));
-    let mut shares = Vec::new();
+    let total = view.goodput(&view.bulk(Up));
     for n in 1..=6 {
         let goodput = view.goodput(&view.flows(&n.to_string()));
-        sample.value(format!("goodput {n}"), goodput);
-        sample.value(format!("share {n}"), goodput / total);
-        shares.push(goodput);
+        sample.value(Quantity::Goodput(n), goodput);
+        sample.value(Quantity::Share(n), goodput / total);
     }
-    sample.value("total", total);
+    sample.value(Quantity::Total, total);
     sample
 }
 
 fn a3_figures(measures: &Measures) -> Vec<Figure> {
     let arms: Vec<&str> = contenders::all(&ISOLATION).into_iter().map(|(name, _)| name).collect();
-    vec![dots(
-        ("A3", "Goodput of six flows: A to A', B', C', C'; B to C', D'"),
-        Axis::linear("Mbit/s"),
-        measures,
-        &arms,
-        &["1", "2", "3", "4", "5", "6"],
-        &|arm, flow| of(arm, format!("goodput {flow}")),
-    )]
+    let id = ("A3", "Goodput of six flows: A to A', B', C', C'; B to C', D'");
+    let measure = |arm: &&str, flow: &u32| of(arm, Quantity::Goodput(*flow));
+    vec![dots(id, Axis::linear("Mbit/s"), measures, &arms, &[1, 2, 3, 4, 5, 6], &measure)]
 }
 
 fn a4_arms() -> Vec<Arm> {
-    let rates = ("10mbit", "10mbit");
-    ["besteffort", "diffserv4"]
-        .map(|mode| {
-            let words = format!("cake bandwidth {{rate}} {mode}");
-            Arm::scenario(mode, head(&words, rates, LASTING) + &rrul(NO_ECN))
-        })
-        .into()
+    let arm = |mode: &str| {
+        let words = format!("cake bandwidth {{rate}} {mode}");
+        Arm::scenario(mode, rrul(lasting(&words, TEN), bulk()))
+    };
+    ["besteffort", "diffserv4"].map(arm).into()
 }
 
 fn a4_figures(measures: &Measures) -> Vec<Figure> {
-    let classes: Vec<&str> = CLASSES.iter().map(|(class, _)| *class).collect();
-    ["down", "up"]
-        .map(|way| {
-            dots(
-                (&format!("A4-{way}"), &format!("Goodput by class, {way}")),
-                Axis::linear("Mbit/s"),
-                measures,
-                &["besteffort", "diffserv4"],
-                &classes,
-                &|arm, class| of(arm, format!("{way} {class}")),
-            )
-        })
-        .into()
+    let figure = |way: Direction| {
+        let id = (&*format!("A4-{way}"), &*format!("Goodput by class, {way}"));
+        let (arms, classes) = (["besteffort", "diffserv4"], CLASSES.map(|(class, _)| class));
+        let measure = |arm: &&str, class: &&'static str| of(arm, Rrul::Goodput(way, class));
+        dots(id, Axis::linear("Mbit/s"), measures, &arms, &classes, &measure)
+    };
+    [Down, Up].map(figure).into()
 }
 
-fn a5_arms() -> Vec<Arm> {
-    let traffic = r#"
-[[traffic]]
-name = "call"
-kind = "cbr"
-direction = "up"
-rate = "2mbit"
-dscp = "EF"
+const A5: [(&str, &str); 3] = [
+    ("fq_codel", "fq_codel"),
+    ("besteffort", "cake bandwidth {rate} besteffort"),
+    ("diffserv", "cake bandwidth {rate} diffserv4"),
+];
 
-[[traffic]]
-kind = "bulk"
-direction = "up"
-count = 32
-ecn = false
-start = "5s"
-stagger = "200ms"
-"#;
-    let rates = ("10mbit", "10mbit");
-    contenders::all(&[
-        ("fq_codel", "fq_codel"),
-        ("besteffort", "cake bandwidth {rate} besteffort"),
-        ("diffserv", "cake bandwidth {rate} diffserv4"),
-    ])
-    .into_iter()
-    .map(|(name, words)| Arm::scenario(name, head(words, rates, ("60s", "0s")) + traffic))
-    .collect()
+fn a5_arms() -> Vec<Arm> {
+    let call = || Traffic::cbr().name("call").direction(Up).rate(mbit(2)).dscp(&["EF"]);
+    let arm = |(name, words)| {
+        let file = test(words, TEN, secs(60), Span::ZERO).traffic(call());
+        Arm::scenario(name, file.traffic(bulk().direction(Up).count(32).start(secs(5))))
+    };
+    contenders::all(&A5).into_iter().map(arm).collect()
 }
 
 /// The transfers begin at 5 s; the first seconds of that are the spike, the last forty the steady
@@ -364,83 +287,64 @@ stagger = "200ms"
 fn a5_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
     let delay = view.delay("call");
-    sample.value("spike", greatest(&within(&delay, 5.0, 10.0)));
+    sample.value(Quantity::Spike, greatest(&within(&delay, 5.0, 10.0)));
     let steady = within(&delay, 20.0, 60.0);
-    sample.value("steady mean", mean(&steady));
+    sample.value(Quantity::SteadyMean, mean(&steady));
     let at = |q: f64| quantile(&steady, q).unwrap_or(f64::NAN);
-    sample.value("steady low", at(0.05));
-    sample.value("steady high", at(0.95));
-    sample.value("p99", view.added_times("call").p99);
-    sample.value("loss", view.loss("call"));
-    sample.curve("delay", delay);
+    sample.value(Quantity::SteadyLow, at(0.05));
+    sample.value(Quantity::SteadyHigh, at(0.95));
+    sample.value(Quantity::P99, view.added_times("call").p99);
+    sample.value(Quantity::Loss, view.loss("call"));
+    sample.curve(Quantity::Delay, delay);
     sample
 }
 
 fn a5_figures(measures: &Measures) -> Vec<Figure> {
-    let paper = [
-        ("fq_codel", "fq_codel"),
-        ("besteffort", "cake besteffort"),
-        ("diffserv", "cake diffserv4"),
-    ];
-    let newcomers = contenders::names(&[]).into_iter().map(|name| (name, name));
-    let names: Vec<(Measure, String)> = paper
-        .into_iter()
-        .chain(newcomers)
-        .map(|(arm, name)| (of(arm, "delay"), name.to_string()))
-        .collect();
+    let shown = |arm: &str| match arm {
+        "besteffort" => "cake besteffort".to_string(),
+        "diffserv" => "cake diffserv4".to_string(),
+        arm => arm.to_string(),
+    };
+    let name = |(arm, _)| (of(arm, Quantity::Delay), shown(arm));
+    let names: Vec<_> = contenders::all(&A5).into_iter().map(name).collect();
     let axes = (Axis::linear("time (s)"), Axis::linear("added latency (ms)"));
     vec![curves(("A5", "Latency of the 2 Mbit/s stream"), axes, measures, &names)]
 }
 
-fn a6_arms() -> Vec<Arm> {
-    let traffic = r#"
-[[traffic]]
-kind = "bulk"
-direction = "both"
-count = 4
-ecn = false
-stagger = "200ms"
+const A6: [(&str, &str); 3] =
+    [("none", ""), ("conservative", " ack-filter"), ("aggressive", " ack-filter-aggressive")];
 
-[[traffic]]
-name = "probe"
-kind = "ping"
-interval = "200ms"
-"#;
-    let rates = ("30mbit", "1mbit");
-    [("none", ""), ("conservative", " ack-filter"), ("aggressive", " ack-filter-aggressive")]
-        .map(|(name, filter)| {
-            let words = format!("cake bandwidth {{rate}} besteffort{filter}");
-            Arm::scenario(name, head(&words, rates, LASTING) + traffic)
-        })
-        .into()
+fn a6_arms() -> Vec<Arm> {
+    let arm = |(name, filter)| {
+        let words = format!("cake bandwidth {{rate}} besteffort{filter}");
+        let probe = Traffic::ping().name("probe").interval(ms(200));
+        let file = lasting(&words, [mbit(1), mbit(30)]);
+        Arm::scenario(name, file.traffic(bulk().both_ways().count(4)).traffic(probe))
+    };
+    A6.map(arm).into()
 }
 
 fn a6_measure(view: &View<'_>) -> Sample {
     let mut sample = Sample::default();
-    for direction in Direction::BOTH {
-        sample.value(direction.name(), view.goodput(&view.bulk(direction)));
+    for way in Direction::BOTH {
+        sample.value(Quantity::Carried(way), view.goodput(&view.bulk(way)));
     }
-    sample.value("latency", view.added_times("probe").mean);
+    sample.value(Quantity::Latency, view.added_times("probe").mean);
     sample
 }
 
 fn a6_figures(measures: &Measures) -> Vec<Figure> {
-    let arms = ["none", "conservative", "aggressive"];
-    let dots = |what: &str, measure: &'static str, unit: &str| {
-        dots(
-            (&format!("A6-{what}"), &format!("ACK filtering: {what}")),
-            Axis::linear(unit),
-            measures,
-            &arms,
-            &[measure],
-            &|arm, name| of(arm, name),
-        )
+    let figure = |(what, measure, unit): (&str, Quantity, &str)| {
+        let id = (&*format!("A6-{what}"), &*format!("ACK filtering: {what}"));
+        arms_dots(id, Axis::linear(unit), measures, &A6.map(|(name, _)| name), &[measure])
     };
-    vec![
-        dots("download", "down", "Mbit/s"),
-        dots("upload", "up", "Mbit/s"),
-        dots("latency", "latency", "added latency (ms)"),
+    [
+        ("download", Quantity::Carried(Down), "Mbit/s"),
+        ("upload", Quantity::Carried(Up), "Mbit/s"),
+        ("latency", Quantity::Latency, "added latency (ms)"),
     ]
+    .map(figure)
+    .into()
 }
 
 /// Lines of a figure without points are left out; a plot without lines says that nothing was run.

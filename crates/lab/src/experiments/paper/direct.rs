@@ -7,10 +7,18 @@ use simnel_core::qdisc::{self, Detail, Device, Discard, Managed, Qdisc};
 use simnel_core::random::Random;
 use simnel_core::{Packet, Span, Time};
 
-use super::measure::{of, Measures, Sample};
-use super::plots::{dots, sweep};
+use super::measure::{of, quantities, Measures, Sample};
+use super::plots::{arms_dots, sweep};
 use super::Arm;
 use crate::figures::{Axis, Figure};
+
+quantities! {
+    /// Quantities of a discipline alone.
+    Quantity {
+        Flows(number: u32) = "{number} flows", Measured = "measured", Formula = "formula",
+        GreatestShare = "greatest share", LeastShare = "least share", Burst = "burst packets",
+    }
+}
 
 /// Queues of both tables.
 const QUEUES: u32 = 1024;
@@ -42,11 +50,6 @@ pub fn set_associative_formula(n: u32) -> f64 {
 /// Numbers of flows at which collisions are counted.
 pub(super) fn points() -> impl Iterator<Item = u32> {
     (1..=QUEUES / STEP).map(|n| n * STEP)
-}
-
-/// The measure of a number of flows.
-pub(super) fn flows(n: u32) -> String {
-    format!("{n} flows")
 }
 
 /// A repetition with fq_codel's table: a newcomer that finds an empty queue counts as a new flow.
@@ -99,12 +102,12 @@ fn table(
         points.iter().zip(&collisions).map(|(n, c)| (*n, f64::from(*c) / f64::from(TRIALS)));
     let measured: Vec<(u32, f64)> = measured.collect();
     for (n, share) in &measured {
-        sample.value(flows(*n), *share);
+        sample.value(Quantity::Flows(*n), *share);
     }
     let curve = measured.iter().map(|(n, share)| [f64::from(*n), *share]);
-    sample.curve("measured", curve.collect());
+    sample.curve(Quantity::Measured, curve.collect());
     let curve = points.iter().map(|n| [f64::from(*n), formula(*n)]);
-    sample.curve("formula", curve.collect());
+    sample.curve(Quantity::Formula, curve.collect());
     sample
 }
 
@@ -150,7 +153,7 @@ const FRAMINGS: &[(&str, Option<u32>, u32, Carrier)] = &[
 ];
 
 /// Rates in bits a second, and their words.
-const RATES: [(f64, &str); 6] = [
+pub(super) const RATES: [(f64, &str); 6] = [
     (64e3, "64kbit"),
     (1e6, "1mbit"),
     (10e6, "10mbit"),
@@ -160,17 +163,14 @@ const RATES: [(f64, &str); 6] = [
 ];
 
 /// Of a rate: the greatest and the least share of it over any second.
-const SHARES: [&str; 2] = ["greatest share", "least share"];
-/// Packets that leave at once after an idle time.
-const BURST: &str = "burst packets";
+const SHARES: [Quantity; 2] = [Quantity::GreatestShare, Quantity::LeastShare];
 
 /// One arm for each rate, and the bursts after an idle time.
 pub(super) fn shaper_arms() -> Vec<Arm> {
-    let shares = || SHARES.map(String::from).into();
     let rates =
-        RATES.map(|(rate, words)| Arm::direct(words, shares(), move |s| shaper(rate, words, s)));
+        RATES.map(|(rate, words)| Arm::direct(words, SHARES, move |s| shaper(rate, words, s)));
     let burst = |name: &str, words: &'static str| {
-        Arm::direct(name, vec![BURST.into()], move |seed| burst_after_idle(words, seed))
+        Arm::direct(name, [Quantity::Burst], move |seed| burst_after_idle(words, seed))
     };
     let mut arms = Vec::from(rates);
     arms.push(burst("cake", "cake bandwidth 10mbit besteffort"));
@@ -268,27 +268,19 @@ fn burst_after_idle(words: &str, seed: u64) -> Sample {
     while qdisc.dequeue(now, &mut Discard).is_some() {
         at_once += 1;
     }
-    sample.value(BURST, f64::from(at_once));
+    sample.value(Quantity::Burst, f64::from(at_once));
     sample
 }
 
 pub(super) fn shaper_figures(measures: &Measures) -> Vec<Figure> {
-    let rates = RATES.map(|(rate, _)| rate);
-    let name = |what: &str, rate: f64| {
-        let words = RATES.iter().find(|(known, _)| *known == rate).map_or("", |(_, words)| words);
-        of(words, what)
-    };
-    let plot = sweep(measures, &rates, &SHARES, &name);
+    let name = |rate: f64| RATES.iter().find(|(known, _)| *known == rate).map_or("", |one| one.1);
+    let series = SHARES.map(|share| (share.to_string(), move |rate| of(name(rate), share)));
+    let plot = sweep(measures, &RATES.map(|(rate, _)| rate), &series);
     let axes = (Axis::log("rate (bit/s)"), Axis::linear("share of the rate, over any second"));
     let title = "The shaper under saturation, over all framings";
-    let bursts = dots(
-        ("A7-burst", "Packets that leave at once after an idle time"),
-        Axis::linear("packets"),
-        measures,
-        &["cake", "htb"],
-        &[BURST],
-        &|arm, name| of(arm, name),
-    );
+    let id = ("A7-burst", "Packets that leave at once after an idle time");
+    let (y, arms) = (Axis::linear("packets"), ["cake", "htb"]);
+    let bursts = arms_dots(id, y, measures, &arms, &[Quantity::Burst]);
     vec![Figure::new(("A7", title), axes, plot), bursts]
 }
 

@@ -26,8 +26,32 @@ pub struct Measure {
     pub quantity: String,
 }
 
+/// A quantity that an experiment measures, shown as its name. Each paper lists its own, so that a
+/// misspelt one does not compile.
+pub trait Measured: fmt::Display {}
+
+/// Lists quantities: `Variant(part: Type) = "its name, {part}"`.
+macro_rules! quantities {
+    ($(#[$doc:meta])* $list:ident {
+        $($one:ident $(($($part:ident: $type:ty),+))? = $name:literal,)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum $list { $(#[doc = concat!("Named `", $name, "`.")] $one $(($($type),+))?,)+ }
+
+        impl std::fmt::Display for $list {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self { $($list::$one $(($($part),+))? => write!(f, $name),)+ }
+            }
+        }
+
+        impl $crate::experiments::paper::Measured for $list {}
+    };
+}
+pub(crate) use quantities;
+
 /// The measure `quantity` of `arm`.
-pub fn of(arm: impl fmt::Display, quantity: impl fmt::Display) -> Measure {
+pub fn of(arm: impl fmt::Display, quantity: impl Measured) -> Measure {
     Measure { arm: arm.to_string(), quantity: quantity.to_string() }
 }
 
@@ -51,18 +75,18 @@ pub struct Sample {
 
 impl Sample {
     /// Adds a number, or the name of one that this run does not show.
-    pub fn value(&mut self, name: impl Into<String>, value: impl Into<Option<f64>>) {
-        self.values.push((name.into(), value.into()));
+    pub fn value(&mut self, of: impl Measured, value: impl Into<Option<f64>>) {
+        self.values.push((of.to_string(), value.into()));
     }
 
     /// Adds a curve.
-    pub fn curve(&mut self, name: impl Into<String>, points: Curve) {
-        self.curves.push((name.into(), points));
+    pub fn curve(&mut self, of: impl Measured, points: Curve) {
+        self.curves.push((of.to_string(), points));
     }
 
     /// Adds a distribution.
-    pub fn distribution(&mut self, name: impl Into<String>, distribution: Distribution) {
-        self.distributions.push((name.into(), distribution));
+    pub fn distribution(&mut self, of: impl Measured, distribution: Distribution) {
+        self.distributions.push((of.to_string(), distribution));
     }
 }
 
@@ -82,7 +106,7 @@ impl Measures {
         if !self.arms.iter().any(|known| known == arm) {
             self.arms.push(arm.to_string());
         }
-        let name = |quantity: String| of(arm, quantity);
+        let name = |quantity: String| Measure { arm: arm.to_string(), quantity };
         for (key, value) in sample.values {
             self.values.entry(name(key)).or_default().extend(value);
         }
@@ -114,9 +138,9 @@ impl Measures {
         self.distributions.get(name)
     }
 
-    /// True if runs name this number, whether or not they show it.
-    pub fn knows(&self, name: &Measure) -> bool {
-        self.values.contains_key(name)
+    /// All numbers that runs name, whether or not they show them.
+    pub fn names(&self) -> impl Iterator<Item = &Measure> {
+        self.values.keys()
     }
 
     /// Adds a number that follows from those of all arms.

@@ -6,16 +6,40 @@
 //! the [`claim::Judge`] compares with what the paper states, which is written in `stated` and read
 //! by nobody else: no number of a paper's results can enter a simulation.
 //!
-//! To add an experiment: an entry in its paper's file here, its claims in `stated`.
+//! To add an experiment: an entry in its paper's file here, its quantities in the list there, its
+//! claims in `stated`.
 
-use simnel_scenario::{no_files, Scenario};
+use std::fmt::Display;
+
+use simnel_core::{Rate, Span};
+use simnel_scenario::{no_files, File, Scenario};
 use simnel_sim::Setup;
+
+/// A paper's experiments, a row each: identifier, title, question; set-up, repetitions; arms,
+/// measure, figures.
+macro_rules! experiments {
+    ($paper:expr; $($id:literal: $title:literal, $question:literal; $setup:expr, $repetitions:expr;
+        $arms:expr, $measure:expr, $figures:expr;)+) => {
+        /// The experiments.
+        pub const EXPERIMENTS: &[Experiment] = &[$(Experiment {
+            id: $id,
+            paper: $paper,
+            title: $title,
+            question: $question,
+            setup: $setup,
+            repetitions: $repetitions,
+            arms: $arms,
+            measure: $measure,
+            figures: $figures,
+        }),+];
+    };
+}
 
 mod autorate;
 mod codel;
 mod direct;
 mod iot;
-mod measure;
+pub(crate) mod measure;
 mod performance;
 mod plots;
 mod run;
@@ -30,7 +54,7 @@ pub mod findings;
 pub mod witness;
 
 pub use claim::{Claim, Verdict};
-pub use measure::{of, Measure, Measures, Sample, View};
+pub use measure::{of, Measure, Measured, Measures, Sample, View};
 pub use run::{count, run, ArmOutcome, Options, Outcome, Watch};
 
 /// The five papers, and experiments of our own in the same form.
@@ -119,8 +143,8 @@ impl Paper {
 
 /// Work of an arm.
 pub enum Work {
-    /// Runs a scenario, whose text this is.
-    Scenario(String),
+    /// Runs a scenario.
+    Scenario(Box<File>),
     /// Drives a discipline without a network: the names of what it measures, and the work, whose
     /// argument is the seed.
     Direct(Vec<String>, Box<dyn Fn(u64) -> Sample + Send + Sync>),
@@ -138,17 +162,28 @@ pub struct Arm {
 
 impl Arm {
     /// An arm that runs a scenario.
-    pub fn scenario(name: impl Into<String>, text: String) -> Arm {
-        Arm { name: name.into(), work: Work::Scenario(text), until_done: false }
+    pub fn scenario(name: impl Display, file: File) -> Arm {
+        let work = Work::Scenario(Box::new(file));
+        Arm { name: name.to_string(), work, until_done: false }
     }
 
     /// An arm that drives a discipline itself, from a seed, and measures `measured`.
     pub fn direct(
-        name: impl Into<String>,
-        measured: Vec<String>,
+        name: impl Display,
+        measured: impl IntoIterator<Item: Measured>,
         work: impl Fn(u64) -> Sample + Send + Sync + 'static,
     ) -> Arm {
-        Arm { name: name.into(), work: Work::Direct(measured, Box::new(work)), until_done: false }
+        let measured = measured.into_iter().map(|quantity| quantity.to_string()).collect();
+        let work = Work::Direct(measured, Box::new(work));
+        Arm { name: name.to_string(), work, until_done: false }
+    }
+
+    /// The scenario as a file has it; empty if there is none.
+    pub fn text(&self) -> String {
+        match &self.work {
+            Work::Scenario(file) => file.to_string(),
+            Work::Direct(..) => String::new(),
+        }
     }
 }
 
@@ -204,15 +239,31 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     Ok(all.into_iter().filter(|e| words.iter().any(|word| names(word, e))).collect())
 }
 
-/// The set-up of an experiment's own text, and the disciplines' words.
+/// The set-up of an experiment's own file, and the disciplines' words.
 ///
 /// # Panics
 ///
-/// If the text is no scenario.
-fn set_up(name: &str, text: &str) -> (Setup, [String; 2]) {
-    let scenario = Scenario::parse(text, name, &no_files);
+/// If the file is no scenario.
+fn set_up(name: &str, file: &File) -> (Setup, [String; 2]) {
+    let scenario = Scenario::new(file, name, &no_files);
     let made = scenario.and_then(|scenario| scenario.setup(None));
-    made.unwrap_or_else(|error| panic!("{name}: {error}; expected {}\n{text}", error.expected))
+    made.unwrap_or_else(|error| panic!("{name}: {error}; expected {}\n{file}", error.expected))
+}
+
+const fn kbit(number: u64) -> Rate {
+    Rate::from_bits(number * 1_000)
+}
+
+const fn mbit(number: u64) -> Rate {
+    kbit(number * 1_000)
+}
+
+const fn secs(number: u64) -> Span {
+    Span::from_secs(number)
+}
+
+const fn ms(number: u64) -> Span {
+    Span::from_millis(number)
 }
 
 /// The paper's statements about an experiment.

@@ -131,17 +131,19 @@ pub fn run(
             jobs.extend((1..=u64::from(repetitions(experiment, options))).map(|s| (n, arm, s)));
         }
     }
+    let texts: Vec<Vec<String>> =
+        arms.iter().map(|arms| arms.iter().map(Arm::text).collect()).collect();
     // Experiments that look at the same runs in the same way share them.
     let mut first: BTreeMap<(&str, usize, u64), usize> = BTreeMap::new();
     let same: Vec<usize> = jobs
         .iter()
         .enumerate()
-        .map(|(job, (n, arm, seed))| match &arms[*n][*arm].work {
-            Work::Scenario(text) => {
+        .map(|(job, (n, arm, seed))| match texts[*n][*arm].as_str() {
+            "" => job,
+            text => {
                 let measure = experiments[*n].measure as usize;
-                *first.entry((text.as_str(), measure, *seed)).or_insert(job)
+                *first.entry((text, measure, *seed)).or_insert(job)
             }
-            Work::Direct(..) => job,
         })
         .collect();
     let done: Vec<Option<Done>> = jobs
@@ -163,13 +165,10 @@ pub fn run(
         })
         .collect();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (experiment, arms) in experiments.iter().zip(&arms) {
-        let arms = arms.iter().map(|arm| ArmOutcome {
+    for ((experiment, arms), texts) in experiments.iter().zip(&arms).zip(&texts) {
+        let arms = arms.iter().zip(texts).map(|(arm, text)| ArmOutcome {
             name: arm.name.clone(),
-            scenario: match &arm.work {
-                Work::Scenario(text) => text.clone(),
-                Work::Direct(..) => String::new(),
-            },
+            scenario: text.clone(),
             runs: 0,
             flent: None,
         });
@@ -210,17 +209,17 @@ fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
 }
 
 fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
-    let text = match &arm.work {
+    let file = match &arm.work {
         Work::Direct(measured, work) => {
             let sample = work(seed);
             let known = |(name, _): &(String, _)| measured.contains(name);
             assert!(sample.values.iter().all(known), "{} measures {measured:?}", arm.name);
             return Done { sample, flent: None };
         }
-        Work::Scenario(text) => text,
+        Work::Scenario(file) => file,
     };
     let name = format!("{} {}", experiment.id, arm.name);
-    let (setup, qdisc) = set_up(&name, text);
+    let (setup, qdisc) = set_up(&name, file);
     let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
     if arm.until_done {
         while !run.is_over() && !run.all_finished() {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use simnel_scenario::file::{Line, Traffic};
 use simnel_scenario::Finished;
 use simnel_sim::Run;
 
 use super::*;
+use crate::figures::Plot;
 
 #[test]
 fn identifiers_are_unique_and_belong_to_their_papers() {
@@ -22,6 +24,13 @@ fn identifiers_are_unique_and_belong_to_their_papers() {
     }
 }
 
+/// A run of no length.
+fn empty_run(name: &str, file: &File) -> Finished {
+    let (setup, qdisc) = set_up(name, file);
+    let results = Run::new(&setup, 1).expect("a set-up").results();
+    Finished { qdisc, setup, results }
+}
+
 /// Runs of no length name what they would measure.
 #[test]
 fn every_set_up_is_right_and_every_claim_asks_for_what_is_measured() {
@@ -33,11 +42,9 @@ fn every_set_up_is_right_and_every_claim_asks_for_what_is_measured() {
                     values: measured.iter().map(|name| (name.clone(), None)).collect(),
                     ..Sample::default()
                 },
-                Work::Scenario(text) => {
-                    assert!(seen.insert((arm.name.clone(), text.clone())), "{} twice", arm.name);
-                    let (setup, qdisc) = set_up(experiment.id, text);
-                    let results = Run::new(&setup, 1).expect("a set-up").results();
-                    let run = Finished { qdisc, setup, results };
+                Work::Scenario(file) => {
+                    assert!(seen.insert((arm.name.clone(), arm.text())), "{} twice", arm.name);
+                    let run = empty_run(experiment.id, file);
                     (experiment.measure)(&View { arm: &arm.name, run: &run })
                 }
             };
@@ -45,30 +52,53 @@ fn every_set_up_is_right_and_every_claim_asks_for_what_is_measured() {
         }
         for claim in claims(experiment.id) {
             for name in claim.judge.measures() {
-                assert!(measures.knows(name), "{}: nothing measures `{name}`", claim.id);
+                assert!(
+                    measures.names().any(|known| known == name),
+                    "{}: nothing measures `{name}`",
+                    claim.id
+                );
+            }
+        }
+        for figure in (experiment.figures)(&measures) {
+            let Plot::Dots(_, series) = figure.plot else { continue };
+            for name in series.iter().flat_map(|dots| &dots.measures) {
+                let known = measures.names().any(|known| known.to_string() == *name);
+                assert!(known, "{}: nothing measures `{name}`", figure.id);
             }
         }
     }
 }
 
+/// Pages show, and browsers run again, what was run here.
 #[test]
-#[should_panic(expected = "no traffic `bluk up` among [\"bulk up\"]")]
-fn misspelt_traffic_is_no_zero() {
-    let text = "duration = \"1s\"\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
-                [[traffic]]\nkind = \"bulk\"\nname = \"bulk up\"\n";
-    let (setup, qdisc) = set_up("test", text);
-    let results = Run::new(&setup, 1).expect("a set-up").results();
-    View { arm: "test", run: &Finished { qdisc, setup, results } }.flows("bluk up");
+fn every_scenario_is_read_back_from_its_text() {
+    let shown = |made: (Setup, [String; 2])| format!("{made:?}");
+    for experiment in experiments() {
+        for arm in (experiment.arms)() {
+            let Work::Scenario(file) = &arm.work else { continue };
+            let read = File::parse(&arm.text()).expect("a scenario's text");
+            let (made, read) = (set_up(&arm.name, file), set_up(&arm.name, &read));
+            assert!(shown(made) == shown(read), "{} {}: {file}", experiment.id, arm.name);
+        }
+    }
+}
+
+fn upload(traffic: Traffic) -> File {
+    let second = Span::from_secs(1);
+    File::new(second, Line::new(mbit(1), mbit(1), second)).traffic(traffic)
 }
 
 #[test]
-#[should_panic(expected = "no such kind of traffic")]
+#[should_panic(expected = "no traffic `bluk up` among [\"bulk up\"]")]
+fn misspelt_traffic_is_no_zero() {
+    let run = empty_run("test", &upload(Traffic::bulk().name("bulk up")));
+    View { arm: "test", run: &run }.flows("bluk up");
+}
+
+#[test]
+#[should_panic(expected = "no such way out of slow start")]
 fn a_wrong_scenario_of_ours_is_no_empty_sample() {
-    set_up(
-        "test",
-        "duration = \"1s\"\n[line]\nup = \"1mbit\"\ndown = \"1mbit\"\n\
-                    [[traffic]]\nkind = \"bluk\"\n",
-    );
+    set_up("test", &upload(Traffic::bulk().slow_start("hystrat")));
 }
 
 #[test]

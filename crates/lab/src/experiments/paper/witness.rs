@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arms::{Difference, Ledger};
 use super::claim::Verdict;
-use super::measure::{of, Measure, Measures, Sample};
+use super::measure::{Measure, Measures, Sample};
 use super::{stated, Experiment};
 use crate::pattern::fits;
 
@@ -90,7 +90,8 @@ impl Recording {
         for (name, arm) in &self.arms {
             measures.add(name, Sample::default());
             for (quantity, values) in &arm.values {
-                measures.derive(of(name, quantity), values.clone());
+                let measure = Measure { arm: name.clone(), quantity: quantity.clone() };
+                measures.derive(measure, values.clone());
             }
         }
         measures
@@ -229,7 +230,9 @@ fn without(id: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::experiments::paper::arms::record::fingerprint;
-    use crate::experiments::paper::{claims, experiments, Work};
+    use crate::experiments::paper::cake::Quantity;
+    use crate::experiments::paper::{claims, experiments, of};
+    use simnel_sim::Direction;
 
     fn recorded() -> impl Iterator<Item = (&'static Experiment, Recording)> {
         let all = experiments().into_iter();
@@ -240,24 +243,22 @@ mod tests {
     fn recordings_are_of_the_set_ups_that_there_are() {
         for (experiment, recording) in recorded() {
             let id = experiment.id;
-            let mut texts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            let arms = (experiment.arms)();
-            for arm in &arms {
-                if let Work::Scenario(text) = &arm.work {
-                    texts.entry(&arm.name).or_default().push(text);
-                }
+            let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for arm in (experiment.arms)() {
+                let text = arm.text();
+                texts.entry(arm.name).or_default().push(text);
             }
             let again = format!("{id}: record it again: `simnel witness KERNEL {id}`");
             assert_eq!(recording.repetitions, experiment.repetitions, "{again}");
             for (name, arm) in &recording.arms {
-                let setup = texts.get(name.as_str()).map(|texts| fingerprint(texts));
+                let setup = texts.get(name).map(|texts| fingerprint(texts));
                 assert_eq!(setup.as_ref(), Some(&arm.setup), "{again} ({name})");
             }
             // Whatever a claim needs is there, or it is said why not.
             let measures = recording.measures();
             for name in claims(id).iter().flat_map(|claim| claim.judge.measures()) {
                 let refused = recording.refused.contains_key(&name.arm);
-                assert!(refused != measures.knows(name), "{again} ({name})");
+                assert!(refused == measures.values(name).is_empty(), "{again} ({name})");
             }
         }
     }
@@ -299,8 +300,9 @@ mod tests {
     fn judged(ours: f64, linux: Option<f64>) -> Judgement {
         let measured = |value: f64| {
             let mut measures = Measures::default();
+            let download = Quantity::Carried(Direction::Down);
             for arm in ["none", "conservative", "aggressive"] {
-                measures.derive(of(arm, "down"), vec![if arm == "none" { 20.0 } else { value }]);
+                measures.derive(of(arm, download), vec![if arm == "none" { 20.0 } else { value }]);
             }
             measures
         };

@@ -125,10 +125,8 @@ mod tests {
     use crate::experiments::paper::{claims, Sample};
 
     fn measures(arm: &str, values: &[(&str, f64)]) -> Measures {
-        let mut sample = Sample::default();
-        for (name, value) in values {
-            sample.value(*name, *value);
-        }
+        let values = values.iter().map(|(name, value)| (name.to_string(), Some(*value)));
+        let sample = Sample { values: values.collect(), ..Sample::default() };
         let mut measures = Measures::default();
         measures.add(arm, sample);
         measures

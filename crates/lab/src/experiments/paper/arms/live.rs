@@ -65,11 +65,12 @@ fn configuration(plan: &Plan, control: &str) -> String {
         _ => words.clone(),
     };
     let [up, down] = plan.qdisc.each_ref().map(words);
-    format!(
-        "control_dir = {control:?}\n\n[[interface]]\nname = {:?}\ndownload_qdisc = {down:?}\n\
-         upload_qdisc = {up:?}\n",
-        Network::WAN
-    )
+    let entry = |(key, value): (&str, String)| (key.to_string(), toml::Value::from(value));
+    let keys = [("name", Network::WAN.into()), ("download_qdisc", down), ("upload_qdisc", up)];
+    let interface: toml::Table = keys.map(entry).into_iter().collect();
+    let mut file = toml::Table::from_iter([entry(("control_dir", control.into()))]);
+    file.insert("interface".into(), vec![interface].into());
+    file.to_string()
 }
 
 fn check(processes: &mut [&mut Process]) -> Result<(), ArmError> {

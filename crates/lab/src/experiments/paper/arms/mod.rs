@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::claim::Verdict;
 use super::measure::{Measures, View};
 use super::{stated, Experiment, Work};
+use simnel_scenario::File;
 use simnel_sim::Setup;
 use simnel_testbed::TestbedError;
 
@@ -156,13 +157,13 @@ pub fn run(experiment: &'static Experiment, options: &Options, watch: &mut Watch
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        let Work::Scenario(text) = &arm.work else {
+        let Work::Scenario(file) = &arm.work else {
             let reason = "it has no network".to_string();
             reading.refused.push((arm.name, reason));
             continue;
         };
         let title = format!("{} {} {}", experiment.id, arm.name, options.kind.name());
-        let prepared = match prepare(text, &title, options.longest) {
+        let prepared = match prepare(file, &title, options.longest) {
             Ok(prepared) => prepared,
             Err(reason) => {
                 reading.refused.push((arm.name, reason));
@@ -248,8 +249,8 @@ pub fn check(kind: Kind) -> Result<(), ArmError> {
 /// Spreads the starts of flows; everything else is as random as the machine.
 const SEED: u64 = 1;
 
-fn prepare(text: &str, name: &str, longest: Duration) -> Result<(Setup, plan::Plan), String> {
-    let (setup, qdisc) = super::set_up(name, text);
+fn prepare(file: &File, name: &str, longest: Duration) -> Result<(Setup, plan::Plan), String> {
+    let (setup, qdisc) = super::set_up(name, file);
     let setup = plan::shortened(&setup, longest);
     let plan = plan::Plan::new(&setup, &qdisc, SEED)?;
     Ok((setup, plan))

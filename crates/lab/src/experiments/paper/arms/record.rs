@@ -56,16 +56,16 @@ pub fn record(
     let repetitions = options.repetitions.unwrap_or(experiment.repetitions);
     let (mut done, all) = (0, arms.len() * repetitions as usize);
     let mut measures = Measures::default();
-    let mut setups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut setups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut refused = BTreeMap::new();
     for arm in &arms {
-        let Work::Scenario(text) = &arm.work else {
+        let Work::Scenario(file) = &arm.work else {
             refused.insert(arm.name.clone(), "it has no network".to_string());
             continue;
         };
-        setups.entry(&arm.name).or_default().push(text);
+        setups.entry(&arm.name).or_default().push(arm.text());
         let title = format!("{} {}", experiment.id, arm.name);
-        let (setup, qdisc) = set_up(&title, text);
+        let (setup, qdisc) = set_up(&title, file);
         for seed in 1..=u64::from(repetitions) {
             (watch.step)(&format!("{title}, seed {seed}"), done, all);
             done += 1;
@@ -141,10 +141,10 @@ fn read(path: &Path) -> Result<Recorded, ArmError> {
 }
 
 /// Tells texts apart: one that has changed has another.
-pub fn fingerprint(texts: &[&str]) -> String {
+pub fn fingerprint(texts: &[impl AsRef<str>]) -> String {
     let mut hasher = SipHasher13::new();
     for text in texts {
-        hasher.write(text.as_bytes());
+        hasher.write(text.as_ref().as_bytes());
         hasher.write_u8(0xff);
     }
     format!("{:016x}", hasher.finish())

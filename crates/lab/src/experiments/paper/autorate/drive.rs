@@ -12,12 +12,13 @@ use simnel_autorate::{self as autorate, Controller, Limits, RoundTrips, Seen, Se
 use simnel_core::qdisc::{self, Config, Device};
 use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};
+use simnel_scenario::file::{File, Host, Line, Traffic};
 use simnel_sim::tandem::{Capacity, Passed, Stamp, Tandem};
 use simnel_sim::{Direction, Results, Run, Setup};
 
-use super::lines::{between, Fault, Kind};
+use super::lines::{between, Fault, Kind, SECONDS};
 use super::published::Rules;
-use crate::experiments::paper::set_up;
+use crate::experiments::paper::{ms, secs, set_up};
 
 /// Reflectors there are.
 pub const REFLECTORS: usize = 6;
@@ -92,32 +93,34 @@ pub struct Driven {
 /// Round-trip time of the user's ping, without queues.
 const BASE: Span = Span::from_millis(40);
 
-fn text() -> String {
-    let mut text = "duration = \"60s\"\nwarmup = \"5s\"\nqdisc = \"pfifo\"\n\n[line]\n\
-         up = \"unlimited\"\ndown = \"unlimited\"\n\n\
-         [[host]]\nname = \"user\"\nside = \"home\"\n\n[[host]]\nname = \"gateway\"\n\
-         side = \"home\"\n\n[[host]]\nname = \"server\"\nside = \"internet\"\nrtt = \"40ms\"\n"
-        .to_string();
-    for n in 0..REFLECTORS {
-        let rtt = 20 + 7 * n;
-        text += &format!(
-            "\n[[host]]\nname = \"r{n}\"\nside = \"internet\"\nrtt = \"{rtt}ms\"\n\n[[traffic]]\n\
-             kind = \"ping\"\nname = \"probe {n}\"\nhome = \"gateway\"\ninternet = \"r{n}\"\n\
-             protocol = \"icmp\"\ninterval = \"200ms\"\nstart = \"{}ms\"\ndscp = \"CS7\"\n",
-            33 * n
-        );
+fn file() -> File {
+    let mut file = File::new(secs(SECONDS), Line::of_words("unlimited", "unlimited", "40ms"))
+        .warmup(secs(5))
+        .qdisc("pfifo")
+        .host(Host::home("user"))
+        .host(Host::home("gateway"))
+        .host(Host::internet("server"));
+    for n in 0..REFLECTORS as u64 {
+        let reflector = format!("r{n}");
+        let probes = Traffic::ping().name(&format!("probe {n}")).protocol("icmp").dscp(&["CS7"]);
+        let probes = probes.home(&["gateway"]).internet(&[&reflector]);
+        file = file
+            .host(Host::internet(&reflector).rtt(ms(20 + 7 * n)))
+            .traffic(probes.interval(PROBES).start(ms(33 * n)));
     }
-    text + "\n[[traffic]]\nkind = \"ping\"\nname = \"ping\"\nhome = \"user\"\n\
-            internet = \"server\"\ninterval = \"20ms\"\n\n[[traffic]]\nkind = \"bulk\"\n\
-            name = \"down\"\nhome = \"user\"\ninternet = \"server\"\ndirection = \"down\"\n\
-            count = 4\nstart = \"500ms\"\nstagger = \"1s\"\n\n[[traffic]]\nkind = \"bulk\"\n\
-            name = \"up\"\nhome = \"user\"\ninternet = \"server\"\ndirection = \"up\"\n\
-            count = 2\nstart = \"500ms\"\nstagger = \"1s\"\n"
+    let of_user = |traffic: Traffic| traffic.home(&["user"]).internet(&["server"]);
+    let bulk = |direction: Direction, count| {
+        let flows = Traffic::bulk().name(direction.name()).direction(direction).count(count);
+        of_user(flows.start(ms(500)).stagger(secs(1)))
+    };
+    file.traffic(of_user(Traffic::ping().interval(ms(20))))
+        .traffic(bulk(Direction::Down, 4))
+        .traffic(bulk(Direction::Up, 2))
 }
 
 /// The set-up of every run; lines are put in by [`drive`].
 pub fn setup() -> Setup {
-    set_up("autorate", &text()).0
+    set_up("autorate", &file()).0
 }
 
 /// Words of the shaper.

@@ -7,8 +7,8 @@
 use simnel_core::{Span, Time};
 use simnel_sim::Direction;
 
-use super::measure::{of, Measures, Sample};
-use super::plots::{curves, dots};
+use super::measure::{of, quantities, Measures, Sample};
+use super::plots::{arms_dots, curves};
 use super::{Arm, Experiment, Paper, View};
 use crate::figures::{Axis, Figure};
 use drive::{drive, Contender, Driven};
@@ -18,6 +18,16 @@ mod drive;
 mod lines;
 mod published;
 
+quantities! {
+    /// Quantities of these experiments.
+    Quantity {
+        P50 = "p50", P95 = "p95", Used(way: Direction) = "{way} used",
+        Variation(way: Direction) = "{way} variation", Answered(way: Direction) = "{way} answered",
+        Calm = "calm", Kept(way: Direction) = "{way} kept", Shifts = "shifts",
+        Rate(way: Direction) = "{way} rate", Capacity(way: Direction) = "{way} capacity",
+    }
+}
+
 const SETUP: &str = "A shaper and a FIFO of 500 ms before (upload) or behind (download) a line \
                      whose capacity changes; 4 downloads, 2 uploads (CUBIC, 40 ms), a ping every \
                      20 ms; 6 reflectors, probed every 200 ms. 60 s, those from 5 s on count.";
@@ -25,79 +35,30 @@ const SETUP: &str = "A shaper and a FIFO of 500 ms before (upload) or behind (do
 /// Results count from here.
 const FROM: Time = Time(5_000_000_000);
 
-const fn experiment(
-    id: &'static str,
-    title: &'static str,
-    question: &'static str,
-    arms: fn() -> Vec<Arm>,
-    figures: fn(&Measures) -> Vec<Figure>,
-) -> Experiment {
-    let (paper, setup, repetitions) = (Paper::Autorate, SETUP, 5);
-    Experiment { id, paper, title, question, setup, repetitions, arms, measure, figures }
+experiments! {
+    Paper::Autorate;
+    "F1": "A constant line", "Does the rate come to rest?";
+        SETUP, 5; || arms(Kind::Constant, Fault::None), measure, |measures| figures("F1", measures);
+    "F2": "A halving", "How soon is half the capacity answered?";
+        SETUP, 5; || arms(Kind::Halving, Fault::None), measure, |measures| figures("F2", measures);
+    "F3": "A doubling", "How soon is twice the capacity used?";
+        SETUP, 5; || arms(Kind::Doubling, Fault::None), measure, |measures| figures("F3", measures);
+    "F4": "A satellite that reconfigures every 15 s",
+        "Are a hand-over's capacity and its RTT told apart?";
+        SETUP, 5; || arms(Kind::Satellite, Fault::None), measure,
+        |measures| figures("F4", measures);
+    "F5": "A fading radio link", "Can rates follow steps of 100 ms?";
+        SETUP, 5; || arms(Kind::Fading, Fault::None), measure, |measures| figures("F5", measures);
+    "F6": "An evening on shared cable", "Do rates follow the neighbours?";
+        SETUP, 5; || arms(Kind::Evening, Fault::None), measure, |measures| figures("F6", measures);
+    "F7": "Route changes", "Is a shift of the RTT taken for load?";
+        SETUP, 5; || arms(Kind::Routes, Fault::None), measure, |measures| figures("F7", measures);
+    "F8": "Reflectors that fail, on a line that halves", "What if probes tell nothing, or lies?";
+        SETUP, 5; fault_arms, measure, |_| Vec::new();
 }
 
-/// The experiments.
-pub const EXPERIMENTS: &[Experiment] = &[
-    experiment(
-        "F1",
-        "A constant line",
-        "Does the rate come to rest?",
-        || arms(Kind::Constant, Fault::None),
-        |measures| figures("F1", measures),
-    ),
-    experiment(
-        "F2",
-        "A halving",
-        "How soon is half the capacity answered?",
-        || arms(Kind::Halving, Fault::None),
-        |measures| figures("F2", measures),
-    ),
-    experiment(
-        "F3",
-        "A doubling",
-        "How soon is twice the capacity used?",
-        || arms(Kind::Doubling, Fault::None),
-        |measures| figures("F3", measures),
-    ),
-    experiment(
-        "F4",
-        "A satellite that reconfigures every 15 s",
-        "Are a hand-over's capacity and its RTT told apart?",
-        || arms(Kind::Satellite, Fault::None),
-        |measures| figures("F4", measures),
-    ),
-    experiment(
-        "F5",
-        "A fading radio link",
-        "Can rates follow steps of 100 ms?",
-        || arms(Kind::Fading, Fault::None),
-        |measures| figures("F5", measures),
-    ),
-    experiment(
-        "F6",
-        "An evening on shared cable",
-        "Do rates follow the neighbours?",
-        || arms(Kind::Evening, Fault::None),
-        |measures| figures("F6", measures),
-    ),
-    experiment(
-        "F7",
-        "Route changes",
-        "Is a shift of the RTT taken for load?",
-        || arms(Kind::Routes, Fault::None),
-        |measures| figures("F7", measures),
-    ),
-    experiment(
-        "F8",
-        "Reflectors that fail, on a line that halves",
-        "What if probes tell nothing, or lies?",
-        fault_arms,
-        |_| Vec::new(),
-    ),
-];
-
 /// Faults and their names.
-const FAULTS: [(Fault, &str); 4] = [
+pub(super) const FAULTS: [(Fault, &str); 4] = [
     (Fault::Dead, "dead"),
     (Fault::Limited, "rate-limited"),
     (Fault::Slow, "slow"),
@@ -105,8 +66,9 @@ const FAULTS: [(Fault, &str); 4] = [
 ];
 
 fn arm(name: String, kind: Kind, fault: Fault, contender: Contender) -> Arm {
-    let measured = names(kind).into_iter().map(String::from).collect();
-    Arm::direct(name, measured, move |seed| sample(kind, &drive(kind, fault, contender, seed)))
+    Arm::direct(name, quantities(kind), move |seed| {
+        sample(kind, &drive(kind, fault, contender, seed))
+    })
 }
 
 fn arms(kind: Kind, fault: Fault) -> Vec<Arm> {
@@ -128,16 +90,20 @@ fn measure(_: &View<'_>) -> Sample {
     Sample::default()
 }
 
-/// Names of what a line is measured by.
-fn names(kind: Kind) -> Vec<&'static str> {
-    let mut names =
-        vec!["p50", "p95", "up used", "down used", "up variation", "down variation", "shifts"];
+/// Quantities of a line.
+fn quantities(kind: Kind) -> Vec<Quantity> {
+    let [used, variation] = [Quantity::Used, Quantity::Variation].map(|of| Direction::BOTH.map(of));
+    let always = [Quantity::P50, Quantity::P95, Quantity::Shifts];
+    let mut all = [&always[..], &used, &variation].concat();
     match kind {
-        Kind::Halving => names.extend(["up answered", "down answered", "calm"]),
-        Kind::Routes => names.extend(["up kept", "down kept"]),
+        Kind::Halving => {
+            all.extend(Direction::BOTH.map(Quantity::Answered));
+            all.push(Quantity::Calm);
+        }
+        Kind::Routes => all.extend(Direction::BOTH.map(Quantity::Kept)),
         _ => {}
     }
-    names
+    all
 }
 
 fn sample(kind: Kind, run: &Driven) -> Sample {
@@ -149,20 +115,20 @@ fn sample(kind: Kind, run: &Driven) -> Sample {
         let index = (added.len() * share / 100).min(added.len().saturating_sub(1));
         added.get(index).map(|added| *added as f64 / 1e6)
     };
-    sample.value("p50", quantile(50));
-    sample.value("p95", quantile(95));
-    sample.value("shifts", f64::from(run.shifts));
+    sample.value(Quantity::P50, quantile(50));
+    sample.value(Quantity::P95, quantile(95));
+    sample.value(Quantity::Shifts, f64::from(run.shifts));
     let end = second(SECONDS);
-    for (direction, name) in [(Direction::Up, "up"), (Direction::Down, "down")] {
-        let n = direction as usize;
+    for way in Direction::BOTH {
+        let n = way as usize;
         let capacity = run.capacity[n].bytes(FROM, end);
         let used = run.results.lines[n].bytes as f64 / capacity as f64;
-        sample.value(format!("{name} used"), used * 100.0);
+        sample.value(Quantity::Used(way), used * 100.0);
         let settled = rates(run, n, second(10), end);
         let mean = settled.iter().sum::<f64>() / settled.len() as f64;
         let square = |rate: &f64| (rate - mean).powi(2);
         let variance = settled.iter().map(square).sum::<f64>() / settled.len() as f64;
-        sample.value(format!("{name} variation"), variance.sqrt() / mean * 100.0);
+        sample.value(Quantity::Variation(way), variance.sqrt() / mean * 100.0);
         if kind == Kind::Halving {
             let step = second(STEP_AT);
             let half = run.capacity[n].at(step).bits();
@@ -171,7 +137,7 @@ fn sample(kind: Kind, run: &Driven) -> Sample {
             let answered = below.map(|(at, _)| at.since(step).0 as f64 / 1e9);
             // Who never answers has taken what was left of the run.
             let late = answered.unwrap_or((SECONDS - STEP_AT) as f64);
-            sample.value(format!("{name} answered"), if already { 0.0 } else { late });
+            sample.value(Quantity::Answered(way), if already { 0.0 } else { late });
         }
         if kind == Kind::Routes {
             let kept = ROUTES_AT.map(|at| {
@@ -181,14 +147,14 @@ fn sample(kind: Kind, run: &Driven) -> Sample {
                 };
                 mean(second(at), second(at + 5)) / mean(second(at - 5), second(at))
             });
-            sample.value(format!("{name} kept"), kept.into_iter().fold(1.0, f64::min) * 100.0);
+            sample.value(Quantity::Kept(way), kept.into_iter().fold(1.0, f64::min) * 100.0);
         }
-        sample.curve(format!("{name} rate"), every(|at| rates(run, n, at, at + Span(1))[0] / 1e6));
+        sample.curve(Quantity::Rate(way), every(|at| rates(run, n, at, at + Span(1))[0] / 1e6));
         let at = |at| run.capacity[n].at(at).bits() as f64 / 1e6;
-        sample.curve(format!("{name} capacity"), every(at));
+        sample.curve(Quantity::Capacity(way), every(at));
     }
     if kind == Kind::Halving {
-        sample.value("calm", calm(run));
+        sample.value(Quantity::Calm, calm(run));
     }
     sample
 }
@@ -236,32 +202,22 @@ fn every(value: impl Fn(Time) -> f64) -> Vec<[f64; 2]> {
 
 fn figures(id: &'static str, measures: &Measures) -> Vec<Figure> {
     let arms: Vec<&str> = Contender::ALL.iter().map(|contender| contender.name()).collect();
-    let file = |name: &str| format!("{id}-{name}");
-    let latency = dots(
-        (&file("latency"), "Added latency"),
-        Axis::linear("milliseconds"),
-        measures,
-        &arms,
-        &["p50", "p95"],
-        &|arm, name| of(arm, name),
-    );
-    let used = dots(
-        (&file("used"), "Share of the capacity used"),
-        Axis::linear("percent"),
-        measures,
-        &arms,
-        &["up used", "down used"],
-        &|arm, name| of(arm, name),
-    );
-    let mut names = vec![(of("simnel", "down capacity"), "capacity".to_string())];
-    names.extend(
-        ["simnel", "cake-autorate", "autorate-ingress"]
-            .map(|arm| (of(arm, "down rate"), arm.to_string())),
-    );
+    let shown = |what: &str, title: &str, unit: &str, quantities: [Quantity; 2]| {
+        let id = format!("{id}-{what}");
+        arms_dots((&id, title), Axis::linear(unit), measures, &arms, &quantities)
+    };
+    let capacity = of("simnel", Quantity::Capacity(Direction::Down));
+    let rates = ["simnel", "cake-autorate", "autorate-ingress"]
+        .map(|arm| (of(arm, Quantity::Rate(Direction::Down)), arm.to_string()));
+    let names = [&[(capacity, "capacity".to_string())][..], &rates].concat();
     let axes = (Axis::linear("seconds"), Axis::linear("Mbit/s"));
-    let rates =
-        curves((&file("rates"), "Download: capacity and set rates"), axes, measures, &names);
-    vec![latency, used, rates]
+    let title = "Download: capacity and set rates";
+    let used = Direction::BOTH.map(Quantity::Used);
+    vec![
+        shown("latency", "Added latency", "milliseconds", [Quantity::P50, Quantity::P95]),
+        shown("used", "Share of the capacity used", "percent", used),
+        curves((&format!("{id}-rates"), title), axes, measures, &names),
+    ]
 }
 
 #[cfg(test)]

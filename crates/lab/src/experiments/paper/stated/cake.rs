@@ -1,12 +1,17 @@
 //! Statements of Piece of CAKE, in its text and its published data (doi:10.5281/zenodo.1226887,
 //! CC BY-SA 4.0; medians over repetitions, rounded).
 
+use simnel_sim::Direction::{Down, Up};
+
 use super::{of, rising, List};
+use crate::experiments::paper::cake::{Quantity, Rrul, CLASSES, PROBES};
 use crate::experiments::paper::claim::Judge::{
     All, AtLeast, AtMost, Between, Differ, MoreByAtMost, Near, NotAbove, Ratio, SteadierTogether,
 };
 use crate::experiments::paper::claim::Tolerance;
-use crate::experiments::paper::direct::{plain_formula, set_associative_formula, STEP};
+use crate::experiments::paper::direct::{
+    self, plain_formula, points, set_associative_formula, RATES, STEP,
+};
 
 pub(super) fn state(list: &mut List<'_>) {
     match list.id {
@@ -32,22 +37,17 @@ fn collisions(list: &mut List<'_>) {
         ("8-way", "P[Binomial(n, 1/128) ≥ 8] within 1 percentage point", set_associative_formula),
     ];
     for (arm, stated, formula) in tables {
-        let points = (1..=1024 / STEP).map(|n| n * STEP);
-        let judges =
-            points.map(|n| Near(of(arm, format!("{n} flows")), formula(n), point)).collect();
+        let flows = |n| of(arm, direct::Quantity::Flows(n));
+        let judges = points().map(|n| Near(flows(n), formula(n), point)).collect();
         let text = format!("collision probability of a new flow, {arm} hash, n up to 1024");
-        list.named(arm, &text, stated, All(judges));
+        list.claim(arm, &text).stated(stated, All(judges));
     }
     let lower = (1..=16).map(|n| {
-        let flows = n * STEP;
-        NotAbove(of("8-way", format!("{flows} flows")), of("plain", format!("{flows} flows")))
+        let of = |arm| of(arm, direct::Quantity::Flows(n * STEP));
+        NotAbove(of("8-way"), of("plain"))
     });
-    list.named(
-        "lower",
-        "8 ways collide less as long as flows are fewer than queues",
-        "8-way < plain up to 512 flows",
-        All(lower.collect()),
-    );
+    list.claim("lower", "8 ways collide less as long as flows are fewer than queues")
+        .stated("8-way < plain up to 512 flows", All(lower.collect()));
 }
 
 /// Of one line and discipline: the base of the pings is 50 ms.
@@ -96,39 +96,40 @@ const BASE_MS: f64 = 50.0;
 
 /// Section IV and figure 2.
 fn baseline(list: &mut List<'_>) {
-    list.named(
-        "totals",
-        "cake and fq_codel carry the same total",
+    list.claim("totals", "cake and fq_codel carry the same total").stated(
         "totals within 1 %",
-        Ratio(of("cake 10/10", "total"), of("fq_codel 10/10", "total"), 0.99, 1.01),
+        Ratio(of("cake 10/10", Rrul::Total), of("fq_codel 10/10", Rrul::Total), 0.99, 1.01),
     );
     // Within a millisecond, as a difference: neither is more than that above the other.
-    list.named(
-        "latency",
-        "mean added latency of cake and fq_codel within 1 ms of each other",
-        "difference of at most 1 ms",
-        Differ(of("cake 10/10", "ping"), of("fq_codel 10/10", "ping"), 1.0),
-    );
+    list.claim("latency", "mean added latency of cake and fq_codel within 1 ms of each other")
+        .stated(
+            "difference of at most 1 ms",
+            Differ(of("cake 10/10", Rrul::MeanPing), of("fq_codel 10/10", Rrul::MeanPing), 1.0),
+        );
     for row in &DATA {
         let Row { line, arm, .. } = row;
-        let measure = |what: &str| of(format!("{arm} {line}"), what);
-        for (probe, ping) in ["ICMP", "UDP_BE", "UDP_BK", "UDP_EF"].iter().zip(row.ping) {
+        let measure = |what: Rrul| of(format!("{arm} {line}"), what);
+        for ((probe, _), ping) in PROBES.into_iter().zip(row.ping) {
             let Some(ping) = ping else { continue };
             let added = ping - BASE_MS;
-            list.named(
-                &format!("{line}.{arm}.ping.{probe}"),
-                &format!("{arm}, {line} Mbit/s (up/down): mean added latency of {probe}"),
-                &format!("{added:.2} ms ± 25 % or 1 ms"),
-                Near(measure(&format!("ping {probe}")), added, Tolerance::LATENCY),
+            list.claim(
+                format!("{line}.{arm}.ping.{probe}"),
+                format!("{arm}, {line} Mbit/s (up/down): mean added latency of {probe}"),
+            )
+            .stated(
+                format!("{added:.2} ms ± 25 % or 1 ms"),
+                Near(measure(Rrul::Ping(probe)), added, Tolerance::LATENCY),
             );
         }
-        for (way, stated) in [("up", row.up), ("down", row.down)] {
-            for (class, mbps) in ["BE", "BK", "CS5", "EF"].iter().zip(stated) {
-                list.named(
-                    &format!("{line}.{arm}.{way}.{class}"),
-                    &format!("{arm}, {line} Mbit/s (up/down): goodput {way} of {class}"),
-                    &format!("{mbps} Mbit/s ± 10 %"),
-                    Near(measure(&format!("{way} {class}")), mbps, Tolerance::share(0.10)),
+        for (way, stated) in [(Up, row.up), (Down, row.down)] {
+            for ((class, _), mbps) in CLASSES.into_iter().zip(stated) {
+                list.claim(
+                    format!("{line}.{arm}.{way}.{class}"),
+                    format!("{arm}, {line} Mbit/s (up/down): goodput {way} of {class}"),
+                )
+                .stated(
+                    format!("{mbps} Mbit/s ± 10 %"),
+                    Near(measure(Rrul::Goodput(way, class)), mbps, Tolerance::share(0.10)),
                 );
             }
         }
@@ -152,11 +153,13 @@ fn isolation(list: &mut List<'_>) {
     ];
     for (arm, words, shares) in arms {
         for (n, share) in (1..).zip(shares) {
-            list.named(
-                &format!("{}.{n}", arm.replace(' ', "-")),
-                &format!("{arm}: {words}; flow {n}"),
-                &format!("{share:.4} of the total ± 5 %"),
-                Near(of(arm, format!("share {n}")), share, Tolerance::share(0.05)),
+            list.claim(
+                format!("{}.{n}", arm.replace(' ', "-")),
+                format!("{arm}: {words}; flow {n}"),
+            )
+            .stated(
+                format!("{share:.4} of the total ± 5 %"),
+                Near(of(arm, Quantity::Share(n)), share, Tolerance::share(0.05)),
             );
         }
     }
@@ -169,22 +172,22 @@ fn isolation(list: &mut List<'_>) {
     for (arm, rates) in linux {
         let judges = (1..)
             .zip(rates)
-            .map(|(n, mbps)| Near(of(arm, format!("goodput {n}")), mbps, Tolerance::share(0.05)));
-        list.named(
-            &arm.replace(", ", "-").replace(' ', "-"),
-            &format!("{arm}: what Linux 6.1 gives the six flows, where only bulk flows count"),
-            &format!("{} Mbit/s, each ± 5 %", rates.map(|rate| rate.to_string()).join(" / ")),
+            .map(|(n, mbps)| Near(of(arm, Quantity::Goodput(n)), mbps, Tolerance::share(0.05)));
+        list.claim(
+            arm.replace(", ", "-").replace(' ', "-"),
+            format!("{arm}: what Linux 6.1 gives the six flows, where only bulk flows count"),
+        )
+        .stated(
+            format!("{} Mbit/s, each ± 5 %", rates.map(|rate| rate.to_string()).join(" / ")),
             All(judges.collect()),
         );
     }
     let flows = (1..=6).map(|n| {
-        let of = |arm: &str| of(arm, format!("goodput {n}"));
+        let of = |arm: &str| of(arm, Quantity::Goodput(n));
         (of("flows"), of("fq_codel"))
     });
     let (cake, fq_codel): (Vec<_>, Vec<_>) = flows.unzip();
-    list.named(
-        "variance",
-        "cake's flows vary less from run to run than fq_codel's",
+    list.claim("variance", "cake's flows vary less from run to run than fq_codel's").stated(
         "variance of cake below that of fq_codel, over all six flows",
         SteadierTogether(cake, fq_codel),
     );
@@ -192,41 +195,34 @@ fn isolation(list: &mut List<'_>) {
 
 /// Section IV-B and figure 4.
 fn diffserv(list: &mut List<'_>) {
-    for way in ["down", "up"] {
-        let of = |arm: &str, class: &str| of(arm, format!("{way} {class}"));
-        let classes = ["BE", "BK", "CS5", "EF"];
+    for way in [Down, Up] {
+        let of = |arm: &str, class| of(arm, Rrul::Goodput(way, class));
+        let classes = CLASSES.map(|(class, _)| class);
         let mut equal = Vec::new();
         for a in classes {
-            for b in classes.iter().filter(|b| **b != a) {
+            for b in classes.into_iter().filter(|b| *b != a) {
                 equal.push(Ratio(of("besteffort", a), of("besteffort", b), 0.97, 1.03));
             }
         }
-        list.named(
-            &format!("{way}.equal"),
-            &format!("besteffort, {way}: four equal flows"),
-            "equal within 3 %",
-            All(equal),
-        );
-        let tiers = |class: &str| of("diffserv4", class);
-        list.named(
-            &format!("{way}.most"),
-            &format!("diffserv4, {way}: best effort gets most"),
-            "CS5 < BE, EF < BE",
-            All(vec![rising(tiers("CS5"), tiers("BE")), rising(tiers("EF"), tiers("BE"))]),
-        );
-        list.named(
-            &format!("{way}.least"),
-            &format!("diffserv4, {way}: background gets least"),
-            "BK < CS5, BK < EF",
-            All(vec![rising(tiers("BK"), tiers("CS5")), rising(tiers("BK"), tiers("EF"))]),
-        );
-        for class in ["CS5", "EF"] {
-            list.named(
-                &format!("{way}.{class}"),
-                &format!("diffserv4, {way}: {class} below a quarter of the link"),
-                "< 2.5 Mbit/s",
-                AtMost(tiers(class), 2.5),
+        list.claim(format!("{way}.equal"), format!("besteffort, {way}: four equal flows"))
+            .stated("equal within 3 %", All(equal));
+        let tiers = |class| of("diffserv4", class);
+        list.claim(format!("{way}.most"), format!("diffserv4, {way}: best effort gets most"))
+            .stated(
+                "CS5 < BE, EF < BE",
+                All(vec![rising(tiers("CS5"), tiers("BE")), rising(tiers("EF"), tiers("BE"))]),
             );
+        list.claim(format!("{way}.least"), format!("diffserv4, {way}: background gets least"))
+            .stated(
+                "BK < CS5, BK < EF",
+                All(vec![rising(tiers("BK"), tiers("CS5")), rising(tiers("BK"), tiers("EF"))]),
+            );
+        for class in ["CS5", "EF"] {
+            list.claim(
+                format!("{way}.{class}"),
+                format!("diffserv4, {way}: {class} below a quarter of the link"),
+            )
+            .stated("< 2.5 Mbit/s", AtMost(tiers(class), 2.5));
         }
     }
 }
@@ -235,119 +231,72 @@ fn diffserv(list: &mut List<'_>) {
 /// the 5 % and 95 % quantiles.
 fn call(list: &mut List<'_>) {
     for arm in ["fq_codel", "besteffort"] {
-        list.named(
-            &format!("{arm}.spike"),
-            &format!("{arm}: spike as the bulk flows start"),
-            "several hundred ms",
-            Between(of(arm, "spike"), 200.0, 1000.0),
-        );
+        list.claim(format!("{arm}.spike"), format!("{arm}: spike as the bulk flows start"))
+            .stated("several hundred ms", Between(of(arm, Quantity::Spike), 200.0, 1000.0));
     }
-    list.named(
-        "besteffort.steady",
-        "cake besteffort: steady state",
+    list.claim("besteffort.steady", "cake besteffort: steady state").stated(
         "about 200 ms (± 25 %)",
-        Near(of("besteffort", "steady mean"), 200.0, Tolerance::LATENCY),
+        Near(of("besteffort", Quantity::SteadyMean), 200.0, Tolerance::LATENCY),
     );
-    list.named(
-        "fq_codel.low",
-        "fq_codel oscillates: lower end",
+    list.claim("fq_codel.low", "fq_codel oscillates: lower end").stated(
         "50 ms ± 25 %",
-        Near(of("fq_codel", "steady low"), 50.0, Tolerance::LATENCY),
+        Near(of("fq_codel", Quantity::SteadyLow), 50.0, Tolerance::LATENCY),
     );
-    list.named(
-        "fq_codel.high",
-        "fq_codel oscillates: upper end",
+    list.claim("fq_codel.high", "fq_codel oscillates: upper end").stated(
         "500 ms ± 25 %",
-        Near(of("fq_codel", "steady high"), 500.0, Tolerance::LATENCY),
+        Near(of("fq_codel", Quantity::SteadyHigh), 500.0, Tolerance::LATENCY),
     );
-    list.named(
-        "diffserv.none",
-        "cake with DiffServ: no added latency over the whole test",
-        "p99 < 5 ms",
-        AtMost(of("diffserv", "p99"), 5.0),
-    );
+    list.claim("diffserv.none", "cake with DiffServ: no added latency over the whole test")
+        .stated("p99 < 5 ms", AtMost(of("diffserv", Quantity::P99), 5.0));
 }
 
 /// Section IV-C and figure 6. Percentages of the text within a third of the improvement, ranges as
 /// given.
 fn filter(list: &mut List<'_>) {
-    for arm in ["conservative", "aggressive"] {
-        list.named(
-            &format!("{arm}.download"),
-            &format!("{arm}: download goodput against no filter"),
-            "+15 % (± 5 points)",
-            Ratio(of(arm, "down"), of("none", "down"), 1.10, 1.20),
-        );
+    for (arm, way, what, gain, points) in [
+        ("conservative", Down, "download", 15, 5),
+        ("aggressive", Down, "download", 15, 5),
+        ("conservative", Up, "upload", 10, 5),
+        ("aggressive", Up, "upload", 40, 10),
+    ] {
+        let of = |arm| of(arm, Quantity::Carried(way));
+        let share = |percent: i32| 1.0 + f64::from(percent) / 100.0;
+        let (low, high) = (share(gain - points), share(gain + points));
+        list.claim(format!("{arm}.{what}"), format!("{arm}: {what} goodput against no filter"))
+            .stated(
+                format!("+{gain} % (± {points} points)"),
+                Ratio(of(arm), of("none"), low, high),
+            );
     }
-    list.named(
-        "conservative.upload",
-        "conservative: upload goodput against no filter",
-        "+10 % (± 5 points)",
-        Ratio(of("conservative", "up"), of("none", "up"), 1.05, 1.15),
-    );
-    list.named(
-        "aggressive.upload",
-        "aggressive: upload goodput against no filter",
-        "+40 % (± 10 points)",
-        Ratio(of("aggressive", "up"), of("none", "up"), 1.30, 1.50),
-    );
     for arm in ["none", "conservative", "aggressive"] {
-        let of = |what: &str| of(arm, what);
-        list.named(
-            &format!("{arm}.range.download"),
-            &format!("{arm}: download"),
-            "24.5 to 27.5 Mbit/s",
-            Between(of("down"), 24.5, 27.5),
-        );
-        list.named(
-            &format!("{arm}.range.upload"),
-            &format!("{arm}: upload"),
-            "0.45 to 0.7 Mbit/s",
-            Between(of("up"), 0.45, 0.7),
-        );
-        list.named(
-            &format!("{arm}.range.latency"),
-            &format!("{arm}: added latency of the probe"),
-            "2.6 to 7.5 ms",
-            Between(of("latency"), 2.6, 7.5),
-        );
+        for (name, text, quantity, low, high, unit) in [
+            ("download", "download", Quantity::Carried(Down), 24.5, 27.5, "Mbit/s"),
+            ("upload", "upload", Quantity::Carried(Up), 0.45, 0.7, "Mbit/s"),
+            ("latency", "added latency of the probe", Quantity::Latency, 2.6, 7.5, "ms"),
+        ] {
+            list.claim(format!("{arm}.range.{name}"), format!("{arm}: {text}"))
+                .stated(format!("{low} to {high} {unit}"), Between(of(arm, quantity), low, high));
+        }
     }
     for arm in ["conservative", "aggressive"] {
-        list.named(
-            &format!("{arm}.increase"),
-            &format!("{arm}: latency that filtering adds"),
-            "at most 5 ms",
-            MoreByAtMost(of(arm, "latency"), of("none", "latency"), 5.0),
-        );
+        let (with, without) = (of(arm, Quantity::Latency), of("none", Quantity::Latency));
+        list.claim(format!("{arm}.increase"), format!("{arm}: latency that filtering adds"))
+            .stated("at most 5 ms", MoreByAtMost(with, without, 5.0));
     }
 }
 
 /// Section III-A.
 fn shaper(list: &mut List<'_>) {
-    for rate in ["64kbit", "1mbit", "10mbit", "100mbit", "1gbit", "10gbit"] {
-        list.named(
-            &format!("{rate}.most"),
-            &format!("{rate}, every framing: bytes on the wire over any second"),
-            "never above the rate",
-            AtMost(of(rate, "greatest share"), 1.0 + 1e-9),
-        );
-        list.named(
-            &format!("{rate}.least"),
-            &format!("{rate}, every framing: bytes on the wire over any second"),
-            "at least 99.9 % of the rate",
-            AtLeast(of(rate, "least share"), 0.999),
-        );
+    use direct::Quantity::{Burst, GreatestShare, LeastShare};
+    for (_, rate) in RATES {
+        let text = format!("{rate}, every framing: bytes on the wire over any second");
+        list.claim(format!("{rate}.most"), &text)
+            .stated("never above the rate", AtMost(of(rate, GreatestShare), 1.0 + 1e-9));
+        list.claim(format!("{rate}.least"), &text)
+            .stated("at least 99.9 % of the rate", AtLeast(of(rate, LeastShare), 0.999));
     }
-    list.named(
-        "burst",
-        "cake: no initial burst after an idle time",
-        "at most one packet at once",
-        AtMost(of("cake", "burst packets"), 1.0),
-    );
-    list.named(
-        "bucket",
-        "a token bucket sends a burst where cake does not",
-        "cake < htb with burst 15k",
-        rising(of("cake", "burst packets"), of("htb", "burst packets")),
-    );
+    list.claim("burst", "cake: no initial burst after an idle time")
+        .stated("at most one packet at once", AtMost(of("cake", Burst), 1.0));
+    list.claim("bucket", "a token bucket sends a burst where cake does not")
+        .stated("cake < htb with burst 15k", rising(of("cake", Burst), of("htb", Burst)));
 }

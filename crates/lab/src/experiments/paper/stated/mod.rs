@@ -10,6 +10,8 @@ mod iot;
 mod performance;
 mod savings;
 
+use std::fmt::Display;
+
 use super::claim::{Claim, Judge};
 use super::measure::{of, Measure};
 
@@ -36,9 +38,24 @@ struct List<'a> {
 
 impl List<'_> {
     /// A claim with a name of its own within the experiment.
-    fn named(&mut self, name: &str, text: &str, stated: &str, judge: Judge) {
+    fn claim(&mut self, name: impl Display, text: impl Into<String>) -> Unjudged<'_> {
         let id = format!("{}.{name}", self.id);
-        self.claims.push(Claim { id, text: text.into(), stated: stated.into(), judge });
+        Unjudged { claims: &mut self.claims, id, text: text.into() }
+    }
+}
+
+/// A claim that lacks its judge.
+struct Unjudged<'a> {
+    claims: &'a mut Vec<Claim>,
+    id: String,
+    text: String,
+}
+
+impl Unjudged<'_> {
+    /// The paper's statement in words, and how it is judged.
+    fn stated(self, stated: impl Into<String>, judge: Judge) {
+        let Unjudged { claims, id, text } = self;
+        claims.push(Claim { id, text, stated: stated.into(), judge });
     }
 }
 
