@@ -1,17 +1,14 @@
 //! The queue of a discipline that has only one, with its limit and its books.
 //!
 //! Every packet comes in by [`BookedQueue::insert`], or is refused; it is taken out by
-//! [`BookedQueue::take`], and is then sent, unless [`BookedQueue::discard`] follows. That is how
-//! packets in = packets out + dropped + queued.
-//!
-//! A pair of enqueue and dequeue is bound by its stores to memory, one word a cycle: nothing is
-//! counted here that follows from other counters. Nor is each arrival compared with the limit. A
-//! close look says how many packets and bytes may come until the next one; departures only make
-//! more room.
+//! [`BookedQueue::take`], and is then sent, unless [`BookedQueue::discard`] follows. Not each
+//! arrival is compared with the limit. A close look says how many packets and bytes may come until
+//! the next one; departures only make more room.
 
 use crate::chain::Chain;
 use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
+use crate::qdisc::books::Books;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
@@ -49,19 +46,13 @@ impl Limit {
 #[derive(Clone, Debug)]
 pub(crate) struct BookedQueue {
     chain: Chain,
-    /// Bytes that ever came, and those of them that were taken out.
-    bytes_in: u64,
-    bytes_out: u64,
+    /// Packets that came are counted here only if they were refused: the chain knows the others.
+    books: Books,
     /// Packets that may have come, and bytes, before the backlog is to be compared with the limit
     /// again, or another chunk is needed.
     sure_packets: u64,
     sure_bytes: u64,
     limit: Limit,
-    /// Bytes that were taken out, but not sent.
-    given_up: u64,
-    /// Packets that were never queued.
-    refused: u64,
-    dropped: [u64; DropReason::COUNT],
 }
 
 impl BookedQueue {
@@ -69,32 +60,24 @@ impl BookedQueue {
     pub fn new(limit: Limit, capacity: u32, memory: Memory) -> Result<BookedQueue, NoMemory> {
         Ok(BookedQueue {
             chain: Chain::new(capacity, memory)?,
-            bytes_in: 0,
-            bytes_out: 0,
+            books: Books::default(),
             sure_packets: 0,
             sure_bytes: 0,
             limit,
-            given_up: 0,
-            refused: 0,
-            dropped: [0; DropReason::COUNT],
         })
     }
 
     /// Packets and bytes queued.
     #[inline(always)]
     pub fn backlog(&self) -> Backlog {
-        Backlog { packets: self.chain.len(), bytes: self.bytes_in - self.bytes_out }
+        Backlog { packets: self.chain.len(), bytes: self.books.bytes() }
     }
 
     /// Packets and bytes that came, were sent and were dropped so far.
     pub fn totals(&self) -> Totals {
-        let totals = Totals {
-            enqueued_packets: self.chain.counts().0 + self.refused,
-            sent_bytes: self.bytes_out - self.given_up,
-            dropped: self.dropped,
-            ..Totals::default()
-        };
-        totals.settled(self.chain.len())
+        let mut books = self.books;
+        books.totals.enqueued_packets += self.chain.counts().0;
+        books.totals(self.chain.len())
     }
 
     /// True if no packet is queued.
@@ -110,24 +93,19 @@ impl BookedQueue {
     }
 
     /// True if there is room for `packet`.
-    #[inline]
-    pub fn has_room(&self, packet: &Packet) -> bool {
-        self.has_room_once(self.bytes_in + u64::from(packet.len))
-    }
-
-    /// True if there is room for a packet with which `bytes_in` will have come.
     #[inline(always)]
-    fn has_room_once(&self, bytes_in: u64) -> bool {
-        self.chain.len() < self.limit.packets && bytes_in - self.bytes_out <= self.limit.bytes
+    pub fn has_room(&self, packet: &Packet) -> bool {
+        let Backlog { packets, bytes } = self.backlog();
+        packets < self.limit.packets && bytes + u64::from(packet.len) <= self.limit.bytes
     }
 
     /// True if there is room for `packet` and it can be inserted without a call. Else
     /// [`BookedQueue::has_room`] tells.
     #[inline(always)]
     pub fn has_slot(&self, packet: &Packet) -> bool {
-        let bytes_in = self.bytes_in + u64::from(packet.len);
+        let bytes_in = self.books.bytes_in() + u64::from(packet.len);
         (self.chain.counts().0 < self.sure_packets && bytes_in <= self.sure_bytes)
-            || (self.chain.has_slot() && self.has_room_once(bytes_in))
+            || (self.chain.has_slot() && self.has_room(packet))
     }
 
     /// Puts a copy of `packet`, for which there is a slot, at the end, as one that is there since
@@ -138,7 +116,7 @@ impl BookedQueue {
         debug_assert!(queued.is_some(), "there is room");
         if let Some(queued) = queued {
             queued.enqueued = enqueued;
-            self.bytes_in += u64::from(packet.len);
+            self.books.came(packet.len);
         }
     }
 
@@ -148,8 +126,9 @@ impl BookedQueue {
     pub fn insert(&mut self, packet: &Packet, enqueued: Time) -> Option<&mut Packet> {
         let full = self.chain.make_room()?;
         self.sure_packets = full.min(self.chain.counts().1 + u64::from(self.limit.packets));
-        self.sure_bytes = self.bytes_out.saturating_add(self.limit.bytes);
-        self.bytes_in += u64::from(packet.len);
+        let bytes = self.limit.bytes.saturating_sub(self.books.bytes());
+        self.sure_bytes = self.books.bytes_in().saturating_add(bytes);
+        self.books.came(packet.len);
         let queued = self.chain.push(packet)?;
         queued.enqueued = enqueued;
         Some(queued)
@@ -160,7 +139,7 @@ impl BookedQueue {
     #[inline(always)]
     pub fn take(&mut self) -> Option<(usize, &mut Packet)> {
         let (slot, packet) = self.chain.pop()?;
-        self.bytes_out += u64::from(packet.len);
+        self.books.went(packet.len);
         Some((slot, packet))
     }
 
@@ -185,9 +164,9 @@ impl BookedQueue {
     /// Gives up the packet that was taken from `slot`.
     #[cold]
     pub fn discard(&mut self, slot: usize, reason: DropReason, owner: &mut dyn PacketOwner) {
-        let Some(&packet) = self.packet(slot) else { return };
-        self.given_up += u64::from(packet.len);
-        self.give_up(packet, reason, owner);
+        if let Some(packet) = self.chain.get(slot) {
+            self.books.discard(packet, reason, owner);
+        }
     }
 
     /// Gives up an arrival that is not queued.
@@ -199,8 +178,8 @@ impl BookedQueue {
         reason: DropReason,
         owner: &mut dyn PacketOwner,
     ) {
-        self.refused += 1;
-        self.give_up(Packet { enqueued: now, ..*packet }, reason, owner);
+        self.books.totals.enqueued_packets += 1;
+        self.books.refuse(packet, now, reason, owner);
     }
 
     /// Gives up the first packet; false if there is none.
@@ -209,11 +188,6 @@ impl BookedQueue {
         let Some((slot, _)) = self.take() else { return false };
         self.discard(slot, reason, owner);
         true
-    }
-
-    fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
-        self.dropped[reason as usize] += 1;
-        owner.dropped(packet, reason);
     }
 
     /// Gives up all packets.

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use crate::aqm::Verdict;
-use crate::memory::{filled, Memory, NoMemory};
+use crate::memory::{filled, NoMemory};
 use crate::packet::Packet;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
@@ -23,7 +23,8 @@ use crate::qdisc::{
     prepared, spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Listed,
     Managed, PacketOwner, Qdisc, Snapshot, Totals,
 };
-use crate::sched::sharing::{Scheduler, Sharing};
+use crate::sched::sharing::{either, Scheduler, Sharing};
+use crate::sched::sparse::Sparse;
 use crate::sched::{Account, Scheduled, Standing};
 use crate::steps::{step, Budget, PER_LOOP};
 use crate::time::Time;
@@ -202,7 +203,7 @@ struct Taken {
 #[derive(Clone, Debug)]
 pub struct Many<A: FlowAqm> {
     queues: Queues<A>,
-    sharing: Sharing,
+    sharing: Sharing<Sparse>,
     params: A::Params,
     device: Device,
 }
@@ -231,7 +232,8 @@ impl<A: FlowAqm> Many<A> {
         settings.validate()?;
         let aqm = A::new(params, device)?;
         let mut flows = empty(&aqm, settings.flows)?;
-        let sharing = settings.sharing(&mut flows, device.memory)?;
+        let sparse = Sparse::with_wheel(device.memory)?;
+        let sharing = Sharing::new(settings.savings, &mut flows, sparse);
         let queues = Queues {
             flows,
             longest: longest::<A>(settings.flows)?,
@@ -266,12 +268,12 @@ impl<A: FlowAqm> Queues<A> {
     #[inline]
     fn enqueue(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         packet: &Packet,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) {
-        self.store.totals.enqueued_packets += 1;
+        self.store.books.totals.enqueued_packets += 1;
         self.aqm.catch_up(now);
         let has_slot = self.store.has_slot();
         if !A::REFUSES && !has_slot {
@@ -299,7 +301,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline]
     fn dequeue(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         now: Time,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
@@ -317,7 +319,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(never)]
     fn dequeue_decided(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         mut slot: u32,
         mut index: u32,
         now: Time,
@@ -344,7 +346,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(always)]
     fn next(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         now: Time,
         budget: &Budget,
     ) -> Option<Taken> {
@@ -386,7 +388,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(always)]
     fn insert(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         index: u32,
         packet: &Packet,
         enqueued: Time,
@@ -409,7 +411,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(always)]
     fn detach(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         index: u32,
         now: Time,
     ) -> Option<(u32, bool)> {
@@ -421,7 +423,7 @@ impl<A: FlowAqm> Queues<A> {
             return None;
         };
         let packet = store.packet(slot)?;
-        let left = Left { queue: queue.bytes, all: store.without(packet).bytes };
+        let left = Left { queue: queue.bytes, all: store.backlog().bytes };
         Some((slot, aqm.passes(state, packet, left, now)))
     }
 
@@ -429,7 +431,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(always)]
     fn send(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         slot: u32,
         index: u32,
         owner: &mut dyn PacketOwner,
@@ -460,7 +462,7 @@ impl<A: FlowAqm> Queues<A> {
     #[inline(never)]
     fn decide(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         mut slot: u32,
         index: u32,
         now: Time,
@@ -471,7 +473,7 @@ impl<A: FlowAqm> Queues<A> {
         while !passes {
             let Queues { flows, store, aqm, .. } = self;
             let Flow { queue, state, .. } = flows.get_mut(index as usize)?;
-            let left = Left { queue: queue.bytes, all: store.without(store.packet(slot)?).bytes };
+            let left = Left { queue: queue.bytes, all: store.backlog().bytes };
             if aqm.leaves(state, store.packet_mut(slot)?, left, now) != Verdict::Drop {
                 break;
             }
@@ -490,7 +492,7 @@ impl<A: FlowAqm> Queues<A> {
     #[cold]
     fn make_room(
         &mut self,
-        scheduler: &mut impl Scheduler,
+        scheduler: &mut impl Scheduler<Flow<A::State>>,
         batch: u32,
         owner: &mut dyn PacketOwner,
     ) {
@@ -515,7 +517,7 @@ impl<A: FlowAqm> Queues<A> {
     }
 
     /// Moves all packets into the queues of `spare`, which are empty, in the order of their coming.
-    fn sort_into(&mut self, spare: &mut Queues<A>, scheduler: &mut Sharing) {
+    fn sort_into(&mut self, spare: &mut Queues<A>, scheduler: &mut Sharing<Sparse>) {
         let mut waiting = self.store.gather(self.flows.iter_mut().map(|flow| &mut flow.queue));
         self.store.take_room(&mut spare.store, core::iter::once(&mut waiting));
         // With as many queues each flow stays in its own.
@@ -556,33 +558,19 @@ impl Settings {
         check(self.quantum != Some(0), "quantum", "at least 1 byte")?;
         check(self.limit > 0, "limit", "at least 1 packet")
     }
-
-    /// The scheduler of `flows`, which are empty and on no list.
-    fn sharing<F: Scheduled>(&self, flows: &mut [F], memory: Memory) -> Result<Sharing, NoMemory> {
-        match self.savings {
-            Some(limit) => Ok(Sharing::savings(limit, flows)),
-            None => Sharing::sparse(memory),
-        }
-    }
 }
 
 impl<A: FlowAqm> Qdisc for Many<A> {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        match &mut self.sharing {
-            Sharing::Sparse(sparse) => self.queues.enqueue(sparse, packet, now, owner),
-            Sharing::Savings(savings) => self.queues.enqueue(savings, packet, now, owner),
-            Sharing::Covered(drr) => self.queues.enqueue(drr, packet, now, owner),
-        }
+        let Many { queues, sharing, .. } = self;
+        either!(sharing, scheduler => queues.enqueue(scheduler, packet, now, owner));
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        match &mut self.sharing {
-            Sharing::Sparse(sparse) => self.queues.dequeue(sparse, now, owner),
-            Sharing::Savings(savings) => self.queues.dequeue(savings, now, owner),
-            Sharing::Covered(drr) => self.queues.dequeue(drr, now, owner),
-        }
+        let Many { queues, sharing, .. } = self;
+        either!(sharing, scheduler => queues.dequeue(scheduler, now, owner))
     }
 
     #[inline]
@@ -608,7 +596,11 @@ impl<A: FlowAqm> Qdisc for Many<A> {
             (flow.state, flow.account) = (queues.aqm.state(), Account::default());
         }
         queues.longest.clear();
-        sharing.restart(&mut queues.flows);
+        let numbers = 0..queues.flows.len() as u32;
+        match sharing {
+            Sharing::Plain(sparse) => sparse.clear(),
+            Sharing::Savings(savings) => savings.restart(&mut queues.flows, numbers),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::time::{Span, Time};
 use crate::wire::tcp::AckView;
 
 pub(crate) mod booked;
+mod books;
 pub(crate) mod child;
 mod described;
 #[macro_use]

@@ -3,12 +3,12 @@
 //!
 //! A [`Store`] owns the packets of all queues of a discipline; a [`Queue`] is one list in it with
 //! its bytes. Every packet comes in by [`Store::insert`], is taken out by [`Store::detach`] or
-//! [`Store::take`], and is then either sent or given up: that is how packets in = packets out +
-//! dropped + queued.
+//! [`Store::take`], and is then either sent or given up.
 
 use crate::arena::{Arena, List, PAGE};
 use crate::memory::{Memory, NoMemory};
 use crate::packet::Packet;
+use crate::qdisc::books::Books;
 use crate::qdisc::{Backlog, DropReason, PacketOwner, Totals};
 use crate::time::Time;
 
@@ -67,19 +67,12 @@ impl Truesizes for () {
 }
 
 /// Packets of one discipline, with its books.
-///
-/// A pair of enqueue and dequeue is bound by what it stores to memory, one word a cycle: nothing is
-/// counted here that can be told from other counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Store<M = ()> {
     arena: Arena,
-    /// Bytes that were ever inserted, and those of them that were taken out but not sent.
-    inserted: u64,
-    given_up: u64,
     /// Sum of `truesize`.
     pub memory: M,
-    /// But for `sent_packets`; see [`Store::totals`].
-    pub totals: Totals,
+    pub books: Books,
 }
 
 impl<M: Truesizes> Store<M> {
@@ -87,10 +80,8 @@ impl<M: Truesizes> Store<M> {
     pub fn new(limit: u32, memory: Memory) -> Result<Store<M>, NoMemory> {
         Ok(Store {
             arena: Arena::new(limit.min(MAX_PACKETS) + 1, PAGE, memory)?,
-            inserted: 0,
-            given_up: 0,
             memory: M::default(),
-            totals: Totals::default(),
+            books: Books::default(),
         })
     }
 
@@ -109,20 +100,12 @@ impl<M: Truesizes> Store<M> {
     /// Packets and bytes queued.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        let bytes = self.inserted - self.totals.sent_bytes - self.given_up;
-        Backlog { packets: self.arena.len(), bytes }
+        Backlog { packets: self.arena.len(), bytes: self.books.bytes() }
     }
 
-    /// All of `totals`.
+    /// Everything that came, was sent and was dropped so far.
     pub fn totals(&self) -> Totals {
-        self.totals.settled(self.len())
-    }
-
-    /// Backlog without `packet`, which was detached.
-    #[inline]
-    pub fn without(&self, packet: &Packet) -> Backlog {
-        let Backlog { packets, bytes } = self.backlog();
-        Backlog { packets: packets.wrapping_sub(1), bytes: bytes - u64::from(packet.len) }
+        self.books.totals(self.len())
     }
 
     /// Length of the first packet of `queue`.
@@ -161,7 +144,7 @@ impl<M: Truesizes> Store<M> {
         let (_, queued) = self.arena.push(&mut queue.packets, packet)?;
         queued.enqueued = enqueued;
         queue.grow(packet.len);
-        self.inserted += u64::from(packet.len);
+        self.books.came(packet.len);
         self.memory.grow(packet.truesize);
         Some(queued)
     }
@@ -172,6 +155,7 @@ impl<M: Truesizes> Store<M> {
     pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
         let (slot, packet) = self.arena.detach(&mut queue.packets)?;
         queue.shrink(packet.len);
+        self.books.went(packet.len);
         self.memory.shrink(packet.truesize);
         Some(slot)
     }
@@ -200,17 +184,15 @@ impl<M: Truesizes> Store<M> {
     /// inserted.
     #[inline]
     pub fn send(&mut self, slot: u32) -> Option<&mut Packet> {
-        let packet = self.arena.release(slot)?;
-        self.totals.sent_bytes += u64::from(packet.len);
-        Some(packet)
+        self.arena.release(slot)
     }
 
     /// Gives up the packet that was detached into `slot`.
     #[cold]
     pub fn discard(&mut self, slot: u32, reason: DropReason, owner: &mut dyn PacketOwner) {
-        let Some(&mut packet) = self.arena.release(slot) else { return };
-        self.given_up += u64::from(packet.len);
-        self.give_up(packet, reason, owner);
+        if let Some(packet) = self.arena.release(slot) {
+            self.books.discard(packet, reason, owner);
+        }
     }
 
     /// Takes the first packet of `queue`.
@@ -239,7 +221,8 @@ impl<M: Truesizes> Store<M> {
     #[inline]
     fn account_removal(&mut self, queue: &mut Queue, packet: &Packet) {
         queue.shrink(packet.len);
-        self.given_up += u64::from(packet.len);
+        self.books.went(packet.len);
+        self.books.withdraw(packet.len);
         self.memory.shrink(packet.truesize);
     }
 
@@ -252,7 +235,7 @@ impl<M: Truesizes> Store<M> {
         reason: DropReason,
         owner: &mut dyn PacketOwner,
     ) {
-        self.give_up(Packet { enqueued: now, ..*packet }, reason, owner);
+        self.books.refuse(packet, now, reason, owner);
     }
 
     /// Gives up the first packet of `queue`, if there is one, and says how long it was.
@@ -264,14 +247,8 @@ impl<M: Truesizes> Store<M> {
         owner: &mut dyn PacketOwner,
     ) -> Option<u32> {
         let packet = self.take(queue)?;
-        self.give_up(packet, reason, owner);
+        self.books.give_up(packet, reason, owner);
         Some(packet.len)
-    }
-
-    /// Gives a packet that is not (or no longer) queued to its owner.
-    pub fn give_up(&mut self, packet: Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
-        self.totals.dropped[reason as usize] += 1;
-        owner.dropped(packet, reason);
     }
 
     /// Gives up all packets of `queue`.

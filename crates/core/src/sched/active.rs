@@ -111,17 +111,9 @@ impl Turns for ActiveList {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rotation::Links;
+    use super::super::tests::Flow;
     use super::*;
     use std::vec::Vec;
-
-    #[derive(Clone, Default)]
-    struct Flow(Links);
-    impl Linked for Flow {
-        fn links(&mut self) -> &mut Links {
-            &mut self.0
-        }
-    }
 
     fn of(count: u32) -> (ActiveList, Vec<Flow>) {
         let (mut list, mut flows) = (ActiveList::default(), std::vec![Flow::default(); 9]);

@@ -12,6 +12,7 @@
 
 use super::active::Turns;
 use super::rotation::Rotation;
+use super::sharing::{Head, Scheduler};
 use super::sweep::{quanta_for, Sweep};
 use super::{Scheduled, Standing, MOST_BYTES};
 use crate::steps::Budget;
@@ -56,7 +57,7 @@ impl Drr {
         &mut self,
         flows: &mut [F],
         mut head: impl FnMut(&mut F) -> u32,
-        quantum: impl Fn(&F) -> u32,
+        mut quantum: impl FnMut(&F) -> u32,
         budget: &Budget,
     ) -> Option<u32> {
         loop {
@@ -122,27 +123,54 @@ impl Drr {
     }
 }
 
+impl<F: Scheduled> Scheduler<F> for Drr {
+    #[inline(always)]
+    fn arrived(&mut self, flows: &mut [F], flow: u32, quantum: u32, _: impl Head<F>) -> bool {
+        self.activate(flows, flow, quantum)
+    }
+
+    #[inline(always)]
+    fn choose(
+        &mut self,
+        flows: &mut [F],
+        mut head: impl Head<F>,
+        quantum: impl FnMut(&F) -> u32,
+        budget: &Budget,
+    ) -> Option<u32> {
+        self.next_covered(flows, |flow| head(flow).unwrap_or(0), quantum, budget)
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, flows: &mut [F], flow: u32, len: u32, mut head: impl Head<F>) {
+        let Some(served) = flows.get_mut(flow as usize) else { return };
+        served.account().charge(len);
+        if head(served).is_none() {
+            self.retire(flows, flow);
+        }
+    }
+
+    #[inline(always)]
+    fn dropped(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        if head.is_none() {
+            self.retire(flows, flow);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Account;
+    use super::super::tests::{head, Flow};
     use super::*;
     use std::vec::Vec;
 
-    #[derive(Clone, Default)]
-    struct Flow {
-        account: Account,
-        packets: Vec<u32>,
-    }
-    impl Scheduled for Flow {
-        fn account(&mut self) -> &mut Account {
-            &mut self.account
-        }
+    fn first(flow: &mut Flow) -> u32 {
+        head(flow).unwrap()
     }
 
     fn flows(sizes: &[u32]) -> (Drr, Vec<Flow>) {
         let (mut drr, mut flows) = (Drr::default(), Vec::new());
         for (n, size) in sizes.iter().enumerate() {
-            flows.push(Flow { packets: std::vec![*size; 10_000], ..Flow::default() });
+            flows.push(Flow { packets: std::vec![*size; 10_000].into(), ..Flow::default() });
             drr.activate(&mut flows, n as u32, 1500);
         }
         (drr, flows)
@@ -157,15 +185,10 @@ mod tests {
                 let flow = if solvent {
                     drr.next_solvent(&mut flows, 1500, &Budget::default()).unwrap()
                 } else {
-                    drr.next_covered(
-                        &mut flows,
-                        |f: &mut Flow| *f.packets.last().unwrap(),
-                        |_| 1500,
-                        &Budget::default(),
-                    )
-                    .unwrap()
+                    let budget = Budget::default();
+                    drr.next_covered(&mut flows, first, |_| 1500, &budget).unwrap()
                 };
-                let len = *flows[flow as usize].packets.last().unwrap();
+                let len = first(&mut flows[flow as usize]);
                 flows[flow as usize].account.charge(len);
                 sent[flow as usize] += u64::from(len);
             }
@@ -206,7 +229,7 @@ mod tests {
         loop {
             let first = active.first().unwrap();
             let flow = &mut flows[first as usize];
-            if flow.account.covers(*flow.packets.last().unwrap()) {
+            if flow.account.covers(flow.packets[0]) {
                 return first;
             }
             flow.account.credit(quantum);
@@ -229,8 +252,7 @@ mod tests {
                 let mut calls = 0;
                 let chosen = loop {
                     let budget = Budget::default();
-                    let head = |flow: &mut Flow| *flow.packets.last().unwrap();
-                    match drr.next_covered(&mut flows, head, |_| quantum, &budget) {
+                    match drr.next_covered(&mut flows, first, |_| quantum, &budget) {
                         Some(flow) => break flow,
                         None => assert!(budget.is_spent()),
                     }
@@ -240,9 +262,8 @@ mod tests {
                 assert_eq!(chosen, plainly(&mut plain, &mut twins, quantum));
                 for flows in [&mut flows, &mut twins] {
                     let flow = &mut flows[chosen as usize];
-                    let len = flow.packets[flow.packets.len() - 1];
-                    flow.account.charge(len);
-                    flow.packets.rotate_right(1);
+                    flow.account.charge(flow.packets[0]);
+                    flow.packets.rotate_left(1);
                 }
             }
             assert!(flows.iter().zip(&twins).all(|(a, b)| a.account.deficit == b.account.deficit));

@@ -128,3 +128,6 @@ impl Account {
         self.credit(quantum);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,16 +163,9 @@ impl Rotation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Flow;
     use super::*;
     use std::vec::Vec;
-
-    #[derive(Clone, Default)]
-    struct Flow(Links);
-    impl Linked for Flow {
-        fn links(&mut self) -> &mut Links {
-            &mut self.0
-        }
-    }
 
     #[test]
     fn keeps_order_through_removals() {

@@ -32,6 +32,7 @@ use core::ops::Range;
 
 use super::active::Turns;
 use super::rotation::Rotation;
+use super::sharing::{Head, Scheduler};
 use super::sweep::{quanta_for, Sweep};
 use super::{Account, Scheduled, Standing, MOST_BYTES, MOST_QUANTUM};
 use crate::steps::Budget;
@@ -82,48 +83,6 @@ impl Savings {
         let due = self.classify(account, head);
         if due != account.standing {
             self.move_to(flows, flow, due);
-        }
-    }
-
-    /// The next flow whose deficit covers its first packet, which stays first until it is charged
-    /// or settled. `head` gives the length of a flow's first packet, `quantum` its quantum. None if
-    /// no flow has packets, or the budget is spent.
-    #[inline]
-    pub fn choose<F: Scheduled>(
-        &mut self,
-        flows: &mut [F],
-        mut head: impl FnMut(&mut F) -> Option<u32>,
-        mut quantum: impl FnMut(&F) -> u32,
-        budget: &Budget,
-    ) -> Option<u32> {
-        loop {
-            if let Some(first) = self.eligible.first() {
-                self.sweep.end();
-                return Some(first);
-            }
-            let (first, flow) = self.collecting.head(flows)?;
-            if !budget.spend() {
-                return None;
-            }
-            let (head, quantum) = (head(flow), quantum(flow).max(1));
-            let account = flow.account();
-            let mut quanta = 1;
-            if self.sweep.is_on() || budget.used() > Sweep::AFTER {
-                let wanted = head.map_or(self.limit, |len| len.min(MOST_BYTES) as i32);
-                let short = i64::from(wanted) - i64::from(account.deficit);
-                // The last look is not in vain.
-                quanta = self.sweep.look(first, quanta_for(short, quantum).saturating_sub(1));
-            }
-            account.credit(quantum.saturating_mul(quanta));
-            let due = self.classify(account, head);
-            if due != Standing::Collecting {
-                account.standing = due;
-                self.sweep.left(first);
-                self.collecting.pop(flows);
-                self.list(due).push(flows, first);
-            } else {
-                self.collecting.rotate(flows);
-            }
         }
     }
 
@@ -189,6 +148,70 @@ impl Savings {
             Standing::Eligible => &mut self.eligible,
             _ => &mut self.collecting,
         }
+    }
+}
+
+impl<F: Scheduled> Scheduler<F> for Savings {
+    #[inline(always)]
+    fn arrived(&mut self, flows: &mut [F], flow: u32, _: u32, mut head: impl Head<F>) -> bool {
+        let Some(busy) = flows.get_mut(flow as usize) else { return false };
+        let was_fresh = busy.account().standing == Standing::Fresh;
+        let head = head(busy);
+        self.settle(flows, flow, head);
+        was_fresh
+    }
+
+    /// The next flow whose deficit covers its first packet, which stays first until it is charged
+    /// or settled.
+    #[inline]
+    fn choose(
+        &mut self,
+        flows: &mut [F],
+        mut head: impl Head<F>,
+        mut quantum: impl FnMut(&F) -> u32,
+        budget: &Budget,
+    ) -> Option<u32> {
+        loop {
+            if let Some(first) = self.eligible.first() {
+                self.sweep.end();
+                return Some(first);
+            }
+            let (first, flow) = self.collecting.head(flows)?;
+            if !budget.spend() {
+                return None;
+            }
+            let (head, quantum) = (head(flow), quantum(flow).max(1));
+            let account = flow.account();
+            let mut quanta = 1;
+            if self.sweep.is_on() || budget.used() > Sweep::AFTER {
+                let wanted = head.map_or(self.limit, |len| len.min(MOST_BYTES) as i32);
+                let short = i64::from(wanted) - i64::from(account.deficit);
+                // The last look is not in vain.
+                quanta = self.sweep.look(first, quanta_for(short, quantum).saturating_sub(1));
+            }
+            account.credit(quantum.saturating_mul(quanta));
+            let due = self.classify(account, head);
+            if due != Standing::Collecting {
+                account.standing = due;
+                self.sweep.left(first);
+                self.collecting.pop(flows);
+                self.list(due).push(flows, first);
+            } else {
+                self.collecting.rotate(flows);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, flows: &mut [F], flow: u32, len: u32, mut head: impl Head<F>) {
+        let Some(served) = flows.get_mut(flow as usize) else { return };
+        let head = head(served);
+        self.charge(flows, flow, len, head);
+    }
+
+    #[inline(always)]
+    fn dropped(&mut self, flows: &mut [F], flow: u32, head: Option<u32>) {
+        self.settle(flows, flow, head);
     }
 }
 

@@ -1,20 +1,8 @@
 //! Each edge of the paper's Figure 1, and the sharing that it is for.
 
+use super::super::tests::{head, Flow};
 use super::*;
-use std::collections::VecDeque;
 use std::vec::Vec;
-
-#[derive(Clone, Default)]
-struct Flow {
-    account: Account,
-    packets: VecDeque<u32>,
-}
-
-impl Scheduled for Flow {
-    fn account(&mut self) -> &mut Account {
-        &mut self.account
-    }
-}
 
 struct Queues {
     savings: Savings,
@@ -46,7 +34,6 @@ impl Queues {
     }
 
     fn dequeue(&mut self) -> Option<(u32, u32)> {
-        let head = |flow: &mut Flow| flow.packets.front().copied();
         let flow = self.savings.choose(&mut self.flows, head, |_| QUANTUM, &Budget::default())?;
         let len = self.flows[flow as usize].packets.pop_front().unwrap();
         let head = self.flows[flow as usize].packets.front().copied();
@@ -205,7 +192,6 @@ fn a_queue_that_runs_empty_catches_up() {
 #[test]
 fn savings_and_quanta_beyond_all_measure_do_not_overflow() {
     let mut queues = Queues::new(u32::MAX, 2);
-    let head = |flow: &mut Flow| flow.packets.front().copied();
     queues.enqueue(0, MOST_BYTES);
     queues.enqueue(1, MOST_BYTES);
     for _ in 0..10_000 {

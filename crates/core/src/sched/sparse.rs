@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 
 use super::active::{ActiveList, Turns};
 use super::rotation::Rotation;
+use super::sharing::{Head, Scheduler};
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
 use crate::memory::{Memory, NoMemory};
@@ -41,7 +42,7 @@ pub trait Quanta<F> {
     fn mean(&mut self, flow: &mut F) -> u64;
 }
 
-impl<F, Q: Fn(&F) -> u32> Quanta<F> for Q {
+impl<F, Q: FnMut(&F) -> u32> Quanta<F> for Q {
     #[inline(always)]
     fn next(&mut self, flow: &mut F, _: bool) -> u32 {
         self(flow).max(1)
@@ -183,10 +184,38 @@ impl<L: Turns> Sparse<L> {
             self.new.pop(flows);
         }
     }
+}
 
-    /// `flow`, which was just chosen, has no packet.
+impl<F: Scheduled, L: Turns> Scheduler<F> for Sparse<L> {
     #[inline(always)]
-    pub fn found_empty<F: Scheduled>(&mut self, flows: &mut [F], flow: u32) {
+    fn arrived(&mut self, flows: &mut [F], flow: u32, quantum: u32, _: impl Head<F>) -> bool {
+        self.activate(flows, flow, quantum)
+    }
+
+    #[inline(always)]
+    fn choose(
+        &mut self,
+        flows: &mut [F],
+        _: impl Head<F>,
+        quantum: impl FnMut(&F) -> u32,
+        budget: &Budget,
+    ) -> Option<u32> {
+        Sparse::choose(self, flows, quantum, budget)
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, flows: &mut [F], flow: u32, len: u32, _: impl Head<F>) {
+        if let Some(flow) = flows.get_mut(flow as usize) {
+            flow.account().charge(len);
+        }
+    }
+
+    fn dropped(&mut self, _: &mut [F], _: u32, _: Option<u32>) {
+        // Found empty when its turn comes.
+    }
+
+    #[inline(always)]
+    fn found_empty(&mut self, flows: &mut [F], flow: u32) {
         let was_new = !self.new.is_empty();
         self.leave(flows, flow, Standing::Idle);
         if was_new && (self.waits || !self.old.is_empty()) {
@@ -235,18 +264,10 @@ impl Sparse<Rotation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Account;
+    use super::super::tests::Flow;
     use super::*;
     use std::vec;
     use std::vec::Vec;
-
-    #[derive(Clone, Default)]
-    struct Flow(Account);
-    impl Scheduled for Flow {
-        fn account(&mut self) -> &mut Account {
-            &mut self.0
-        }
-    }
 
     #[test]
     fn a_new_flow_goes_first_until_its_quantum_is_used_up() {
@@ -257,21 +278,21 @@ mod tests {
         };
         assert!(sparse.activate(&mut flows, 0, 1000) && sparse.activate(&mut flows, 1, 1000));
         assert!(!sparse.activate(&mut flows, 0, 1000));
-        flows[0].0.charge(1000);
+        flows[0].account.charge(1000);
         // Flow 0 is in `old` now; flow 1 is still new, and so is flow 2.
         assert_eq!(choose(&mut sparse, &mut flows), Some(1));
         sparse.activate(&mut flows, 2, 1000);
         assert_eq!(choose(&mut sparse, &mut flows), Some(1));
-        flows[1].0.charge(1500);
+        flows[1].account.charge(1500);
         assert_eq!(choose(&mut sparse, &mut flows), Some(2));
-        flows[2].0.charge(999);
+        flows[2].account.charge(999);
         assert_eq!(choose(&mut sparse, &mut flows), Some(2));
         // Found empty, it may not come back as new before flows 0 and 1 had their turns.
         sparse.found_empty(&mut flows, 2);
-        assert_eq!(flows[2].0.standing, Standing::Old);
+        assert_eq!(flows[2].account.standing, Standing::Old);
         assert!(!sparse.activate(&mut flows, 2, 1000));
         assert_eq!(choose(&mut sparse, &mut flows), Some(0));
-        assert_eq!(flows[0].0.deficit, 1000);
+        assert_eq!(flows[0].account.deficit, 1000);
     }
 
     #[test]
@@ -302,7 +323,7 @@ mod tests {
             let chosen = sparse.choose(flows, quanta, &Budget::default());
             most = most.max(crate::steps::take());
             let Some(flow) = chosen else { continue };
-            flows[flow as usize].0.charge(1514);
+            flows[flow as usize].account.charge(1514);
             sent[flow as usize] += 1514;
             left -= 1;
         }

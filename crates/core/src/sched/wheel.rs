@@ -186,18 +186,10 @@ impl<L: Turns> Wheel<L> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Account;
+    use super::super::tests::Flow;
     use super::*;
     use crate::random::Random;
     use std::vec::Vec;
-
-    #[derive(Clone, Default)]
-    struct Flow(Account);
-    impl Scheduled for Flow {
-        fn account(&mut self) -> &mut Account {
-            &mut self.0
-        }
-    }
 
     #[test]
     fn a_debt_takes_as_many_rounds_as_its_quanta() {
@@ -207,9 +199,9 @@ mod tests {
             let mut flows = std::vec![Flow::default(); 1];
             let debt = (random.u32() >> (random.u32() % 32)).min(1 << 20) as i32;
             let quantum = u64::from(random.u32() >> (random.u32() % 22)).max(1);
-            flows[0].0.deficit = -debt;
+            flows[0].account.deficit = -debt;
             let (start, mut waits) = (wheel.round, 0);
-            while flows[0].0.deficit <= 0 {
+            while flows[0].account.deficit <= 0 {
                 wheel.wait(&mut flows, 0, quantum);
                 waits += 1;
                 let mut due = wheel.advance(&mut flows);
@@ -220,7 +212,7 @@ mod tests {
             let (rounds, needed) =
                 (wheel.round - start, ((debt as u64 + 1) << 16).div_ceil(quantum));
             assert!((needed..=needed + needed / 127 + 1).contains(&rounds), "{needed}: {rounds}");
-            let paid = (flows[0].0.deficit + debt) as u64;
+            let paid = (flows[0].account.deficit + debt) as u64;
             assert!(
                 paid.abs_diff((rounds * quantum) >> 16) <= waits,
                 "{rounds} of {quantum}: {paid}"
@@ -234,7 +226,7 @@ mod tests {
         let mut flows = std::vec![Flow::default(); 500];
         let mut random = Random::new(5);
         for flow in 0..500 {
-            flows[flow as usize].0.deficit = -(random.below(1 << 19) as i32);
+            flows[flow as usize].account.deficit = -(random.below(1 << 19) as i32);
             wheel.wait(&mut flows, flow, 300 << 16);
         }
         let (mut order, mut last) = (Vec::new(), 0);
@@ -244,7 +236,7 @@ mod tests {
             last = wheel.round;
             while let Some(flow) = due.first() {
                 due.pop(&mut flows);
-                assert!(flows[flow as usize].0.deficit > 0);
+                assert!(flows[flow as usize].account.deficit > 0);
                 order.push(flow);
             }
         }

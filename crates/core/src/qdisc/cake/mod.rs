@@ -63,11 +63,12 @@ use self::tin_map::TinMap;
 use self::tins::Tins;
 use super::{
     spare_of, Backlog, Class, Config, ConfigError, Detail, Device, DropReason, Managed,
-    PacketOwner, Qdisc, Snapshot, Totals,
+    PacketOwner, Qdisc, Snapshot,
 };
 use crate::aqm::cobalt::CobaltVerdict;
 use crate::arena::Arena;
 use crate::packet::{Flags, Packet};
+use crate::qdisc::books::Books;
 use crate::qdisc::stats::narrow;
 use crate::random::Random;
 use crate::rate::{ByteTime, Rate};
@@ -112,8 +113,7 @@ pub struct Cake {
     memory_used: u64,
     /// Calls that ended above the limit.
     overruns: u32,
-    /// But for `sent_packets`, which the others tell.
-    totals: Totals,
+    books: Books,
     device: Device,
 }
 
@@ -151,7 +151,7 @@ impl Cake {
             sizes: Sizes::NONE,
             memory_used: 0,
             overruns: 0,
-            totals: Totals::default(),
+            books: Books::default(),
             device: *device,
         });
         cake.tins.reserve(params.queues, device.memory)?;
@@ -221,7 +221,7 @@ impl Cake {
     /// Queues a copy of `packet`, whose length can be charged.
     #[inline(never)]
     fn admit(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.totals.enqueued_packets += 1;
+        self.books.totals.enqueued_packets += 1;
         if !self.arena.has_slot() {
             self.free_slot(now, owner);
         }
@@ -232,7 +232,7 @@ impl Cake {
         if tin.backlog == 0 {
             tin.time_next = tin.time_next.max(now);
             if self.arena.is_empty() && self.clock.start(now) {
-                self.totals.overlimits += 1;
+                self.books.totals.overlimits += 1;
             }
         }
         if packet.len > tin.counters.max_len {
@@ -245,7 +245,8 @@ impl Cake {
         // Not beside `bytes`: compilers make one slow vector of two neighbours.
         self.tins.tin_mut(tin_index).counters.packets += 1;
         let Some((slot, was_empty, queued)) = self.append(packet, tin_index, flow_index) else {
-            return self.refuse(packet, now, owner);
+            // No slot is free, which `enqueue` sees to after each arrival.
+            return self.books.refuse(packet, now, DropReason::Overlimit, owner);
         };
         (queued.enqueued, queued.adj_len) = (now, adj_len);
         if !self.tins.is_plain() {
@@ -280,15 +281,9 @@ impl Cake {
         let (slot, queued) = self.arena.push(&mut flow.packets, packet)?;
         flow.backlog = flow.backlog.wrapping_add(packet.len);
         tin.backlog += u64::from(packet.len);
+        self.books.came(packet.len);
         self.memory += u64::from(packet.truesize);
         Some((slot, was_empty, queued))
-    }
-
-    /// Gives up an arrival for which there is no slot.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.give_up(&Packet { enqueued: now, ..*packet }, DropReason::Overlimit, owner);
     }
 
     /// The books for a packet that has been taken out of a queue.
@@ -297,15 +292,9 @@ impl Cake {
         let Some((tin, flow)) = self.tins.pair_mut(tin_index, flow_index) else { return };
         flow.backlog = flow.backlog.wrapping_sub(len);
         tin.backlog -= u64::from(len);
+        self.books.went(len);
         self.memory -= u64::from(truesize);
         self.tins.note_removal(tin_index, flow_index, len);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn give_up(&mut self, packet: &Packet, reason: DropReason, owner: &mut dyn PacketOwner) {
-        self.totals.dropped[reason as usize] += 1;
-        owner.dropped(*packet, reason);
     }
 
     /// Work of some configurations on a packet that was just queued.
@@ -361,7 +350,7 @@ impl Cake {
         if self.params.ingress {
             charge(&mut self.clock, self.tins.tin_mut(tin_index), ack.adj_len, now, false);
         }
-        self.give_up(&ack, DropReason::AckFilter, owner);
+        self.books.discard(&ack, DropReason::AckFilter, owner);
     }
 
     fn take_redundant_ack(&mut self, flow_index: u32) -> Option<Packet> {
@@ -437,7 +426,7 @@ impl Cake {
         }
         self.heap.shrunk(flow_index, &self.tins.flows);
         self.tins.settle(tin_index, flow_index, false, now, &self.arena);
-        self.give_up(&packet, DropReason::Overlimit, owner);
+        self.books.discard(&packet, DropReason::Overlimit, owner);
     }
 
     /// The tin to serve, if one may be served now.
@@ -445,7 +434,7 @@ impl Cake {
     fn choose_tin(&mut self, now: Time, budget: &Budget) -> Option<usize> {
         if !self.clock.is_unlimited() {
             if self.clock.is_blocked(now) {
-                self.totals.overlimits += 1;
+                self.books.totals.overlimits += 1;
                 return None;
             }
             return self.tins.choose_by_schedule(now);
@@ -471,6 +460,7 @@ impl Cake {
         let Packet { len, adj_len, truesize, enqueued, .. } = *packet;
         flow.backlog = flow.backlog.wrapping_sub(len);
         tin.backlog -= u64::from(len);
+        self.books.went(len);
         self.memory -= u64::from(truesize);
 
         let sojourn = now.since(enqueued);
@@ -485,13 +475,12 @@ impl Cake {
             }
             let marks = u32::from(verdict.is_marked());
             tin.counters.marks += marks;
-            self.totals.marked += u64::from(marks);
+            self.books.totals.marked += u64::from(marks);
         }
 
         tin.record_delay(sojourn);
         flow.account.deficit -= adj_len as i32;
         charge_turn(&mut self.clock, tin, adj_len, now, true);
-        self.totals.sent_bytes += u64::from(len);
         self.current_flow_index = flow_index;
         self.heap.sent(flow_index, &self.tins.flows);
         if !self.tins.is_plain() {
@@ -554,7 +543,7 @@ impl Cake {
         }
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
         self.tins.note_turn(tin_index, flow_index, packet.len, charged);
-        self.give_up(&packet, reason, owner);
+        self.books.discard(&packet, reason, owner);
         if self.params.ingress {
             self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         }
@@ -620,15 +609,14 @@ impl Qdisc for Cake {
     }
 
     fn backlog(&self) -> Backlog {
-        let bytes = self.tins.tins.iter().map(|tin| tin.backlog).sum();
-        Backlog { packets: self.arena.len(), bytes }
+        Backlog { packets: self.arena.len(), bytes: self.books.bytes() }
     }
 
     fn reset(&mut self, owner: &mut dyn PacketOwner) {
         for flow in &mut self.tins.flows.queues {
             while let Some(&mut packet) = self.arena.pop(&mut flow.packets) {
-                self.totals.dropped[DropReason::Reset as usize] += 1;
-                owner.dropped(packet, DropReason::Reset);
+                self.books.went(packet.len);
+                self.books.discard(&packet, DropReason::Reset, owner);
             }
         }
         self.memory = 0;
@@ -645,7 +633,7 @@ impl Managed for Cake {
     fn snapshot(&self) -> Snapshot {
         let short = |n: u32| n.min(u32::from(u16::MAX)) as u16;
         let mut snapshot = Snapshot {
-            totals: self.totals.settled(self.arena.len()),
+            totals: self.books.totals(self.arena.len()),
             backlog: self.backlog(),
             detail: Detail::Cake(Stats {
                 memory_used: narrow(self.memory_used),
@@ -672,7 +660,7 @@ impl Managed for Cake {
     }
 
     fn marked(&self) -> u64 {
-        self.totals.marked
+        self.books.totals.marked
     }
 
     fn class(&self, n: u32) -> Option<Class> {

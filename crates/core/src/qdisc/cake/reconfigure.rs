@@ -7,7 +7,7 @@
 use super::autorate::Autorate;
 use super::{Cake, Params, MAX_TINS};
 use crate::arena::List;
-use crate::qdisc::PacketOwner;
+use crate::qdisc::{DropReason, PacketOwner};
 use crate::rate::Arithmetic;
 use crate::time::Time;
 
@@ -82,11 +82,13 @@ impl Cake {
         core::mem::swap(&mut self.acks, &mut spare.acks);
         self.memory = 0;
         while let Some(&mut packet) = self.arena.pop(&mut waiting) {
+            self.books.went(packet.len);
+            self.books.withdraw(packet.len);
             let tin_index = self.select_tin(&packet);
             let flow_index =
                 self.tins.flow_index_of(tin_index, &packet, &mut self.arena, &mut self.heap);
             let Some((slot, was_empty, _)) = self.append(&packet, tin_index, flow_index) else {
-                self.refuse(&packet, packet.enqueued, owner);
+                self.books.refuse(&packet, packet.enqueued, DropReason::Overlimit, owner);
                 continue;
             };
             self.tins.note_arrival(tin_index, flow_index, packet.len);

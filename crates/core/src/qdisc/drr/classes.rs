@@ -11,6 +11,7 @@ use crate::memory::reserved;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc};
+use crate::sched::drr::Drr;
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
@@ -22,7 +23,7 @@ pub(super) struct Classes {
     classes: Vec<Class>,
     /// Minor number and place of each class, sorted.
     places: Vec<(u16, u32)>,
-    sharing: Sharing,
+    sharing: Sharing<Drr>,
     /// Lengths of first packets must be known early: which list a class belongs to depends on them.
     saves: bool,
     /// The scheduler is Linux's and all disciplines are FIFOs.
@@ -81,7 +82,7 @@ impl Class {
 /// Tells the scheduler of classes that waited and may send now.
 fn wake(
     classes: &mut [Class],
-    sharing: &mut Sharing,
+    sharing: &mut Sharing<Drr>,
     now: Time,
     budget: &Budget,
     owner: &mut dyn PacketOwner,
@@ -118,10 +119,7 @@ impl Classes {
         let mut places: Vec<_> = reserved(params.classes.len())?;
         places.extend(minors.zip(0..));
         places.sort_unstable();
-        let sharing = match params.savings {
-            Some(limit) => Sharing::savings(limit, &mut classes),
-            None => Sharing::covered(),
-        };
+        let sharing = Sharing::new(params.savings, &mut classes, Drr::default());
         let saves = params.savings.is_some();
         let is_fifo = |class| matches!(discipline(class), Config::Fifo(_));
         let is_plain = !saves && params.classes.iter().all(is_fifo);
@@ -147,7 +145,7 @@ impl Classes {
     #[inline(always)]
     pub(super) fn admits(&mut self, packet: &Packet, now: Time) -> bool {
         let Some(index) = self.classify(packet) else { return false };
-        let Sharing::Covered(drr) = &mut self.sharing else { return false };
+        let Sharing::Plain(drr) = &mut self.sharing else { return false };
         let Some(class) = self.classes.get_mut(index as usize) else { return false };
         let quantum = class.quantum;
         let is_queued = class.child.fifo().is_some_and(|fifo| fifo.admits(packet, now));
@@ -184,7 +182,7 @@ impl Classes {
     /// there are FIFOs below. [`Classes::send_ready`] must follow.
     #[inline(always)]
     pub(super) fn ready(&mut self) -> Option<u32> {
-        let Sharing::Covered(drr) = &mut self.sharing else { return None };
+        let Sharing::Plain(drr) = &mut self.sharing else { return None };
         let budget = Budget::default();
         loop {
             let first = drr.first()?;
@@ -206,7 +204,7 @@ impl Classes {
         let fifo = class.child.fifo()?;
         let is_last = fifo.backlog().packets == 1;
         class.account.charge(fifo.head()?.len);
-        if let (true, Sharing::Covered(drr)) = (is_last, &mut self.sharing) {
+        if let (true, Sharing::Plain(drr)) = (is_last, &mut self.sharing) {
             drr.retire(&mut self.classes, index);
         }
         self.classes.get_mut(index as usize)?.child.fifo()?.take()
@@ -248,7 +246,10 @@ impl Classes {
                 return None;
             } else {
                 let head = class.head_if(*saves, now, &budget, owner);
-                sharing.pass(classes, index, head);
+                match sharing {
+                    Sharing::Plain(drr) => drr.pass(classes),
+                    Sharing::Savings(savings) => savings.charge(classes, index, 0, head),
+                }
                 passed += 1;
             }
         }

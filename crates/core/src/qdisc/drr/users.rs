@@ -10,6 +10,7 @@ use crate::qdisc::child::Tally;
 use crate::qdisc::longest::Longest;
 use crate::qdisc::store::{Queue, Store, MAX_PACKETS};
 use crate::qdisc::{Backlog, Device, DropReason};
+use crate::sched::drr::Drr;
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::ways::Ways;
 use crate::sched::{Account, Scheduled};
@@ -22,7 +23,7 @@ pub(super) struct Users {
     queues: Box<[UserQueue]>,
     longest: Longest,
     ways: Ways,
-    sharing: Sharing,
+    sharing: Sharing<Drr>,
     store: Store,
     user: User,
     quantum: u32,
@@ -54,10 +55,7 @@ impl Users {
     pub(super) fn new(params: &Params, device: &Device) -> Result<Users, NoMemory> {
         let mut queues = filled(params.queues as usize, UserQueue::default())?;
         Ok(Users {
-            sharing: match params.savings {
-                Some(limit) => Sharing::savings(limit, &mut queues),
-                None => Sharing::covered(),
-            },
+            sharing: Sharing::new(params.savings, &mut queues, Drr::default()),
             queues,
             longest: Longest::of(params.queues)?,
             ways: Ways::new(params.queues)?,

@@ -296,7 +296,7 @@ impl Dualpi2 {
 impl Qdisc for Dualpi2 {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.store.totals.enqueued_packets += 1;
+        self.store.books.totals.enqueued_packets += 1;
         self.catch_up(now);
         if self.is_full(packet) || !self.store.has_slot() {
             self.stats.overlimit += 1;

@@ -284,7 +284,7 @@ impl Sfq {
         };
         if let Some(packet) = packet {
             self.shrunk(slot);
-            self.store.give_up(packet, DropReason::Overlimit, owner);
+            self.store.books.give_up(packet, DropReason::Overlimit, owner);
         }
     }
 
@@ -317,7 +317,7 @@ impl Sfq {
             RedVerdict::Forced { .. } => true,
             RedVerdict::Pass | RedVerdict::Spared => return Verdict::Pass,
         };
-        self.store.totals.overlimits += 1;
+        self.store.books.totals.overlimits += 1;
         if early.signals.ecn && !(forced && early.signals.harddrop) {
             let head = self.store.head_mut(queue).filter(|_| self.params.headdrop);
             let (head, own) = match head.is_some_and(Packet::mark_ce) {
@@ -331,7 +331,7 @@ impl Sfq {
             *at_head += head;
             *at_tail += own;
             if head + own > 0 {
-                self.store.totals.marked += 1;
+                self.store.books.totals.marked += 1;
                 return if own > 0 { Verdict::Marked } else { Verdict::Pass };
             }
         }
@@ -377,7 +377,7 @@ impl Sfq {
                     }
                     self.append(slot, &packet, packet.enqueued, false);
                 }
-                _ => self.store.give_up(packet, DropReason::Overlimit, owner),
+                _ => self.store.books.give_up(packet, DropReason::Overlimit, owner),
             }
         }
     }
@@ -424,7 +424,7 @@ impl Early {
 impl Qdisc for Sfq {
     #[inline]
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
-        self.store.totals.enqueued_packets += 1;
+        self.store.books.totals.enqueued_packets += 1;
         self.catch_up(now, owner);
         if !self.store.has_slot() {
             self.drop_from_longest(owner);
