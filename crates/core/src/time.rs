@@ -55,6 +55,10 @@ impl Span {
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
+    /// As many whole `units` as it has, for a clock that knows no less.
+    pub fn floor(self, units: Span) -> Span {
+        Span(self.0 - self.0.checked_rem(units.0).unwrap_or(0))
+    }
     /// `self - other`, or zero if that would be negative.
     #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {

@@ -12,5 +12,5 @@ mod writer;
 
 pub use attribute::{Attribute, Attributes, Options};
 pub use error::{Errno, Error, Problem, Text};
-pub(crate) use table::{Field, Layout, Member, Rules, Table};
+pub(crate) use table::{Field, Layout, Part, Rules, Table};
 pub use writer::{Full, Writer};

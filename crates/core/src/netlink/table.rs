@@ -7,6 +7,7 @@
 use super::attribute::{Attribute, Attributes, Options};
 use super::error::{Error, Problem};
 use super::writer::Writer;
+use crate::time::Span;
 
 /// How exact Linux is with a discipline's attributes, which depends on its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,12 @@ pub(crate) struct Field<P: 'static> {
 
 /// A value's kind and the way to it.
 enum Access<P: 'static> {
+    /// 32 bits that are a member of the settings.
+    Number(Member<P, u32>),
+    /// 32 bits, of which any says yes.
+    Flag(Member<P, bool>),
+    /// Microseconds in 32 bits of a time that is kept in such units.
+    Micros(Span, Member<P, Span>),
     U8(Get<P, u8>, Set<P, u8>),
     U32(Get<P, u32>, Set<P, u32>),
     I32(Get<P, i32>, Set<P, i32>),
@@ -48,11 +55,14 @@ enum Access<P: 'static> {
     Bytes(usize),
 }
 
+/// The way to a member of settings.
+type Member<P, T> = fn(&mut P) -> &mut T;
+
 /// A C structure of numbers, one after the other without gaps.
-pub(crate) struct Layout<P: 'static>(pub &'static [Member<P>]);
+pub(crate) struct Layout<P: 'static>(pub &'static [Part<P>]);
 
 /// A number of a structure, how it is read off `P`, and how it is set.
-pub(crate) enum Member<P: 'static> {
+pub(crate) enum Part<P: 'static> {
     /// 8 bits.
     U8(fn(&P) -> u8, fn(&mut P, u8)),
     /// 32 bits.
@@ -70,35 +80,35 @@ impl<P> Layout<P> {
         width
     }
 
-    /// Takes all of `bytes` that are there; members without bytes stay as they are.
+    /// Takes all of `bytes` that are there; parts without bytes stay as they are.
     pub fn read(&self, bytes: &[u8], params: &mut P) {
         let mut rest = bytes;
-        for member in self.0 {
-            let Some((value, behind)) = rest.split_at_checked(member.width()) else { return };
+        for part in self.0 {
+            let Some((value, behind)) = rest.split_at_checked(part.width()) else { return };
             rest = behind;
-            match member {
-                Member::U8(_, set) => set(params, u8::from_ne_bytes(first(value))),
-                Member::U32(_, set) => set(params, u32::from_ne_bytes(first(value))),
+            match part {
+                Part::U8(_, set) => set(params, u8::from_ne_bytes(first(value))),
+                Part::U32(_, set) => set(params, u32::from_ne_bytes(first(value))),
             }
         }
     }
 
     /// Writes the structure.
     pub fn write(&self, params: &P, out: &mut Writer<'_>) {
-        for member in self.0 {
-            match member {
-                Member::U8(get, _) => out.bytes(&get(params).to_ne_bytes()),
-                Member::U32(get, _) => out.bytes(&get(params).to_ne_bytes()),
+        for part in self.0 {
+            match part {
+                Part::U8(get, _) => out.bytes(&get(params).to_ne_bytes()),
+                Part::U32(get, _) => out.bytes(&get(params).to_ne_bytes()),
             }
         }
     }
 }
 
-impl<P> Member<P> {
+impl<P> Part<P> {
     const fn width(&self) -> usize {
         match self {
-            Member::U8(..) => 1,
-            Member::U32(..) => 4,
+            Part::U8(..) => 1,
+            Part::U32(..) => 4,
         }
     }
 }
@@ -113,6 +123,7 @@ impl<P> Access<P> {
     const fn width(&self) -> usize {
         match self {
             Access::U8(..) => 1,
+            Access::Number(_) | Access::Flag(_) | Access::Micros(..) => 4,
             Access::U32(..) | Access::I32(..) => 4,
             Access::U64(..) => 8,
             Access::Struct(layout) => layout.width(),
@@ -122,9 +133,13 @@ impl<P> Access<P> {
 
     /// Sets the value that `payload` begins with.
     fn set(&self, params: &mut P, payload: &[u8]) {
+        let word = || u32::from_ne_bytes(first(payload));
         match self {
+            Access::Number(member) => *member(params) = word(),
+            Access::Flag(member) => *member(params) = word() != 0,
+            Access::Micros(_, member) => *member(params) = Span::from_micros(word().into()),
             Access::U8(_, set) => set(params, u8::from_ne_bytes(first(payload))),
-            Access::U32(_, set) => set(params, u32::from_ne_bytes(first(payload))),
+            Access::U32(_, set) => set(params, word()),
             Access::I32(_, set) => set(params, i32::from_ne_bytes(first(payload))),
             Access::U64(_, set) => set(params, u64::from_ne_bytes(first(payload))),
             Access::Struct(layout) => layout.read(payload, params),
@@ -133,13 +148,19 @@ impl<P> Access<P> {
     }
 
     /// Writes the value as an attribute, if it is to be shown.
-    fn write(&self, number: u16, params: &P, out: &mut Writer<'_>) {
+    fn write(&self, number: u16, params: &mut P, out: &mut Writer<'_>) {
         fn put<const N: usize>(number: u16, value: Option<[u8; N]>, out: &mut Writer<'_>) {
             if let Some(bytes) = value {
                 out.attribute(number, &bytes);
             }
         }
         match self {
+            Access::Number(member) => out.u32(number, *member(params)),
+            Access::Flag(member) => out.u32(number, (*member(params)).into()),
+            Access::Micros(unit, member) => {
+                let micros = member(params).floor(*unit).as_micros();
+                out.u32(number, micros.min(u32::MAX.into()) as u32);
+            }
             Access::U8(get, _) => put(number, get(params).map(u8::to_ne_bytes), out),
             Access::U32(get, _) => put(number, get(params).map(u32::to_ne_bytes), out),
             Access::I32(get, _) => put(number, get(params).map(i32::to_ne_bytes), out),
@@ -153,7 +174,9 @@ impl<P> Access<P> {
     fn number(&self, payload: &[u8]) -> Option<i64> {
         match self {
             Access::U8(..) => Some(u8::from_ne_bytes(first(payload)).into()),
-            Access::U32(..) => Some(u32::from_ne_bytes(first(payload)).into()),
+            Access::Number(_) | Access::Flag(_) | Access::Micros(..) | Access::U32(..) => {
+                Some(u32::from_ne_bytes(first(payload)).into())
+            }
             Access::I32(..) => Some(i32::from_ne_bytes(first(payload)).into()),
             Access::U64(..) | Access::Struct(_) | Access::Bytes(_) => None,
         }
@@ -166,6 +189,26 @@ fn first<const N: usize>(payload: &[u8]) -> [u8; N] {
 }
 
 impl<P> Field<P> {
+    /// An attribute of 32 bits that is a member of the settings.
+    pub const fn number(name: &'static str, number: u16, member: Member<P, u32>) -> Field<P> {
+        Field::new(name, number, Access::Number(member))
+    }
+
+    /// An attribute of 32 bits that says yes or no.
+    pub const fn flag(name: &'static str, number: u16, member: Member<P, bool>) -> Field<P> {
+        Field::new(name, number, Access::Flag(member))
+    }
+
+    /// An attribute of 32 bits that is a time in microseconds. Linux keeps it in such units.
+    pub const fn micros(
+        name: &'static str,
+        number: u16,
+        unit: Span,
+        member: Member<P, Span>,
+    ) -> Field<P> {
+        Field::new(name, number, Access::Micros(unit, member))
+    }
+
     /// An attribute of 8 bits.
     pub const fn u8(name: &'static str, number: u16, get: Get<P, u8>, set: Set<P, u8>) -> Field<P> {
         Field::new(name, number, Access::U8(get, set))
@@ -356,8 +399,12 @@ impl<P> Table<P> {
     }
 
     /// Writes `params` as attributes.
-    pub fn write(&self, params: &P, out: &mut Writer<'_>) {
-        self.fields.iter().for_each(|field| field.access.write(field.number, params, out));
+    pub fn write(&self, params: &P, out: &mut Writer<'_>)
+    where
+        P: Clone,
+    {
+        let mut params = params.clone();
+        self.fields.iter().for_each(|field| field.access.write(field.number, &mut params, out));
     }
 }
 

@@ -16,13 +16,13 @@ use crate::qdisc::{
     PacketOwner, Totals,
 };
 use crate::random::Random;
-use crate::tc::units::{self, packet_count, write_fraction, write_probability, write_time};
-use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
-use crate::time::Time;
+use crate::tc::units::{packet_count, shown_time, write_fraction, write_probability};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
+use crate::time::{Span, Time};
 
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const CHANCE: &str = "a probability such as 0.02";
-const TIME: &str = "a TIME such as 100ms";
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
+const CHANCE: Value<u32> = Value::new("a probability such as 0.02", units::probability);
+const TIME: Value<Span> = Value::new("a TIME such as 100ms", units::time);
 const WHOLE: u64 = 1 << 32;
 
 /// Settings.
@@ -63,16 +63,12 @@ impl Described for Params {
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
         let mut params = Params::default();
         while let Some(word) = words.next() {
-            let mut chance = |keyword| words.value(keyword, CHANCE, CHANCE, units::probability);
             match word {
-                "increment" => params.aqm.increment = chance("increment")?,
-                "decrement" => params.aqm.decrement = chance("decrement")?,
-                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
-                "threshold" => {
-                    params.threshold =
-                        Some(words.value("threshold", COUNT, COUNT, packet_count)?);
-                }
-                "freeze" => params.aqm.freeze = words.value("freeze", TIME, TIME, units::time)?,
+                "increment" => params.aqm.increment = words.take(&CHANCE)?,
+                "decrement" => params.aqm.decrement = words.take(&CHANCE)?,
+                "limit" => params.limit = words.take(&COUNT)?,
+                "threshold" => params.threshold = Some(words.take(&COUNT)?),
+                "freeze" => params.aqm.freeze = words.take(&TIME)?,
                 "ecn" => params.ecn = true,
                 "noecn" => params.ecn = false,
                 _ => return Err(words.unknown()),
@@ -94,8 +90,7 @@ impl Described for Params {
             }
             out.write_char(' ')?;
         }
-        out.write_str("freeze ")?;
-        write_time(self.aqm.freeze, digits, out)?;
+        write!(out, "freeze {}", shown_time(self.aqm.freeze, digits))?;
         out.write_str(if self.ecn { " ecn " } else { " " })
     }
 

@@ -16,12 +16,12 @@ use crate::qdisc::{
     too_small, Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, Totals,
 };
 use crate::random::Random;
-use crate::tc::units::{self, packet_count, write_time};
-use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{packet_count, shown_time};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::{Span, Time};
 
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const TIME: &str = "a TIME such as 5ms";
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
+const TIME: Value<Span> = Value::new("a TIME such as 5ms", units::time);
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +56,9 @@ impl Described for Params {
         let mut params = Params::default();
         while let Some(word) = words.next() {
             match word {
-                "limit" => params.limit = words.value("limit", COUNT, COUNT, packet_count)?,
-                "target" => params.target = words.value("target", TIME, TIME, units::time)?,
-                "interval" => params.interval = words.value("interval", TIME, TIME, units::time)?,
+                "limit" => params.limit = words.take(&COUNT)?,
+                "target" => params.target = words.take(&TIME)?,
+                "interval" => params.interval = words.take(&TIME)?,
                 _ => return Err(words.unknown()),
             }
         }
@@ -66,11 +66,8 @@ impl Described for Params {
     }
 
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-        write!(out, "limit {}p target ", self.limit)?;
-        write_time(self.target, digits, out)?;
-        out.write_str(" interval ")?;
-        write_time(self.interval, digits, out)?;
-        out.write_char(' ')
+        let [target, interval] = [self.target, self.interval].map(|time| shown_time(time, digits));
+        write!(out, "limit {}p target {target} interval {interval} ", self.limit)
     }
 
     /// Times in nanoseconds, as the names say.

@@ -8,7 +8,7 @@ use core::fmt::{self, Write};
 use core::str::FromStr;
 
 use super::{Backlog, Config, DropReason, Snapshot};
-use crate::tc::units::write_size;
+use crate::tc::units::shown_size;
 use crate::tc::{Digits, Json};
 
 /// How much to show of the statistics.
@@ -126,8 +126,7 @@ impl Common {
         let Common { sent_bytes, sent_packets, drops, overlimits, requeues, backlog } = self;
         write!(out, " Sent {sent_bytes} bytes {sent_packets} pkt ")?;
         writeln!(out, "(dropped {drops}, overlimits {overlimits} requeues {requeues}) ")?;
-        out.write_str(" backlog ")?;
-        write_size(backlog.bytes, Digits::AsTc, out)?;
+        write!(out, " backlog {}", shown_size(backlog.bytes, Digits::AsTc))?;
         writeln!(out, " {}p requeues {requeues}", backlog.packets)
     }
 

@@ -6,7 +6,7 @@ use alloc::format;
 use core::fmt::{self, Write};
 
 use super::{Backlog, Detail, DropReason};
-use crate::tc::units::{write_fraction, write_time};
+use crate::tc::units::{shown_fraction, shown_time, write_fraction};
 use crate::tc::{Digits, Json};
 use crate::time::{Span, Time};
 
@@ -167,8 +167,7 @@ pub struct Chance<const WHOLE: u64>(pub u64);
 
 impl<const WHOLE: u64> Figure for Chance<WHOLE> {
     fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
-        write!(out, " {name} ")?;
-        write_fraction(self.0, WHOLE, out)
+        write!(out, " {name} {}", shown_fraction(self.0, WHOLE))
     }
 
     fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {
@@ -179,8 +178,7 @@ impl<const WHOLE: u64> Figure for Chance<WHOLE> {
 /// In JSON in nanoseconds, as the name says there.
 impl Figure for Span {
     fn write(self, name: &str, out: &mut dyn Write) -> fmt::Result {
-        write!(out, " {name} ")?;
-        write_time(self, Digits::AsTc, out)
+        write!(out, " {name} {}", shown_time(self, Digits::AsTc))
     }
 
     fn write_json(self, name: &str, json: &mut Json<'_>) -> fmt::Result {

@@ -9,8 +9,8 @@ use crate::qdisc::{
     Backlog, ConfigError, Described, Detail, Device, DropReason, Managed, Names, PacketOwner,
     Totals,
 };
-use crate::tc::units::{self, write_time};
-use crate::tc::{Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::shown_time;
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::{Span, Time};
 
 /// Settings.
@@ -29,11 +29,11 @@ impl Described for Params {
     type Stats = Stats;
 
     fn parse(words: &mut Words<'_>) -> Result<Params, ParseError> {
-        const TIME: &str = "a TIME such as 10ms";
+        const TIME: Value<Span> = Value::new("a TIME such as 10ms", units::time);
         let mut params = Params { target: Span::from_millis(10) };
         while let Some(word) = words.next() {
             match word {
-                "target" => params.target = words.value("target", TIME, TIME, units::time)?,
+                "target" => params.target = words.take(&TIME)?,
                 _ => return Err(words.unknown()),
             }
         }
@@ -41,9 +41,7 @@ impl Described for Params {
     }
 
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-        out.write_str("target ")?;
-        write_time(self.target, digits, out)?;
-        out.write_char(' ')
+        write!(out, "target {} ", shown_time(self.target, digits))
     }
 
     fn write_json(&self, json: &mut Json<'_>) -> fmt::Result {

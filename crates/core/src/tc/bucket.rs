@@ -43,7 +43,7 @@ pub(crate) fn take_rate(
         rate => Ok(rate),
     };
     once(into, keyword, words)?;
-    *into = Some(words.value(keyword, RATE, RATE_RANGE, read)?);
+    *into = Some(words.value(RATE, RATE_RANGE, read)?);
     Ok(())
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn take_size(
         units::size(size)
     };
     once(into, keyword, words)?;
-    *into = Some(words.value(keyword, SIZE, SIZE_RANGE, read)?);
+    *into = Some(words.value(SIZE, SIZE_RANGE, read)?);
     Ok(())
 }
 
@@ -102,11 +102,11 @@ pub(crate) fn take_framing(
 ) -> Result<bool, ParseError> {
     match word {
         "overhead" => {
-            framing.overhead = words.number("overhead", OVERHEAD, OVERHEAD_RANGE)? as i16;
+            framing.overhead = words.number(OVERHEAD, OVERHEAD_RANGE)? as i16;
         }
-        "mpu" => framing.mpu = words.number("mpu", MPU, MPU_RANGE)? as u16,
+        "mpu" => framing.mpu = words.number(MPU, MPU_RANGE)? as u16,
         "linklayer" => {
-            framing.cells = words.value("linklayer", LAYER, LAYER, |word| match word {
+            framing.cells = words.value(LAYER, LAYER, |word| match word {
                 "ethernet" => Ok(Cells::None),
                 "atm" | "adsl" => Ok(Cells::Atm),
                 _ => Err(ValueError::Invalid),

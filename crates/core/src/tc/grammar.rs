@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{nearest, ParseError, Problem};
-use super::units::{self, ValueError};
+use super::units::{self, Value, ValueError};
 
 /// A word of a discipline's language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,15 +170,27 @@ impl<'a> Words<'a> {
         self.error(self.named, Problem::Missing { keyword, expected })
     }
 
-    /// The value after `keyword`, which was the last word read. `expected` says what it is, with an
-    /// example; `range` what is allowed.
+    /// The keyword that was the last word read.
+    fn keyword(&self) -> &'static str {
+        let last = self.next.checked_sub(1).and_then(|at| self.words.get(at));
+        let mut known = self.keywords.iter().copied().flatten();
+        let keyword = known.find(|keyword| last.is_some_and(|last| keyword.word == last.text));
+        keyword.map_or(self.discipline, |keyword| keyword.word)
+    }
+
+    /// The value after the keyword that was the last word read.
+    pub fn take<T>(&mut self, value: &Value<T>) -> Result<T, ParseError> {
+        self.value(value.expected, value.range, value.read)
+    }
+
+    /// The same, however it is read.
     pub fn value<T>(
         &mut self,
-        keyword: &'static str,
         expected: &'static str,
         range: &'static str,
         read: impl FnOnce(&'a str) -> Result<T, ValueError>,
     ) -> Result<T, ParseError> {
+        let keyword = self.keyword();
         let Some(word) = self.next() else {
             return Err(self.error_here(Problem::Missing { keyword, expected }));
         };
@@ -191,34 +203,23 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// A whole number within `low..=high` after `keyword`.
-    pub fn number(
-        &mut self,
-        keyword: &'static str,
-        bounds: (i64, i64),
-        range: &'static str,
-    ) -> Result<i64, ParseError> {
-        self.bounded(keyword, bounds, range, units::whole)
+    /// A whole number within `low..=high` after the keyword that was the last word read.
+    pub fn number(&mut self, bounds: (i64, i64), range: &'static str) -> Result<i64, ParseError> {
+        self.bounded(bounds, range, units::whole)
     }
 
     /// As [`Words::number`], where `tc` reads decimal numbers only.
-    pub fn decimal(
-        &mut self,
-        keyword: &'static str,
-        bounds: (i64, i64),
-        range: &'static str,
-    ) -> Result<i64, ParseError> {
-        self.bounded(keyword, bounds, range, |word| word.parse().map_err(|_| ValueError::Invalid))
+    pub fn decimal(&mut self, bounds: (i64, i64), range: &'static str) -> Result<i64, ParseError> {
+        self.bounded(bounds, range, |word| word.parse().map_err(|_| ValueError::Invalid))
     }
 
     fn bounded(
         &mut self,
-        keyword: &'static str,
         (low, high): (i64, i64),
         range: &'static str,
         read: fn(&str) -> Result<i64, ValueError>,
     ) -> Result<i64, ParseError> {
-        self.value(keyword, range, range, |word| match read(word)? {
+        self.value(range, range, |word| match read(word)? {
             n if (low..=high).contains(&n) => Ok(n),
             _ => Err(ValueError::TooLarge),
         })

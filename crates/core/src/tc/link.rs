@@ -98,10 +98,10 @@ impl FramingWords {
                 (self.counted, self.overhead, self.cells) = (true, 48, Cells::Atm);
             }
             "overhead" => {
-                self.overhead = words.decimal("overhead", OVERHEAD, OVERHEAD_RANGE)?;
+                self.overhead = words.decimal(OVERHEAD, OVERHEAD_RANGE)?;
                 self.counted = true;
             }
-            "mpu" => self.mpu = words.decimal("mpu", MPU, MPU_RANGE)? as u16,
+            "mpu" => self.mpu = words.decimal(MPU, MPU_RANGE)? as u16,
             "atm" => self.cells = Cells::Atm,
             "ptm" => self.cells = Cells::Ptm,
             "noatm" => self.cells = Cells::None,

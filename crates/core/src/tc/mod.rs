@@ -13,4 +13,4 @@ pub mod units;
 pub use error::{ParseError, Problem};
 pub use grammar::{or_default, Keyword, Keywords, Words};
 pub use json::Json;
-pub use units::Digits;
+pub use units::{Digits, Value};

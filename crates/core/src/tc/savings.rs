@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use super::error::ParseError;
 use super::grammar::{Keyword, Words};
 use super::json::Json;
-use super::units::{self, write_size, Digits};
+use super::units::{self, shown_size, Digits, Value};
 
 /// The word.
 pub(crate) const KEYWORD: Keyword =
@@ -13,21 +13,15 @@ pub(crate) const KEYWORD: Keyword =
 
 /// Reads the size after `savings`.
 pub(crate) fn take(words: &mut Words<'_>) -> Result<u32, ParseError> {
-    const RANGE: &str = "a SIZE of at most 2147483647 bytes";
-    words.value("savings", "a SIZE such as 15kb", RANGE, |word| {
-        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
-            Ok(_) => Ok(bytes),
-            Err(_) => Err(units::ValueError::TooLarge),
-        })
-    })
+    const SIZE: Value<u32> = Value::new("a SIZE such as 15kb", units::signed_size)
+        .within("a SIZE of at most 2147483647 bytes");
+    words.take(&SIZE)
 }
 
 /// Writes them as words, with a space after them.
 pub(crate) fn write(savings: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     let Some(limit) = savings else { return Ok(()) };
-    out.write_str("savings ")?;
-    write_size(limit.into(), digits, out)?;
-    out.write_char(' ')
+    write!(out, "savings {} ", shown_size(limit.into(), digits))
 }
 
 /// Writes them in JSON.

@@ -32,6 +32,25 @@ pub enum ValueError {
     Foreign(&'static str),
 }
 
+/// A kind of values: what one is, with an example, what is allowed, and how it is read.
+pub struct Value<T> {
+    pub(super) expected: &'static str,
+    pub(super) range: &'static str,
+    pub(super) read: fn(&str) -> Result<T, ValueError>,
+}
+
+impl<T> Value<T> {
+    /// Values of which `expected` says all.
+    pub const fn new(expected: &'static str, read: fn(&str) -> Result<T, ValueError>) -> Value<T> {
+        Value { expected, range: expected, read }
+    }
+
+    /// Those within `range` only.
+    pub const fn within(self, range: &'static str) -> Value<T> {
+        Value { range, ..self }
+    }
+}
+
 /// Why a number with a leading zero is not read.
 const OCTAL: &str = "C and `tc` read a number with a leading zero as octal: say it without";
 /// Why a rate in percent is not read.
@@ -140,6 +159,18 @@ pub fn rate(word: &str) -> Result<Rate, ValueError> {
     number.times(scale).over(8).whole().map(Rate).ok_or(ValueError::TooLarge)
 }
 
+/// A [`rate`], or `unlimited`.
+fn rate_or_none(word: &str) -> Result<Rate, ValueError> {
+    match word {
+        "unlimited" => Ok(Rate(0)),
+        word => rate(word),
+    }
+}
+
+/// Rates of which `unlimited` is one.
+pub(crate) const RATE_OR_NONE: Value<Rate> =
+    Value::new("a RATE such as 20mbit", rate_or_none).within("a RATE below 2^64 bytes a second");
+
 /// A time in whole microseconds, as `rtt` takes it: `5ms`, `100us`, `1.5s`, `20` (microseconds).
 pub fn micros(word: &str) -> Result<u32, ValueError> {
     let (number, per_second) = quantity(word, TIMES)?;
@@ -148,6 +179,11 @@ pub fn micros(word: &str) -> Result<u32, ValueError> {
     }
     let micros = number.times(MICROS / per_second).whole().ok_or(ValueError::TooLarge)?;
     u32::try_from(micros).map_err(|_| ValueError::TooLarge)
+}
+
+/// The same as a span.
+pub(crate) fn span(word: &str) -> Result<Span, ValueError> {
+    micros(word).map(|micros| Span::from_micros(micros.into()))
 }
 
 /// A time to the nanosecond: as [`micros`], and `20ns`. A bare number is still in microseconds.
@@ -161,6 +197,14 @@ pub fn size(word: &str) -> Result<u32, ValueError> {
     let (number, scale) = quantity(word, SIZES)?;
     let bytes = number.times(scale).whole().ok_or(ValueError::TooLarge)?;
     u32::try_from(bytes).map_err(|_| ValueError::TooLarge)
+}
+
+/// A size that `tc` keeps in an integer with a sign.
+pub(crate) fn signed_size(word: &str) -> Result<u32, ValueError> {
+    size(word).and_then(|bytes| match i32::try_from(bytes) {
+        Ok(_) => Ok(bytes),
+        Err(_) => Err(ValueError::TooLarge),
+    })
 }
 
 /// Writes a rate: `10Mbit`.
@@ -272,11 +316,39 @@ pub fn write_fraction(numerator: u64, denominator: u64, out: &mut dyn Write) -> 
     Number::from(numerator).over(denominator.max(1)).write_general(6, out)
 }
 
+/// [`write_rate`], as a part of a text.
+pub(crate) fn shown_rate(rate: Rate, digits: Digits) -> impl fmt::Display {
+    Shown(move |out: &mut dyn Write| write_rate(rate, digits, out))
+}
+
+/// [`write_time`], as a part of a text.
+pub(crate) fn shown_time(time: Span, digits: Digits) -> impl fmt::Display {
+    Shown(move |out: &mut dyn Write| write_time(time, digits, out))
+}
+
+/// [`write_size`], as a part of a text.
+pub(crate) fn shown_size(bytes: u64, digits: Digits) -> impl fmt::Display {
+    Shown(move |out: &mut dyn Write| write_size(bytes, digits, out))
+}
+
+/// [`write_probability`], as a part of a text.
+pub(crate) fn shown_probability(scaled: u32) -> impl fmt::Display {
+    Shown(move |out: &mut dyn Write| write_probability(scaled, out))
+}
+
+/// [`write_fraction`], as a part of a text.
+pub(crate) fn shown_fraction(numerator: u64, denominator: u64) -> impl fmt::Display {
+    Shown(move |out: &mut dyn Write| write_fraction(numerator, denominator, out))
+}
+
 /// A value that formats itself through one of the writers above, with `{:>12}` honoured.
-pub(crate) struct Shown<F>(pub F);
+struct Shown<F>(F);
 
 impl<F: Fn(&mut dyn Write) -> fmt::Result> fmt::Display for Shown<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.width().is_none() {
+            return (self.0)(f);
+        }
         let mut text = alloc::string::String::new();
         (self.0)(&mut text)?;
         f.pad(&text)
@@ -314,8 +386,7 @@ mod tests {
             (1, 1 << 17, "7.62939e-06"),
             (3, 100_000, "3e-05"),
         ] {
-            let shown = Shown(|out: &mut dyn Write| write_fraction(n, of, out)).to_string();
-            assert_eq!(shown, text, "{n}/{of}");
+            assert_eq!(shown_fraction(n, of).to_string(), text, "{n}/{of}");
         }
     }
 
@@ -326,15 +397,15 @@ mod tests {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let n = (x >> 32) >> (x % 31);
             let n = if x & 64 == 0 { n * 1000 } else { n };
-            let shown = Shown(|out: &mut dyn Write| write_rate(Rate(n), Digits::Exact, out));
+            let shown = shown_rate(Rate(n), Digits::Exact);
             assert_eq!(rate(&shown.to_string()), Ok(Rate(n)), "{shown}");
-            let shown = Shown(|out: &mut dyn Write| write_time(Span(n), Digits::Exact, out));
+            let shown = shown_time(Span(n), Digits::Exact);
             assert_eq!(time(&shown.to_string()), Ok(Span(n)), "{shown}");
             let n = n & 0xffff_ffff;
-            let shown = Shown(|out: &mut dyn Write| write_size(n, Digits::Exact, out));
+            let shown = shown_size(n, Digits::Exact);
             assert_eq!(size(&shown.to_string()), Ok(n as u32), "{shown}");
             let n = (n as u32).max(1);
-            let shown = Shown(|out: &mut dyn Write| write_probability(n, out));
+            let shown = shown_probability(n);
             assert_eq!(probability(&shown.to_string()), Ok(n), "{shown}");
         }
     }

@@ -54,24 +54,9 @@ const TABLE: Table<Params> = Table {
             |cake| Some(micros(cake.target)),
             |cake, target| cake.target = some_time(target),
         ),
-        Field::u32(
-            "TCA_CAKE_MEMORY",
-            10,
-            |cake| Some(cake.memlimit),
-            |cake, limit| cake.memlimit = limit,
-        ),
-        Field::u32(
-            "TCA_CAKE_AUTORATE",
-            9,
-            |cake| Some(cake.autorate_ingress.into()),
-            |cake, on| cake.autorate_ingress = on != 0,
-        ),
-        Field::u32(
-            "TCA_CAKE_INGRESS",
-            15,
-            |cake| Some(cake.ingress.into()),
-            |cake, on| cake.ingress = on != 0,
-        ),
+        Field::number("TCA_CAKE_MEMORY", 10, |cake| &mut cake.memlimit),
+        Field::flag("TCA_CAKE_AUTORATE", 9, |cake| &mut cake.autorate_ingress),
+        Field::flag("TCA_CAKE_INGRESS", 15, |cake| &mut cake.ingress),
         Field::u32(
             "TCA_CAKE_ACK_FILTER",
             16,
@@ -84,7 +69,7 @@ const TABLE: Table<Params> = Table {
                 }
             },
         ),
-        Field::u32("TCA_CAKE_NAT", 11, |cake| Some(cake.nat.into()), |cake, on| cake.nat = on != 0),
+        Field::flag("TCA_CAKE_NAT", 11, |cake| &mut cake.nat),
         Field::u32(
             "TCA_CAKE_DIFFSERV_MODE",
             3,
@@ -99,12 +84,7 @@ const TABLE: Table<Params> = Table {
                 }
             },
         ),
-        Field::u32(
-            "TCA_CAKE_WASH",
-            13,
-            |cake| Some(cake.wash.into()),
-            |cake, on| cake.wash = on != 0,
-        ),
+        Field::flag("TCA_CAKE_WASH", 13, |cake| &mut cake.wash),
         Field::<Params>::i32(
             "TCA_CAKE_OVERHEAD",
             6,
@@ -140,18 +120,8 @@ const TABLE: Table<Params> = Table {
             |cake, bytes| cake.framing.mpu = bytes as u16,
         )
         .taking(0, 256, MPUS),
-        Field::u32(
-            "TCA_CAKE_SPLIT_GSO",
-            17,
-            |cake| Some(cake.split_gso.into()),
-            |cake, on| cake.split_gso = on != 0,
-        ),
-        Field::u32(
-            "TCA_CAKE_FWMARK",
-            18,
-            |cake| Some(cake.fwmark),
-            |cake, mask| cake.fwmark = mask,
-        ),
+        Field::flag("TCA_CAKE_SPLIT_GSO", 17, |cake| &mut cake.split_gso),
+        Field::number("TCA_CAKE_FWMARK", 18, |cake| &mut cake.fwmark),
     ],
 };
 

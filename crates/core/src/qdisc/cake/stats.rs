@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use crate::qdisc::OwnStats;
 use crate::rate::Rate;
-use crate::tc::units::{write_rate, write_size, write_time, Shown};
+use crate::tc::units::{shown_rate, shown_size, shown_time};
 use crate::tc::{Digits, Json};
 use crate::time::Span;
 
@@ -100,9 +100,9 @@ pub fn tin_name(count: usize, index: usize) -> Option<&'static str> {
 
 impl OwnStats for Stats {
     fn write_below(&self, all: bool, out: &mut dyn Write) -> fmt::Result {
-        let size = |n: u64| Shown(move |out: &mut dyn Write| write_size(n, Digits::AsTc, out));
-        let rate = |r: Rate| Shown(move |out: &mut dyn Write| write_rate(r, Digits::AsTc, out));
-        let time = |t: Span| Shown(move |out: &mut dyn Write| write_time(t, Digits::AsTc, out));
+        let size = |bytes| shown_size(bytes, Digits::AsTc);
+        let rate = |rate| shown_rate(rate, Digits::AsTc);
+        let time = |time| shown_time(time, Digits::AsTc);
 
         let (used, limit) = (size(self.memory_used.into()), size(self.memory_limit.into()));
         writeln!(out, " memory used: {used} of {limit}")?;

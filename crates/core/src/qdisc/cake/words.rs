@@ -15,22 +15,22 @@ use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
-use crate::tc::units::{write_rate, write_size, write_time, ValueError};
-use crate::tc::{link, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{shown_size, shown_time, write_rate, ValueError, RATE_OR_NONE};
+use crate::tc::{
+    link, or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words,
+};
 use crate::time::Span;
 
 /// From this rate on super-packets stay whole in any case, as in the first cake of Linux: their
 /// 64 kB take half a millisecond at most.
 const WHOLE_FROM: Rate = Rate(1_000_000_000 / 8);
 
-const RATE: &str = "a RATE such as 20mbit";
-const RATE_RANGE: &str = "a RATE below 2^64 bytes a second";
-const TIME: &str = "a TIME such as 30ms or 100us";
-const TIME_RANGE: &str = "a TIME of at most 4294s";
-const SIZE: &str = "a SIZE such as 32mb";
-const SIZE_RANGE: &str = "a SIZE less than 4gb";
-const MASK: &str = "a MASK such as 0xff";
-const MASK_RANGE: &str = "a MASK of at most 0xffffffff";
+const TIME: Value<Span> =
+    Value::new("a TIME such as 30ms or 100us", units::span).within("a TIME of at most 4294s");
+const SIZE: Value<u32> =
+    Value::new("a SIZE such as 32mb", units::size).within("a SIZE less than 4gb");
+const MASK: Value<u32> =
+    Value::new("a MASK such as 0xff", mask).within("a MASK of at most 0xffffffff");
 const QUEUES: &str = "a power of two, 8 to 32768";
 const PREFIX: &str = "a number of bits, 1 to 128";
 const LOAD: &str = "`bulk` or `active`";
@@ -189,14 +189,10 @@ impl Described for Params {
         out.write_str(if self.ingress { "ingress " } else { "" })?;
         write!(out, "{} ", ack_filter(self).0)?;
         out.write_str(if self.split_gso { "split-gso " } else { "no-split-gso " })?;
-        out.write_str("rtt ")?;
-        write_time(self.rtt, digits, out)?;
-        out.write_char(' ')?;
+        write!(out, "rtt {} ", shown_time(self.rtt, digits))?;
         link::write_words(&self.framing, out)?;
         if self.memlimit > 0 {
-            out.write_str("memlimit ")?;
-            write_size(self.memlimit.into(), digits, out)?;
-            out.write_char(' ')?;
+            write!(out, "memlimit {} ", shown_size(self.memlimit.into(), digits))?;
         }
         if self.fwmark > 0 {
             write!(out, "fwmark {:#x} ", self.fwmark)?;
@@ -325,30 +321,24 @@ fn take_flag(params: &mut Params, word: &str) -> bool {
 fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<bool, ParseError> {
     match word {
         "bandwidth" => {
-            let read = |word: &str| match word {
-                "unlimited" => Ok(Rate(0)),
-                word => units::rate(word),
-            };
-            params.bandwidth = words.value("bandwidth", RATE, RATE_RANGE, read)?;
+            params.bandwidth = words.take(&RATE_OR_NONE)?;
             params.autorate_ingress = false;
         }
         "rtt" => {
-            let micros = words.value("rtt", TIME, TIME_RANGE, units::micros)?;
             // tc does not send a zero, which leaves the default in force.
-            let rtt = Span::from_micros(micros.into());
-            params.set_rtt(if micros == 0 { Params::DEFAULT_RTT } else { rtt });
+            params.set_rtt(or_default(words.take(&TIME)?, Params::DEFAULT_RTT));
         }
-        "memlimit" => params.memlimit = words.value("memlimit", SIZE, SIZE_RANGE, units::size)?,
-        "fwmark" => params.fwmark = words.value("fwmark", MASK, MASK_RANGE, mask)?,
+        "memlimit" => params.memlimit = words.take(&SIZE)?,
+        "fwmark" => params.fwmark = words.take(&MASK)?,
         "queues" => {
-            params.queues = words.value("queues", QUEUES, QUEUES, |word| match word.parse() {
+            params.queues = words.value(QUEUES, QUEUES, |word| match word.parse() {
                 Ok(n @ 8..=32_768) if u32::is_power_of_two(n) => Ok(n),
                 Ok(_) => Err(ValueError::TooLarge),
                 Err(_) => Err(ValueError::Invalid),
             })?;
         }
         "savings" => params.savings = Some(savings::take(words)?),
-        "host-prefix" => params.host_prefix = words.number("host-prefix", (1, 128), PREFIX)? as u8,
+        "host-prefix" => params.host_prefix = words.number((1, 128), PREFIX)? as u8,
         "host-guard" => {
             params.host_guard = match words.peek() {
                 Some("src") => HostGuard::Source,
@@ -360,7 +350,7 @@ fn take_value(params: &mut Params, word: &str, words: &mut Words<'_>) -> Result<
             }
         }
         "host-load" => {
-            params.host_load = words.value("host-load", LOAD, LOAD, |word| match word {
+            params.host_load = words.value(LOAD, LOAD, |word| match word {
                 "bulk" => Ok(HostLoad::Bulk),
                 "active" => Ok(HostLoad::Active),
                 _ => Err(ValueError::Invalid),

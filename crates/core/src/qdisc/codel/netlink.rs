@@ -1,41 +1,19 @@
-//! `codel`'s netlink attributes (`TCA_CODEL_*` in `<linux/pkt_sched.h>`), and CoDel's times, which
-//! `fq_codel` has as well.
+//! `codel`'s netlink attributes (`TCA_CODEL_*` in `<linux/pkt_sched.h>`).
 
-use super::words::shown;
+use super::words::UNIT;
 use super::{Params, Stats};
 use crate::netlink::{Field, Rules, Table, Writer};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::stats::narrow;
-use crate::tc::Digits;
 use crate::time::Span;
 
 const TABLE: Table<Params> = Table {
     rules: Rules::Liberal,
     fields: &[
-        Field::u32(
-            "TCA_CODEL_TARGET",
-            1,
-            |codel| Some(kept_micros(codel.aqm.target)),
-            |codel, target| codel.aqm.target = Span::from_micros(target.into()),
-        ),
-        Field::u32(
-            "TCA_CODEL_LIMIT",
-            2,
-            |codel| Some(codel.limit),
-            |codel, limit| codel.limit = limit,
-        ),
-        Field::u32(
-            "TCA_CODEL_INTERVAL",
-            3,
-            |codel| Some(kept_micros(codel.aqm.interval)),
-            |codel, interval| codel.aqm.interval = Span::from_micros(interval.into()),
-        ),
-        Field::u32(
-            "TCA_CODEL_ECN",
-            4,
-            |codel| Some(codel.aqm.ecn.into()),
-            |codel, on| codel.aqm.ecn = on != 0,
-        ),
+        Field::micros("TCA_CODEL_TARGET", 1, UNIT, |codel| &mut codel.aqm.target),
+        Field::number("TCA_CODEL_LIMIT", 2, |codel| &mut codel.limit),
+        Field::micros("TCA_CODEL_INTERVAL", 3, UNIT, |codel| &mut codel.aqm.interval),
+        Field::flag("TCA_CODEL_ECN", 4, |codel| &mut codel.aqm.ecn),
         Field::u32(
             "TCA_CODEL_CE_THRESHOLD",
             5,
@@ -54,7 +32,7 @@ pub(super) const ABI: Abi<Params, Stats> = Abi {
 
 /// Microseconds of a time as Linux's CoDel keeps it.
 pub(in crate::qdisc) fn kept_micros(span: Span) -> u32 {
-    narrow(shown(span, Digits::AsTc).as_micros())
+    narrow(span.floor(UNIT).as_micros())
 }
 
 /// `struct tc_codel_xstats`.

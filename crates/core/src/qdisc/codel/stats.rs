@@ -3,7 +3,7 @@
 use core::fmt::{self, Write};
 
 use crate::qdisc::OwnStats;
-use crate::tc::units::write_time;
+use crate::tc::units::shown_time;
 use crate::tc::{Digits, Json};
 use crate::time::Span;
 
@@ -34,12 +34,12 @@ pub struct Stats {
 
 impl OwnStats for Stats {
     fn write_below(&self, _: bool, out: &mut dyn Write) -> fmt::Result {
-        write!(out, "  count {} lastcount {} ldelay ", self.count, self.lastcount)?;
-        write_time(self.last_delay, Digits::AsTc, out)?;
+        let delay = shown_time(self.last_delay, Digits::AsTc);
+        write!(out, "  count {} lastcount {} ldelay {delay}", self.count, self.lastcount)?;
         out.write_str(if self.dropping { " dropping drop_next " } else { " drop_next " })?;
         out.write_str(if self.drop_next_us < 0 { "-" } else { "" })?;
         let ahead = Span::from_micros(self.drop_next_us.unsigned_abs().into());
-        write_time(ahead, Digits::AsTc, out)?;
+        write!(out, "{}", shown_time(ahead, Digits::AsTc))?;
         write!(out, "\n  maxpacket {} ecn_mark {}", self.max_packet, self.ecn_mark)?;
         write!(out, " drop_overlimit {}", self.drop_overlimit)?;
         if self.ce_mark > 0 {

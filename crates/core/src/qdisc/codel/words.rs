@@ -11,13 +11,14 @@ use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, CodelParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_time, ValueError};
-use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{packet_count, shown_time, ValueError};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
-pub(in crate::qdisc) const LIMIT: &str = "a number of packets, 1 to 4294967295";
-const TIME: &str = "a TIME such as 5ms";
-const TIME_RANGE: &str = "a TIME below 4295 seconds";
+pub(in crate::qdisc) const LIMIT: Value<u32> =
+    Value::new("a number of packets, 1 to 4294967295", packet_count);
+const TIME: Value<Span> =
+    Value::new("a TIME such as 5ms", units::span).within("a TIME below 4295 seconds");
 const SELECTOR: &str = "VALUE/MASK, both 0 to 0xff, such as 0x1/0x1";
 
 /// The keywords.
@@ -47,14 +48,10 @@ pub(in crate::qdisc) fn take_aqm(
     words: &mut Words<'_>,
 ) -> Result<bool, ParseError> {
     let default = CodelParams::default();
-    let time = |words: &mut Words<'_>, keyword| {
-        let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
-        Ok::<Span, ParseError>(Span::from_micros(micros.into()))
-    };
     match word {
-        "target" => params.target = or_default(time(words, "target")?, default.target),
-        "interval" => params.interval = or_default(time(words, "interval")?, default.interval),
-        "ce_threshold" => params.ce_threshold = Some(time(words, "ce_threshold")?),
+        "target" => params.target = or_default(words.take(&TIME)?, default.target),
+        "interval" => params.interval = or_default(words.take(&TIME)?, default.interval),
+        "ce_threshold" => params.ce_threshold = Some(words.take(&TIME)?),
         "ecn" => params.ecn = true,
         "noecn" => params.ecn = false,
         _ => return Ok(false),
@@ -64,7 +61,7 @@ pub(in crate::qdisc) fn take_aqm(
 
 /// Reads `0x1/0x3`.
 pub(in crate::qdisc) fn take_selector(words: &mut Words<'_>) -> Result<CeSelector, ParseError> {
-    words.value("ce_threshold_selector", SELECTOR, SELECTOR, |word| {
+    words.value(SELECTOR, SELECTOR, |word| {
         let (value, mask) = word.split_once('/').ok_or(ValueError::Invalid)?;
         let (value, mask) = (octet(value)?, octet(mask)?);
         // A mask of nothing selects all, whatever the value.
@@ -92,10 +89,7 @@ impl Described for Params {
         let mut params = default;
         while let Some(word) = words.next() {
             match word {
-                "limit" => {
-                    let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
-                    params.limit = or_default(limit, default.limit);
-                }
+                "limit" => params.limit = or_default(words.take(&LIMIT)?, default.limit),
                 _ if take_aqm(&mut params.aqm, word, words)? => {}
                 _ => return Err(words.unknown()),
             }
@@ -131,10 +125,13 @@ impl Described for Params {
     }
 }
 
-/// A time as Linux keeps it: in units of 1024 ns.
-pub(super) fn shown(span: Span, digits: Digits) -> Span {
+/// Unit in which Linux's CoDel counts time.
+pub(in crate::qdisc) const UNIT: Span = Span(1024);
+
+/// A time as Linux keeps it.
+fn shown(span: Span, digits: Digits) -> Span {
     match digits {
-        Digits::AsTc => Span(span.0 & !0x3ff),
+        Digits::AsTc => span.floor(UNIT),
         Digits::Exact => span,
     }
 }
@@ -145,11 +142,9 @@ pub(in crate::qdisc) fn write_times(
     digits: Digits,
     out: &mut dyn Write,
 ) -> fmt::Result {
-    out.write_str("target ")?;
-    write_time(shown(params.target, digits), digits, out)?;
+    write!(out, "target {}", shown_time(shown(params.target, digits), digits))?;
     if let Some(threshold) = params.ce_threshold {
-        out.write_str(" ce_threshold ")?;
-        write_time(shown(threshold, digits), digits, out)?;
+        write!(out, " ce_threshold {}", shown_time(shown(threshold, digits), digits))?;
         let CeSelector { value, mask } = params.ce_selector;
         if mask != 0 {
             // As C's `%#x`, which writes a bare zero.
@@ -157,9 +152,7 @@ pub(in crate::qdisc) fn write_times(
             write!(out, " ce_threshold_selector {prefix}{value:x}/{mask:#x}")?;
         }
     }
-    out.write_str(" interval ")?;
-    write_time(shown(params.interval, digits), digits, out)?;
-    out.write_char(' ')
+    write!(out, " interval {} ", shown_time(shown(params.interval, digits), digits))
 }
 
 /// Writes CoDel's times as members of a JSON object.

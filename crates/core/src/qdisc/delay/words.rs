@@ -8,12 +8,12 @@ use core::fmt::{self, Write};
 
 use super::{Delay, Params};
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::write_time;
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::shown_time;
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 use crate::time::Span;
 
-const TIME: &str = "a TIME such as 20ms";
-const TIME_RANGE: &str = "a TIME of at most 584 years";
+const TIME: Value<Span> = Value::new(EXAMPLE, units::time).within("a TIME of at most 584 years");
+const EXAMPLE: &str = "a TIME such as 20ms";
 /// Packets under way if nothing else is said: netem's default.
 const DEFAULT_LIMIT: u32 = 1000;
 /// Most packets that may be under way.
@@ -45,13 +45,13 @@ impl Described for Params {
             take_delay(&mut params, words)?;
         } else if !words.peek().is_some_and(|word| KEYWORDS[0].iter().any(|k| k.word == word)) {
             words.next();
-            return Err(words.error_here(Problem::Invalid { keyword: "delay", expected: TIME }));
+            return Err(words.error_here(Problem::Invalid { keyword: "delay", expected: EXAMPLE }));
         }
         while let Some(word) = words.next() {
             match word {
                 "delay" => take_delay(&mut params, words)?,
                 "jitter" => params.jitter = take_jitter(words)?,
-                "limit" => params.limit = words.number("limit", LIMIT, LIMIT_RANGE)? as u32,
+                "limit" => params.limit = words.number(LIMIT, LIMIT_RANGE)? as u32,
                 _ if NETEM.contains(&word) => {
                     return Err(words.error_here(Problem::Foreign { reason: NETEM_REASON }));
                 }
@@ -87,7 +87,7 @@ pub(in crate::qdisc) fn take_delay(
     params: &mut Params,
     words: &mut Words<'_>,
 ) -> Result<(), ParseError> {
-    params.delay = words.value("delay", TIME, TIME_RANGE, units::time)?;
+    params.delay = words.take(&TIME)?;
     if let Some(Ok(jitter)) = words.peek().map(units::time) {
         words.next();
         params.jitter = jitter;
@@ -97,7 +97,7 @@ pub(in crate::qdisc) fn take_delay(
 
 /// Reads the time after the keyword `jitter`.
 pub(in crate::qdisc) fn take_jitter(words: &mut Words<'_>) -> Result<Span, ParseError> {
-    words.value("jitter", TIME, TIME_RANGE, units::time)
+    words.take(&TIME)
 }
 
 /// Writes delay and jitter as words, each with a space after it.
@@ -106,13 +106,9 @@ pub(in crate::qdisc) fn write_times(
     digits: Digits,
     out: &mut dyn Write,
 ) -> fmt::Result {
-    out.write_str("delay ")?;
-    write_time(params.delay, digits, out)?;
-    out.write_char(' ')?;
+    write!(out, "delay {} ", shown_time(params.delay, digits))?;
     if params.jitter > Span::ZERO {
-        out.write_str("jitter ")?;
-        write_time(params.jitter, digits, out)?;
-        out.write_char(' ')?;
+        write!(out, "jitter {} ", shown_time(params.jitter, digits))?;
     }
     Ok(())
 }

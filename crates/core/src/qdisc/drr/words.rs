@@ -10,14 +10,17 @@ use core::fmt::{self, Write};
 
 use super::{Class, Drr, Params, User, DEFAULT_BUFFER, DEFAULT_QUEUES};
 use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_size, write_time, ValueError};
-use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::{packet_count, shown_size, shown_time, ValueError};
+use crate::tc::{
+    savings, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words,
+};
+use crate::time::Span;
 
-const QUANTUM: &str = "a SIZE above zero, such as 1514";
-const CLASS: &str = "MAJOR:MINOR, both hexadecimal, such as 1:10";
-const BUFFER: &str = "a number of packets, 1 to 4294967295";
-const TIME: &str = "a TIME such as 24ms";
-const QUEUES_RANGE: &str = "a power of two from 8 to 65536";
+const QUANTUM: Value<u32> = Value::new("a SIZE above zero, such as 1514", quantum);
+const CLASS: Value<u32> = Value::new("MAJOR:MINOR, both hexadecimal, such as 1:10", class_id);
+const BUFFER: Value<u32> = Value::new("a number of packets, 1 to 4294967295", buffer);
+const TIME: Value<Span> = Value::new("a TIME such as 24ms", units::time);
+const QUEUES: Value<u32> = Value::new("a power of two from 8 to 65536", queues);
 const WEIGHT: (i64, i64) = (1, 1 << 20);
 const WEIGHT_RANGE: &str = "a whole number, 1 to 1048576";
 
@@ -53,21 +56,11 @@ impl Described for Params {
                 "flow" => params.user = User::Flow,
                 "srchost" => params.user = User::SrcHost,
                 "dsthost" => params.user = User::DstHost,
-                "queues" => {
-                    params.queues = words.value("queues", QUEUES_RANGE, QUEUES_RANGE, |word| {
-                        let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
-                        match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
-                            true => Ok(queues),
-                            false => Err(ValueError::TooLarge),
-                        }
-                    })?;
-                }
-                "buffer" => params.buffer = words.value("buffer", BUFFER, BUFFER, buffer)?,
-                "max-age" => {
-                    params.max_age = Some(words.value("max-age", TIME, TIME, units::time)?)
-                }
+                "queues" => params.queues = words.take(&QUEUES)?,
+                "buffer" => params.buffer = words.take(&BUFFER)?,
+                "max-age" => params.max_age = Some(words.take(&TIME)?),
                 "quantum" => {
-                    params.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?);
+                    params.quantum = Some(words.take(&QUANTUM)?);
                     continue;
                 }
                 "savings" => {
@@ -105,9 +98,7 @@ impl Described for Params {
             write!(out, "buffer {}p ", self.buffer)?;
         }
         if let Some(age) = self.max_age {
-            out.write_str("max-age ")?;
-            write_time(age, digits, out)?;
-            out.write_char(' ')?;
+            write!(out, "max-age {} ", shown_time(age, digits))?;
         }
         write_quantum(self.quantum, digits, out)?;
         savings::write(self.savings, digits, out)?;
@@ -171,13 +162,13 @@ impl Described for Params {
 
 /// Reads what follows `class`.
 fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
-    let id = words.value("class", CLASS, CLASS, class_id)?;
+    let id = words.take(&CLASS)?;
     let mut class = Class { id, quantum: None, weight: 1, child: None };
     let end = words.until("class");
     while let Some(word) = words.next() {
         match word {
-            "quantum" => class.quantum = Some(words.value("quantum", QUANTUM, QUANTUM, quantum)?),
-            "weight" => class.weight = words.number("weight", WEIGHT, WEIGHT_RANGE)? as u32,
+            "quantum" => class.quantum = Some(words.take(&QUANTUM)?),
+            "weight" => class.weight = words.number(WEIGHT, WEIGHT_RANGE)? as u32,
             _ => match parse_child(words, word)? {
                 Some(child) => class.child = Some(Box::new(child)),
                 None => return Err(words.unknown()),
@@ -186,6 +177,14 @@ fn class(words: &mut Words<'_>) -> Result<Class, ParseError> {
     }
     words.until_end(end);
     Ok(class)
+}
+
+fn queues(word: &str) -> Result<u32, ValueError> {
+    let queues: u32 = word.parse().map_err(|_| ValueError::Invalid)?;
+    match (8..=65_536).contains(&queues) && queues.is_power_of_two() {
+        true => Ok(queues),
+        false => Err(ValueError::TooLarge),
+    }
 }
 
 fn quantum(word: &str) -> Result<u32, ValueError> {
@@ -214,7 +213,5 @@ fn class_id(word: &str) -> Result<u32, ValueError> {
 
 fn write_quantum(quantum: Option<u32>, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     let Some(quantum) = quantum else { return Ok(()) };
-    out.write_str("quantum ")?;
-    write_size(quantum.into(), digits, out)?;
-    out.write_char(' ')
+    write!(out, "quantum {} ", shown_size(quantum.into(), digits))
 }

@@ -34,12 +34,7 @@ const TABLE: Table<Params> = Table {
             |dual, bytes| dual.memlimit = Some(bytes),
         )
         .within(1, u32::MAX as i64),
-        Field::u32(
-            "TCA_DUALPI2_TARGET",
-            3,
-            |dual| Some(narrow(dual.aqm.target.as_micros())),
-            |dual, target| dual.aqm.target = Span::from_micros(target.into()),
-        ),
+        Field::micros("TCA_DUALPI2_TARGET", 3, Span(1), |dual| &mut dual.aqm.target),
         Field::<Params>::u32(
             "TCA_DUALPI2_TUPDATE",
             4,
@@ -79,12 +74,7 @@ const TABLE: Table<Params> = Table {
             },
             |dual, delay| dual.step = Step::Delay(short(delay)),
         ),
-        Field::u32(
-            "TCA_DUALPI2_MIN_QLEN_STEP",
-            9,
-            |dual| Some(dual.min_qlen_step),
-            |dual, packets| dual.min_qlen_step = packets,
-        ),
+        Field::number("TCA_DUALPI2_MIN_QLEN_STEP", 9, |dual| &mut dual.min_qlen_step),
         Field::<Params>::u8(
             "TCA_DUALPI2_COUPLING",
             10,

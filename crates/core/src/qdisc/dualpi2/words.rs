@@ -12,18 +12,18 @@ use super::{Dualpi2, Params, Stats, Step};
 use crate::aqm::pi2::Pi2Params;
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
-use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{packet_count, shown_time, write_fraction, write_time, ValueError};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const SIZE: &str = "a SIZE such as 32mb";
-const TIME: &str = "a TIME such as 15ms";
-const STEP: &str = "a TIME such as 1ms, or packets such as 5p";
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
+const SIZE: Value<u32> = Value::new("a SIZE such as 32mb", bytes);
+const TIME: Value<Span> = Value::new("a TIME such as 15ms", units::time);
+const STEP: Value<Step> = Value::new("a TIME such as 1ms, or packets such as 5p", step);
 const FACTOR: (i64, i64) = (1, 255);
 const FACTOR_RANGE: &str = "a whole number, 1 to 255";
-const PERCENT: &str = "a PERCENTAGE of 0 to 100, such as 10 or 10%";
-const HERTZ: &str = "a number of hertz below 16777216, such as 0.16";
+const PERCENT: Value<u8> = Value::new("a PERCENTAGE of 0 to 100, such as 10 or 10%", percent);
+const HERTZ: Value<u32> = Value::new("a number of hertz below 16777216, such as 0.16", hertz);
 const ROUND_TRIPS: &str =
     "`max_rtt` and `typical_rtt` that lead to an alpha and a beta of at least 1/256 Hz";
 /// `alpha` and `beta` are kept in units of 1/256 Hz.
@@ -89,47 +89,34 @@ impl Described for Params {
         let mut params = default;
         let (mut max_rtt, mut typical_rtt) = (None, None);
         while let Some(word) = words.next() {
-            let time = |words: &mut Words<'_>, keyword| {
-                let time = words.value(keyword, TIME, TIME, units::time)?;
-                Ok::<_, ParseError>(Some(time).filter(|time| *time > Span::ZERO))
+            let time = |words: &mut Words<'_>| {
+                Ok::<_, ParseError>(Some(words.take(&TIME)?).filter(|time| *time > Span::ZERO))
             };
-            let count =
-                |words: &mut Words<'_>, keyword| words.value(keyword, COUNT, COUNT, packet_count);
             match word {
-                "max_rtt" => max_rtt = time(words, "max_rtt")?,
-                "typical_rtt" => typical_rtt = time(words, "typical_rtt")?,
-                "target" => {
-                    params.aqm.target = time(words, "target")?.unwrap_or(default.aqm.target)
-                }
-                "tupdate" => {
-                    params.aqm.tupdate = time(words, "tupdate")?.unwrap_or(default.aqm.tupdate);
-                }
-                "alpha" => params.aqm.alpha = words.value("alpha", HERTZ, HERTZ, hertz)?,
-                "beta" => params.aqm.beta = words.value("beta", HERTZ, HERTZ, hertz)?,
-                "limit" => params.limit = or_default(count(words, "limit")?, default.limit),
+                "max_rtt" => max_rtt = time(words)?,
+                "typical_rtt" => typical_rtt = time(words)?,
+                "target" => params.aqm.target = time(words)?.unwrap_or(default.aqm.target),
+                "tupdate" => params.aqm.tupdate = time(words)?.unwrap_or(default.aqm.tupdate),
+                "alpha" => params.aqm.alpha = words.take(&HERTZ)?,
+                "beta" => params.aqm.beta = words.take(&HERTZ)?,
+                "limit" => params.limit = or_default(words.take(&COUNT)?, default.limit),
                 "memlimit" => {
-                    let limit = words.value("memlimit", SIZE, SIZE, bytes)?;
-                    params.memlimit = Some(limit).filter(|limit| *limit > 0);
+                    params.memlimit = Some(words.take(&SIZE)?).filter(|limit| *limit > 0);
                 }
-                "coupling_factor" => {
-                    params.coupling = words.number("coupling_factor", FACTOR, FACTOR_RANGE)? as u32;
-                }
+                "coupling_factor" => params.coupling = words.number(FACTOR, FACTOR_RANGE)? as u32,
                 "step_thresh" => {
                     let nothing = [Step::Delay(Span::ZERO), Step::Packets(0)];
-                    let step = words.value("step_thresh", STEP, STEP, step)?;
+                    let step = words.take(&STEP)?;
                     params.step = if nothing.contains(&step) { default.step } else { step };
                 }
-                "min_qlen_step" => params.min_qlen_step = count(words, "min_qlen_step")?,
+                "min_qlen_step" => params.min_qlen_step = words.take(&COUNT)?,
                 "drop_on_overload" => params.drop_on_overload = true,
                 "overflow" => params.drop_on_overload = false,
                 "drop_dequeue" => params.drop_at_dequeue = true,
                 "drop_enqueue" => params.drop_at_dequeue = false,
                 "l4s_ect" => params.any_ect = false,
                 "any_ect" => params.any_ect = true,
-                "classic_protection" => {
-                    params.classic_protection =
-                        words.value("classic_protection", PERCENT, PERCENT, percent)?;
-                }
+                "classic_protection" => params.classic_protection = words.take(&PERCENT)?,
                 "split_gso" => params.split_gso = true,
                 "no_split_gso" => params.split_gso = false,
                 _ => return Err(words.unknown()),
@@ -150,11 +137,9 @@ impl Described for Params {
         if let Some(limit) = self.memlimit {
             write!(out, "memlimit {limit}B ")?;
         }
-        out.write_str("target ")?;
-        write_time(self.aqm.target, digits, out)?;
-        out.write_str(" tupdate ")?;
-        write_time(self.aqm.tupdate, digits, out)?;
-        out.write_str(" alpha ")?;
+        let time = |time| shown_time(time, digits);
+        write!(out, "target {} ", time(self.aqm.target))?;
+        write!(out, "tupdate {} alpha ", time(self.aqm.tupdate))?;
         write_hertz(self.aqm.alpha, digits, out)?;
         out.write_str(" beta ")?;
         write_hertz(self.aqm.beta, digits, out)?;

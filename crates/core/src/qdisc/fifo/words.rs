@@ -10,11 +10,11 @@ use core::fmt::{self, Write};
 
 use super::{Fifo, Kind, Params};
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::write_size;
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{write_size, ValueError};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 
-const LIMIT: &str = "a LIMIT such as 1000 (packets)";
-const BYTE_LIMIT: &str = "a LIMIT such as 64kb";
+const LIMIT: Value<u32> = Value::new("a LIMIT such as 1000 (packets)", limit).within(LIMIT_RANGE);
+const BYTE_LIMIT: Value<u32> = Value::new("a LIMIT such as 64kb", units::size).within(LIMIT_RANGE);
 const LIMIT_RANGE: &str = "a LIMIT of at most 4294967295";
 
 /// The keywords.
@@ -39,15 +39,8 @@ impl Described for Params {
         let mut limit = None;
         while let Some(word) = words.next() {
             limit = Some(match (word, kind) {
-                ("limit", Kind::Bfifo) => {
-                    words.value("limit", BYTE_LIMIT, LIMIT_RANGE, units::size)?
-                }
-                ("limit", _) => {
-                    words.value("limit", LIMIT, LIMIT_RANGE, |word| match units::packets(word) {
-                        Some(limit) => limit,
-                        None => units::size(word),
-                    })?
-                }
+                ("limit", Kind::Bfifo) => words.take(&BYTE_LIMIT)?,
+                ("limit", _) => words.take(&LIMIT)?,
                 _ => return Err(words.unknown()),
             });
         }
@@ -95,4 +88,8 @@ impl Described for Params {
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Fifo::new(self, device)?))
     }
+}
+
+fn limit(word: &str) -> Result<u32, ValueError> {
+    units::packets(word).unwrap_or_else(|| units::size(word))
 }

@@ -6,6 +6,7 @@ use super::{Params, Stats, MIN_QUANTUM};
 use crate::aqm::codel::CeSelector;
 use crate::netlink::{Error, Field, Rules, Table, Writer};
 use crate::qdisc::codel::netlink::kept_micros;
+use crate::qdisc::codel::words::UNIT;
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::Class;
@@ -17,30 +18,10 @@ const MOST_MEMORY: u32 = 1 << 31;
 const TABLE: Table<Params> = Table {
     rules: Rules::Liberal,
     fields: &[
-        Field::u32(
-            "TCA_FQ_CODEL_TARGET",
-            1,
-            |fq| Some(kept_micros(fq.aqm.target)),
-            |fq, target| fq.aqm.target = Span::from_micros(target.into()),
-        ),
-        Field::u32(
-            "TCA_FQ_CODEL_LIMIT",
-            2,
-            |fq| Some(fq.queues.limit),
-            |fq, limit| fq.queues.limit = limit,
-        ),
-        Field::u32(
-            "TCA_FQ_CODEL_INTERVAL",
-            3,
-            |fq| Some(kept_micros(fq.aqm.interval)),
-            |fq, interval| fq.aqm.interval = Span::from_micros(interval.into()),
-        ),
-        Field::u32(
-            "TCA_FQ_CODEL_ECN",
-            4,
-            |fq| Some(fq.aqm.ecn.into()),
-            |fq, on| fq.aqm.ecn = on != 0,
-        ),
+        Field::micros("TCA_FQ_CODEL_TARGET", 1, UNIT, |fq| &mut fq.aqm.target),
+        Field::number("TCA_FQ_CODEL_LIMIT", 2, |fq| &mut fq.queues.limit),
+        Field::micros("TCA_FQ_CODEL_INTERVAL", 3, UNIT, |fq| &mut fq.aqm.interval),
+        Field::flag("TCA_FQ_CODEL_ECN", 4, |fq| &mut fq.aqm.ecn),
         Field::<Params>::u32(
             "TCA_FQ_CODEL_QUANTUM",
             6,
@@ -60,14 +41,9 @@ const TABLE: Table<Params> = Table {
             |fq| Some(fq.queues.memory_limit),
             |fq, bytes| fq.queues.memory_limit = bytes.min(MOST_MEMORY),
         ),
-        Field::<Params>::u32(
-            "TCA_FQ_CODEL_FLOWS",
-            5,
-            |fq| Some(fq.queues.flows),
-            |fq, flows| fq.queues.flows = flows,
-        )
-        .taking(1, MAX_FLOWS as i64, "1 to 65536")
-        .fixed(),
+        Field::<Params>::number("TCA_FQ_CODEL_FLOWS", 5, |fq| &mut fq.queues.flows)
+            .taking(1, MAX_FLOWS as i64, "1 to 65536")
+            .fixed(),
         Field::u32(
             "TCA_FQ_CODEL_CE_THRESHOLD",
             7,

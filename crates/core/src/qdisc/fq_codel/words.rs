@@ -16,16 +16,18 @@ use crate::qdisc::codel::words::{
 use crate::qdisc::many::{Settings, MAX_FLOWS};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_size};
-use crate::tc::{or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::shown_size;
+use crate::tc::{
+    or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words,
+};
 
 const FLOWS_RANGE: &str = "a number of queues, 1 to 65536";
 const QUANTUM: (i64, i64) = (0, 1 << 20);
 const QUANTUM_RANGE: &str = "a number of bytes, 256 to 1048576";
 const BATCH: (i64, i64) = (0, u32::MAX as i64);
 const BATCH_RANGE: &str = "a number of packets, 1 to 4294967295";
-const SIZE: &str = "a SIZE such as 4mb";
-const SIZE_RANGE: &str = "a SIZE of at most 4294967295 bytes";
+const SIZE: Value<u32> =
+    Value::new("a SIZE such as 4mb", units::size).within("a SIZE of at most 4294967295 bytes");
 
 /// The keywords.
 const KEYWORDS: Keywords = &[
@@ -60,17 +62,12 @@ pub(in crate::qdisc) fn take_queues(
     words: &mut Words<'_>,
 ) -> Result<bool, ParseError> {
     match word {
-        "limit" => {
-            let limit = words.value("limit", LIMIT, LIMIT, packet_count)?;
-            queues.limit = or_default(limit, default.limit);
-        }
+        "limit" => queues.limit = or_default(words.take(&LIMIT)?, default.limit),
         "flows" => {
-            let flows = words.number("flows", (0, max_flows.into()), range)? as u32;
+            let flows = words.number((0, max_flows.into()), range)? as u32;
             queues.flows = or_default(flows, default.flows);
         }
-        "memory_limit" => {
-            queues.memory_limit = words.value("memory_limit", SIZE, SIZE_RANGE, units::size)?;
-        }
+        "memory_limit" => queues.memory_limit = words.take(&SIZE)?,
         "savings" => queues.savings = Some(savings::take(words)?),
         _ => return Ok(false),
     }
@@ -89,11 +86,11 @@ impl Described for Params {
         while let Some(word) = words.next() {
             match word {
                 "quantum" => {
-                    let quantum = words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32;
+                    let quantum = words.number(QUANTUM, QUANTUM_RANGE)? as u32;
                     params.queues.quantum = (quantum > 0).then_some(quantum.max(MIN_QUANTUM));
                 }
                 "drop_batch" => {
-                    let batch = words.number("drop_batch", BATCH, BATCH_RANGE)? as u32;
+                    let batch = words.number(BATCH, BATCH_RANGE)? as u32;
                     params.drop_batch = or_default(batch, default.drop_batch);
                 }
                 "ce_threshold_selector" => params.aqm.ce_selector = take_selector(words)?,
@@ -121,8 +118,7 @@ impl Described for Params {
             write!(out, "quantum {quantum} ")?;
         }
         write_times(&self.aqm, digits, out)?;
-        out.write_str("memory_limit ")?;
-        write_size(memory_limit.into(), digits, out)?;
+        write!(out, "memory_limit {}", shown_size(memory_limit.into(), digits))?;
         out.write_str(match (self.aqm.ecn, digits) {
             (true, _) => " ecn ",
             (false, Digits::AsTc) => " ",

@@ -6,8 +6,8 @@ use super::{Params, Stats};
 use crate::netlink::{Field, Rules, Table, Writer};
 use crate::qdisc::many::MAX_FLOWS;
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::pie::netlink::{kept_micros, MOST_WEIGHT, WEIGHTS};
-use crate::qdisc::stats::narrow;
+use crate::qdisc::pie::netlink::{MOST_WEIGHT, WEIGHTS};
+use crate::qdisc::pie::words::UNIT;
 use crate::time::Span;
 
 /// Linux raises a smaller quantum to this.
@@ -16,46 +16,22 @@ const MIN_QUANTUM: u32 = 256;
 const TABLE: Table<Params> = Table {
     rules: Rules::Strict,
     fields: &[
-        Field::u32(
-            "TCA_FQ_PIE_LIMIT",
-            1,
-            |fq| Some(fq.queues.limit),
-            |fq, limit| fq.queues.limit = limit,
+        Field::number("TCA_FQ_PIE_LIMIT", 1, |fq| &mut fq.queues.limit),
+        Field::<Params>::number("TCA_FQ_PIE_FLOWS", 2, |fq| &mut fq.queues.flows)
+            .taking(1, MAX_FLOWS as i64, "1 to 65536")
+            .fixed(),
+        Field::micros("TCA_FQ_PIE_TARGET", 3, UNIT, |fq| &mut fq.aqm.target),
+        Field::micros("TCA_FQ_PIE_TUPDATE", 4, Span(1), |fq| &mut fq.aqm.tupdate),
+        Field::<Params>::number("TCA_FQ_PIE_ALPHA", 5, |fq| &mut fq.aqm.alpha).taking(
+            0,
+            MOST_WEIGHT,
+            WEIGHTS,
         ),
-        Field::<Params>::u32(
-            "TCA_FQ_PIE_FLOWS",
-            2,
-            |fq| Some(fq.queues.flows),
-            |fq, flows| fq.queues.flows = flows,
-        )
-        .taking(1, MAX_FLOWS as i64, "1 to 65536")
-        .fixed(),
-        Field::u32(
-            "TCA_FQ_PIE_TARGET",
-            3,
-            |fq| Some(kept_micros(fq.aqm.target)),
-            |fq, target| fq.aqm.target = Span::from_micros(target.into()),
+        Field::<Params>::number("TCA_FQ_PIE_BETA", 6, |fq| &mut fq.aqm.beta).taking(
+            0,
+            MOST_WEIGHT,
+            WEIGHTS,
         ),
-        Field::u32(
-            "TCA_FQ_PIE_TUPDATE",
-            4,
-            |fq| Some(narrow(fq.aqm.tupdate.as_micros())),
-            |fq, period| fq.aqm.tupdate = Span::from_micros(period.into()),
-        ),
-        Field::<Params>::u32(
-            "TCA_FQ_PIE_ALPHA",
-            5,
-            |fq| Some(fq.aqm.alpha),
-            |fq, weight| fq.aqm.alpha = weight,
-        )
-        .taking(0, MOST_WEIGHT, WEIGHTS),
-        Field::<Params>::u32(
-            "TCA_FQ_PIE_BETA",
-            6,
-            |fq| Some(fq.aqm.beta),
-            |fq, weight| fq.aqm.beta = weight,
-        )
-        .taking(0, MOST_WEIGHT, WEIGHTS),
         Field::<Params>::u32(
             "TCA_FQ_PIE_QUANTUM",
             7,
@@ -63,12 +39,7 @@ const TABLE: Table<Params> = Table {
             |fq, bytes| fq.queues.quantum = Some(bytes.max(MIN_QUANTUM)),
         )
         .within(1, 1 << 20),
-        Field::u32(
-            "TCA_FQ_PIE_MEMORY_LIMIT",
-            8,
-            |fq| Some(fq.queues.memory_limit),
-            |fq, bytes| fq.queues.memory_limit = bytes,
-        ),
+        Field::number("TCA_FQ_PIE_MEMORY_LIMIT", 8, |fq| &mut fq.queues.memory_limit),
         Field::u32(
             "TCA_FQ_PIE_ECN_PROB",
             9,
@@ -76,24 +47,9 @@ const TABLE: Table<Params> = Table {
             // More than all is all.
             |fq, percent| fq.ecn_prob = percent.min(100),
         ),
-        Field::u32(
-            "TCA_FQ_PIE_ECN",
-            10,
-            |fq| Some(fq.aqm.ecn.into()),
-            |fq, on| fq.aqm.ecn = on != 0,
-        ),
-        Field::u32(
-            "TCA_FQ_PIE_BYTEMODE",
-            11,
-            |fq| Some(fq.aqm.bytemode.into()),
-            |fq, on| fq.aqm.bytemode = on != 0,
-        ),
-        Field::u32(
-            "TCA_FQ_PIE_DQ_RATE_ESTIMATOR",
-            12,
-            |fq| Some(fq.aqm.dq_rate_estimator.into()),
-            |fq, on| fq.aqm.dq_rate_estimator = on != 0,
-        ),
+        Field::flag("TCA_FQ_PIE_ECN", 10, |fq| &mut fq.aqm.ecn),
+        Field::flag("TCA_FQ_PIE_BYTEMODE", 11, |fq| &mut fq.aqm.bytemode),
+        Field::flag("TCA_FQ_PIE_DQ_RATE_ESTIMATOR", 12, |fq| &mut fq.aqm.dq_rate_estimator),
     ],
 };
 

@@ -11,13 +11,13 @@ use crate::qdisc::pie::words::{
     write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
 };
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::write_size;
-use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::shown_size;
+use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 
 /// Linux 6.1 refuses 65536.
 const MAX_FLOWS: u32 = 65_535;
-const QUANTUM: &str = "a SIZE such as 1514";
-const QUANTUM_RANGE: &str = "a SIZE of at most 1mb";
+const QUANTUM: Value<u32> =
+    Value::new("a SIZE such as 1514", quantum).within("a SIZE of at most 1mb");
 const MAX_QUANTUM: u32 = 1 << 20;
 /// Linux has one flow fewer here than fq_codel.
 const MOST_FLOWS: (u32, &str) = (MAX_FLOWS - 1, "a number of queues, 1 to 65535");
@@ -50,17 +50,10 @@ impl Described for Params {
         while let Some(word) = words.next() {
             match word {
                 "quantum" => {
-                    let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
-                        units::size(word).and_then(|bytes| match bytes {
-                            0..=MAX_QUANTUM => Ok(bytes),
-                            _ => Err(units::ValueError::TooLarge),
-                        })
-                    })?;
+                    let quantum = words.take(&QUANTUM)?;
                     params.queues.quantum = (quantum > 0).then_some(quantum);
                 }
-                "ecn_prob" => {
-                    params.ecn_prob = words.number("ecn_prob", PERCENT, PERCENT_RANGE)? as u32;
-                }
+                "ecn_prob" => params.ecn_prob = words.number(PERCENT, PERCENT_RANGE)? as u32,
                 _ if take_queues(&mut params.queues, &default.queues, MOST_FLOWS, word, words)? => {
                 }
                 _ if aqm.take(word, words)? => {}
@@ -75,13 +68,10 @@ impl Described for Params {
         write!(out, "limit {limit}p flows {flows} ")?;
         write_steering(&self.aqm, digits, out)?;
         if let Some(quantum) = quantum {
-            out.write_str("quantum ")?;
-            write_size(quantum.into(), digits, out)?;
-            out.write_char(' ')?;
+            write!(out, "quantum {} ", shown_size(quantum.into(), digits))?;
         }
-        out.write_str("memory_limit ")?;
-        write_size(memory_limit.into(), digits, out)?;
-        write!(out, " ecn_prob {} ", self.ecn_prob)?;
+        write!(out, "memory_limit {} ", shown_size(memory_limit.into(), digits))?;
+        write!(out, "ecn_prob {} ", self.ecn_prob)?;
         write_switches(&self.aqm, out)?;
         savings::write(savings, digits, out)
     }
@@ -106,5 +96,12 @@ impl Described for Params {
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(FqPie::new(self, device)?))
+    }
+}
+
+fn quantum(word: &str) -> Result<u32, units::ValueError> {
+    match units::size(word)? {
+        bytes @ 0..=MAX_QUANTUM => Ok(bytes),
+        _ => Err(units::ValueError::TooLarge),
     }
 }

@@ -15,17 +15,16 @@ use crate::framing::{Cells, Framing};
 use crate::qdisc::{parse_child, Config, ConfigError, Described, Device, Managed, Names};
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::micros;
-use crate::tc::units::{packet_count, write_rate, write_size, ValueError};
-use crate::tc::{bucket, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::{packet_count, shown_rate, shown_size, ValueError};
+use crate::tc::{bucket, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 
-const MINOR: &str = "a hexadecimal number, 0 to ffff";
+const MINOR: Value<u16> = Value::new("a hexadecimal number, 0 to ffff", hexadecimal);
 const CLASS: &str = "a class such as 1:10";
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const DIVISOR: (i64, i64) = (0, u32::MAX as i64);
-const QUANTUM: (i64, i64) = (0, u32::MAX as i64);
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
+/// Bounds of numbers.
+const ANY: (i64, i64) = (0, u32::MAX as i64);
 const QUANTUM_RANGE: &str = "a number of bytes without a unit";
 const DIVISOR_RANGE: &str = "a whole number";
-const PRIO: (i64, i64) = (0, u32::MAX as i64);
 const PRIO_RANGE: &str = "a whole number; from 8 on it counts as 7";
 /// Number of the class that has no name.
 const ONLY: u16 = 1;
@@ -87,19 +86,17 @@ impl Described for Params {
         let mut present: Option<Said> = None;
         while let Some(word) = words.next() {
             match word {
-                "default" => default = Some(words.value("default", MINOR, MINOR, hexadecimal)?),
-                "r2q" => r2q = (words.number("r2q", DIVISOR, DIVISOR_RANGE)? as u32).max(1),
-                "direct_qlen" => {
-                    direct_qlen = Some(words.value("direct_qlen", COUNT, COUNT, packet_count)?);
-                }
+                "default" => default = Some(words.take(&MINOR)?),
+                "r2q" => r2q = (words.number(ANY, DIVISOR_RANGE)? as u32).max(1),
+                "direct_qlen" => direct_qlen = Some(words.take(&COUNT)?),
                 "debug" => {
-                    words.number("debug", DIVISOR, DIVISOR_RANGE)?;
+                    words.number(ANY, DIVISOR_RANGE)?;
                 }
                 "class" => {
                     if let Some(said) = present.take() {
                         classes.push(said.finish(words)?);
                     }
-                    let id = words.value("class", CLASS, CLASS, class_id)?;
+                    let id = words.value(CLASS, CLASS, class_id)?;
                     let known = classes.iter().any(|class| class.id == id);
                     if known {
                         return Err(words.error_here(Problem::Twice { keyword: "class" }));
@@ -147,15 +144,11 @@ impl Described for Params {
             if let Some(parent) = class.parent {
                 write!(out, "parent :{parent:x} ")?;
             }
-            out.write_str("rate ")?;
-            write_rate(class.rate, digits, out)?;
-            out.write_str(" ceil ")?;
-            write_rate(class.ceil, digits, out)?;
-            out.write_str(" burst ")?;
-            write_size(class.burst.into(), digits, out)?;
-            out.write_str(" cburst ")?;
-            write_size(class.cburst.into(), digits, out)?;
-            write!(out, " prio {} ", class.prio)?;
+            let [rate, ceil] = [class.rate, class.ceil].map(|rate| shown_rate(rate, digits));
+            let bursts = [class.burst, class.cburst];
+            let [burst, cburst] = bursts.map(|bytes| shown_size(bytes.into(), digits));
+            write!(out, "rate {rate} ceil {ceil} burst {burst} cburst {cburst} ")?;
+            write!(out, "prio {} ", class.prio)?;
             if let Some(quantum) = class.quantum {
                 write!(out, "quantum {quantum} ")?;
             }
@@ -250,7 +243,7 @@ impl Said {
                     id => id,
                 };
                 let range = "a class that was said before";
-                self.parent = Some(words.value("parent", CLASS, range, known)?);
+                self.parent = Some(words.value(CLASS, range, known)?);
             }
             "rate" => bucket::take_rate(&mut self.rate, "rate", words)?,
             "ceil" => bucket::take_rate(&mut self.ceil, "ceil", words)?,
@@ -259,10 +252,10 @@ impl Said {
                 bucket::take_size(&mut self.cburst, "cburst", words)?;
             }
             "mtu" => bucket::take_size(&mut self.mtu, "mtu", words)?,
-            "prio" => self.prio = words.number("prio", PRIO, PRIO_RANGE)?.min(7) as u8,
+            "prio" => self.prio = words.number(ANY, PRIO_RANGE)?.min(7) as u8,
             "quantum" => {
                 bucket::once(&self.quantum, "quantum", words)?;
-                self.quantum = Some(words.number("quantum", QUANTUM, QUANTUM_RANGE)? as u32);
+                self.quantum = Some(words.number(ANY, QUANTUM_RANGE)? as u32);
             }
             _ if bucket::take_framing(&mut self.framing, word, words)? => {}
             _ => {
@@ -350,13 +343,11 @@ pub fn write_class(
     if !params.classes.iter().any(|other| other.parent == Some(class.id)) {
         write!(out, "prio {} ", class.prio)?;
     }
-    out.write_str("rate ")?;
-    write_rate(class.rate, Digits::AsTc, out)?;
+    write!(out, "rate {}", shown_rate(class.rate, Digits::AsTc))?;
     if class.framing.overhead > 0 {
         write!(out, " overhead {}", class.framing.overhead)?;
     }
-    out.write_str(" ceil ")?;
-    write_rate(class.ceil, Digits::AsTc, out)?;
+    write!(out, " ceil {}", shown_rate(class.ceil, Digits::AsTc))?;
     if class.framing.cells == Cells::Atm {
         out.write_str(" linklayer atm")?;
     }
@@ -364,9 +355,7 @@ pub fn write_class(
         let depth = bucket_of(rate, burst, Arithmetic::Linux).depth();
         (u128::from(rate.0) * u128::from(micros(depth)) / 1_000_000) as u64
     };
-    out.write_str(" burst ")?;
-    write_size(shown(class.rate, class.burst), Digits::AsTc, out)?;
-    out.write_str(" cburst ")?;
-    write_size(shown(class.ceil, class.cburst), Digits::AsTc, out)?;
-    out.write_str(" \n")
+    let burst = |rate, burst| shown_size(shown(rate, burst), Digits::AsTc);
+    let (burst, cburst) = (burst(class.rate, class.burst), burst(class.ceil, class.cburst));
+    writeln!(out, " burst {burst} cburst {cburst} ")
 }

@@ -13,14 +13,12 @@ use crate::qdisc::fifo::Kind;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
-use crate::tc::units::{write_rate, ValueError};
-use crate::tc::{link, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{write_rate, ValueError, RATE_OR_NONE};
+use crate::tc::{link, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
-const RATE: &str = "a RATE such as 20mbit";
-const RATE_RANGE: &str = "a RATE below 2^64 bytes a second";
-const FIFO: &str = "packets or bytes, such as 100p or 64kb";
-const FIFO_RANGE: &str = "at most 4294967295 packets or bytes";
+const FIFO: Value<Limit> = Value::new("packets or bytes, such as 100p or 64kb", limit)
+    .within("at most 4294967295 packets or bytes");
 const IN_FLIGHT: (i64, i64) = (1, u32::MAX as i64);
 const IN_FLIGHT_RANGE: &str = "a number of packets, 1 to 4294967295";
 /// Packets in flight if nothing else is said: 1 Gbit/s over 100 ms needs 8256 full ones.
@@ -68,20 +66,14 @@ impl Described for Params {
         let mut framing = FramingWords::default();
         while let Some(word) = words.next() {
             match word {
-                "rate" => {
-                    params.rate = words.value("rate", RATE, RATE_RANGE, |word| match word {
-                        "unlimited" => Ok(Rate(0)),
-                        word => units::rate(word),
-                    })?;
-                }
+                "rate" => params.rate = words.take(&RATE_OR_NONE)?,
                 "delay" => take_delay(&mut params.delay, words)?,
                 "jitter" => params.delay.jitter = take_jitter(words)?,
                 "in-flight" => {
-                    let limit = words.number("in-flight", IN_FLIGHT, IN_FLIGHT_RANGE)?;
+                    let limit = words.number(IN_FLIGHT, IN_FLIGHT_RANGE)?;
                     params.delay.limit = limit as u32;
                 }
-                "fifo" => take_limit(&mut params, "fifo", words)?,
-                "limit" => take_limit(&mut params, "limit", words)?,
+                "fifo" | "limit" => set_limit(&mut params, words.take(&FIFO)?),
                 "pfifo" => set_kind(&mut params, Kind::Pfifo),
                 "bfifo" => set_kind(&mut params, Kind::Bfifo),
                 "pfifo_head_drop" => set_kind(&mut params, Kind::PfifoHeadDrop),
@@ -154,18 +146,15 @@ fn set_kind(params: &mut Params, kind: Kind) {
     params.fifo.kind = kind;
 }
 
-fn take_limit(
-    params: &mut Params,
-    keyword: &'static str,
-    words: &mut Words<'_>,
-) -> Result<(), ParseError> {
-    let read = |word: &str| -> Result<Limit, ValueError> {
-        match units::packets(word) {
-            Some(packets) => packets.map(Limit::Packets),
-            None => units::size(word).map(Limit::Bytes),
-        }
-    };
-    let (limit, bytes) = match words.value(keyword, FIFO, FIFO_RANGE, read)? {
+fn limit(word: &str) -> Result<Limit, ValueError> {
+    match units::packets(word) {
+        Some(packets) => packets.map(Limit::Packets),
+        None => units::size(word).map(Limit::Bytes),
+    }
+}
+
+fn set_limit(params: &mut Params, limit: Limit) {
+    let (limit, bytes) = match limit {
         Limit::Packets(limit) => (limit, false),
         Limit::Bytes(limit) => (limit, true),
     };
@@ -175,5 +164,4 @@ fn take_limit(
         _ => {}
     }
     params.fifo.limit = Some(limit);
-    Ok(())
 }

@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use crate::aqm::pie::MAX_PROB;
 use crate::qdisc::OwnStats;
-use crate::tc::units::{write_fraction, write_time};
+use crate::tc::units::{shown_fraction, shown_time, write_fraction};
 use crate::tc::{Digits, Json};
 use crate::time::Span;
 
@@ -33,10 +33,8 @@ pub struct Stats {
 
 impl OwnStats for Stats {
     fn write_below(&self, _: bool, out: &mut dyn Write) -> fmt::Result {
-        out.write_str("  prob ")?;
-        write_fraction(self.probability, MAX_PROB, out)?;
-        write!(out, " delay ")?;
-        write_time(self.delay, Digits::AsTc, out)?;
+        let probability = shown_fraction(self.probability, MAX_PROB);
+        write!(out, "  prob {probability} delay {}", shown_time(self.delay, Digits::AsTc))?;
         if let Some(rate) = self.departure_rate {
             write!(out, " avg_dq_rate {rate}")?;
         }

@@ -11,13 +11,13 @@ use super::{Params, Pie, Stats};
 use crate::aqm::pie::{Flavour, PieParams};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_time};
-use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{packet_count, shown_time};
+use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
-const LIMIT: &str = "a number of packets, 1 to 4294967295";
-const TIME: &str = "a TIME such as 15ms";
-const TIME_RANGE: &str = "a TIME below 4295 seconds";
+const LIMIT: Value<u32> = Value::new("a number of packets, 1 to 4294967295", packet_count);
+const TIME: Value<Span> =
+    Value::new("a TIME such as 15ms", units::span).within("a TIME below 4295 seconds");
 const WEIGHT: (i64, i64) = (0, 32);
 const WEIGHT_RANGE: &str = "a whole number of sixteenths, 1 to 32";
 
@@ -65,19 +65,15 @@ impl AqmWords {
         words: &mut Words<'_>,
     ) -> Result<bool, ParseError> {
         let (params, default) = (&mut self.params, PieParams::default());
-        let time = |words: &mut Words<'_>, keyword, default| {
-            let micros = words.value(keyword, TIME, TIME_RANGE, units::micros)?;
-            Ok::<Span, ParseError>(or_default(Span::from_micros(micros.into()), default))
-        };
-        let weight = |words: &mut Words<'_>, keyword, default| {
-            let number = words.number(keyword, WEIGHT, WEIGHT_RANGE)? as u32;
+        let weight = |words: &mut Words<'_>, default| {
+            let number = words.number(WEIGHT, WEIGHT_RANGE)? as u32;
             Ok::<u32, ParseError>(or_default(number, default))
         };
         match word {
-            "target" => params.target = time(words, "target", default.target)?,
-            "tupdate" => params.tupdate = time(words, "tupdate", default.tupdate)?,
-            "alpha" => params.alpha = weight(words, "alpha", default.alpha)?,
-            "beta" => params.beta = weight(words, "beta", default.beta)?,
+            "target" => params.target = or_default(words.take(&TIME)?, default.target),
+            "tupdate" => params.tupdate = or_default(words.take(&TIME)?, default.tupdate),
+            "alpha" => params.alpha = weight(words, default.alpha)?,
+            "beta" => params.beta = weight(words, default.beta)?,
             "ecn" => params.ecn = true,
             "noecn" => params.ecn = false,
             "bytemode" => params.bytemode = true,
@@ -114,7 +110,7 @@ impl Described for Params {
         let (mut limit, mut aqm) = (0, AqmWords::default());
         while let Some(word) = words.next() {
             match word {
-                "limit" => limit = words.value("limit", LIMIT, LIMIT, packet_count)?,
+                "limit" => limit = words.take(&LIMIT)?,
                 _ if aqm.take(word, words)? => {}
                 _ => return Err(words.unknown()),
             }
@@ -144,13 +140,8 @@ impl Described for Params {
     }
 }
 
-/// A time as Linux keeps it: in units of 64 ns.
-pub(super) fn shown(span: Span, digits: Digits) -> Span {
-    match digits {
-        Digits::AsTc => Span(span.0 & !63),
-        Digits::Exact => span,
-    }
-}
+/// Unit in which Linux's PIE counts its target.
+pub(in crate::qdisc) const UNIT: Span = Span(64);
 
 /// Switches of PIE with their words: those that `tc` prints when they are on, in its order.
 fn switches(params: &PieParams) -> [(bool, &'static str); 8] {
@@ -173,11 +164,10 @@ pub(in crate::qdisc) fn write_steering(
     digits: Digits,
     out: &mut dyn Write,
 ) -> fmt::Result {
-    out.write_str("target ")?;
-    write_time(shown(params.target, digits), digits, out)?;
-    out.write_str(" tupdate ")?;
-    write_time(params.tupdate, digits, out)?;
-    write!(out, " alpha {} beta {} ", params.alpha, params.beta)
+    let target = if digits == Digits::AsTc { params.target.floor(UNIT) } else { params.target };
+    let [target, tupdate] = [target, params.tupdate].map(|time| shown_time(time, digits));
+    let PieParams { alpha, beta, .. } = params;
+    write!(out, "target {target} tupdate {tupdate} alpha {alpha} beta {beta} ")
 }
 
 /// Writes PIE's switches as words, each with a space after it.
@@ -191,7 +181,7 @@ pub(in crate::qdisc) fn write_steering_json(
     params: &PieParams,
     json: &mut Json<'_>,
 ) -> fmt::Result {
-    json.key("target")?.number(shown(params.target, Digits::AsTc).as_micros())?;
+    json.key("target")?.number(params.target.floor(UNIT).as_micros())?;
     json.key("tupdate")?.number(params.tupdate.as_micros())?;
     json.key("alpha")?.number(params.alpha.into())?;
     json.key("beta")?.number(params.beta.into())

@@ -6,7 +6,7 @@
 
 use super::{Kind, Params, Stats};
 use crate::aqm::red::{Law, RedParams, Signals, SHIFTS};
-use crate::netlink::{Error, Field, Layout, Member, Problem, Rules, Table, Writer};
+use crate::netlink::{Error, Field, Layout, Part, Problem, Rules, Table, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::rate::Rate;
 
@@ -41,19 +41,19 @@ pub(in crate::qdisc) struct Told {
 
 /// `struct tc_red_qopt`.
 const QOPT: Layout<Told> = Layout(&[
-    Member::U32(|told| told.limit, |told, bytes| told.limit = bytes),
-    Member::U32(|told| told.min, |told, bytes| told.min = bytes),
-    Member::U32(|told| told.max, |told, bytes| told.max = bytes),
-    Member::U8(|told| told.wlog, |told, wlog| told.wlog = wlog),
-    Member::U8(|told| told.plog, |told, plog| told.plog = plog),
-    Member::U8(|told| told.scell_log, |told, scell_log| told.scell_log = scell_log),
-    Member::U8(|told| told.flags & OLD_FLAGS, |told, flags| told.flags = flags),
+    Part::U32(|told| told.limit, |told, bytes| told.limit = bytes),
+    Part::U32(|told| told.min, |told, bytes| told.min = bytes),
+    Part::U32(|told| told.max, |told, bytes| told.max = bytes),
+    Part::U8(|told| told.wlog, |told, wlog| told.wlog = wlog),
+    Part::U8(|told| told.plog, |told, plog| told.plog = plog),
+    Part::U8(|told| told.scell_log, |told, scell_log| told.scell_log = scell_log),
+    Part::U8(|told| told.flags & OLD_FLAGS, |told, flags| told.flags = flags),
 ]);
 
 /// `struct nla_bitfield32`.
 const BITS: Layout<Told> = Layout(&[
-    Member::U32(|told| told.value, |told, value| told.value = value),
-    Member::U32(|told| told.selector, |told, selector| told.selector = selector),
+    Part::U32(|told| told.value, |told, value| told.value = value),
+    Part::U32(|told| told.selector, |told, selector| told.selector = selector),
 ]);
 
 const TABLE: Table<Told> = Table {
@@ -61,7 +61,7 @@ const TABLE: Table<Told> = Table {
     fields: &[
         Field::<Told>::structure(PARMS, 1, QOPT).required(),
         Field::<Told>::bytes(STAB, 2, SHIFTS).required(),
-        Field::u32("TCA_RED_MAX_P", 3, |told| Some(told.max_p), |told, max_p| told.max_p = max_p),
+        Field::number("TCA_RED_MAX_P", 3, |told| &mut told.max_p),
         Field::structure(FLAGS, 4, BITS),
         Field::<Told>::u32("TCA_RED_EARLY_DROP_BLOCK", 5, |_| None, |_, _| {}).unsupported(),
         Field::<Told>::u32("TCA_RED_MARK_BLOCK", 6, |_| None, |_, _| {}).unsupported(),

@@ -12,17 +12,17 @@ use crate::aqm::red::{ns, Law, RedParams, Signals, Unfit};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
-use crate::tc::units::{packet_count, write_rate, write_size, write_time};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::{packet_count, shown_probability, shown_rate, shown_size, shown_time};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 use crate::time::Span;
 
-const SIZE: &str = "a SIZE such as 30kb";
-const SIZE_RANGE: &str = "a SIZE less than 4gb";
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const RATE: &str = "a RATE such as 10mbit";
-const RATE_RANGE: &str = "a RATE above zero";
-const CHANCE: &str = "a probability such as 0.02";
-const TIME: &str = "a TIME such as 100ms";
+const SIZE: Value<u32> =
+    Value::new("a SIZE such as 30kb", units::size).within("a SIZE less than 4gb");
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", packet_count);
+const RATE: Value<Rate> =
+    Value::new("a RATE such as 10mbit", units::rate).within("a RATE above zero");
+const CHANCE: Value<u32> = Value::new("a probability such as 0.02", units::probability);
+const TIME: Value<Span> = Value::new("a TIME such as 100ms", units::time);
 const DEFAULT_PROBABILITY: u32 = 85_899_345;
 const DEFAULT_BANDWIDTH: Rate = Rate(1_250_000);
 /// Packets that the simulators' queue holds unless told: as many as Linux's devices do.
@@ -129,37 +129,25 @@ impl Described for Params {
 }
 
 impl Said {
-    /// Reads the limit that stands after `keyword`.
-    pub fn take_limit(
-        &mut self,
-        keyword: &'static str,
-        words: &mut Words<'_>,
-    ) -> Result<(), ParseError> {
-        self.limit = self.amount(keyword, words)?;
+    /// Reads the limit after the last word read.
+    pub fn take_limit(&mut self, words: &mut Words<'_>) -> Result<(), ParseError> {
+        self.limit = self.amount(words)?;
         Ok(())
     }
 
     pub fn take(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
         match word {
-            "limit" => self.take_limit("limit", words)?,
-            "min" => self.min = self.amount("min", words)?,
-            "max" => self.max = self.amount("max", words)?,
-            "avpkt" => self.avpkt = words.value("avpkt", SIZE, SIZE_RANGE, units::size)?,
-            "burst" => self.burst = words.value("burst", COUNT, COUNT, packet_count)?,
+            "limit" => self.take_limit(words)?,
+            "min" => self.min = self.amount(words)?,
+            "max" => self.max = self.amount(words)?,
+            "avpkt" => self.avpkt = words.take(&SIZE)?,
+            "burst" => self.burst = words.take(&COUNT)?,
             "bandwidth" => {
-                let rate = words.value("bandwidth", RATE, RATE_RANGE, units::rate)?;
-                self.bandwidth = Some(rate).filter(|rate| !rate.is_unlimited());
+                self.bandwidth = Some(words.take(&RATE)?).filter(|rate| !rate.is_unlimited());
             }
-            "probability" => {
-                let chance = words.value("probability", CHANCE, CHANCE, units::probability)?;
-                self.probability = Some(chance);
-            }
-            "weight" if self.ns => {
-                self.weight = words.value("weight", CHANCE, CHANCE, units::probability)?;
-            }
-            "delay" if self.ns => {
-                self.delay = Some(words.value("delay", TIME, TIME, units::time)?);
-            }
+            "probability" => self.probability = Some(words.take(&CHANCE)?),
+            "weight" if self.ns => self.weight = words.take(&CHANCE)?,
+            "delay" if self.ns => self.delay = Some(words.take(&TIME)?),
             "ecn" => self.signals.ecn = true,
             "harddrop" => self.signals.harddrop = true,
             "nodrop" => self.signals.nodrop = true,
@@ -175,10 +163,10 @@ impl Said {
         Ok(())
     }
 
-    fn amount(&self, keyword: &'static str, words: &mut Words<'_>) -> Result<u32, ParseError> {
+    fn amount(&self, words: &mut Words<'_>) -> Result<u32, ParseError> {
         match self.ns {
-            true => words.value(keyword, COUNT, COUNT, packet_count),
-            false => words.value(keyword, SIZE, SIZE_RANGE, units::size),
+            true => words.take(&COUNT),
+            false => words.take(&SIZE),
         }
     }
 
@@ -259,16 +247,12 @@ pub(in crate::qdisc) fn write_flags(
 
 fn write_linux(limit: u32, params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
     for (word, size) in [("limit", limit), ("min", params.min), ("max", params.max)] {
-        write!(out, "{word} ")?;
-        write_size(size.into(), digits, out)?;
-        out.write_char(' ')?;
+        write!(out, "{word} {} ", shown_size(size.into(), digits))?;
     }
     if digits == Digits::Exact {
-        write!(out, "avpkt {} burst {} bandwidth ", params.avpkt, params.burst)?;
-        write_rate(params.bandwidth, digits, out)?;
-        out.write_str(" probability ")?;
-        units::write_probability(params.probability, out)?;
-        out.write_char(' ')?;
+        write!(out, "avpkt {} burst {} ", params.avpkt, params.burst)?;
+        write!(out, "bandwidth {} ", shown_rate(params.bandwidth, digits))?;
+        write!(out, "probability {} ", shown_probability(params.probability))?;
     }
     write_flags(&flags(&params.signals, params.adaptive), out)
 }
@@ -280,17 +264,12 @@ fn write_ns(limit: u32, params: &ns::NsParams, digits: Digits, out: &mut dyn Wri
             write!(out, "{word} {packets}p ")?;
         }
     }
-    write!(out, "avpkt {} bandwidth ", params.mean)?;
-    write_rate(params.bandwidth, digits, out)?;
-    out.write_str(" delay ")?;
-    write_time(params.rtt, digits, out)?;
-    out.write_str(" probability ")?;
-    units::write_probability(params.probability, out)?;
-    out.write_char(' ')?;
+    let bandwidth = shown_rate(params.bandwidth, digits);
+    let (delay, chance) = (shown_time(params.rtt, digits), shown_probability(params.probability));
+    write!(out, "avpkt {} bandwidth {bandwidth} delay {delay} ", params.mean)?;
+    write!(out, "probability {chance} ")?;
     if params.weight > 0 {
-        out.write_str("weight ")?;
-        units::write_probability(params.weight, out)?;
-        out.write_char(' ')?;
+        write!(out, "weight {} ", shown_probability(params.weight))?;
     }
     write_flags(&flags(&params.signals, false), out)?;
     let off =

@@ -2,7 +2,7 @@
 //! also when settings change.
 
 use super::{Params, Stats, MAX_PROB};
-use crate::netlink::{Error, Field, Layout, Member, Problem, Rules, Table, Writer};
+use crate::netlink::{Error, Field, Layout, Part, Problem, Rules, Table, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::stats::narrow;
 use crate::time::Span;
@@ -14,21 +14,21 @@ const TABLE: Table<Params> = Table {
         "TCA_SFB_PARMS",
         1,
         Layout(&[
-            Member::U32(
+            Part::U32(
                 |sfb| millis(sfb.rehash),
                 |sfb, ms| sfb.rehash = Span::from_millis(ms.into()),
             ),
-            Member::U32(|sfb| millis(sfb.db), |sfb, ms| sfb.db = Span::from_millis(ms.into())),
-            Member::U32(|sfb| sfb.max, |sfb, packets| sfb.max = packets),
-            Member::U32(|sfb| sfb.target, |sfb, packets| sfb.target = packets),
-            Member::U32(|sfb| sfb.increment.into(), |sfb, step| sfb.increment = chance(step)),
-            Member::U32(|sfb| sfb.decrement.into(), |sfb, step| sfb.decrement = chance(step)),
-            Member::U32(
+            Part::U32(|sfb| millis(sfb.db), |sfb, ms| sfb.db = Span::from_millis(ms.into())),
+            Part::U32(|sfb| sfb.max, |sfb, packets| sfb.max = packets),
+            Part::U32(|sfb| sfb.target, |sfb, packets| sfb.target = packets),
+            Part::U32(|sfb| sfb.increment.into(), |sfb, step| sfb.increment = chance(step)),
+            Part::U32(|sfb| sfb.decrement.into(), |sfb, step| sfb.decrement = chance(step)),
+            Part::U32(
                 |sfb| sfb.limit.unwrap_or(0),
                 |sfb, limit| sfb.limit = Some(limit).filter(|limit| *limit > 0),
             ),
-            Member::U32(|sfb| sfb.penalty_rate, |sfb, packets| sfb.penalty_rate = packets),
-            Member::U32(|sfb| sfb.penalty_burst, |sfb, packets| sfb.penalty_burst = packets),
+            Part::U32(|sfb| sfb.penalty_rate, |sfb, packets| sfb.penalty_rate = packets),
+            Part::U32(|sfb| sfb.penalty_burst, |sfb, packets| sfb.penalty_burst = packets),
         ]),
     )
     .required()],

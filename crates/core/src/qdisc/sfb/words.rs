@@ -9,13 +9,14 @@ use core::fmt::{self, Write};
 use super::{Params, Sfb, Stats, MAX_PROB};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_fraction, write_time, ValueError};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Words};
+use crate::tc::units::{packet_count, shown_fraction, shown_time, write_fraction, ValueError};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
 
-const COUNT: &str = "a number of packets, 0 to 4294967295";
-const CHANCE: &str = "a probability from 0 to 1, such as 0.0005";
-const TIME: &str = "a number of milliseconds, or a TIME such as 600s";
+const COUNT: Value<u32> = Value::new("a number of packets, 0 to 4294967295", count);
+const CHANCE: Value<u16> = Value::new("a probability from 0 to 1, such as 0.0005", chance);
+const TIME: Value<Span> =
+    Value::new("a number of milliseconds, or a TIME such as 600s", milliseconds);
 
 /// The keywords.
 const KEYWORDS: Keywords = &[&[
@@ -62,25 +63,16 @@ impl Described for Params {
         while let Some(word) = words.next() {
             match word {
                 "limit" => {
-                    let limit = words.value("limit", COUNT, COUNT, count)?;
-                    params.limit = Some(limit).filter(|limit| *limit > 0);
+                    params.limit = Some(words.take(&COUNT)?).filter(|limit| *limit > 0);
                 }
-                "rehash" => params.rehash = words.value("rehash", TIME, TIME, milliseconds)?,
-                "db" => params.db = words.value("db", TIME, TIME, milliseconds)?,
-                "target" => params.target = words.value("target", COUNT, COUNT, count)?,
-                "max" => params.max = words.value("max", COUNT, COUNT, count)?,
-                "increment" => {
-                    params.increment = words.value("increment", CHANCE, CHANCE, chance)?
-                }
-                "decrement" => {
-                    params.decrement = words.value("decrement", CHANCE, CHANCE, chance)?
-                }
-                "penalty_rate" => {
-                    params.penalty_rate = words.value("penalty_rate", COUNT, COUNT, count)?;
-                }
-                "penalty_burst" => {
-                    params.penalty_burst = words.value("penalty_burst", COUNT, COUNT, count)?;
-                }
+                "rehash" => params.rehash = words.take(&TIME)?,
+                "db" => params.db = words.take(&TIME)?,
+                "target" => params.target = words.take(&COUNT)?,
+                "max" => params.max = words.take(&COUNT)?,
+                "increment" => params.increment = words.take(&CHANCE)?,
+                "decrement" => params.decrement = words.take(&CHANCE)?,
+                "penalty_rate" => params.penalty_rate = words.take(&COUNT)?,
+                "penalty_burst" => params.penalty_burst = words.take(&COUNT)?,
                 _ => return Err(words.unknown()),
             }
         }
@@ -97,17 +89,15 @@ impl Described for Params {
     }
 
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-        out.write_str("rehash ")?;
-        write_time(self.rehash, digits, out)?;
-        out.write_str(" db ")?;
-        write_time(self.db, digits, out)?;
+        let [rehash, db] = [self.rehash, self.db].map(|time| shown_time(time, digits));
+        write!(out, "rehash {rehash} db {db}")?;
         if let Some(limit) = self.limit {
             write!(out, " limit {limit}p")?;
         }
-        write!(out, " max {}p target {}p increment ", self.max, self.target)?;
-        write_fraction(self.increment.into(), MAX_PROB.into(), out)?;
-        out.write_str(" decrement ")?;
-        write_fraction(self.decrement.into(), MAX_PROB.into(), out)?;
+        let steps = [self.increment, self.decrement];
+        let [up, down] = steps.map(|step| shown_fraction(step.into(), MAX_PROB.into()));
+        write!(out, " max {}p target {}p ", self.max, self.target)?;
+        write!(out, "increment {up} decrement {down}")?;
         let Params { penalty_rate, penalty_burst, .. } = self;
         write!(out, " penalty_rate {penalty_rate}pps penalty_burst {penalty_burst}p ")
     }

@@ -2,7 +2,7 @@
 //! `<linux/pkt_sched.h>`, or its first part alone), with RED's numbers and counters in it.
 
 use super::{Params, RedParams, Stats, MAX_DIVISOR};
-use crate::netlink::{Error, Layout, Member, Problem, Writer};
+use crate::netlink::{Error, Layout, Part, Problem, Writer};
 use crate::qdisc::netlink::{Abi, Request};
 use crate::qdisc::red::netlink::{signals, Told};
 
@@ -29,27 +29,27 @@ struct Wire {
 
 /// `struct tc_sfq_qopt`.
 const FIRST: Layout<Wire> = Layout(&[
-    Member::U32(|wire| wire.quantum, |wire, bytes| wire.quantum = bytes),
-    Member::U32(|wire| wire.perturb, |wire, seconds| wire.perturb = seconds),
-    Member::U32(|wire| wire.limit, |wire, packets| wire.limit = packets),
-    Member::U32(|wire| wire.divisor, |wire, buckets| wire.divisor = buckets),
-    Member::U32(|wire| wire.flows, |wire, flows| wire.flows = flows),
+    Part::U32(|wire| wire.quantum, |wire, bytes| wire.quantum = bytes),
+    Part::U32(|wire| wire.perturb, |wire, seconds| wire.perturb = seconds),
+    Part::U32(|wire| wire.limit, |wire, packets| wire.limit = packets),
+    Part::U32(|wire| wire.divisor, |wire, buckets| wire.divisor = buckets),
+    Part::U32(|wire| wire.flows, |wire, flows| wire.flows = flows),
 ]);
 
 /// Fields of `struct tc_sfq_qopt_v1` behind the first part, without the counters.
 const SECOND: Layout<Wire> = Layout(&[
-    Member::U32(|wire| wire.depth, |wire, packets| wire.depth = packets),
-    Member::U32(|wire| wire.headdrop, |wire, on| wire.headdrop = on),
+    Part::U32(|wire| wire.depth, |wire, packets| wire.depth = packets),
+    Part::U32(|wire| wire.headdrop, |wire, on| wire.headdrop = on),
     // Linux does not give it back.
-    Member::U32(|_| 0, |wire, bytes| wire.red.limit = bytes),
-    Member::U32(|wire| wire.red.min, |wire, bytes| wire.red.min = bytes),
-    Member::U32(|wire| wire.red.max, |wire, bytes| wire.red.max = bytes),
-    Member::U8(|wire| wire.red.wlog, |wire, wlog| wire.red.wlog = wlog),
-    Member::U8(|wire| wire.red.plog, |wire, plog| wire.red.plog = plog),
+    Part::U32(|_| 0, |wire, bytes| wire.red.limit = bytes),
+    Part::U32(|wire| wire.red.min, |wire, bytes| wire.red.min = bytes),
+    Part::U32(|wire| wire.red.max, |wire, bytes| wire.red.max = bytes),
+    Part::U8(|wire| wire.red.wlog, |wire, wlog| wire.red.wlog = wlog),
+    Part::U8(|wire| wire.red.plog, |wire, plog| wire.red.plog = plog),
     // Means nothing: `sfq` has no idle queues.
-    Member::U8(|_| 0, |wire, scell_log| wire.red.scell_log = scell_log),
-    Member::U8(|wire| wire.red.flags, |wire, flags| wire.red.flags = flags),
-    Member::U32(|wire| wire.red.max_p, |wire, max_p| wire.red.max_p = max_p),
+    Part::U8(|_| 0, |wire, scell_log| wire.red.scell_log = scell_log),
+    Part::U8(|wire| wire.red.flags, |wire, flags| wire.red.flags = flags),
+    Part::U32(|wire| wire.red.max_p, |wire, max_p| wire.red.max_p = max_p),
 ]);
 
 /// Bytes of the counters at its end.

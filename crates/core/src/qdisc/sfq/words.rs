@@ -13,16 +13,16 @@ use crate::qdisc::netlink::Abi;
 use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
 use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
-use crate::tc::units::{packet_count, write_size, ValueError};
-use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::{packet_count, shown_size, ValueError};
+use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 
-const LIMIT: &str = "a number of packets, 2 to 4294967295";
+const LIMIT: Value<u32> = Value::new("a number of packets, 2 to 4294967295", limit);
 const COUNT: (i64, i64) = (0, u32::MAX as i64);
 const COUNT_RANGE: &str = "a whole number, 0 to 4294967295";
-const DIVISOR: &str = "a power of two from 1 to 65536";
-const QUANTUM: &str = "a SIZE such as 1514";
-const QUANTUM_RANGE: &str = "a SIZE of at most 2147483647 bytes";
-const PERTURB: &str = "a number of seconds, 0 to 21474836";
+const DIVISOR: Value<u32> = Value::new("a power of two from 1 to 65536", divisor);
+const QUANTUM: Value<u32> = Value::new("a SIZE such as 1514", units::signed_size)
+    .within("a SIZE of at most 2147483647 bytes");
+const PERTURB: Value<u32> = Value::new("a number of seconds, 0 to 21474836", seconds);
 /// Linux counts them in 32 bits of ticks, of which there may be a hundred a second.
 const MOST_SECONDS: u32 = i32::MAX as u32 / 100;
 const EWMA: (i64, i64) = (1, 31);
@@ -65,33 +65,20 @@ impl Described for Params {
         let (mut early, mut early_said, mut ewma) = (Said::default(), false, None);
         while let Some(word) = words.next() {
             match word {
-                "limit" => params.limit = Some(words.value("limit", LIMIT, LIMIT, limit)?),
-                "perturb" => {
-                    params.perturb = words.value("perturb", PERTURB, PERTURB, seconds)?;
-                }
-                "quantum" => {
-                    let quantum = words.value("quantum", QUANTUM, QUANTUM_RANGE, |word| {
-                        units::size(word).and_then(|bytes| match i32::try_from(bytes) {
-                            Ok(_) => Ok(bytes),
-                            Err(_) => Err(ValueError::TooLarge),
-                        })
-                    })?;
-                    params.quantum = (quantum > 0).then_some(quantum);
-                }
-                "divisor" => {
-                    let divisor = words.value("divisor", DIVISOR, DIVISOR, divisor)?;
-                    params.divisor = (divisor > 0).then_some(divisor);
-                }
-                "flows" => params.flows = count("flows", words)?,
-                "depth" => params.depth = count("depth", words)?,
+                "limit" => params.limit = Some(words.take(&LIMIT)?),
+                "perturb" => params.perturb = words.take(&PERTURB)?,
+                "quantum" => params.quantum = above_zero(words.take(&QUANTUM)?),
+                "divisor" => params.divisor = above_zero(words.take(&DIVISOR)?),
+                "flows" => params.flows = count(words)?,
+                "depth" => params.depth = count(words)?,
                 "headdrop" => params.headdrop = true,
                 "ewma" => {
                     early_said = true;
-                    ewma = Some(words.number("ewma", EWMA, EWMA_RANGE)? as u32);
+                    ewma = Some(words.number(EWMA, EWMA_RANGE)? as u32);
                 }
                 "redflowlimit" => {
                     early_said = true;
-                    early.take_limit("redflowlimit", words)?;
+                    early.take_limit(words)?;
                 }
                 "min" | "max" | "avpkt" | "burst" | "probability" | "ecn" | "harddrop" => {
                     early_said = true;
@@ -121,9 +108,7 @@ impl Described for Params {
             write!(out, "limit {limit}p ")?;
         }
         if let Some(quantum) = self.quantum {
-            out.write_str("quantum ")?;
-            write_size(quantum.into(), digits, out)?;
-            out.write_char(' ')?;
+            write!(out, "quantum {} ", shown_size(quantum.into(), digits))?;
         }
         if let (Some(flows), Digits::Exact) = (self.flows, digits) {
             write!(out, "flows {flows} ")?;
@@ -230,9 +215,12 @@ fn divisor(word: &str) -> Result<u32, ValueError> {
     }
 }
 
-fn count(keyword: &'static str, words: &mut Words<'_>) -> Result<Option<u32>, ParseError> {
-    let number = words.number(keyword, COUNT, COUNT_RANGE)? as u32;
-    Ok((number > 0).then_some(number))
+fn count(words: &mut Words<'_>) -> Result<Option<u32>, ParseError> {
+    Ok(above_zero(words.number(COUNT, COUNT_RANGE)? as u32))
+}
+
+fn above_zero(number: u32) -> Option<u32> {
+    (number > 0).then_some(number)
 }
 
 fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Result {
@@ -246,9 +234,7 @@ fn write_red(params: &RedParams, digits: Digits, out: &mut dyn Write) -> fmt::Re
         Digits::Exact => write!(out, "ewma {} avpkt {} ", wlog(params), red.avpkt)?,
     }
     for (word, size) in [("min", red.min), ("max", red.max)] {
-        write!(out, "{word} ")?;
-        write_size(size.into(), digits, out)?;
-        out.write_char(' ')?;
+        write!(out, "{word} {} ", shown_size(size.into(), digits))?;
     }
     out.write_str("probability ")?;
     match digits {

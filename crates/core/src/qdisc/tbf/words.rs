@@ -15,11 +15,13 @@ use crate::qdisc::{
 };
 use crate::rate::{Arithmetic, Rate};
 use crate::tc::bucket::write_burst;
-use crate::tc::units::{write_rate, write_size, write_time};
-use crate::tc::{bucket, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Words};
+use crate::tc::units::{shown_rate, shown_size, shown_time};
+use crate::tc::{
+    bucket, units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words,
+};
 use crate::time::Span;
 
-const TIME: &str = "a TIME above zero, such as 50ms";
+const TIME: Value<u32> = Value::new("a TIME above zero, such as 50ms", units::micros);
 
 /// The keywords.
 const KEYWORDS: Keywords = &[
@@ -72,7 +74,7 @@ impl Described for Params {
                 }
                 "latency" | "lat" => {
                     bucket::once(&said.latency, "latency", words)?;
-                    said.latency = Some(words.value("latency", TIME, TIME, units::micros)?);
+                    said.latency = Some(words.take(&TIME)?);
                     said.limit = said.limit.filter(|_| !words.amends());
                 }
                 _ if bucket::take_framing(&mut framing, word, words)? => {}
@@ -111,14 +113,10 @@ impl Described for Params {
     }
 
     fn write_words(&self, digits: Digits, out: &mut dyn Write) -> fmt::Result {
-        out.write_str("rate ")?;
-        write_rate(self.rate, digits, out)?;
-        out.write_str(" burst ")?;
+        write!(out, "rate {} burst ", shown_rate(self.rate, digits))?;
         write_burst(self.rate, self.burst, &self.framing, digits, out)?;
         if let Some((rate, mtu)) = self.peak {
-            out.write_str(" peakrate ")?;
-            write_rate(rate, digits, out)?;
-            out.write_str(" minburst ")?;
+            write!(out, " peakrate {} minburst ", shown_rate(rate, digits))?;
             write_burst(rate, mtu, &self.framing, digits, out)?;
         }
         out.write_char(' ')?;
@@ -128,13 +126,10 @@ impl Described for Params {
                 out.write_str("lat ")?;
                 // As text, in 32 bits.
                 let micros = latency.as_micros() as u32;
-                write_time(Span::from_micros(micros.into()), digits, out)?;
-                out.write_char(' ')?;
+                write!(out, "{} ", shown_time(Span::from_micros(micros.into()), digits))?;
             }
             None => {
-                out.write_str("limit ")?;
-                write_size(self.limit.into(), digits, out)?;
-                out.write_char(' ')?;
+                write!(out, "limit {} ", shown_size(self.limit.into(), digits))?;
             }
         }
         bucket::write_framing(&self.framing, digits, out)?;
