@@ -302,7 +302,7 @@ fn what_only_linux_has_is_refused_with_a_reason() {
     for (words, reason) in [
         ("tbf rate 50% burst 10kb limit 20kb", "interface's own speed"),
         ("cake bandwidth 50%", "interface's own speed"),
-        ("cake_mq", "hardware queue"),
+        ("cake_mq", "simnel mq cake"),
         ("netem loss 1%", "`delay`"),
         ("delay 20ms loss 1%", "netem"),
         ("prio bands 3", "diffserv4"),
