@@ -23,10 +23,11 @@ use alloc::boxed::Box;
 
 use super::flows::{Flow, Flows};
 use super::hosts::{End, Hosts};
+use super::loads::{recount, LoadRule};
 use super::overflow::Heap;
 use super::params::{FlowMode, HostGuard, Params};
 use super::tin::Tin;
-use super::tins::{empty, recount, LoadRule, Tins};
+use super::tins::{empty, Tins};
 use super::MAX_TINS;
 use crate::aqm::cobalt::CobaltState;
 use crate::arena::Arena;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The parts: `tin`, `tins`, `tin_map` (code points to tins), `flows` (set-associative queues),
-//! `hosts` (host loads), `overflow` (longest queue), `ack_filter`, `autorate`, `saving`, `sizes`,
-//! `reconfigure` (changes at run time); the shaper is `shaper::deficit_clock`, the AQM
-//! `aqm::cobalt`, the schedulers `sched::sparse` and `sched::savings`.
+//! `hosts`, `loads` (of hosts, and quanta), `overflow` (longest queue), `ack_filter`, `autorate`,
+//! `saving`, `sizes`, `reconfigure` (changes at run time); the shaper is `shaper::deficit_clock`,
+//! the AQM `aqm::cobalt`, the schedulers `sched::sparse` and `sched::savings`.
 //!
 //! Names: a priority tier (the paper's word) is a *tin*, as in `tc`. `tin` is a `Tin` itself, and
 //! `tin_index` its number; `flow` is a `Flow`, a queue with all that decides about it, and
@@ -29,6 +29,7 @@ mod autorate;
 mod flows;
 mod guard;
 mod hosts;
+mod loads;
 mod netlink;
 mod overflow;
 #[cfg(target_has_atomic = "64")]

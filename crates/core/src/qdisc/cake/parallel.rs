@@ -17,8 +17,9 @@ use alloc::vec::Vec;
 
 use super::flows::Flow;
 use super::hosts::{End, Hosts};
+use super::loads::{reciprocal, recount, rounded, LoadRule};
 use super::params::HostGuard;
-use super::tins::{empty, reciprocal, recount, rounded, LoadRule, Tins};
+use super::tins::{empty, Tins};
 use super::{Cake, DiffservMode, Params, MAX_TINS};
 use crate::memory::reserved;
 use crate::packet::Packet;

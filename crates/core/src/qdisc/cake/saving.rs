@@ -11,7 +11,8 @@
 use alloc::boxed::Box;
 
 use super::flows::Flow;
-use super::tins::{quantum, recount, Tins};
+use super::loads::{quantum, recount};
+use super::tins::Tins;
 use super::MAX_TINS;
 use crate::arena::Arena;
 use crate::packet::Packet;
