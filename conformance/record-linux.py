@@ -20,7 +20,7 @@ A situation:
                      tcp (default), probe or cbr; without start, flows start within the first tenth of a
                      second, at times drawn from the seed
     host             more words for the end hosts' netem, such as "rate 1gbit"
-    rmem, wmem       largest socket buffers in bytes
+    rmem, wmem       largest socket buffers in bytes; else those of a machine with a gigabyte and more
     pacing           true: senders of TCP are paced by the kernel
     sniff            true: also keep the headers of all packets, to compare packet by packet
 """
@@ -51,6 +51,10 @@ FASTEST_PACING = 0xFFFFFFFE
 PR_SET_TIMERSLACK = 29
 ATTEMPTS = 3
 CHUNK = bytes(65536)
+# What Linux chooses where there is memory; the virtual machine has less.
+LARGEST = {"rmem": 6 << 20, "wmem": 4 << 20}
+SO_MEMINFO = 55
+WMEM_QUEUED = 5
 
 
 # ---------------------------------------------------------------- inside: the virtual machine
@@ -106,8 +110,7 @@ class Hosts:
             sysctl("tcp_ecn", job.get("ecn", 0))
             sysctl("tcp_no_metrics_save", 1)
             for name, default in (("rmem", 131072), ("wmem", 16384)):
-                if name in job:
-                    sysctl(f"tcp_{name}", f"4096 {default} {job[name]}")
+                sysctl(f"tcp_{name}", f"4096 {default} {job.get(name, LARGEST[name])}")
         sh("ip -n R link set lo up")
         for line in job["tc"]:
             sh(line)
@@ -132,6 +135,7 @@ class Run:
         self.zero = time.monotonic() + 0.05
         self.warm = job["warm_s"]
         self.statistics = {}
+        self.overhead = 0
 
     def now(self):
         return time.monotonic() - self.zero
@@ -192,6 +196,9 @@ class Run:
             flow["sock"] = sock
             sock.setblocking(False)
             sock.connect_ex((flow["dstip"], 5000 + flow["id"]))
+            # A SYN has no payload: what it takes is every segment's overhead.
+            memory = sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 4 * (WMEM_QUEUED + 1))
+            self.overhead = struct.unpack_from("I", memory, 4 * WMEM_QUEUED)[0]
 
             def write(_):
                 try:
@@ -374,8 +381,8 @@ class Run:
         rtt = {mark: figures(values) for mark, values in probes.items() if values}
         names = {"r1": "up(r1)", "r0": "down(r0)"}
         extra = {"packets": self.packets} if self.job.get("sniff") else {}
-        return {**extra, "seed": self.job["seed"], "window_s": [self.warm, end], "flows": flows,
-                "probe_rtt_ms": rtt,
+        return {**extra, "overhead": self.overhead, "seed": self.job["seed"],
+                "window_s": [self.warm, end], "flows": flows, "probe_rtt_ms": rtt,
                 "qdisc": {names[port]: value for port, value in self.statistics.items()}}
 
 
@@ -492,7 +499,8 @@ def record(kernel, name, situation, directory):
         runs.append(run)
     half = int(situation["base_rtt_ms"] * 500)
     env = {"RTT_MS": situation["base_rtt_ms"], "ECN": situation.get("ecn", 0), "GSOSEGS": 1}
-    env.update({k.upper(): situation[k] for k in ("rmem", "wmem") if k in situation})
+    env.update({k.upper(): situation.get(k, LARGEST[k]) for k in LARGEST})
+    env["OVERHEAD"] = max(run.pop("overhead") for run in runs)
     env["PACING"] = int(bool(situation.get("pacing")))
     version = subprocess.check_output([kernel, "--version"], text=True).strip()
     return {"scenario": name, "description": situation.get("description", ""),

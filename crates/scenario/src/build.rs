@@ -423,6 +423,7 @@ fn kind(entry: &file::Traffic) -> Result<KindOf> {
             let kind = Kind::Ping { size: size(64)?, interval, icmp: icmp.unwrap_or(false) };
             (kind, &["size", "interval", "protocol"], UP)
         }
+        "rr" => (Kind::RequestResponse { size: size(1)? }, &["size"], UP),
         "iot" => {
             let interval = match &entry.rate {
                 Some(rate) => values::frequency(rate)?,
@@ -452,8 +453,8 @@ fn kind(entry: &file::Traffic) -> Result<KindOf> {
         "web" => (Kind::Web(web_params(entry)?), WEB_KEYS, DOWN),
         "dash" => (Kind::Dash(dash_params(entry)?), DASH_KEYS, DOWN),
         _ => {
-            let expected = "\"bulk\", \"cbr\", \"voip\", \"ping\", \"web\", \"dash\", \"iot\", \
-                            \"bittorrent\" or \"bursts\"";
+            let expected = "\"bulk\", \"cbr\", \"voip\", \"ping\", \"rr\", \"web\", \"dash\", \
+                            \"iot\", \"bittorrent\" or \"bursts\"";
             return Err(ScenarioError::at(entry.kind.span(), "no such kind of traffic", expected));
         }
     })

@@ -17,8 +17,8 @@ const COUNT: u64 = 1000;
 /// Simulated seconds after which a transfer that has not finished never will.
 const PATIENCE: u64 = 3_000;
 /// Every kind of traffic that a file can name.
-const KINDS: [&str; 9] =
-    ["bulk", "cbr", "voip", "ping", "web", "dash", "iot", "bittorrent", "bursts"];
+const KINDS: [&str; 10] =
+    ["bulk", "cbr", "voip", "ping", "rr", "web", "dash", "iot", "bittorrent", "bursts"];
 
 struct Dice(Random);
 

@@ -6,6 +6,7 @@ use simnel_core::{Span, Time};
 use crate::apps::Outcome;
 use crate::distribution::Distribution;
 use crate::flow::{TcpTotals, WindowSample};
+use crate::memory::Memory;
 use crate::pool::Fates;
 use crate::setup::Direction;
 
@@ -34,6 +35,8 @@ pub struct Results {
     pub events: u64,
     /// Hash of everything that happened to every packet, in order and with times.
     pub hash: u64,
+    /// What hosts remember of paths afterwards, if they began with a memory.
+    pub memory: Option<Memory>,
     /// Packets sent by hosts, delivered, lost or dropped, and still under way at the end.
     pub conservation: Conservation,
 }

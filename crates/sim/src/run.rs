@@ -14,6 +14,7 @@ use crate::draw::between;
 use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
+use crate::memory::Memory;
 use crate::network::{Network, Opening, Waiting, Watch};
 use crate::pool::Fates;
 use crate::record::LineRecord;
@@ -109,6 +110,13 @@ impl Run {
     /// for what has none.
     pub fn windows(&self) -> Vec<Option<u32>> {
         self.network.windows()
+    }
+
+    /// Hosts begin with this memory of paths, before anything was simulated. Without it they
+    /// remember nothing, from one connection to the next either.
+    pub fn recall(&mut self, memory: Memory) {
+        debug_assert!(self.now == Time::ZERO && self.events == 0, "connections stand");
+        self.network.memory = Some(memory);
     }
 
     /// Another discipline in the place of the set-up's, before anything was simulated: one that no
@@ -349,9 +357,10 @@ fn line(
 }
 
 impl From<Run> for Results {
-    fn from(run: Run) -> Results {
+    fn from(mut run: Run) -> Results {
         let (window, end) = run.setup.window();
         let now = run.now;
+        let memory = run.network.memories();
         let totals = run.network.tcp_totals();
         let under_way = run.network.under_way() as u64;
         let pool = &run.network.pool;
@@ -419,6 +428,7 @@ impl From<Run> for Results {
             bottleneck_packets,
             events: run.events,
             hash,
+            memory,
             conservation,
         }
     }

@@ -1,9 +1,10 @@
-//! Runs without TCP: exact times, conservation, sameness.
+//! Runs without TCP, or with little of it: exact times, conservation, sameness, what is remembered.
 
 use simnel_core::qdisc;
 use simnel_core::{Rate, Span, Time};
 use simnel_sim::setup::{Access, Host, LineSetup, Loss, Recording, Shaper};
-use simnel_sim::{Direction, Kind, Outcome, Results, Run, Setup, Traffic};
+use simnel_sim::{Direction, Kind, Memory, Outcome, Results, Run, Setup, Traffic};
+use simnel_tcp::CongestionControl;
 
 fn setup(qdisc: &str, rate: u64, traffic: Vec<Traffic>) -> Setup {
     let config = qdisc::parse(qdisc).expect("words");
@@ -47,6 +48,10 @@ fn ping() -> Traffic {
     traffic(kind, Direction::Up)
 }
 
+fn kind_rr() -> Kind {
+    Kind::RequestResponse { size: 1 }
+}
+
 fn cbr(size: u32, micros: u64) -> Traffic {
     traffic(Kind::Datagrams { size, interval: Span::from_micros(micros), ports: 1 }, Direction::Up)
 }
@@ -55,6 +60,49 @@ fn run(setup: &Setup, seed: u64) -> Results {
     let results = Run::new(setup, seed).expect("a good set-up").finish();
     assert!(results.conservation.holds(), "{:?}", results.conservation);
     results
+}
+
+#[test]
+fn a_request_goes_when_the_one_before_was_answered() {
+    let rr = |lines: &str| {
+        let setup = setup(lines, 1_000_000, vec![traffic(kind_rr(), Direction::Up)]);
+        match run(&setup, 1).flows.swap_remove(0).outcome {
+            Outcome::Ping { sent, received, added_rtt, .. } => (sent, received, added_rtt),
+            other => panic!("not a probe: {other:?}"),
+        }
+    };
+    // 43 bytes at 1 Mbit/s each way on top of 50 ms: 50.688 ms a round, in nine seconds.
+    let (sent, received, added_rtt) = rr("pfifo");
+    assert_eq!(added_rtt.greatest(), Some(Span(688_000)));
+    assert_eq!((sent, received), (177, 177));
+    // A queue without room drops all: requests at 2, 4 ... 10 s, and no answer.
+    let (sent, received, _) = rr("bfifo limit 10");
+    assert_eq!((sent, received), (5, 0));
+}
+
+#[test]
+fn who_remembers_the_path_does_not_overshoot_again() {
+    let mut bulk = traffic(Kind::Bulk { size: None }, Direction::Up);
+    bulk.tcp.congestion = CongestionControl::Reno;
+    let setup = setup("pfifo limit 100", 10_000_000, vec![bulk]);
+    let dropped = |memory: Option<Memory>| {
+        let mut run = Run::new(&setup, 1).expect("a good set-up");
+        memory.into_iter().for_each(|memory| run.recall(memory));
+        let results = run.finish();
+        (results.conservation.dropped, results.memory)
+    };
+    let (fresh, nothing) = dropped(None);
+    assert_eq!(nothing, None);
+    let (first, known) = dropped(Some(Memory { thresholds: true, ..Memory::default() }));
+    assert_eq!(first, fresh);
+    let known = known.expect("what it was given");
+    let there = known.paths.iter().find(|(_, path)| path.ssthresh > 0).expect("a threshold");
+    assert_eq!(*there.0, ([10, 0, 1, 1], [10, 0, 2, 1]));
+    let (second, _) = dropped(Some(known.clone()));
+    assert!(second * 3 < first, "{first} packets dropped, then {second}");
+    // Since 5.6 Linux keeps RTTs only.
+    let (_, later) = dropped(Some(Memory { thresholds: false, ..known }));
+    assert!(later.expect("a memory").paths.values().all(|path| path.ssthresh == 0));
 }
 
 #[test]

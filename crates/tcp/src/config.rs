@@ -118,6 +118,10 @@ pub struct Config {
     /// Cap of the send buffer in bytes of memory (`tcp_wmem[2]`), which an unlimited source fills
     /// and refills as a blocking writer does (0: no limit).
     pub sndbuf_max: u32,
+    /// Memory of a segment in either buffer beside its payload: its headers' room
+    /// (`MAX_TCP_HEADER`) and bookkeeping, in sizes of the allocator. 1280 where the kernel knows
+    /// wireless devices or tunnels, as distributions' do; 768 where it does not.
+    pub segment_overhead: u32,
     /// Delayed acknowledgements; without them every segment is acknowledged at once.
     pub delayed_ack: bool,
     /// Initial (and least) delayed-ACK time.
@@ -175,6 +179,7 @@ impl Default for Config {
             rcvbuf_max: 6 << 20,
             in_flight_max: 0,
             sndbuf_max: 4 << 20,
+            segment_overhead: 1_280,
             delayed_ack: true,
             delayed_ack_time: Span::from_millis(40),
             quick_acks: 16,
@@ -201,4 +206,14 @@ impl Config {
     pub const fn advertised_mss(&self) -> u16 {
         self.mtu.saturating_sub(self.ip_header as u16 + 20)
     }
+
+    /// Memory that Linux reckons with for a full segment when it sizes a send buffer: all of it in
+    /// one piece, in sizes of the allocator.
+    pub(crate) const fn segment_sizing(&self) -> u32 {
+        let linear = self.advertised_mss() as u32 + self.segment_overhead.saturating_sub(SK_BUFF);
+        linear.next_power_of_two() + SK_BUFF
+    }
 }
+
+/// Bookkeeping apart from a segment's bytes (`struct sk_buff` of x86-64).
+const SK_BUFF: u32 = 256;

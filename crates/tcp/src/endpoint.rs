@@ -14,8 +14,9 @@ use simnel_core::time::{Span, Time};
 use crate::clock::{Now, Ticks};
 use crate::config::{Config, EcnMode};
 use crate::gro::Gro;
+use crate::path::Path;
 use crate::receiver::delayed_ack::Round;
-use crate::receiver::Receiver;
+use crate::receiver::{Owed, Receiver};
 use crate::segment::{Segment, TcpFlags};
 use crate::sender::{Outgoing, Sender};
 use crate::state::{Events, State, Stats};
@@ -95,6 +96,17 @@ impl Endpoint {
             data_received: 0,
             acks_sent: 0,
         }
+    }
+
+    /// Begins with what this end's host remembers of the path; to be called before
+    /// [`Endpoint::connect`] or [`Endpoint::listen`].
+    pub fn recall(&mut self, path: &Path) {
+        self.sender.recall(path);
+    }
+
+    /// Adds to a host's memory what this end has found of the path; for when the connection ends.
+    pub fn remember(&self, path: &mut Path) {
+        path.learn(&self.sender.experience());
     }
 
     /// Opens the connection: a SYN will come out.
@@ -342,7 +354,6 @@ impl Endpoint {
             if due {
                 self.compose_ack(out, &now);
             }
-            self.receiver.window.auto_consume(self.receiver.nxt, &now);
             return due;
         }
         false
@@ -366,12 +377,18 @@ impl Endpoint {
         self.work &= !work::OWED;
         let Some(owed) = self.receiver.owed.take() else { return false };
         self.compose_ack(out, now);
-        out.ack = owed.ack;
-        out.flags.0 &= !TcpFlags::ECE.0;
-        if owed.echo {
-            out.flags.set(TcpFlags::ECE);
+        match owed {
+            Owed::Mark { ack, echo } => {
+                out.ack = ack;
+                out.flags.0 &= !TcpFlags::ECE.0;
+                if echo {
+                    out.flags.set(TcpFlags::ECE);
+                }
+                self.receiver.acks.now();
+            }
+            // The segment that made it due waits for the next ACK, as in Linux.
+            Owed::Ranges(ranges, count) => (out.sack, out.sack_count) = (ranges, count),
         }
-        self.receiver.acks.now();
         true
     }
 

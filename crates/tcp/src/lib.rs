@@ -46,6 +46,7 @@ pub mod config;
 mod congestion;
 pub mod endpoint;
 mod gro;
+pub mod path;
 mod ranges;
 mod receiver;
 pub mod segment;
@@ -55,5 +56,6 @@ mod windowed;
 
 pub use config::{Config, CongestionControl, EcnMode, Pacing, SlowStartExit};
 pub use endpoint::Endpoint;
+pub use path::Path;
 pub use segment::{Segment, TcpFlags};
 pub use state::{Events, State, Stats};

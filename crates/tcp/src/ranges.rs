@@ -18,6 +18,12 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
+    /// Number of ranges.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.ranges.len()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
     }

@@ -60,6 +60,20 @@ fn a_lost_first_segment_is_sent_again_after_three_sacks() {
 }
 
 #[test]
+fn two_ranges_in_one_ack_are_no_reordering() {
+    // The newest comes first; the older one was not overtaken by it.
+    Script::new(&reno()).play(
+        "50 write 40
+         50 > data 0..10
+         100 < ack 0 sack 1..2
+         100 > data 10..11
+         100 < ack 0 sack 5..6 3..4
+         100 > data 0..1
+         100 > nothing",
+    );
+}
+
+#[test]
 fn several_losses_in_a_window_are_one_event() {
     Script::new(&reno()).play(
         "50 write 40

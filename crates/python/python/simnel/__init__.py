@@ -30,6 +30,7 @@ from ._words import (
     game,
     messages,
     ping,
+    requests,
     swarm,
     video,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "papers",
     "ping",
     "replay",
+    "requests",
     "simulate",
     "swarm",
     "sweep",

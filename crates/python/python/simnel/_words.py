@@ -102,6 +102,11 @@ def game(count: int = 1, **keys: Any) -> Traffic:
     return Traffic("cbr", {**own, **keys})
 
 
+def requests(count: int = 1, **keys: Any) -> Traffic:
+    """UDP requests, each when the one before was answered (netperf's UDP_RR)."""
+    return Traffic("rr", {"name": "requests", "count": count, **keys})
+
+
 def video(count: int = 1, **keys: Any) -> Traffic:
     """Films whose rate follows the throughput (DASH). Results tell rates and stalls."""
     return Traffic("dash", {"name": "video", "count": count, **keys})

@@ -131,7 +131,12 @@ impl App {
                 datagrams::Datagrams::new(*size, *interval, *ports, context),
             )),
             Kind::Ping { size, interval, icmp } => {
-                App::Ping(Box::new(ping::Ping::new(*size, *interval, *icmp, context)))
+                let rhythm = ping::Rhythm::Every(*interval);
+                App::Ping(Box::new(ping::Ping::new(*size, rhythm, *icmp, context)))
+            }
+            Kind::RequestResponse { size } => {
+                let rhythm = ping::Rhythm::Answered;
+                App::Ping(Box::new(ping::Ping::new(*size, rhythm, false, context)))
             }
             Kind::Web(params) => App::Web(Box::new(web::Web::new(params, context))),
             Kind::Dash(params) => App::Dash(Box::new(dash::Dash::new(params, context))),

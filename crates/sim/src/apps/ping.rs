@@ -1,4 +1,5 @@
-//! Round-trip probes: a request at every interval, answered at once with the same size and DSCP.
+//! Round-trip probes: requests that are answered at once with the same size and DSCP, at every
+//! interval or each when the one before was answered.
 
 use simnel_core::{Span, Time};
 
@@ -8,12 +9,25 @@ use crate::distribution::Distribution;
 use crate::network::{Connection, Network, Notice, Side};
 use crate::pool::Datagram;
 
+/// How long netperf's UDP_RR waits before it takes a packet for lost and asks anew: Flent's
+/// `--socket-timeout`.
+const PATIENCE: Span = Span::from_secs(2);
+
+/// When a probe asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rhythm {
+    /// At this interval, whatever comes back.
+    Every(Span),
+    /// When the answer has come, or is overdue.
+    Answered,
+}
+
 /// A probe.
 #[derive(Clone, Debug)]
 pub(crate) struct Ping {
     context: Context,
     size: u32,
-    interval: Span,
+    rhythm: Rhythm,
     icmp: bool,
     connection: Option<Connection>,
     sequence: u32,
@@ -33,12 +47,12 @@ pub(crate) struct Ping {
 }
 
 impl Ping {
-    pub fn new(size: u32, interval: Span, icmp: bool, context: Context) -> Ping {
+    pub fn new(size: u32, rhythm: Rhythm, icmp: bool, context: Context) -> Ping {
         Ping {
             over_time: OverTime::new(context.interval),
             context,
             size,
-            interval,
+            rhythm,
             icmp,
             connection: None,
             sequence: 0,
@@ -59,6 +73,24 @@ impl Ping {
         if now >= self.context.stop {
             return;
         }
+        let overdue = self.last_sent + PATIENCE;
+        if matches!(self.rhythm, Rhythm::Answered) && self.connection.is_some() && now < overdue {
+            network.wake(self.context.opening.app, overdue);
+            return;
+        }
+        self.ask(network, now);
+        network.wake(self.context.opening.app, now + self.gap());
+    }
+
+    /// Until the timer is needed again.
+    fn gap(&self) -> Span {
+        match self.rhythm {
+            Rhythm::Every(interval) => interval,
+            Rhythm::Answered => PATIENCE,
+        }
+    }
+
+    fn ask(&mut self, network: &mut Network, now: Time) {
         let (opening, icmp) = (&self.context.opening, self.icmp);
         let connection =
             *self.connection.get_or_insert_with(|| network.open_datagrams(opening, icmp));
@@ -68,7 +100,6 @@ impl Ping {
         let counts = u64::from(now >= self.context.window);
         (self.sent, self.since_answer) = (self.sent + counts, self.since_answer + counts);
         self.last_sent = now;
-        network.wake(opening.app, now + self.interval);
         network.send_datagram(connection, Side::Client, request, now);
     }
 
@@ -84,6 +115,10 @@ impl Ping {
                 self.over_time.record(answer.sent, added);
                 if let Some(answers) = &mut self.answers {
                     answers.push((answer.sent, now.since(answer.sent)));
+                }
+                let is_latest = answer.sequence.wrapping_add(1) == self.sequence;
+                if matches!(self.rhythm, Rhythm::Answered) && is_latest && now < self.context.stop {
+                    self.ask(network, now);
                 }
                 if answer.sent < self.context.window {
                     return;
@@ -104,7 +139,7 @@ impl Ping {
         let (there, back) = self.context.base;
         // Requests whose answers the end of the run cut off; after a longer silence they were lost.
         let silence = self.last_sent.since(self.last_answered);
-        let cut_off = if silence > self.longest + self.interval { 0 } else { self.since_answer };
+        let cut_off = if silence > self.longest + self.gap() { 0 } else { self.since_answer };
         Outcome::Ping {
             sent: self.sent - cut_off.min(self.sent - self.received),
             received: self.received,

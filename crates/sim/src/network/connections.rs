@@ -11,6 +11,7 @@ use simnel_tcp::{Endpoint, State};
 use super::seat::Seat;
 use super::{Connection, Network, Opening, Shared, Side, EPHEMERAL};
 use crate::capture::{protocol, Headers};
+use crate::memory::Memory;
 use crate::pool::Tag;
 
 /// The port that is asked.
@@ -24,7 +25,11 @@ impl Network {
         let mut config = opening.tcp;
         for socket in [client, server] {
             config.seed = self.tags[socket as usize].hash;
-            self.seats[socket as usize].endpoint = Some(Endpoint::new(&config));
+            let mut endpoint = Endpoint::new(&config);
+            if let Some(memory) = &self.memory {
+                memory.prepare(&self.headers[socket as usize], &mut endpoint);
+            }
+            self.seats[socket as usize].endpoint = Some(endpoint);
         }
         if let Some(endpoint) = &mut self.seats[server as usize].endpoint {
             endpoint.listen();
@@ -148,6 +153,7 @@ impl Network {
             return;
         }
         self.account(connection);
+        self.remember(connection);
         self.shared[index].open = false;
         let flow = self.shared[index].flow as usize;
         for side in [Side::Client, Side::Server] {
@@ -160,6 +166,25 @@ impl Network {
             self.tags[socket] = Tag { generation, ..Tag::NONE };
         }
         self.free.push(connection.0);
+    }
+
+    /// Both ends of an open connection tell their hosts what they have found of the path.
+    fn remember(&mut self, connection: Connection) {
+        let Some(memory) = &mut self.memory else { return };
+        for side in [Side::Client, Side::Server] {
+            let socket = connection.socket(side) as usize;
+            if let Some(endpoint) = &self.seats[socket].endpoint {
+                memory.learn(&self.headers[socket], endpoint);
+            }
+        }
+    }
+
+    /// What hosts remember once the connections that are still open have ended, too.
+    pub fn memories(&mut self) -> Option<Memory> {
+        for connection in (0..).zip(self.shared.clone()).filter(|(_, shared)| shared.open) {
+            self.remember(Connection(connection.0));
+        }
+        self.memory.take()
     }
 
     /// Releases a connection both of whose ends are done.

@@ -23,6 +23,7 @@ use crate::capture::{write_frame, Headers, InOrder};
 use crate::event::{Events, Target};
 use crate::flow::{FlowRecord, TcpTotals, WindowSample};
 use crate::line::{Line, Served};
+use crate::memory::Memory;
 use crate::pipe::Pipe;
 use crate::pool::{Datagram, Payload, Pool, Tag, NO_PIPE};
 use crate::setup::{Access, Direction, Host, Loss};
@@ -149,6 +150,8 @@ pub(crate) struct Network {
     pub flows: Vec<FlowRecord>,
     pub notices: VecDeque<(u32, Notice)>,
     pub capture: Option<InOrder>,
+    /// What hosts remember of paths; None if they remember nothing.
+    pub memory: Option<Memory>,
     pipes: Vec<Pipe>,
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
@@ -184,6 +187,7 @@ impl Network {
             flows: Vec::new(),
             notices: VecDeque::new(),
             capture: None,
+            memory: None,
             pipes: Vec::new(),
             hosts: hosts.to_vec(),
             attachments: Vec::new(),

@@ -159,6 +159,11 @@ pub enum Kind {
         /// ICMP echo instead of UDP.
         icmp: bool,
     },
+    /// UDP requests, each when the one before was answered: netperf's UDP_RR.
+    RequestResponse {
+        /// Payload of request and answer in bytes.
+        size: u32,
+    },
     /// HTTP connections that open at random, with requests, objects and thinking servers.
     Web(web::Params),
     /// Video in chunks, whose quality follows the throughput.
@@ -359,6 +364,7 @@ impl Setup {
                 datagrams(*size, *interval)
             }
             Kind::Ping { size, interval, .. } => datagrams(*size, *interval),
+            Kind::RequestResponse { size } => datagrams(*size, Span::from_secs(1)),
             Kind::Messages { size, interval } => {
                 if *size == 0 {
                     return invalid("the size", "at least 1 byte");

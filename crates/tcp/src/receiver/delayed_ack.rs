@@ -123,6 +123,12 @@ impl AckTimers {
         self.quick = 0;
     }
 
+    /// True while duplicate ACKs are held back.
+    #[inline]
+    pub(crate) fn holds_back(&self) -> bool {
+        self.compressed > 0
+    }
+
     /// True while an acknowledgement waits for its time.
     pub(crate) fn waiting(&self) -> bool {
         self.due != Time::MAX

@@ -27,7 +27,7 @@ const QUICK_AFTER_MARK: u8 = 2;
 #[repr(C)]
 pub(crate) struct Receiver {
     pub reassembly: Reassembly,
-    /// ACK of the state before the last change of marks (DCTCP), not yet sent.
+    /// ACK of the state before the last segment, not yet sent.
     pub owed: Option<Owed>,
     /// FIN's number; the last of all while it has not come.
     fin_seq: u64,
@@ -52,11 +52,13 @@ pub(crate) struct Receiver {
     sack: bool,
 }
 
-/// An ACK of the past: acknowledgement number and echo.
+/// An ACK of the past.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owed {
-    pub ack: u64,
-    pub echo: bool,
+pub(crate) enum Owed {
+    /// Of the state before marks changed (DCTCP): acknowledgement number and echo.
+    Mark { ack: u64, echo: bool },
+    /// Of ranges that the next ACK would not tell any more, and their number.
+    Ranges([(u32, u32); MAX_SACK], u8),
 }
 
 impl Receiver {
@@ -126,6 +128,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, segment: &Segment, unit: u32, round: &Round, now: &Now) {
         let end = segment.end_seq();
+        self.window.auto_consume(self.nxt, now);
         if segment.timestamps {
             self.window.measure_rtt(segment, now);
         }
@@ -153,15 +156,20 @@ impl Receiver {
         if segment.seq > self.nxt {
             self.note_mark(segment.ecn);
             self.acks.schedule();
+            if self.acks.holds_back() && self.reassembly.displaces(segment.seq, end) {
+                let mut ranges = [(0, 0); MAX_SACK];
+                let count = self.reassembly.blocks(&mut ranges);
+                self.owed = Some(Owed::Ranges(ranges, count));
+            }
             let fresh = self.reassembly.store(segment.seq, end);
             if !fresh && self.sack {
                 self.reassembly.report_duplicate(segment.seq, end);
             }
             // Without SACK an ACK that moves the window would be no duplicate.
-            if fresh && self.sack && self.window.grow(segment.len, unit) {
+            if fresh && self.sack && self.window.grow(segment.len, unit, false) {
                 self.acks.quick_once();
             }
-            self.window.hold(self.reassembly.held());
+            self.window.hold(self.reassembly.held(), self.reassembly.ranges());
             return;
         }
         if segment.seq < self.nxt && self.sack {
@@ -173,7 +181,7 @@ impl Receiver {
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
         self.acks.pace(&self.window, round, now);
         self.note_mark(segment.ecn);
-        if unit >= window::GROWTH_LEN && self.window.grow(segment.len, unit) {
+        if unit >= window::GROWTH_LEN && self.window.grow(segment.len, unit, true) {
             self.acks.quick_once();
         }
         if !self.reassembly.is_empty() {
@@ -182,7 +190,7 @@ impl Receiver {
                 // RFC 5681, section 4.2: a filled gap is acknowledged at once.
                 self.acks.now();
             }
-            self.window.hold(self.reassembly.held());
+            self.window.hold(self.reassembly.held(), self.reassembly.ranges());
         }
         self.received += self.nxt - before;
         if !self.fin && self.nxt > self.fin_seq {
@@ -202,7 +210,7 @@ impl Receiver {
         let marked = ecn == Ecn::Ce;
         if self.accurate && ecn != Ecn::NotEct && marked != self.echo {
             if self.acks.waiting() && self.prior_nxt > self.window.acked {
-                self.owed = Some(Owed { ack: self.prior_nxt, echo: self.echo });
+                self.owed = Some(Owed::Mark { ack: self.prior_nxt, echo: self.echo });
             }
             self.echo = marked;
             self.acks.now();

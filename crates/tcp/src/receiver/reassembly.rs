@@ -9,6 +9,9 @@ use crate::ranges::Ranges;
 
 /// Ranges that are remembered by age.
 const RECENT: usize = 4;
+/// Newest ranges of which an ACK that is held back can be sure to tell: one less than fit beside
+/// timestamps, since ACKs get lost (Linux's `TCP_SACK_BLOCKS_EXPECTED`).
+const TOLD: usize = 2;
 
 /// The out-of-order store. While all comes in order, only this much of it is looked at.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +46,22 @@ impl Reassembly {
         (self.ranges.first_ref(), self.reports.as_deref())
     }
 
+    /// Number of ranges out of order.
+    pub(crate) fn ranges(&self) -> usize {
+        self.ranges.count()
+    }
+
     /// Bytes held out of order.
     pub(crate) fn held(&self) -> u32 {
         self.held
+    }
+
+    /// `[left, right)` would push a range back that an ACK which is held back has yet to tell of.
+    pub(crate) fn displaces(&self, left: u64, right: u64) -> bool {
+        let count = usize::from(self.recent_count);
+        let touches = |range: &(u64, u64)| range.0 <= right && left <= range.1;
+        let place = self.reports.as_ref().and_then(|r| r.recent[..count].iter().position(touches));
+        place.unwrap_or(count) >= TOLD
     }
 
     /// Stores `[left, right)`. False if all of it was there.

@@ -13,8 +13,8 @@ use crate::segment::Segment;
 
 /// Segments below this do not make the offer grow.
 pub(crate) const GROWTH_LEN: u32 = 128;
-/// Memory that a full segment occupies: a 2 KiB buffer and its bookkeeping.
-const SEGMENT_MEMORY: u64 = 2_304;
+/// Neighbouring segments that share one segment's overhead at most (`MAX_SKB_FRAGS`).
+const MERGED: u64 = 17;
 /// Memory per segment that Linux reckons with when it sizes the buffer, beyond the MSS.
 const SIZING_OVERHEAD: u64 = 896;
 /// Step of that reckoning.
@@ -47,6 +47,8 @@ pub(crate) struct ReceiveWindow {
     auto_read: bool,
     /// Memory of what came out of order; no more than counts.
     held_memory: u32,
+    /// Memory of a segment beside its payload.
+    overhead: u32,
     /// The window may have changed although nothing has come in order.
     changed: bool,
 
@@ -54,6 +56,8 @@ pub(crate) struct ReceiveWindow {
     space_seq: u64,
     space_us: u32,
     space: u64,
+    /// When data last came.
+    came_us: u32,
     /// The RTT as the receiver sees it, in 1/8 µs.
     rtt8_us: u32,
     last_echo: u32,
@@ -77,9 +81,11 @@ impl ReceiveWindow {
             read: 1,
             auto_read: true,
             held_memory: 0,
+            overhead: config.segment_overhead,
             changed: true,
             space_seq: 1,
             space_us: 0,
+            came_us: 0,
             space: 0,
             rtt8_us: 0,
             last_echo: 0,
@@ -124,7 +130,7 @@ impl ReceiveWindow {
     pub(crate) fn consume(&mut self, bytes: u64, nxt: u64, now: &Now) -> bool {
         self.read += bytes;
         self.changed = true;
-        self.adjust_buffer(self.read, now);
+        self.adjust_buffer(self.read, now.us);
         let left = self.edge().saturating_sub(nxt) as u32;
         if u64::from(left) * 2 > u64::from(self.clamp) {
             return false;
@@ -157,9 +163,10 @@ impl ReceiveWindow {
         self.auto_read || self.read >= nxt || self.room(nxt) >= self.offered
     }
 
-    /// Memory of `bytes` out of order.
-    pub(crate) fn hold(&mut self, bytes: u32) {
-        self.held_memory = memory(bytes.into(), self.peer_mss).min(self.buffer_max.into()) as u32;
+    /// Memory of `bytes` out of order in so many `ranges`.
+    pub(crate) fn hold(&mut self, bytes: u32, ranges: usize) {
+        let memory = self.memory(bytes.into(), ranges as u64);
+        self.held_memory = memory.min(self.buffer_max.into()) as u32;
         self.changed = true;
     }
 
@@ -192,20 +199,23 @@ impl ReceiveWindow {
         };
     }
 
-    /// A segment of `len` bytes has come: offers two more. True if the offer grew.
+    /// A segment of `len` bytes has come: offers two more. True if the offer grew. One that came in
+    /// order fills the buffer already, since nobody has read it yet.
     #[inline]
-    pub(crate) fn grow(&mut self, len: u32, unit: u32) -> bool {
-        let free = self.free(0).min(u64::from(self.clamp));
+    pub(crate) fn grow(&mut self, len: u32, unit: u32, in_order: bool) -> bool {
+        let unread = if in_order { len } else { 0 };
+        let free = self.free(unread.into()).min(u64::from(self.clamp));
         let room = free.saturating_sub(u64::from(self.threshold)) as u32;
         if room == 0 {
             return false;
         }
-        let step = if SEGMENT_MEMORY / 2 <= u64::from(unit) {
+        let memory = u64::from(unit + self.overhead);
+        let step = if memory / 2 <= u64::from(unit) {
             2 * self.advertised_mss
         } else {
             // Small segments waste memory: grow only while there is plenty.
             let mut window = u64::from(self.buffer_max) / 4;
-            let mut needed = SEGMENT_MEMORY / 2;
+            let mut needed = memory / 4;
             while u64::from(self.threshold) <= window && needed > u64::from(len) {
                 needed /= 2;
                 window /= 2;
@@ -222,7 +232,7 @@ impl ReceiveWindow {
     /// Bytes of window that memory allows with `unread` bytes waiting.
     #[inline]
     fn free(&self, unread: u64) -> u64 {
-        let used = u64::from(self.held_memory) + memory(unread, self.peer_mss);
+        let used = u64::from(self.held_memory) + self.memory(unread, 1);
         u64::from(self.buffer).saturating_sub(used) / 2
     }
 
@@ -258,20 +268,26 @@ impl ReceiveWindow {
         self.offered
     }
 
-    /// With automatic reading, the application reads as soon as data is there.
+    /// Data comes; all before it, up to `nxt`, has come earlier. With automatic reading the
+    /// application has read that, at once, but segments of the same moment together.
     #[inline]
     pub(crate) fn auto_consume(&mut self, nxt: u64, now: &Now) {
+        let came_us = self.came_us;
+        if now.us == came_us {
+            return;
+        }
+        self.came_us = now.us;
         // What comes out of order is not read, and ends no measurement.
         if self.auto_read && nxt > self.read {
             self.read = nxt;
-            self.adjust_buffer(nxt, now);
+            self.adjust_buffer(nxt, came_us);
         }
     }
 
     /// Once a round trip: is the buffer large enough for what was read?
     #[inline]
-    fn adjust_buffer(&mut self, read: u64, now: &Now) {
-        let passed = now.us.wrapping_sub(self.space_us);
+    fn adjust_buffer(&mut self, read: u64, now_us: u32) {
+        let passed = now_us.wrapping_sub(self.space_us);
         if self.rtt8_us == 0 || passed < self.rtt8_us >> 3 {
             return;
         }
@@ -281,7 +297,7 @@ impl ReceiveWindow {
             self.space = copied;
         }
         self.space_seq = read;
-        self.space_us = now.us;
+        self.space_us = now_us;
     }
 
     fn enlarge(&mut self, copied: u64) {
@@ -303,13 +319,14 @@ impl ReceiveWindow {
             self.changed = true;
         }
     }
-}
 
-/// Memory that `bytes` of payload in segments of `unit` bytes occupy.
-#[inline]
-fn memory(bytes: u64, unit: u32) -> u64 {
-    if bytes == 0 {
-        return 0;
+    /// Memory of `bytes` in so many ranges. Neighbours merge (`tcp_try_coalesce`).
+    #[inline]
+    fn memory(&self, bytes: u64, ranges: u64) -> u64 {
+        if bytes == 0 {
+            return 0;
+        }
+        let segments = bytes / u64::from(self.peer_mss.max(1));
+        bytes + (ranges + segments.saturating_sub(ranges) / MERGED) * u64::from(self.overhead)
     }
-    bytes.div_ceil(u64::from(unit.max(1))) * SEGMENT_MEMORY
 }

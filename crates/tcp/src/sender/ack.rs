@@ -7,7 +7,7 @@ use super::scoreboard::{flag, Id, Record};
 use super::{Resend, Sender};
 use crate::clock::Now;
 use crate::congestion::{AckSample, Event, Phase};
-use crate::segment::{Segment, TcpFlags};
+use crate::segment::{Segment, TcpFlags, MAX_SACK};
 
 /// Facts about one acknowledgement, one bit each.
 pub(super) mod fact {
@@ -236,11 +236,14 @@ impl Sender {
                 self.take_duplicate_report(left, right, prior_una, ack);
             }
         }
-        for (left, right) in segment.sack_blocks() {
-            if duplicate == Some((left, right)) {
-                continue;
-            }
-            self.take_block(left.max(segment.ack), right.min(self.window.nxt), ack, now);
+        // In order of sequence: the newest block comes first, and an older one that is news with it
+        // would look overtaken.
+        let mut sorted = [(0, 0); MAX_SACK];
+        let fresh = segment.sack_blocks().filter(|block| duplicate != Some(*block));
+        let count = sorted.iter_mut().zip(fresh).map(|(slot, block)| *slot = block).count();
+        sorted[..count].sort_unstable();
+        for (left, right) in &sorted[..count] {
+            self.take_block((*left).max(segment.ack), (*right).min(self.window.nxt), ack, now);
         }
         if self.window.phase != Phase::Loss || self.recovery.undo_marker.is_some() {
             self.note_reordering(ack.reordered);

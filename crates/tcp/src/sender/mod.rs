@@ -25,6 +25,7 @@ use simnel_core::time::Time;
 use crate::clock::{Now, Ticks};
 use crate::config::Config;
 use crate::congestion::{self, Controller, Phase, Window};
+use crate::path::{Experience, Path};
 use pacing::Pacer;
 use rack::Rack;
 use rate_sample::Sampler;
@@ -119,6 +120,8 @@ pub(crate) struct Sender {
     pub(crate) counters: Counters,
     /// The idle time after the data sent then has had its effect.
     restarted_ms: Option<u32>,
+    /// Smoothed RTT of earlier connections on the path, in 1/8 µs; zero if unknown.
+    known_rtt8_us: u32,
 }
 
 /// The part of [`Config`] that sending needs.
@@ -205,7 +208,7 @@ impl Sender {
             control,
             ticks,
             settings,
-            source: Source::new(config.sndbuf_max),
+            source: Source::new(config),
             write_end: 1,
             closing: false,
             fin_sent: false,
@@ -227,9 +230,31 @@ impl Sender {
             used: 0,
             used_since_ms: 0,
             restarted_ms: None,
+            known_rtt8_us: 0,
             ecn: false,
             queue_cwr: false,
             sack: config.sack,
+        }
+    }
+
+    /// Begins with what the host remembers of the path; to be called before the handshake.
+    pub(crate) fn recall(&mut self, path: &Path) {
+        if path.ssthresh > 0 {
+            self.window.ssthresh = path.ssthresh;
+        }
+        self.recovery.reordering = self.recovery.reordering.max(path.reordering);
+        self.known_rtt8_us = path.srtt8_us;
+    }
+
+    /// What this connection can say of its path.
+    pub(crate) fn experience(&self) -> Experience {
+        let window = &self.window;
+        Experience {
+            srtt8_us: if self.timers.backoff > 0 { 0 } else { window.srtt8_us },
+            cwnd: window.cwnd,
+            ssthresh: (window.ssthresh < congestion::INFINITE).then_some(window.ssthresh),
+            open: window.phase == Phase::Open,
+            reordering: Some(self.recovery.reordering).filter(|found| *found > REORDERING),
         }
     }
 
@@ -242,6 +267,12 @@ impl Sender {
         self.recovery.resend_stamp = 0;
         self.window.srtt8_us = self.rtt.srtt8_us;
         self.window.min_rtt_us = self.rtt.min_us();
+        // The SYN is small: a longer RTT that is known of data makes a better first timeout.
+        if self.known_rtt8_us > self.window.srtt8_us {
+            let rtt_us = self.known_rtt8_us >> 3;
+            let rto_us = rtt_us + (2 * rtt_us).max(self.rtt.floor_us());
+            self.timers.rto_ticks = self.ticks.covering(rto_us.min(MAX_RTO_US));
+        }
         self.dirty = true;
     }
 

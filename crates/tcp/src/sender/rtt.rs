@@ -51,6 +51,11 @@ impl RoundTrip {
         }
     }
 
+    /// Least addition to the smoothed RTT, in microseconds.
+    pub(crate) fn floor_us(&self) -> u32 {
+        self.floor_us
+    }
+
     /// Takes in a sample for the minimum.
     #[inline]
     pub(crate) fn update_min(&mut self, now: &Now, sample_us: u32) {

@@ -14,6 +14,8 @@ const PROBE_SIZE: u32 = 64;
 const PROBE_INTERVAL: Span = Span::from_millis(100);
 /// Several packets' time on the slowest line; little against the time that flows need to settle.
 const STAGGER: Span = Span::from_millis(20);
+/// Memory of a segment beside its payload, beyond which a recording makes no sense.
+const MOST_OVERHEAD: u64 = 65_536;
 /// The router's port towards the servers, and the one towards the clients.
 const PORTS: [&str; 2] = ["r1", "r0"];
 
@@ -160,6 +162,9 @@ fn tcp(recording: &Recording, flow: &Flow, access: &HostAccess) -> Result<Config
     }
     if let Some(limit) = recording.environment("WMEM") {
         config.sndbuf_max = limit.min(u64::from(u32::MAX)) as u32;
+    }
+    if let Some(bytes) = recording.environment("OVERHEAD") {
+        config.segment_overhead = bytes.min(MOST_OVERHEAD) as u32;
     }
     if let Some(segments) = recording.environment("GSOSEGS") {
         config.tso_segments = segments.clamp(1, 255) as u8;

@@ -63,6 +63,7 @@ pub fn finished(setup: &Setup, plan: &Plan, seed: u64, heard: &[Heard]) -> Finis
         bottleneck_packets: 0,
         events: 0,
         hash: 0,
+        memory: None,
         conservation: Conservation::default(),
     };
     Finished { qdisc: plan.qdisc.clone(), setup: setup.clone(), results }
