@@ -1,4 +1,4 @@
-//! What hosts remember of paths from one connection to the next, and from one run to the next.
+//! Memory of paths that hosts keep from one connection to the next, and from one run to the next.
 //!
 //! A fresh boot knows nothing, and a run without a memory forgets with each connection. Tests that
 //! run one after another between the same hosts, as Flent's do, are runs that hand one memory on:
@@ -16,7 +16,7 @@ pub struct Memory {
     /// Slow-start thresholds are kept as well: Linux up to 5.5. Later ones keep RTTs only
     /// (`tcp_no_ssthresh_metrics_save`).
     pub thresholds: bool,
-    /// What is known.
+    /// Findings by path.
     pub paths: BTreeMap<([u8; 4], [u8; 4]), Path>,
 }
 

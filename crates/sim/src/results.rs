@@ -35,7 +35,7 @@ pub struct Results {
     pub events: u64,
     /// Hash of everything that happened to every packet, in order and with times.
     pub hash: u64,
-    /// What hosts remember of paths afterwards, if they began with a memory.
+    /// The hosts' memory of paths afterwards, if they began with one.
     pub memory: Option<Memory>,
     /// Packets sent by hosts, delivered, lost or dropped, and still under way at the end.
     pub conservation: Conservation,

@@ -1,4 +1,4 @@
-//! What a host remembers of a path from one connection to the next (Linux's `tcp_metrics`).
+//! A host's memory of a path from one connection to the next (Linux's `tcp_metrics`).
 //!
 //! When a connection ends, its host keeps what it found: the slow-start threshold, the RTT and how
 //! far segments overtake each other. The next connection to the same destination begins with that:
@@ -7,7 +7,7 @@
 //! until 5.5; from 5.6 on it forgets them unless told otherwise (`tcp_no_ssthresh_metrics_save`,
 //! Documentation/networking/ip-sysctl.rst). A fresh boot knows nothing.
 
-/// What is known of a path; the default is nothing.
+/// Findings about a path; the default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     /// Slow-start threshold in segments; zero if unknown.
@@ -18,7 +18,7 @@ pub struct Path {
     pub reordering: u32,
 }
 
-/// What one connection can say of its path at its end.
+/// Findings of one connection at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Experience {
     /// Smoothed RTT in 1/8 µs; zero if there was no sample since the last timeout.

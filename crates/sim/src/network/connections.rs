@@ -179,7 +179,7 @@ impl Network {
         }
     }
 
-    /// What hosts remember once the connections that are still open have ended, too.
+    /// The hosts' memory once the connections that are still open have ended, too.
     pub fn memories(&mut self) -> Option<Memory> {
         for connection in (0..).zip(self.shared.clone()).filter(|(_, shared)| shared.open) {
             self.remember(Connection(connection.0));

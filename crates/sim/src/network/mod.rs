@@ -150,7 +150,7 @@ pub(crate) struct Network {
     pub flows: Vec<FlowRecord>,
     pub notices: VecDeque<(u32, Notice)>,
     pub capture: Option<InOrder>,
-    /// What hosts remember of paths; None if they remember nothing.
+    /// The hosts' memory of paths; None if they remember nothing.
     pub memory: Option<Memory>,
     pipes: Vec<Pipe>,
     hosts: Vec<Host>,

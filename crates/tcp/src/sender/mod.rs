@@ -246,7 +246,7 @@ impl Sender {
         self.known_rtt8_us = path.srtt8_us;
     }
 
-    /// What this connection can say of its path.
+    /// Findings of this connection about its path.
     pub(crate) fn experience(&self) -> Experience {
         let window = &self.window;
         Experience {

@@ -1,11 +1,11 @@
 //! The send buffer of an unlimited source: how far a blocking writer has got.
 //!
 //! Linux counts memory: of each segment its payload, its headers' room and its bookkeeping. The
-//! buffer grows to twice the window whenever the window has room and nothing more is written, up to
-//! a cap; a writer that finds it full sleeps, and is woken when a third of it is free. Segments that
-//! were SACKed merge with their SACKed neighbours and save all but the payload (Linux's
-//! `tcp_shift_skb_data`), so that the writer goes on during a recovery. On paths that hold more than
-//! two thirds of the cap this shows: what is in flight swings below the window.
+//! buffer grows to twice the window whenever the window has room, up to a cap. A writer that finds
+//! it full sleeps, and is woken when a third of it is free. Segments that were SACKed merge with
+//! their SACKed neighbours and save all but the payload (Linux's `tcp_shift_skb_data`), so that the
+//! writer goes on during a recovery. On paths that hold more than two thirds of the cap this shows:
+//! what is in flight swings below the window.
 
 use super::{Sender, UNLIMITED};
 use crate::config::Config;
