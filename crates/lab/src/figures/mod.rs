@@ -27,7 +27,7 @@ pub struct Dots {
     /// Names of each category's measures, where statements are made about them; else empty.
     pub measures: Vec<String>,
     /// Statements about each category; empty where there are none.
-    pub stated: Vec<Option<Stated>>,
+    pub stated: Vec<Vec<Stated>>,
 }
 
 /// A statement about a value.

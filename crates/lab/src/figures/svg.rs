@@ -439,7 +439,7 @@ fn runs(
     unit: &str,
 ) -> Markup {
     let values = &dots.values[at];
-    let stated = dots.stated.get(at).copied().flatten();
+    let stated = dots.stated.get(at).map_or(&[][..], Vec::as_slice);
     let Some(middle) = quantile(values, 0.5) else { return html! {} };
     let (width, centre) = ((wide - 1.0).max(2.0), left + wide / 2.0 - 0.5);
     // Beside each other, not on top: a third of the room to either side, by turns.
@@ -455,18 +455,20 @@ fn runs(
                     " (median of " (values.len()) " runs, " (number(least)) " to " (number(most))
                     ")"
                 }
-                @if let Some(stated) = stated { "; stated: " (told(stated)) " " (unit) }
+                @for one in stated {
+                    "; stated" @if one.compared { " by comparison" } ": " (told(one)) " " (unit)
+                }
             }
             // For the pointer: dots are small.
             rect .reach x=(tenths(left)) width=(tenths(width)) y=(tenths(y.to))
                 height=(tenths(y.from - y.to)) fill-opacity="0" stroke="none" {}
-            @if let Some(Stated { value, within, compared }) = stated {
+            @for Stated { value, within, compared } in stated {
                 @let (top, bottom) = (y.at(within.1), y.at(within.0));
-                rect .band .compared[compared] x=(tenths(left)) width=(tenths(width))
+                rect .band .compared[*compared] x=(tenths(left)) width=(tenths(width))
                     y=(tenths(top)) height=(tenths((bottom - top).max(1.0))) {}
                 @if let Some(value) = value {
                     line .tick x1=(tenths(left - 2.0)) x2=(tenths(left + width + 2.0))
-                        y1=(tenths(y.at(value))) y2=(tenths(y.at(value))) {}
+                        y1=(tenths(y.at(*value))) y2=(tenths(y.at(*value))) {}
                 }
             }
             @for (n, value) in values.iter().enumerate() {
@@ -479,15 +481,14 @@ fn runs(
 }
 
 /// A statement in words.
-fn told(Stated { value, within: (low, high), compared }: Stated) -> String {
+fn told(Stated { value, within: (low, high), .. }: &Stated) -> String {
     let range = match (low.is_finite(), high.is_finite()) {
-        (true, true) => format!("{} to {}", number(low), number(high)),
-        (true, false) => format!("at least {}", number(low)),
-        _ => format!("at most {}", number(high)),
+        (true, true) => format!("{} to {}", number(*low), number(*high)),
+        (true, false) => format!("at least {}", number(*low)),
+        _ => format!("at most {}", number(*high)),
     };
     match value {
-        Some(value) => format!("{} ({range} holds)", number(value)),
-        None if compared => format!("{range}, by the runs that it is compared with,"),
+        Some(value) => format!("{} ({range} holds)", number(*value)),
         None => range,
     }
 }

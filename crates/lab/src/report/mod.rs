@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use crate::experiments::paper::arms::Reading;
 use crate::experiments::paper::{Measure, Outcome, Verdict};
-use crate::figures::{svg, table, Figure, Plot};
+use crate::figures::{svg, table, Figure, Plot, Stated};
 use simnel_core::printable::Printable;
 
 use crate::files::put;
@@ -86,11 +86,17 @@ fn state(figure: &mut Figure, verdicts: &[Verdict]) {
         stated.map(|(name, stated)| (name.to_string(), stated)).collect::<Vec<_>>()
     };
     let mut stated: Vec<_> = verdicts.iter().flat_map(of).collect();
-    // A value or range of its own comes before one that follows from other runs.
+    // Of its own first, and after it what follows from other runs; of either the first claim's.
     stated.sort_by_key(|(_, stated)| stated.compared);
     for dots in series {
         let of = |measure: &String| {
-            stated.iter().find(|(name, _)| name == measure).map(|(_, stated)| *stated)
+            let mut own: Vec<Stated> = Vec::new();
+            for (_, one) in stated.iter().filter(|(name, _)| name == measure) {
+                if own.iter().all(|known| known.compared != one.compared) {
+                    own.push(*one);
+                }
+            }
+            own
         };
         dots.stated = dots.measures.iter().map(of).collect();
     }
@@ -139,7 +145,7 @@ mod tests {
         let Plot::Dots(_, series) = figure.plot else { panic!("dots") };
         let bands: Vec<_> =
             series[0].stated.iter().flatten().map(|one| (one.within, one.compared)).collect();
-        // Of its own a range, though another claim compares it.
-        assert_eq!(bands, [((20.0, 40.0), true), ((5.0, 15.0), false)]);
+        let below = ((f64::NEG_INFINITY, 30.0), true);
+        assert_eq!(bands, [((20.0, 40.0), true), ((5.0, 15.0), false), below]);
     }
 }
