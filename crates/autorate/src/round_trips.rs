@@ -146,7 +146,7 @@ impl RoundTrips {
     }
 
     /// The lowest coming of each connection that had any since the last call, of at most some tens,
-    /// in [`COMING_UNIT`].
+    /// in units of `COMING_UNIT`.
     pub fn take_comings(&self, mut each: impl FnMut(u32, u32)) {
         for kept in self.comings.iter().filter(|kept| kept.load(Relaxed) != 0) {
             let kept = kept.swap(0, Relaxed);
