@@ -40,10 +40,15 @@ fn scale(results: &[PointResult], name: &str) -> Axis {
     let means = || results.iter().filter_map(|result| Some(result.values.get(name)?.mean));
     let (least, most) = (means().fold(f64::MAX, f64::min), means().fold(f64::MIN, f64::max));
     match least > 0.0 && most > LINEAR * least {
-        true => Axis::log(name).within(least, most),
-        false if least < most => Axis::linear(name).within(least.min(0.0), most),
-        false => Axis::linear(name),
+        true => Axis::log(label(name)).within(least, most),
+        false if least < most => Axis::linear(label(name)).within(least.min(0.0), most),
+        false => Axis::linear(label(name)),
     }
+}
+
+/// The last two parts of a measure's name, such as `added_ms.p99`: an axis has room for no more.
+fn label(name: &str) -> &str {
+    name.rmatch_indices('.').nth(1).map_or(name, |(at, _)| &name[at + 1..])
 }
 
 fn lines(
