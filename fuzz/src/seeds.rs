@@ -282,6 +282,26 @@ fn recording_of(group: &str) -> Vec<Vec<u8>> {
     vec![whole, [&[0], csv.as_bytes()].concat()]
 }
 
+/// Answers of DNS with an alias and compressed names, over UDP and TCP.
+pub fn dns() -> Vec<Vec<u8>> {
+    let message = [
+        &[0, 7, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0][..],
+        b"\x03www\x07example\x03org\0\0\x01\0\x01",
+        &[0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 6, 3, b'c', b'd', b'n', 0xc0, 16],
+        b"\x03cdn\xc0\x10\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07",
+    ]
+    .concat();
+    let packet = |protocol: u8, transport: &[u8]| {
+        let length = (20 + transport.len() + message.len()) as u8;
+        let ip = [0x45, 0, 0, length, 0, 0, 0, 0, 64, protocol, 0, 0, 9, 9, 9, 9, 10, 0, 0, 2];
+        [&ip[..], transport, &message].concat()
+    };
+    let mut tcp = vec![0, 53, 0x9c, 0x40];
+    tcp.resize(12, 0);
+    tcp.extend([0x50, 0x18, 0, 0, 0, 0, 0, 0, 0, message.len() as u8]);
+    vec![packet(17, &[0, 53, 0x9c, 0x40, 0, 0, 0, 0]), packet(6, &tcp)]
+}
+
 /// Messages as the kernel writes them, behind a number of messages that wait for an answer.
 pub fn netlink() -> Vec<Vec<u8>> {
     let attribute = |kind: u16, data: &[u8]| {

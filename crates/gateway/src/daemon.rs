@@ -369,6 +369,7 @@ impl Daemon {
             self.look_around();
             self.end_trials();
             self.drive();
+            self.learn_names();
         }
         if result.is_ok() {
             self.tether.tell(&Event::Stopping);
@@ -393,6 +394,13 @@ impl Daemon {
             }
         }
         errors.into_iter().for_each(|error| self.warn(error));
+    }
+
+    /// Lets rules follow host names.
+    fn learn_names(&mut self) {
+        let learnt = |gateway: &mut Gateway| gateway.learn_names(sys::now()).err();
+        let errors: Vec<Error> = self.served.iter_mut().filter_map(learnt).collect();
+        errors.into_iter().for_each(|error| self.warn(error.to_string()));
     }
 
     /// The error that a thread of the data path has ended by itself.
@@ -446,11 +454,19 @@ impl Daemon {
             self.tether.guard.as_fd(),
             self.server.as_fd(),
         ];
-        let fds: Vec<BorrowedFd<'_>> =
-            fixed.into_iter().chain(self.drivers.iter().flat_map(Driver::fds)).collect();
-        let patience = [self.server.patience(), self.trials.patience(sys::now())];
-        let drivers = self.drivers.iter().map(|driver| driver.patience(sys::now()));
-        let patience = patience.into_iter().flatten().chain(drivers).fold(LOOK, Span::min);
+        let now = sys::now();
+        let following = || self.served.iter().filter_map(Gateway::names);
+        let names = following().filter_map(|names| names.fd(now));
+        let fds: Vec<BorrowedFd<'_>> = fixed
+            .into_iter()
+            .chain(names)
+            .chain(self.drivers.iter().flat_map(Driver::fds))
+            .collect();
+        let patience = [self.server.patience(), self.trials.patience(now)];
+        let drivers = self.drivers.iter().map(|driver| driver.patience(now));
+        let names = following().filter_map(|names| names.patience(now));
+        let patience =
+            patience.into_iter().flatten().chain(drivers).chain(names).fold(LOOK, Span::min);
         let ready = sys::wait(&fds, Some(patience));
         let is_ready = |index: usize| ready >> index & 1 == 1;
         if is_ready(ended) {

@@ -143,6 +143,16 @@ pub enum Error {
         /// Last that was tried.
         last: u16,
     },
+    /// All log groups that we tried are taken.
+    #[error(
+        "no free NFLOG group from {first} to {last}: /proc/net/netfilter/nfnetlink_log lists them"
+    )]
+    NoLogGroup {
+        /// First that was tried.
+        first: u16,
+        /// Last that was tried.
+        last: u16,
+    },
     /// A direction that is not running was to be changed.
     #[error(
         "`{interface}` has no {direction} discipline: end it with `simnel down {interface}` \

@@ -1,5 +1,6 @@
 //! The readers of what the kernel sends, for the fuzz targets: nobody else may call them.
 
+use crate::names;
 use crate::netlink::{Answers, Messages};
 use crate::nfqueue::{parse, Event};
 
@@ -15,6 +16,11 @@ pub fn queued(datagram: &[u8]) -> Option<(u32, &[u8], u32)> {
 pub fn attributes(datagram: &[u8]) -> usize {
     let length = |(_, data): (i32, &[u8])| data.len();
     Messages(datagram).flat_map(|message| message.attributes().map(length)).sum()
+}
+
+/// True if a logged packet, or a packet, holds a message of DNS.
+pub fn dns(bytes: &[u8]) -> bool {
+    names::reads(bytes)
 }
 
 /// Of `messages` numbered from 1, those that `datagrams` leave without an answer, and whether one

@@ -50,6 +50,7 @@ pub mod kernel;
 pub mod link;
 mod links;
 mod marks;
+mod names;
 mod netlink;
 mod nfqueue;
 mod nft;

@@ -65,7 +65,10 @@ fn table(rules: &[RuleEntry]) -> String {
         [
             rule.dev.clone(),
             rule.number.to_string(),
-            rule.traffic.clone(),
+            match rule.addresses {
+                Some(known) => format!("{} ({known} known)", rule.traffic),
+                None => rule.traffic.clone(),
+            },
             rule.action.clone(),
             counted(rule.upload),
             counted(rule.download),
@@ -103,6 +106,7 @@ mod tests {
             name: name.map(String::from),
             traffic: traffic.into(),
             action: "tier voice".into(),
+            addresses: None,
             upload: Some(Counted { packets: 12, bytes: 2_400 }),
             download: None,
         };

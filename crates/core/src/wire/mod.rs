@@ -210,6 +210,14 @@ pub fn flow_keys(link: LinkLayer, bytes: &[u8]) -> FlowKeys {
     }
 }
 
+/// Bytes behind the headers of the packet that starts with `bytes`, as far as they are captured and
+/// the headers are understood; None without IP.
+pub fn payload(link: LinkLayer, bytes: &[u8]) -> Option<&[u8]> {
+    let located = link::locate(link, bytes);
+    let walk = network(&located, bytes)?;
+    bytes.get(located.offset + walk.headers..)
+}
+
 /// Follows the IP headers, if there are any.
 fn network(located: &link::Located, bytes: &[u8]) -> Option<Walk> {
     match located.network {

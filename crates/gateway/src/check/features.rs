@@ -113,6 +113,7 @@ pub(super) fn findings() -> Vec<Finding> {
     let mut all = vec![version(&release)];
     all.extend(userspace(&witnesses));
     all.push(conntrack(&witnesses));
+    all.push(host_names(&witnesses));
     all.extend(in_kernel(&witnesses));
     all.push(confinement());
     all
@@ -189,6 +190,19 @@ fn conntrack(witnesses: &Witnesses) -> Finding {
     };
     let (what, why) = ("connection tracking", "a router that translates addresses needs it");
     finding("conntrack", what, state, Level::Note, why, "`modprobe nf_conntrack`")
+}
+
+/// Copies of DNS answers, for rules with `host`.
+fn host_names(witnesses: &Witnesses) -> Finding {
+    let module = witnesses.state(&part("nfnetlink_log", "CONFIG_NETFILTER_NETLINK_LOG"));
+    let state = match has_net_admin().then(nft::judge_logging) {
+        Some(Ok(())) => State::There,
+        Some(Err(error)) if error.raw_os_error() == Some(libc::ENOENT) => State::Missing,
+        _ => module,
+    };
+    let what = "NFLOG (nft_log, nfnetlink_log)";
+    let fix = "`modprobe nft_log nfnetlink_log` (OpenWrt: the package kmod-nfnetlink-log)";
+    finding("host-names", what, state, Level::Note, "rules with `host` need it", fix)
 }
 
 /// Features that the kernel's backend needs.

@@ -123,6 +123,30 @@ impl<'a> Batch<'a> {
         self.writer.finish();
     }
 
+    /// Keeps `elements` in `set` for so many ms each. Linux before 6.12 leaves the time of one that
+    /// is there as it is, so each goes and comes again.
+    pub(super) fn elements(&mut self, set: &str, elements: &[(Vec<u8>, u64)]) {
+        let (new, delete) = (libc::NFT_MSG_NEWSETELEM, libc::NFT_MSG_DELSETELEM);
+        for kind in [new, delete, new] {
+            self.begin(kind, if kind == new { libc::NLM_F_CREATE } else { 0 });
+            self.writer.string(1, self.table);
+            self.writer.string(2, set);
+            let list = self.writer.start(3);
+            for (key, ms) in elements {
+                let element = self.writer.start(1); // NFTA_LIST_ELEM
+                let open = self.writer.start(1);
+                self.writer.attribute(1, key);
+                self.writer.end(open);
+                if kind == new {
+                    self.writer.attribute(4, &ms.to_be_bytes());
+                }
+                self.writer.end(element);
+            }
+            self.writer.end(list);
+            self.writer.finish();
+        }
+    }
+
     pub(super) fn rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
         self.rule_called(chain, "", expressions);
     }
@@ -312,6 +336,15 @@ impl Expressions<'_> {
         self.expression("meta", |w| {
             w.number(2, libc::NFT_META_PRIORITY);
             w.number(3, 1);
+        });
+    }
+
+    /// Copies the packet's first bytes to whoever reads the log `group`, at once.
+    pub(super) fn log(&mut self, group: u16, bytes: u32) {
+        self.expression("log", |w| {
+            w.attribute(1, &group.to_be_bytes());
+            w.attribute(3, &bytes.to_be_bytes());
+            w.attribute(4, &1u16.to_be_bytes());
         });
     }
 

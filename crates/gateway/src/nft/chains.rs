@@ -2,12 +2,17 @@
 //!
 //! ```text
 //! learning  postrouting  89   oifname WAN, ether saddr MAC → add source address to the MAC's set
+//! asking    postrouting  88   oifname WAN, to port 53 → a copy for `names`
+//! answering prerouting  -91   iifname WAN, from port 53 → the same
 //! rules_up, rules_down        the first that fits: count, write tier or class, return; or accept
 //! ```
 //!
 //! What arrives from the Internet bears no hardware address of a host at home. So addresses from
 //! which a host sends are learnt from its own packets, of which the first one always leaves before
 //! an answer comes.
+//!
+//! Addresses of host names the daemon adds to their sets. They stay as long as traffic with them
+//! flows: a connection outlives the time for which a name's answer holds.
 //!
 //! nftables has no "or" within a rule: each combination of list items, ends and protocols is a form
 //! of its own. All forms of a rule bear its number as their comment, and what they count is summed.
@@ -18,9 +23,10 @@ use std::net::IpAddr;
 
 use super::batch::{Batch, Expressions};
 use crate::direction::Direction;
+use crate::names::{self, Known};
 use crate::netlink::{text, Attributes, Message, Socket, Writer};
 use crate::rules::forms::{End, Family, Form, Who};
-use crate::rules::{Counted, Mac, Plan, Write};
+use crate::rules::{Counted, HostName, Mac, Plan, Write};
 
 /// Most addresses of one hardware address: a host changes its IPv6 address daily.
 const ADDRESSES: i32 = 64;
@@ -28,6 +34,12 @@ const ADDRESSES: i32 = 64;
 const KEPT_MS: u64 = 24 * 3_600_000;
 /// NFT_SET_TIMEOUT and NFT_SET_EVAL: rules add to it, and what they added ends.
 const LEARNT: i32 = 0x10 | 0x20;
+/// Most addresses of one host name, and room for those that only traffic keeps.
+const HOST_ADDRESSES: i32 = 4 * names::ADDRESSES as i32;
+/// How long an address of a host name is kept behind its last packet.
+const HOST_KEPT_MS: u64 = names::LONGEST.as_micros() / 1_000;
+/// Addresses of one message.
+const ELEMENTS: usize = 512;
 /// Begins a comment of ours.
 const COMMENT: &str = "rule ";
 
@@ -62,7 +74,7 @@ pub(super) fn write(
 }
 
 /// Appends what a packet of `form` must fit.
-fn fit(form: &Form, rule: &mut Expressions<'_>) {
+fn fit(form: &Form<'_>, rule: &mut Expressions<'_>) {
     const NETWORK: i32 = libc::NFT_PAYLOAD_NETWORK_HEADER;
     const TRANSPORT: i32 = libc::NFT_PAYLOAD_TRANSPORT_HEADER;
     if let Some(family) = form.family {
@@ -86,6 +98,13 @@ fn fit(form: &Form, rule: &mut Expressions<'_>) {
             rule.lookup(&set_name(mac, family));
         }
         _ => {}
+    }
+    if let (Some((host, end)), Some(family)) = (form.host, form.family) {
+        let (at, length) = family.address(end);
+        let set = host_set(host, family);
+        rule.payload(NETWORK, at, length);
+        rule.lookup(&set);
+        rule.add_to_set(&set, HOST_KEPT_MS);
     }
     if let (Some(dscp), Some(family)) = (form.dscp, form.family) {
         let (mask, shift) = match family {
@@ -120,15 +139,70 @@ fn set_name(mac: Mac, family: Family) -> String {
     format!("mac_{digits}_{family}")
 }
 
+/// The set of addresses of `host`.
+fn host_set(host: &HostName, family: Family) -> String {
+    let family = if family == Family::V4 { "v4" } else { "v6" };
+    format!("host_{host}_{family}")
+}
+
+/// A set of addresses to which rules add, unless it is there already.
+fn address_set(batch: &mut Batch<'_>, name: &str, family: Family, ms: u64, size: i32) {
+    // Types as nft knows them: ipv4_addr and ipv6_addr.
+    let kind = if family == Family::V4 { 7 } else { 8 };
+    let (_, length) = family.address(End::Source);
+    batch.set(name, (kind, length), LEARNT, ms, size);
+}
+
+/// Makes the sets of `hosts`, where they are not there yet.
+pub(super) fn host_sets(batch: &mut Batch<'_>, hosts: &[HostName]) {
+    for host in hosts {
+        for family in Family::BOTH {
+            let name = host_set(host, family);
+            address_set(batch, &name, family, HOST_KEPT_MS, HOST_ADDRESSES);
+        }
+    }
+}
+
+/// Keeps addresses of a host in its sets.
+pub(super) fn keep(batch: &mut Batch<'_>, host: &HostName, known: &[&Known]) {
+    for family in Family::BOTH {
+        let bytes = |known: &&&Known| match (known.address, family) {
+            (IpAddr::V4(address), Family::V4) => Some(address.octets().to_vec()),
+            (IpAddr::V6(address), Family::V6) => Some(address.octets().to_vec()),
+            _ => None,
+        };
+        let element = |known: &&Known| Some((bytes(&known)?, known.kept.as_micros() / 1_000));
+        let elements: Vec<(Vec<u8>, u64)> = known.iter().filter_map(element).collect();
+        // As many as fit into the lengths of netlink's attributes.
+        for elements in elements.chunks(ELEMENTS) {
+            batch.elements(&host_set(host, family), elements);
+        }
+    }
+}
+
+/// Copies what is asked of resolvers, or answered by them, to the log `group`.
+pub(super) fn log_names(batch: &mut Batch<'_>, chain: &str, interface: &str, key: i32, group: u16) {
+    // The far end's port.
+    let port = if key == libc::NFT_META_OIFNAME { 2 } else { 0 };
+    for protocol in [libc::IPPROTO_UDP, libc::IPPROTO_TCP] {
+        batch.rule(chain, |rule| {
+            rule.interface(key, interface);
+            rule.meta(libc::NFT_META_L4PROTO);
+            rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
+            rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, port, 2);
+            rule.compare(libc::NFT_CMP_EQ, &names::PORT.to_be_bytes());
+            rule.log(group, names::COPY_RANGE);
+        });
+    }
+}
+
 /// Makes the sets of `macs`, where they are not there yet, and fills the chain that learns.
 pub(super) fn learn(batch: &mut Batch<'_>, chain: &str, interface: &str, macs: &[Mac]) {
     for &mac in macs {
         for family in Family::BOTH {
-            // Types as nft knows them: ipv4_addr and ipv6_addr.
-            let kind = if family == Family::V4 { 7 } else { 8 };
             let (at, length) = family.address(End::Source);
             let name = set_name(mac, family);
-            batch.set(&name, (kind, length), LEARNT, KEPT_MS, ADDRESSES);
+            address_set(batch, &name, family, KEPT_MS, ADDRESSES);
             batch.rule(chain, |rule| {
                 rule.interface(libc::NFT_META_OIFNAME, interface);
                 rule.payload(libc::NFT_PAYLOAD_LL_HEADER, 6, 6);

@@ -37,8 +37,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::names::{self, Known};
 use crate::netlink::Socket;
-use crate::rules::{Counted, Mac, Plan};
+use crate::rules::{Counted, HostName, Mac, Plan};
 
 pub(crate) use batch::Family;
 use batch::{Batch, TABLE_SEQUENCE};
@@ -112,6 +113,8 @@ pub(crate) struct Wanted {
     pub(crate) tiers: u32,
     /// Identifier of echoes of our own, which pass the queues: they measure the line.
     pub(crate) probes: Option<u16>,
+    /// Log group of those who learn addresses of host names, if rules have such.
+    pub(crate) names: Option<u16>,
     /// Rules of what arrives and of what leaves.
     pub(crate) plans: [Plan; 2],
 }
@@ -130,6 +133,14 @@ impl Wanted {
         macs.sort_unstable();
         macs.dedup();
         macs
+    }
+
+    /// Host names whose addresses rules need.
+    fn hosts(&self) -> Vec<HostName> {
+        let mut hosts: Vec<HostName> = self.plans.iter().flat_map(Plan::hosts).cloned().collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
     }
 }
 
@@ -202,8 +213,13 @@ impl Table {
     }
 
     /// Other rules in front of the queues, in one transaction: no packet sees half of it.
-    pub(crate) fn set_plans(&mut self, plans: [Plan; 2], tiers: u32) -> Result<(), Error> {
-        let wanted = Wanted { plans, tiers, ..self.wanted.clone() };
+    pub(crate) fn set_plans(
+        &mut self,
+        plans: [Plan; 2],
+        tiers: u32,
+        names: Option<u16>,
+    ) -> Result<(), Error> {
+        let wanted = Wanted { plans, tiers, names, ..self.wanted.clone() };
         let mut batch = Batch::new(self.wanted.family, &self.name);
         for (_, place, plan) in self.wanted.directions() {
             batch.flush_chain(place.queue_chain);
@@ -215,9 +231,29 @@ impl Table {
         if !self.wanted.macs().is_empty() {
             batch.flush_chain(LEARN_CHAIN);
         }
+        if self.wanted.names.is_some() {
+            batch.flush_chain(ASK_CHAIN);
+            batch.flush_chain(ANSWER_CHAIN);
+        }
         fill(&mut batch, &wanted, self.kernel);
         batch.commit(&self.socket).map_err(|(_, e)| Error::system("setting the rules", e))?;
         self.wanted = wanted;
+        Ok(())
+    }
+
+    /// Keeps addresses of host names for as long as they say; of names without a rule nothing.
+    pub(crate) fn keep(&self, known: &[Known]) -> Result<(), Error> {
+        for host in self.wanted.hosts() {
+            let known: Vec<&Known> = known.iter().filter(|known| known.host == host).collect();
+            if known.is_empty() {
+                continue;
+            }
+            let mut batch = Batch::new(self.wanted.family, &self.name);
+            chains::keep(&mut batch, &host, &known);
+            batch
+                .commit(&self.socket)
+                .map_err(|(_, e)| Error::system(format!("keeping addresses of {host}"), e))?;
+        }
         Ok(())
     }
 
@@ -280,21 +316,27 @@ pub(crate) enum Queueing {
 /// Lets the kernel judge a rule that queues, without keeping it: a transaction that does not end is
 /// only checked. Its chain has no hook, so that no queue is touched when it goes again.
 pub(crate) fn judge_queueing() -> io::Result<Queueing> {
-    let socket = Socket::open()?;
-    let judge = |native: bool| {
-        let mut batch = Batch::new(Family::Routed, "simnel_check");
-        batch.table();
-        batch.branch("judged");
-        batch.rule("judged", |rule| rule.queue(0, native));
-        batch.judge(&socket).map_err(|(_, error)| error)
-    };
-    match judge(true) {
+    match judge(|rule| rule.queue(0, true)) {
         Ok(()) => Ok(Queueing::Native),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-            judge(false).map(|()| Queueing::Iptables)
+            judge(|rule| rule.queue(0, false)).map(|()| Queueing::Iptables)
         }
         Err(error) => Err(error),
     }
+}
+
+/// The same for rules that log packets to us.
+pub(crate) fn judge_logging() -> io::Result<()> {
+    judge(|rule| rule.log(0, names::COPY_RANGE))
+}
+
+fn judge(expressions: impl FnOnce(&mut batch::Expressions<'_>)) -> io::Result<()> {
+    let socket = Socket::open()?;
+    let mut batch = Batch::new(Family::Routed, "simnel_check");
+    batch.table();
+    batch.branch("judged");
+    batch.rule("judged", expressions);
+    batch.judge(&socket).map_err(|(_, error)| error)
 }
 
 /// Abilities of the kernel; found out by trying.
@@ -339,12 +381,25 @@ static LEAVE: Place = Place {
 /// The chain that learns addresses of hosts, in front of the rules.
 const LEARN_CHAIN: &str = "learning";
 
+/// The chains that copy questions to resolvers and their answers.
+const ASK_CHAIN: &str = "asking";
+const ANSWER_CHAIN: &str = "answering";
+
 /// Writes all rules of all chains, which must be empty.
 fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
     let macs = wanted.macs();
     if !macs.is_empty() {
         batch.chain(LEARN_CHAIN, LEAVE.hook, LEAVE.priority - 1);
         chains::learn(batch, LEARN_CHAIN, &wanted.interface, &macs);
+    }
+    chains::host_sets(batch, &wanted.hosts());
+    if let Some(group) = wanted.names {
+        let chains =
+            [(ASK_CHAIN, &LEAVE, LEAVE.priority - 2), (ANSWER_CHAIN, &ARRIVE, ARRIVE.priority - 1)];
+        for (chain, place, priority) in chains {
+            batch.chain(chain, place.hook, priority);
+            chains::log_names(batch, chain, &wanted.interface, place.name_key, group);
+        }
     }
     for (queue, place, plan) in wanted.directions() {
         fill_direction(batch, place, wanted, queue, plan, kernel);

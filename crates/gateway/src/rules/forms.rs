@@ -1,6 +1,6 @@
 //! Forms of a rule: the combinations of list items, ends and protocols that it fits.
 
-use super::{Mac, Prefix, Traffic};
+use super::{HostName, Mac, Prefix, Traffic};
 use crate::direction::Direction;
 
 /// An IP version.
@@ -49,9 +49,11 @@ pub(crate) enum Who {
 
 /// One combination.
 #[derive(Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct Form<'a> {
     pub(crate) family: Option<Family>,
     pub(crate) who: Who,
+    /// Name of the end that is not at home.
+    pub(crate) host: Option<(&'a HostName, End)>,
     pub(crate) dscp: Option<u8>,
     pub(crate) protocol: Option<u8>,
     pub(crate) port: Option<((u16, u16), End)>,
@@ -64,11 +66,11 @@ impl Traffic {
     }
 
     /// All of them, in `direction`.
-    pub(crate) fn combinations(&self, direction: Direction) -> Vec<Form> {
+    pub(crate) fn combinations(&self, direction: Direction) -> Vec<Form<'_>> {
         // Hosts at home send what leaves.
-        let home = match direction {
-            Direction::Upload => End::Source,
-            Direction::Download => End::Destination,
+        let (home, far) = match direction {
+            Direction::Upload => (End::Source, End::Destination),
+            Direction::Download => (End::Destination, End::Source),
         };
         let mut who: Vec<(Option<Family>, Who)> = Vec::new();
         for &prefix in &self.addresses {
@@ -78,11 +80,15 @@ impl Traffic {
         for &mac in &self.macs {
             who.extend(Family::BOTH.map(|family| (Some(family), Who::Learnt(mac, home))));
         }
-        if who.is_empty() && self.dscps.is_empty() {
+        if who.is_empty() && self.dscps.is_empty() && self.hosts.is_empty() {
             who.push((None, Who::Anybody));
         } else if who.is_empty() {
             who.extend(Family::BOTH.map(|family| (Some(family), Who::Anybody)));
         }
+        let hosts: Vec<_> = match &self.hosts[..] {
+            [] => vec![None],
+            hosts => hosts.iter().map(|host| Some((host, far))).collect(),
+        };
         let ports: Vec<_> =
             self.ports.iter().flat_map(|&range| ENDS.map(|end| Some((range, end)))).collect();
         let ports = if ports.is_empty() { vec![None] } else { ports };
@@ -97,15 +103,12 @@ impl Traffic {
         };
         let mut forms = Vec::new();
         for &(family, who) in &who {
-            for &dscp in &dscps {
-                for &protocol in &protocols {
-                    forms.extend(ports.iter().map(|&port| Form {
-                        family,
-                        who,
-                        dscp,
-                        protocol,
-                        port,
-                    }));
+            for &host in &hosts {
+                for &dscp in &dscps {
+                    for &protocol in &protocols {
+                        let form = |&port| Form { family, who, host, dscp, protocol, port };
+                        forms.extend(ports.iter().map(form));
+                    }
                 }
             }
         }
@@ -127,5 +130,7 @@ mod tests {
         assert_eq!(traffic.forms(), 2 * 2 * 2, "both IP versions have code points");
         traffic.macs = vec![Mac([2; 6])];
         assert_eq!(traffic.forms(), 2 * 2 * 2);
+        traffic.hosts = ["a.org", "b.org"].map(|name| HostName::read(name).unwrap()).to_vec();
+        assert_eq!(traffic.forms(), 2 * 2 * 2 * 2, "of the far end only");
     }
 }

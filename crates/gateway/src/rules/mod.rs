@@ -14,6 +14,7 @@
 //! words of cake.
 
 pub(crate) mod forms;
+mod host_name;
 mod hours;
 mod read;
 pub(crate) mod shares;
@@ -27,6 +28,7 @@ use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
 
+pub use host_name::HostName;
 pub use hours::Hours;
 pub(crate) use hours::Moment;
 pub(crate) use read::Table;
@@ -69,6 +71,8 @@ pub struct Traffic {
     pub addresses: Vec<Prefix>,
     /// Hardware addresses of hosts at home.
     pub macs: Vec<Mac>,
+    /// Names of the far end.
+    pub hosts: Vec<HostName>,
     /// Code points.
     pub dscps: Vec<u8>,
 }
@@ -128,6 +132,9 @@ pub struct RuleEntry {
     pub traffic: String,
     /// The action, in words.
     pub action: String,
+    /// Addresses that are known of its host names, if it has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<usize>,
     /// Packets of the upload that it has fitted, if that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<Counted>,
@@ -146,6 +153,11 @@ impl Plan {
     /// Hardware addresses whose hosts' addresses are to be learnt.
     pub(crate) fn macs(&self) -> impl Iterator<Item = Mac> + '_ {
         self.steps.iter().flat_map(|step| step.traffic.macs.iter().copied())
+    }
+
+    /// Names whose addresses are to be learnt.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &HostName> {
+        self.steps.iter().flat_map(|step| &step.traffic.hosts)
     }
 
     /// Priorities that are written into packets.
@@ -353,6 +365,7 @@ impl fmt::Display for Traffic {
             ports,
             listed("address", &self.addresses, Prefix::to_string),
             listed("mac", &self.macs, Mac::to_string),
+            listed("host", &self.hosts, HostName::to_string),
             listed("dscp", &self.dscps, code),
         ];
         f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))

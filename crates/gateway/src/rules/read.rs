@@ -17,7 +17,7 @@ use serde::Deserialize;
 use simnel_core::dscp;
 
 use super::hours::{self, Hours};
-use super::{Action, Mac, Prefix, Rule, Tier, Traffic};
+use super::{Action, HostName, Mac, Prefix, Rule, Tier, Traffic};
 
 /// Items of one list: each makes several rules in the kernel.
 const MOST_ITEMS: usize = 32;
@@ -50,6 +50,8 @@ pub(crate) struct Table {
     address: Option<List>,
     #[serde(alias = "macs")]
     mac: Option<List>,
+    #[serde(alias = "hosts")]
+    host: Option<List>,
     dscp: Option<List>,
     tier: Option<Word>,
     class: Option<String>,
@@ -98,11 +100,13 @@ impl Table {
             protocol: self.protocol.as_ref().map(protocol).transpose()?,
             ports: all("port", self.port.as_ref(), ports)?,
             dscps: all("dscp", self.dscp.as_ref(), code_point)?,
+            hosts: all("host", self.host.as_ref(), HostName::read)?,
             ..hosts(self.address.as_ref(), self.mac.as_ref())?
         };
         if traffic == Traffic::default() {
             return Err(
-                "no traffic is named: add `port`, `protocol`, `address`, `mac` or `dscp`".into()
+                "no traffic is named: add `port`, `protocol`, `address`, `mac`, `host` or `dscp`"
+                    .into(),
             );
         }
         if !traffic.ports.is_empty() && traffic.protocol.is_some_and(|p| ![6, 17, 132].contains(&p))
@@ -289,6 +293,11 @@ mod tests {
                 "mac 02:00:5e:10:00:01",
                 "class 1:1f",
             ),
+            (
+                "host = [\"Video.example.org.\"]\nmac = \"02:00:5e:10:00:01\"\ntier = 1",
+                "mac 02:00:5e:10:00:01 host video.example.org",
+                "tier 1",
+            ),
             ("dscp = [\"ef\", 46, 8]\ntier = \"video\"", "dscp EF,CS1", "tier video"),
             ("protocol = 4\ntier = \"besteffort\"", "protocol 4", "tier besteffort"),
         ] {
@@ -306,6 +315,7 @@ mod tests {
             ("address = \"10.0.0.0/33\"\npass = true", "`address = \"10.0.0.0/33\"`"),
             ("mac = \"02:00:5e:10:00\"\npass = true", "`mac = \"02:00:5e:10:00\"`"),
             ("mac = \"02:00:5e:10:00:+1\"\npass = true", "a hardware address"),
+            ("host = \"*.a.org\"\ntier = 1", "expected \"a.org\": names below it are included"),
             ("dscp = 64\npass = true", "`dscp = \"64\"`"),
             ("port = 1\ntier = \"vioce\"", "`tier = \"vioce\"`: expected \"voice\""),
             ("port = 1\ntier = 0", "`tier = 0`"),

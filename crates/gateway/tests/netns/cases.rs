@@ -20,6 +20,7 @@ use crate::flows;
 use crate::hangs;
 use crate::kernel;
 use crate::marks;
+use crate::names;
 use crate::others;
 use crate::rules;
 use crate::transfer::{round_trips, Transfer};
@@ -67,6 +68,7 @@ pub const ALONE: &[Case] = &[
     ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
     ("rules_choose_tiers", rules::rules_choose_tiers),
     ("rules_choose_classes", rules::rules_choose_classes),
+    ("rules_follow_host_names", names::rules_follow_host_names),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),
     ("what_a_full_queue_cannot_take_passes", kernel::what_a_full_queue_cannot_take_passes),

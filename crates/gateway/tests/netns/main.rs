@@ -14,6 +14,7 @@ mod hangs;
 mod kernel;
 mod marks;
 mod measure;
+mod names;
 mod others;
 mod rules;
 mod transfer;

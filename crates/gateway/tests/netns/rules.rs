@@ -12,7 +12,7 @@ use crate::hangs::{family_where, kill};
 use crate::world::{address, option, World};
 
 /// Datagrams that go each way at each port.
-const EACH: u64 = 20;
+pub const EACH: u64 = 20;
 const AF41: i32 = 34;
 /// Statistics list the tiers of `diffserv4` so.
 const TIERS: [&str; 4] = ["bulk", "best effort", "video", "voice"];
@@ -28,14 +28,14 @@ fn write_file(world: &World, words: &str, rules: &str) {
     std::fs::write(world.control.with_extension("file"), text).unwrap();
 }
 
-fn start(world: &mut World, words: &str, rules: &str) {
+pub fn start(world: &mut World, words: &str, rules: &str) {
     write_file(world, words, rules);
     std::env::set_var("GW_FILE", world.control.with_extension("file"));
     world.start(&["file"]);
 }
 
 /// Makes the daemon read other rules, and waits until it has them.
-fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
+pub fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
     write_file(world, words, rules);
     world.signal(libc::SIGHUP);
     let start = Instant::now();
@@ -46,7 +46,7 @@ fn reload(world: &World, words: &str, rules: &str, traffic: &str) {
 }
 
 /// Sends datagrams to a port of the server and back, none of which may be lost.
-fn exchange(world: &World, server: &str, port: u16, tos: i32) {
+pub fn exchange(world: &World, server: &str, port: u16, tos: i32) {
     let far = address(server, port);
     let (v4, home) = (far.is_ipv4(), if far.is_ipv4() { "0.0.0.0" } else { "::" });
     let server = world.within("s", || UdpSocket::bind(far).unwrap());
@@ -69,7 +69,7 @@ fn exchange(world: &World, server: &str, port: u16, tos: i32) {
 }
 
 /// Packets that each tier of a direction has sent.
-fn tiers(entry: &Entry) -> [u64; 4] {
+pub fn tiers(entry: &Entry) -> [u64; 4] {
     let Detail::Cake(cake) = entry.stats.detail else { panic!("no cake: {}", entry.config) };
     assert_eq!(cake.tin_count, 4);
     [0, 1, 2, 3].map(|tin| cake.tins[tin].sent_packets)

@@ -7,6 +7,8 @@
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
+mod ruled;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -27,11 +29,12 @@ use crate::flows::{self, Part};
 use crate::guard::{Guarded, GuardedLane};
 use crate::links;
 use crate::marks::{self, Choice};
+use crate::names::Names;
 use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{Family, MarkBits, Table, Wanted};
 use crate::passing::{self, Passing};
 use crate::record::{self, Recorded};
-use crate::rules::{self, Moment, Plan, Rule, RuleEntry};
+use crate::rules::{Moment, Rule};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
 use crate::vitals::{lane_index, Board};
@@ -147,6 +150,8 @@ pub struct Gateway {
     marks: Choice,
     /// Decides which rules hold.
     moment: Moment,
+    /// Addresses of host names, if rules have such.
+    names: Option<Names>,
     /// Bits of the mark that name a tier, once a rule has needed them; or zero.
     tiers: u32,
     watch: Watch,
@@ -218,6 +223,7 @@ impl Gateway {
             settings,
             marks,
             moment: Moment::now(),
+            names: None,
             tiers: 0,
             watch,
             device,
@@ -234,6 +240,7 @@ impl Gateway {
     fn start(&mut self) -> Result<(), Error> {
         let plans = self.plans(&self.settings)?;
         self.tiers = self.tiers_for(&self.settings.rules)?;
+        self.watch_names(&self.settings.rules.clone())?;
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
             let qdisc = self.build(direction, config)?;
@@ -253,9 +260,10 @@ impl Gateway {
             bits: self.marks.bits,
             tiers: self.tiers,
             probes: self.watch.probes,
+            names: self.names.as_ref().map(Names::group),
             plans,
         })?);
-        Ok(())
+        self.keep_names()
     }
 
     fn family(&self) -> Result<Family, Error> {
@@ -263,106 +271,6 @@ impl Gateway {
             Some(_) => Family::Bridged,
             None => Family::Routed,
         })
-    }
-
-    /// Rules of both directions, as the table has them.
-    fn plans(&self, settings: &Settings) -> Result<[Plan; 2], Error> {
-        if !settings.rules.is_empty() && self.family()? == Family::Bridged {
-            return Err(Error::RulesOnBridge(settings.interface.clone()));
-        }
-        let rules = rules::holding(&settings.rules, self.moment);
-        let plan = |direction| match settings.direction(direction) {
-            Some(config) => rules::plan(&rules, direction, config).map_err(Error::Rule),
-            None => Ok(Plan::default()),
-        };
-        Ok([plan(Direction::Download)?, plan(Direction::Upload)?])
-    }
-
-    /// Bits of the mark that name tiers, if `rules` need them; those that were chosen once, stay.
-    fn tiers_for(&self, rules: &[Rule]) -> Result<u32, Error> {
-        match self.tiers {
-            0 if rules::need_mark(rules) => marks::choose_tiers(self.marks.bits),
-            tiers => Ok(tiers),
-        }
-    }
-
-    /// The discipline's settings as it is really told: where rules name tiers, cake reads our bits.
-    fn told(&self, config: &Config) -> Config {
-        match self.tiers {
-            0 => config.clone(),
-            tiers => rules::reading_mark(config.clone(), tiers),
-        }
-    }
-
-    /// Other rules, without losing a packet. Nothing changes if they do not fit.
-    ///
-    /// # Errors
-    /// A rule and the discipline do not fit; or the kernel refuses them.
-    pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Error> {
-        let settings = Settings { rules, ..self.settings.clone() };
-        let plans = self.plans(&settings)?;
-        let before = self.tiers;
-        self.tiers = self.tiers_for(&settings.rules)?;
-        if before != self.tiers {
-            for direction in [Direction::Download, Direction::Upload] {
-                let Some(config) = settings.direction(direction) else { continue };
-                self.configure(direction, config)?;
-            }
-        }
-        if let Some(table) = &mut self.table {
-            table.set_plans(plans, self.tiers)?;
-        }
-        self.settings = settings;
-        Ok(())
-    }
-
-    /// Lets those rules hold whose hours it is.
-    ///
-    /// # Errors
-    /// The kernel refuses them.
-    pub(crate) fn follow_clock(&mut self) -> Result<(), Error> {
-        let moment = Moment::now();
-        if moment == self.moment {
-            return Ok(());
-        }
-        let before = rules::holding(&self.settings.rules, self.moment);
-        self.moment = moment;
-        if before == rules::holding(&self.settings.rules, moment) {
-            return Ok(());
-        }
-        let plans = self.plans(&self.settings)?;
-        match &mut self.table {
-            Some(table) => table.set_plans(plans, self.tiers),
-            None => Ok(()),
-        }
-    }
-
-    /// The rules with what they have counted.
-    ///
-    /// # Errors
-    /// The kernel does not tell.
-    pub(crate) fn rules(&self) -> Result<Vec<RuleEntry>, Error> {
-        let Some(table) = &self.table else { return Ok(Vec::new()) };
-        let counted = table.counted().map_err(|e| Error::system("reading the rules", e))?;
-        let entry = |rule: &Rule| {
-            let of = |direction| {
-                self.settings.direction(direction)?;
-                Some(counted.get(&(direction, rule.number)).copied().unwrap_or_default())
-            };
-            RuleEntry {
-                dev: self.settings.interface.clone(),
-                number: rule.number,
-                name: rule.name.clone(),
-                traffic: match rule.hours {
-                    Some(hours) => format!("{} {hours}", rule.traffic),
-                    None => rule.traffic.to_string(),
-                },
-                action: rule.action.to_string(),
-                upload: of(Direction::Upload),
-                download: of(Direction::Download),
-            }
-        };
-        Ok(self.settings.rules.iter().map(entry).collect())
     }
 
     fn build(&self, direction: Direction, config: &Config) -> Result<BoxedQdisc, Error> {
@@ -519,9 +427,9 @@ impl Gateway {
         let others = self.plans(&self.settings)? != plans;
         self.configure(direction, &config)?;
         self.settings = settings;
-        match &mut self.table {
-            Some(table) if others => table.set_plans(plans, self.tiers),
-            _ => Ok(()),
+        match others {
+            true => self.lay(plans),
+            false => Ok(()),
         }
     }
 

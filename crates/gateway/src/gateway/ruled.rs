@@ -1,0 +1,170 @@
+//! Rules of an interface: what of them holds, and how they come into its table.
+
+use simnel_core::qdisc::Config;
+use simnel_core::Time;
+
+use super::{Gateway, Settings, QUEUE_NUMBERS};
+use crate::direction::Direction;
+use crate::error::Error;
+use crate::marks;
+use crate::names::{self, Names};
+use crate::nft::{self, Family};
+use crate::rules::{self, HostName, Moment, Plan, Rule, RuleEntry};
+use crate::sys;
+
+impl Gateway {
+    /// Rules of both directions, as the table has them.
+    pub(super) fn plans(&self, settings: &Settings) -> Result<[Plan; 2], Error> {
+        if !settings.rules.is_empty() && self.family()? == Family::Bridged {
+            return Err(Error::RulesOnBridge(settings.interface.clone()));
+        }
+        let rules = rules::holding(&settings.rules, self.moment);
+        let plan = |direction| match settings.direction(direction) {
+            Some(config) => rules::plan(&rules, direction, config).map_err(Error::Rule),
+            None => Ok(Plan::default()),
+        };
+        Ok([plan(Direction::Download)?, plan(Direction::Upload)?])
+    }
+
+    /// Bits of the mark that name tiers, if `rules` need them; those that were chosen once, stay.
+    pub(super) fn tiers_for(&self, rules: &[Rule]) -> Result<u32, Error> {
+        match self.tiers {
+            0 if rules::need_mark(rules) => marks::choose_tiers(self.marks.bits),
+            tiers => Ok(tiers),
+        }
+    }
+
+    /// The discipline's settings as it is really told: where rules name tiers, cake reads our bits.
+    pub(super) fn told(&self, config: &Config) -> Config {
+        match self.tiers {
+            0 => config.clone(),
+            tiers => rules::reading_mark(config.clone(), tiers),
+        }
+    }
+
+    /// Other rules, without losing a packet. Nothing changes if they do not fit.
+    ///
+    /// # Errors
+    /// A rule and the discipline do not fit; or the kernel refuses them.
+    pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Error> {
+        let settings = Settings { rules, ..self.settings.clone() };
+        let plans = self.plans(&settings)?;
+        let before = self.tiers;
+        self.tiers = self.tiers_for(&settings.rules)?;
+        if before != self.tiers {
+            for direction in [Direction::Download, Direction::Upload] {
+                let Some(config) = settings.direction(direction) else { continue };
+                self.configure(direction, config)?;
+            }
+        }
+        self.watch_names(&settings.rules)?;
+        self.lay(plans)?;
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Lets those rules hold whose hours it is.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub(crate) fn follow_clock(&mut self) -> Result<(), Error> {
+        let moment = Moment::now();
+        if moment == self.moment {
+            return Ok(());
+        }
+        let before = rules::holding(&self.settings.rules, self.moment);
+        self.moment = moment;
+        if before == rules::holding(&self.settings.rules, moment) {
+            return Ok(());
+        }
+        self.lay(self.plans(&self.settings)?)
+    }
+
+    /// Puts `plans` into the table.
+    pub(super) fn lay(&mut self, plans: [Plan; 2]) -> Result<(), Error> {
+        let group = self.names.as_ref().map(Names::group);
+        let Some(table) = &mut self.table else { return Ok(()) };
+        table.set_plans(plans, self.tiers, group)?;
+        self.keep_names()
+    }
+
+    /// Follows the host names of `rules`, if they have such.
+    pub(super) fn watch_names(&mut self, rules: &[Rule]) -> Result<(), Error> {
+        let mut hosts: Vec<HostName> =
+            rules.iter().flat_map(|rule| rule.traffic.hosts.clone()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        if hosts.is_empty() {
+            self.names = None;
+            return Ok(());
+        }
+        if self.names.is_none() {
+            let Settings { control_dir, interface, .. } = &self.settings;
+            // What else may be wrong, the rules' own transaction tells.
+            if nft::judge_logging().is_err_and(|e| e.raw_os_error() == Some(libc::ENOENT)) {
+                return Err(names::LACKS);
+            }
+            let names = Names::open(control_dir, interface, QUEUE_NUMBERS, sys::now())?;
+            self.names = Some(names);
+        }
+        self.names.iter_mut().for_each(|names| names.set_hosts(hosts.clone()));
+        Ok(())
+    }
+
+    /// Fills sets of host names with what is known of them.
+    pub(super) fn keep_names(&self) -> Result<(), Error> {
+        match (&self.table, &self.names) {
+            (Some(table), Some(names)) => table.keep(&names.all(sys::now())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Learns addresses of host names from answers that have passed.
+    ///
+    /// # Errors
+    /// The kernel does not take them.
+    pub(crate) fn learn_names(&mut self, now: Time) -> Result<(), Error> {
+        match (&self.table, &mut self.names) {
+            (Some(table), Some(names)) => table.keep(&names.turn(now)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Addresses of host names, where rules have host names.
+    pub(crate) fn names(&self) -> Option<&Names> {
+        self.names.as_ref()
+    }
+
+    /// The rules with what they have counted.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn rules(&self) -> Result<Vec<RuleEntry>, Error> {
+        let Some(table) = &self.table else { return Ok(Vec::new()) };
+        let counted = table.counted().map_err(|e| Error::system("reading the rules", e))?;
+        let entry = |rule: &Rule| {
+            let of = |direction| {
+                self.settings.direction(direction)?;
+                Some(counted.get(&(direction, rule.number)).copied().unwrap_or_default())
+            };
+            RuleEntry {
+                dev: self.settings.interface.clone(),
+                number: rule.number,
+                name: rule.name.clone(),
+                traffic: match rule.hours {
+                    Some(hours) => format!("{} {hours}", rule.traffic),
+                    None => rule.traffic.to_string(),
+                },
+                action: rule.action.to_string(),
+                addresses: self
+                    .names
+                    .as_ref()
+                    .filter(|_| !rule.traffic.hosts.is_empty())
+                    .map(|names| names.count(&rule.traffic.hosts)),
+                upload: of(Direction::Upload),
+                download: of(Direction::Download),
+            }
+        };
+        Ok(self.settings.rules.iter().map(entry).collect())
+    }
+}
