@@ -23,7 +23,7 @@ use crate::gateway::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::links::check_name;
 use crate::nft::MarkBits;
 use crate::rules::shares::{self, Share, MOST_SHARES};
-use crate::rules::{self, Rule, Table, MOST_RULES};
+use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
 use crate::words::settings_of;
 
 /// Where the file lies unless told otherwise.
@@ -151,6 +151,11 @@ pub fn parse(text: &str) -> Result<Vec<Settings>, String> {
         known(table.interface.as_deref(), &file.interface)
             .map_err(|e| format!("rule {}: {e}", index + 1))?;
         rules.push((table.interface.clone(), rule));
+    }
+    let own: Vec<Rule> = rules.iter().map(|(_, rule)| rule.clone()).collect();
+    let cgroups = rules::cgroups(&own).len();
+    if cgroups > MOST_CGROUPS {
+        return Err(format!("{cgroups} control groups in rules, of at most {MOST_CGROUPS}"));
     }
     if file.share.len() > MOST_SHARES {
         return Err(format!("{} shares, of at most {MOST_SHARES}", file.share.len()));

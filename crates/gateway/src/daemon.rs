@@ -308,7 +308,7 @@ impl Daemon {
         let mut errors = Vec::new();
         for gateway in &mut self.served {
             gateway.end_recordings(|client| self.server.has(client));
-            if let Err(error) = gateway.follow_clock() {
+            if let Err(error) = gateway.follow_clock().and_then(|()| gateway.follow_cgroups()) {
                 errors.push(format!("{}: {error}", gateway.interface()));
             }
         }

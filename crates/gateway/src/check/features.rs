@@ -114,6 +114,7 @@ pub(super) fn findings() -> Vec<Finding> {
     all.extend(userspace(&witnesses));
     all.push(conntrack(&witnesses));
     all.push(host_names(&witnesses));
+    all.push(cgroups(&witnesses));
     all.extend(in_kernel(&witnesses));
     all.push(confinement());
     all
@@ -203,6 +204,22 @@ fn host_names(witnesses: &Witnesses) -> Finding {
     let what = "NFLOG (nft_log, nfnetlink_log)";
     let fix = "`modprobe nft_log nfnetlink_log` (OpenWrt: the package kmod-nfnetlink-log)";
     finding("host-names", what, state, Level::Note, "rules with `host` need it", fix)
+}
+
+/// Control groups of sockets, for rules with `cgroup`.
+fn cgroups(witnesses: &Witnesses) -> Finding {
+    let state = match has_net_admin().then(nft::judge_cgroups) {
+        Some(Ok(())) => State::There,
+        Some(Err(error))
+            if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EOPNOTSUPP)) =>
+        {
+            State::Missing
+        }
+        _ => witnesses.state(&part("nft_socket", "CONFIG_NFT_SOCKET")),
+    };
+    let what = "control groups in nftables (nft_socket)";
+    let fix = "`modprobe nft_socket` (OpenWrt: the package kmod-nft-socket), Linux 5.13";
+    finding("cgroups", what, state, Level::Note, "rules with `cgroup` need it", fix)
 }
 
 /// Features that the kernel's backend needs.

@@ -34,6 +34,7 @@ use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{Family, MarkBits, Table, Wanted};
 use crate::passing::{self, Passing};
 use crate::record::{self, Recorded};
+use crate::rules::cgroup::Found;
 use crate::rules::{Moment, Rule};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
@@ -152,6 +153,8 @@ pub struct Gateway {
     moment: Moment,
     /// Addresses of host names, if rules have such.
     names: Option<Names>,
+    /// Control groups of rules, as they were found last.
+    cgroups: Vec<Found>,
     /// Bits of the mark that name a tier, once a rule has needed them; or zero.
     tiers: u32,
     watch: Watch,
@@ -224,6 +227,7 @@ impl Gateway {
             marks,
             moment: Moment::now(),
             names: None,
+            cgroups: Vec::new(),
             tiers: 0,
             watch,
             device,
@@ -240,7 +244,7 @@ impl Gateway {
     fn start(&mut self) -> Result<(), Error> {
         let plans = self.plans(&self.settings)?;
         self.tiers = self.tiers_for(&self.settings.rules)?;
-        self.watch_names(&self.settings.rules.clone())?;
+        self.watch(&self.settings.rules.clone())?;
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
             let qdisc = self.build(direction, config)?;
@@ -258,10 +262,8 @@ impl Gateway {
             download: queue(Direction::Download),
             upload: queue(Direction::Upload),
             bits: self.marks.bits,
-            tiers: self.tiers,
             probes: self.watch.probes,
-            names: self.names.as_ref().map(Names::group),
-            plans,
+            rules: self.ruling(plans),
         })?);
         self.keep_names()
     }

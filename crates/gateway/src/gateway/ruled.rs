@@ -8,9 +8,16 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::marks;
 use crate::names::{self, Names};
-use crate::nft::{self, Family};
+use crate::nft::{self, Family, Ruling};
 use crate::rules::{self, HostName, Moment, Plan, Rule, RuleEntry};
 use crate::sys;
+
+/// No expression that knows control groups.
+const NO_CGROUPS: Error = Error::KernelLacks {
+    what: "nft_socket with control groups, which rules with `cgroup` need",
+    fix: "`modprobe nft_socket` (OpenWrt: the package kmod-nft-socket), Linux 5.13 with \
+          CONFIG_SOCK_CGROUP_DATA, or rules with `port`",
+};
 
 impl Gateway {
     /// Rules of both directions, as the table has them.
@@ -57,7 +64,7 @@ impl Gateway {
                 self.configure(direction, config)?;
             }
         }
-        self.watch_names(&settings.rules)?;
+        self.watch(&settings.rules)?;
         self.lay(plans)?;
         self.settings = settings;
         Ok(())
@@ -82,14 +89,41 @@ impl Gateway {
 
     /// Puts `plans` into the table.
     pub(super) fn lay(&mut self, plans: [Plan; 2]) -> Result<(), Error> {
-        let group = self.names.as_ref().map(Names::group);
+        let ruling = self.ruling(plans);
         let Some(table) = &mut self.table else { return Ok(()) };
-        table.set_plans(plans, self.tiers, group)?;
+        table.set_rules(ruling)?;
         self.keep_names()
     }
 
-    /// Follows the host names of `rules`, if they have such.
-    pub(super) fn watch_names(&mut self, rules: &[Rule]) -> Result<(), Error> {
+    /// `plans`, and what they need beside.
+    pub(super) fn ruling(&self, plans: [Plan; 2]) -> Ruling {
+        let names = self.names.as_ref().map(Names::group);
+        Ruling { plans, tiers: self.tiers, names, cgroups: self.cgroups.clone() }
+    }
+
+    /// Follows control groups and host names of `rules`, if they have such.
+    pub(super) fn watch(&mut self, rules: &[Rule]) -> Result<(), Error> {
+        self.cgroups = rules::cgroups(rules);
+        if !self.cgroups.is_empty() && nft::judge_cgroups().is_err() {
+            return Err(NO_CGROUPS);
+        }
+        self.watch_names(rules)
+    }
+
+    /// Finds control groups that have come or gone.
+    ///
+    /// # Errors
+    /// The kernel refuses the rules.
+    pub(crate) fn follow_cgroups(&mut self) -> Result<(), Error> {
+        let found = rules::cgroups(&self.settings.rules);
+        if found == self.cgroups {
+            return Ok(());
+        }
+        self.cgroups = found;
+        self.lay(self.plans(&self.settings)?)
+    }
+
+    fn watch_names(&mut self, rules: &[Rule]) -> Result<(), Error> {
         let mut hosts: Vec<HostName> =
             rules.iter().flat_map(|rule| rule.traffic.hosts.clone()).collect();
         hosts.sort_unstable();

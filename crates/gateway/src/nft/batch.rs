@@ -240,10 +240,14 @@ impl Expressions<'_> {
         self.compare(libc::NFT_CMP_NEQ, &[0; 4]);
     }
 
-    pub(super) fn mark_lacks(&mut self, bits: u32) {
+    pub(super) fn mark_is(&mut self, bits: u32, value: u32) {
         self.meta(libc::NFT_META_MARK);
         self.bitwise(&bits.to_ne_bytes(), &[0; 4]);
-        self.compare(libc::NFT_CMP_EQ, &[0; 4]);
+        self.compare(libc::NFT_CMP_EQ, &value.to_ne_bytes());
+    }
+
+    pub(super) fn mark_lacks(&mut self, bits: u32) {
+        self.mark_is(bits, 0);
     }
 
     pub(super) fn clear_mark(&mut self, bits: u32) {
@@ -325,6 +329,18 @@ impl Expressions<'_> {
             w.number(4, 1);
             w.attribute(6, &ms.to_be_bytes());
         });
+    }
+
+    /// Goes on if the socket's control group, or one above it, at `level` has this number.
+    pub(super) fn cgroup(&mut self, level: u8, id: u64) {
+        /// NFT_SOCKET_CGROUPV2.
+        const CGROUP: i32 = 3;
+        self.expression("socket", |w| {
+            w.number(1, CGROUP);
+            w.number(2, 1);
+            w.number(3, level.into());
+        });
+        self.compare(libc::NFT_CMP_EQ, &id.to_ne_bytes());
     }
 
     /// Writes the packet's priority.

@@ -4,6 +4,7 @@
 //! learning  postrouting  89   oifname WAN, ether saddr MAC → add source address to the MAC's set
 //! asking    postrouting  88   oifname WAN, to port 53 → a copy for `names`
 //! answering prerouting  -91   iifname WAN, from port 53 → the same
+//! sending   output       90   oifname WAN, of a control group → its number as if it were a tier
 //! rules_up, rules_down        the first that fits: count, write tier or class, return; or accept
 //! ```
 //!
@@ -13,6 +14,9 @@
 //!
 //! Addresses of host names the daemon adds to their sets. They stay as long as traffic with them
 //! flows: a connection outlives the time for which a name's answer holds.
+//!
+//! Which program sends a packet is known where the machine's own packets leave, and nowhere behind
+//! that. What arrives for one is known by its socket.
 //!
 //! nftables has no "or" within a rule: each combination of list items, ends and protocols is a form
 //! of its own. All forms of a rule bear its number as their comment, and what they count is summed.
@@ -25,8 +29,9 @@ use super::batch::{Batch, Expressions};
 use crate::direction::Direction;
 use crate::names::{self, Known};
 use crate::netlink::{text, Attributes, Message, Socket, Writer};
+use crate::rules::cgroup::Found;
 use crate::rules::forms::{End, Family, Form, Who};
-use crate::rules::{Counted, HostName, Mac, Plan, Write};
+use crate::rules::{Cgroup, Counted, HostName, Mac, Plan, Write};
 
 /// Most addresses of one hardware address: a host changes its IPv6 address daily.
 const ADDRESSES: i32 = 64;
@@ -43,6 +48,53 @@ const ELEMENTS: usize = 512;
 /// Begins a comment of ours.
 const COMMENT: &str = "rule ";
 
+/// Programs whose packets a rule fits.
+enum Owner {
+    Anybody,
+    /// By the number of their group in the mark.
+    Marked(u8),
+    /// By level and number of the socket's group.
+    Socket(u8, u64),
+}
+
+/// Owners that a form with the control group `wanted` may have.
+fn owners(wanted: Option<&Cgroup>, direction: Direction, cgroups: &[Found]) -> Vec<Owner> {
+    let Some(wanted) = wanted else { return vec![Owner::Anybody] };
+    let numbered = (1..).zip(cgroups);
+    let owner = |(number, found): (u8, &Found)| match direction {
+        Direction::Upload => wanted.covers(&found.cgroup).then_some(Owner::Marked(number)),
+        Direction::Download if *wanted == found.cgroup => {
+            Some(Owner::Socket(wanted.level(), found.id?))
+        }
+        Direction::Download => None,
+    };
+    numbered.filter_map(owner).collect()
+}
+
+/// Fills the chain that marks packets of this machine's programs with the numbers of `cgroups`.
+pub(super) fn mark_own(
+    batch: &mut Batch<'_>,
+    chain: &str,
+    interface: &str,
+    tiers: u32,
+    cgroups: &[Found],
+) {
+    batch.rule(chain, |rule| {
+        rule.interface(libc::NFT_META_OIFNAME, interface);
+        rule.clear_mark(tiers);
+    });
+    // The deepest come first.
+    for (number, found) in (1..).zip(cgroups) {
+        let Some(id) = found.id else { continue };
+        batch.rule(chain, |rule| {
+            rule.interface(libc::NFT_META_OIFNAME, interface);
+            rule.cgroup(found.cgroup.level(), id);
+            rule.write_mark(tiers, number << tiers.trailing_zeros());
+            rule.verdict(libc::NFT_RETURN, None);
+        });
+    }
+}
+
 /// Appends all forms of all rules to `chain`. `tiers` are the bits of the mark.
 pub(super) fn write(
     plan: &Plan,
@@ -50,13 +102,30 @@ pub(super) fn write(
     chain: &str,
     direction: Direction,
     tiers: u32,
+    cgroups: &[Found],
 ) {
+    // Numbers of groups are no tiers.
+    let is_numbered = direction == Direction::Upload && !cgroups.is_empty();
     for step in &plan.steps {
-        for form in step.traffic.combinations(direction) {
+        let forms = step.traffic.combinations(direction);
+        let owned = forms.iter().flat_map(|form| {
+            owners(form.cgroup, direction, cgroups).into_iter().map(move |owner| (form, owner))
+        });
+        for (form, owner) in owned {
             let comment = format!("{COMMENT}{}", step.number);
             batch.rule_called(chain, &comment, |rule| {
-                fit(&form, rule);
+                match owner {
+                    Owner::Anybody => {}
+                    Owner::Marked(number) => {
+                        rule.mark_is(tiers, u32::from(number) << tiers.trailing_zeros());
+                    }
+                    Owner::Socket(level, id) => rule.cgroup(level, id),
+                }
+                fit(form, rule);
                 rule.counter();
+                if is_numbered {
+                    rule.clear_mark(tiers);
+                }
                 match step.write {
                     Write::Tier(number) => {
                         rule.write_mark(tiers, u32::from(number) << tiers.trailing_zeros());
@@ -70,6 +139,9 @@ pub(super) fn write(
                 }
             });
         }
+    }
+    if is_numbered {
+        batch.rule(chain, |rule| rule.clear_mark(tiers));
     }
 }
 

@@ -39,6 +39,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::names::{self, Known};
 use crate::netlink::Socket;
+use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
 pub(crate) use batch::Family;
@@ -109,35 +110,49 @@ pub(crate) struct Wanted {
     /// Number of the NFQUEUE of what leaves.
     pub(crate) upload: Option<u16>,
     pub(crate) bits: MarkBits,
-    /// Bits of the mark that name a tier; zero if no rule needs them.
-    pub(crate) tiers: u32,
     /// Identifier of echoes of our own, which pass the queues: they measure the line.
     pub(crate) probes: Option<u16>,
+    pub(crate) rules: Ruling,
+}
+
+/// Rules, and what they need beside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ruling {
+    /// Of what arrives and of what leaves.
+    pub(crate) plans: [Plan; 2],
+    /// Bits of the mark that name a tier; zero if no rule needs them.
+    pub(crate) tiers: u32,
     /// Log group of those who learn addresses of host names, if rules have such.
     pub(crate) names: Option<u16>,
-    /// Rules of what arrives and of what leaves.
-    pub(crate) plans: [Plan; 2],
+    /// Control groups that rules speak of.
+    pub(crate) cgroups: Vec<Found>,
 }
 
 impl Wanted {
     /// The directions that run, with queue, chains and rules.
     fn directions(&self) -> impl Iterator<Item = (u16, &'static Place, &Plan)> {
         let queues = [(self.download, &ARRIVE), (self.upload, &LEAVE)];
-        let both = queues.into_iter().zip(&self.plans);
+        let both = queues.into_iter().zip(&self.rules.plans);
         both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
     }
 
     /// Hardware addresses whose hosts' addresses rules need.
     fn macs(&self) -> Vec<Mac> {
-        let mut macs: Vec<Mac> = self.plans.iter().flat_map(Plan::macs).collect();
+        let mut macs: Vec<Mac> = self.rules.plans.iter().flat_map(Plan::macs).collect();
         macs.sort_unstable();
         macs.dedup();
         macs
     }
 
+    /// True if packets of the machine's own programs are told apart as they leave.
+    fn knows_own(&self) -> bool {
+        self.upload.is_some() && !self.rules.cgroups.is_empty()
+    }
+
     /// Host names whose addresses rules need.
     fn hosts(&self) -> Vec<HostName> {
-        let mut hosts: Vec<HostName> = self.plans.iter().flat_map(Plan::hosts).cloned().collect();
+        let mut hosts: Vec<HostName> =
+            self.rules.plans.iter().flat_map(Plan::hosts).cloned().collect();
         hosts.sort_unstable();
         hosts.dedup();
         hosts
@@ -213,13 +228,8 @@ impl Table {
     }
 
     /// Other rules in front of the queues, in one transaction: no packet sees half of it.
-    pub(crate) fn set_plans(
-        &mut self,
-        plans: [Plan; 2],
-        tiers: u32,
-        names: Option<u16>,
-    ) -> Result<(), Error> {
-        let wanted = Wanted { plans, tiers, names, ..self.wanted.clone() };
+    pub(crate) fn set_rules(&mut self, rules: Ruling) -> Result<(), Error> {
+        let wanted = Wanted { rules, ..self.wanted.clone() };
         let mut batch = Batch::new(self.wanted.family, &self.name);
         for (_, place, plan) in self.wanted.directions() {
             batch.flush_chain(place.queue_chain);
@@ -231,7 +241,10 @@ impl Table {
         if !self.wanted.macs().is_empty() {
             batch.flush_chain(LEARN_CHAIN);
         }
-        if self.wanted.names.is_some() {
+        if self.wanted.knows_own() {
+            batch.flush_chain(SEND_CHAIN);
+        }
+        if self.wanted.rules.names.is_some() {
             batch.flush_chain(ASK_CHAIN);
             batch.flush_chain(ANSWER_CHAIN);
         }
@@ -330,6 +343,11 @@ pub(crate) fn judge_logging() -> io::Result<()> {
     judge(|rule| rule.log(0, names::COPY_RANGE))
 }
 
+/// The same for rules that know control groups.
+pub(crate) fn judge_cgroups() -> io::Result<()> {
+    judge(|rule| rule.cgroup(1, 1))
+}
+
 fn judge(expressions: impl FnOnce(&mut batch::Expressions<'_>)) -> io::Result<()> {
     let socket = Socket::open()?;
     let mut batch = Batch::new(Family::Routed, "simnel_check");
@@ -385,6 +403,9 @@ const LEARN_CHAIN: &str = "learning";
 const ASK_CHAIN: &str = "asking";
 const ANSWER_CHAIN: &str = "answering";
 
+/// The chain that marks what the machine's own programs send.
+const SEND_CHAIN: &str = "sending";
+
 /// Writes all rules of all chains, which must be empty.
 fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
     let macs = wanted.macs();
@@ -393,7 +414,12 @@ fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
         chains::learn(batch, LEARN_CHAIN, &wanted.interface, &macs);
     }
     chains::host_sets(batch, &wanted.hosts());
-    if let Some(group) = wanted.names {
+    if wanted.knows_own() {
+        let Ruling { tiers, cgroups, .. } = &wanted.rules;
+        batch.chain(SEND_CHAIN, libc::NF_INET_LOCAL_OUT, LEAVE.priority);
+        chains::mark_own(batch, SEND_CHAIN, &wanted.interface, *tiers, cgroups);
+    }
+    if let Some(group) = wanted.rules.names {
         let chains =
             [(ASK_CHAIN, &LEAVE, LEAVE.priority - 2), (ANSWER_CHAIN, &ARRIVE, ARRIVE.priority - 1)];
         for (chain, place, priority) in chains {
@@ -416,20 +442,33 @@ fn fill_direction(
     kernel: Kernel,
 ) {
     let (interface, bits) = (&*wanted.interface, wanted.bits);
-    let all = bits.mask() | wanted.tiers;
+    let tiers = wanted.rules.tiers;
+    let all = bits.mask() | tiers;
+    let knows_own = wanted.knows_own() && place.direction == Direction::Upload;
 
     // Nobody else may seem to have asked for CE or washing.
+    let foreign = if knows_own { bits.mask() } else { all };
     batch.rule(place.queue_chain, |rule| {
         rule.interface(place.name_key, interface);
-        rule.mark_has(all);
-        rule.clear_mark(all);
+        rule.mark_has(foreign);
+        rule.clear_mark(foreign);
     });
+    if knows_own {
+        // The machine's own have the numbers of their groups there.
+        batch.rule(place.queue_chain, |rule| {
+            rule.interface(place.name_key, interface);
+            rule.meta(libc::NFT_META_IIF);
+            rule.compare(libc::NFT_CMP_NEQ, &[0; 4]);
+            rule.clear_mark(tiers);
+        });
+    }
     if let Some(ident) = wanted.probes {
         pass_probes(batch, place, interface, ident);
     }
     if *plan != Plan::default() {
         batch.branch(place.rule_chain);
-        chains::write(plan, batch, place.rule_chain, place.direction, wanted.tiers);
+        let cgroups = &wanted.rules.cgroups;
+        chains::write(plan, batch, place.rule_chain, place.direction, tiers, cgroups);
         batch.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
             rule.verdict(libc::NFT_JUMP, Some(place.rule_chain));

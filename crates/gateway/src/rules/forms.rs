@@ -1,6 +1,6 @@
 //! Forms of a rule: the combinations of list items, ends and protocols that it fits.
 
-use super::{HostName, Mac, Prefix, Traffic};
+use super::{Cgroup, HostName, Mac, Prefix, Traffic};
 use crate::direction::Direction;
 
 /// An IP version.
@@ -54,6 +54,8 @@ pub(crate) struct Form<'a> {
     pub(crate) who: Who,
     /// Name of the end that is not at home.
     pub(crate) host: Option<(&'a HostName, End)>,
+    /// Program of this machine.
+    pub(crate) cgroup: Option<&'a Cgroup>,
     pub(crate) dscp: Option<u8>,
     pub(crate) protocol: Option<u8>,
     pub(crate) port: Option<((u16, u16), End)>,
@@ -89,6 +91,12 @@ impl Traffic {
             [] => vec![None],
             hosts => hosts.iter().map(|host| Some((host, far))).collect(),
         };
+        let cgroups: Vec<_> = match &self.cgroups[..] {
+            [] => vec![None],
+            cgroups => cgroups.iter().map(Some).collect(),
+        };
+        let with = |host| cgroups.iter().map(move |cgroup| (host, *cgroup));
+        let far_and_own: Vec<_> = hosts.into_iter().flat_map(with).collect();
         let ports: Vec<_> =
             self.ports.iter().flat_map(|&range| ENDS.map(|end| Some((range, end)))).collect();
         let ports = if ports.is_empty() { vec![None] } else { ports };
@@ -103,10 +111,10 @@ impl Traffic {
         };
         let mut forms = Vec::new();
         for &(family, who) in &who {
-            for &host in &hosts {
+            for &(host, cgroup) in &far_and_own {
                 for &dscp in &dscps {
                     for &protocol in &protocols {
-                        let form = |&port| Form { family, who, host, dscp, protocol, port };
+                        let form = |&port| Form { family, who, host, cgroup, dscp, protocol, port };
                         forms.extend(ports.iter().map(form));
                     }
                 }

@@ -13,6 +13,7 @@
 //! `plan` fits rules to the discipline of a direction: which number a tier has depends on the
 //! words of cake.
 
+pub(crate) mod cgroup;
 pub(crate) mod forms;
 mod host_name;
 mod hours;
@@ -28,6 +29,7 @@ use simnel_core::qdisc::{Config, Device};
 
 use crate::direction::Direction;
 
+pub use cgroup::Cgroup;
 pub use host_name::HostName;
 pub use hours::Hours;
 pub(crate) use hours::Moment;
@@ -41,6 +43,9 @@ pub struct Counted {
     /// Bytes, from the IP header on.
     pub bytes: u64,
 }
+
+/// Control groups of one file: each needs a number in the four bits of the mark.
+pub(crate) const MOST_CGROUPS: usize = 15;
 
 /// Most rules of one file: each costs every packet some tens of nanoseconds.
 pub const MOST_RULES: usize = 64;
@@ -73,6 +78,8 @@ pub struct Traffic {
     pub macs: Vec<Mac>,
     /// Names of the far end.
     pub hosts: Vec<HostName>,
+    /// Programs of this machine.
+    pub cgroups: Vec<Cgroup>,
     /// Code points.
     pub dscps: Vec<u8>,
 }
@@ -193,7 +200,14 @@ pub(crate) enum Write {
 
 /// True if any of `rules` needs bits of the mark.
 pub(crate) fn need_mark(rules: &[Rule]) -> bool {
-    rules.iter().any(|rule| matches!(rule.action, Action::Tier(_)))
+    let needs =
+        |rule: &Rule| matches!(rule.action, Action::Tier(_)) || !rule.traffic.cgroups.is_empty();
+    rules.iter().any(needs)
+}
+
+/// Control groups of `rules`, with their present numbers.
+pub(crate) fn cgroups(rules: &[Rule]) -> Vec<cgroup::Found> {
+    cgroup::find(rules.iter().flat_map(|rule| rule.traffic.cgroups.clone()).collect())
 }
 
 /// Those of `rules` that hold at `moment`.
@@ -366,6 +380,7 @@ impl fmt::Display for Traffic {
             listed("address", &self.addresses, Prefix::to_string),
             listed("mac", &self.macs, Mac::to_string),
             listed("host", &self.hosts, HostName::to_string),
+            listed("cgroup", &self.cgroups, Cgroup::to_string),
             listed("dscp", &self.dscps, code),
         ];
         f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))

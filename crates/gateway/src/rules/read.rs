@@ -17,7 +17,7 @@ use serde::Deserialize;
 use simnel_core::dscp;
 
 use super::hours::{self, Hours};
-use super::{Action, HostName, Mac, Prefix, Rule, Tier, Traffic};
+use super::{Action, Cgroup, HostName, Mac, Prefix, Rule, Tier, Traffic};
 
 /// Items of one list: each makes several rules in the kernel.
 const MOST_ITEMS: usize = 32;
@@ -52,6 +52,8 @@ pub(crate) struct Table {
     mac: Option<List>,
     #[serde(alias = "hosts")]
     host: Option<List>,
+    #[serde(alias = "cgroups")]
+    cgroup: Option<List>,
     dscp: Option<List>,
     tier: Option<Word>,
     class: Option<String>,
@@ -101,17 +103,25 @@ impl Table {
             ports: all("port", self.port.as_ref(), ports)?,
             dscps: all("dscp", self.dscp.as_ref(), code_point)?,
             hosts: all("host", self.host.as_ref(), HostName::read)?,
+            cgroups: all("cgroup", self.cgroup.as_ref(), Cgroup::read)?,
             ..hosts(self.address.as_ref(), self.mac.as_ref())?
         };
         if traffic == Traffic::default() {
             return Err(
-                "no traffic is named: add `port`, `protocol`, `address`, `mac`, `host` or `dscp`"
+                "no traffic is named: add `port`, `protocol`, `address`, `mac`, `host`, `cgroup` \
+                 or `dscp`"
                     .into(),
             );
         }
         if !traffic.ports.is_empty() && traffic.protocol.is_some_and(|p| ![6, 17, 132].contains(&p))
         {
             return Err("`port`: only \"tcp\", \"udp\" and \"sctp\" have ports".into());
+        }
+        if !traffic.cgroups.is_empty() && !traffic.macs.is_empty() {
+            return Err(
+                "`cgroup` is about programs of this machine, `mac` about other hosts: leave one out"
+                    .into(),
+            );
         }
         let forms = traffic.forms();
         if forms > MOST_FORMS {
@@ -298,6 +308,7 @@ mod tests {
                 "mac 02:00:5e:10:00:01 host video.example.org",
                 "tier 1",
             ),
+            ("cgroup = \"/a.slice/b\"\ntier = 1", "cgroup a.slice/b", "tier 1"),
             ("dscp = [\"ef\", 46, 8]\ntier = \"video\"", "dscp EF,CS1", "tier video"),
             ("protocol = 4\ntier = \"besteffort\"", "protocol 4", "tier besteffort"),
         ] {
@@ -316,6 +327,11 @@ mod tests {
             ("mac = \"02:00:5e:10:00\"\npass = true", "`mac = \"02:00:5e:10:00\"`"),
             ("mac = \"02:00:5e:10:00:+1\"\npass = true", "a hardware address"),
             ("host = \"*.a.org\"\ntier = 1", "expected \"a.org\": names below it are included"),
+            ("cgroup = \"a//b\"\ntier = 1", "expected a path such as"),
+            (
+                "cgroup = \"a\"\nmac = \"02:00:5e:10:00:01\"\ntier = 1",
+                "`cgroup` is about programs of this machine",
+            ),
             ("dscp = 64\npass = true", "`dscp = \"64\"`"),
             ("port = 1\ntier = \"vioce\"", "`tier = \"vioce\"`: expected \"voice\""),
             ("port = 1\ntier = 0", "`tier = 0`"),

@@ -15,6 +15,7 @@ use simnel_gateway::Direction;
 
 use crate::accuracy;
 use crate::bridge;
+use crate::cgroups;
 use crate::control;
 use crate::flows;
 use crate::hangs;
@@ -68,6 +69,7 @@ pub const ALONE: &[Case] = &[
     ("a_thread_that_ends_lets_traffic_pass", hangs::a_thread_that_ends_lets_traffic_pass),
     ("rules_choose_tiers", rules::rules_choose_tiers),
     ("rules_choose_classes", rules::rules_choose_classes),
+    ("rules_know_control_groups", cgroups::rules_know_control_groups),
     ("rules_follow_host_names", names::rules_follow_host_names),
     ("shares_have_floors_and_caps", rules::shares_have_floors_and_caps),
     ("an_absent_interface_is_waited_for", kernel::an_absent_interface_is_waited_for),

@@ -8,6 +8,7 @@
 mod accuracy;
 mod bridge;
 mod cases;
+mod cgroups;
 mod control;
 mod flows;
 mod hangs;
@@ -99,6 +100,10 @@ fn run(cases: &[Case], chosen: &(dyn Fn(&str) -> bool + Sync), at_once: usize) -
 /// `name=download|upload;…`, `tc`'s words or nothing; or `file` for the configuration file GW_FILE,
 /// which SIGHUP reads as well.
 fn daemon(interfaces: &str) {
+    if std::env::var_os("GW_CGROUPS").is_some() {
+        // `ip netns exec` has mounted another /sys.
+        world::run("mount -t cgroup2 none /sys/fs/cgroup");
+    }
     let run = || -> Result<(), Error> {
         let mut daemon = Daemon::new(|notice| eprintln!("{notice}"))?;
         let file = std::env::var_os("GW_FILE").map(PathBuf::from);
