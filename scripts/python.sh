@@ -57,7 +57,7 @@ if [ "$1" = build ]; then
 fi
 clusters &
 packages=$!
-wheel target/python/wheels --profile python --compatibility linux
+wheel target/python/wheels --profile dev --compatibility linux
 wait $packages || echo 'not installed: the packages of clusters'
 "${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
 export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg
