@@ -47,7 +47,14 @@ build() {
         cargo build --quiet --locked --manifest-path site/bindgen/Cargo.toml
     "$built/bindgen/debug/bindgen" "$built/wasm32-unknown-unknown/site/simnel_wasm.wasm" "$wasm" lab
     (cd site && node_modules/.bin/tsc --noEmit && node build.mjs "$target/site" "$wasm" "$reports")
-    local bytes most=$((1536 * 1024))
+    local part bytes most=$((1536 * 1024))
+    # What the pages of commands are made with is committed, since cargo has no npm.
+    for part in report.js report.css; do
+        cmp "$target/site/$part" "crates/lab/src/report/front/$part" || {
+            echo 'site: site/src has changed: (cd site && npm run report)' >&2
+            return 1
+        }
+    done
     bytes=$(gzip -9 -c "$target/site/lab.wasm" | wc -c)
     echo "$target/site: lab.wasm has $bytes bytes compressed; $most at most"
     [ "$bytes" -le "$most" ]

@@ -1,5 +1,6 @@
 // `node build.mjs OUT WASM REPORTS`: the site's files. WASM is where bindgen has put its own, REPORTS
-// where `simnel paper` has. SITE_URL is where the site will be: a chat that shows a link's picture
+// where `simnel paper` has. `node build.mjs report OUT`: only what the pages of commands are made with,
+// which stands in crates/lab/src/report/front, so that cargo needs no npm. SITE_URL is where the site will be: a chat that shows a link's picture
 // wants its whole address.
 import { createHash } from "node:crypto";
 import { cp, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
@@ -9,22 +10,31 @@ import { build } from "esbuild";
 import { papers } from "./papers.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
+const common = { bundle: true, minify: true, target: "es2022", logLevel: "warning", legalComments: "none" };
+
+/** What the pages of commands are made with: one script, one style sheet, with the licence of what is in them. */
+async function report(out) {
+    const licence = await readFile(join(here, "node_modules", "uplot", "LICENSE"), "utf8");
+    const banner = `/* Made from site/src by site/build.mjs. With uPlot:\n${licence.trim()}\n*/`;
+    const entryPoints = ["report.ts", "report.css"].map((name) => join(here, "src", name));
+    await build({ ...common, format: "iife", entryPoints, outdir: out, banner: { js: banner, css: banner } });
+}
+
+if (process.argv[2] === "report" && process.argv[3]) {
+    await report(resolve(process.argv[3]));
+    process.exit();
+}
 const [out, wasm, reports] = process.argv.slice(2).map((path) => resolve(path));
 if (!out || !wasm || !reports) {
-    console.error("build.mjs: expected OUT WASM REPORTS");
+    console.error("build.mjs: expected OUT WASM REPORTS, or report OUT");
     process.exit(2);
 }
-const common = {
-    bundle: true,
-    minify: true,
+Object.assign(common, {
     format: "esm",
-    target: "es2022",
-    logLevel: "warning",
-    legalComments: "none",
     loader: { ".toml": "text" },
     alias: { "lab-wasm": join(wasm, "lab.js") },
     outdir: out,
-};
+});
 
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
@@ -32,6 +42,7 @@ await build({
     ...common,
     entryPoints: ["lab.ts", "disciplines.ts", "papers.ts", "worker.ts", "style.css"].map((name) => join(here, "src", name)),
 });
+await report(out);
 for (const name of ["index.html", "disciplines.html", "icon.svg"]) await cp(join(here, "src", name), join(out, name));
 await cp(join(wasm, "lab_bg.wasm"), join(out, "lab.wasm"));
 

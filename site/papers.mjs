@@ -17,22 +17,12 @@ export async function papers(reports, out) {
         return;
     }
     let text = await readFile(join(reports, pages[0]), "utf8");
-    const take = (name) => {
-        const part = new RegExp(`<${name}>([\\s\\S]*?)</${name}>`).exec(text);
-        if (!part) throw new Error(`${pages[0]} has no ${name}`);
-        text = text.replace(part[0], "");
-        return part[1];
-    };
-    // What the page's generator escaped for HTML's sake is not escaped in a file of its own.
-    await writeFile(join(out, "papers.css"), `${take("style")}
-.site{max-width:76rem;margin:0 auto;padding:.2rem 1.2rem}.site a{margin-right:.9rem}.site [aria-current]{color:var(--ink);font-weight:600;text-decoration:none}
-.again{font:inherit;font-size:.88em;margin:.3rem 0;cursor:pointer}@media print{.site,.again{display:none}}
-`);
-    await writeFile(join(out, "figures.js"), take("script"));
+    // What commands put into their pages are files of the site.
+    text = text.replace(/<(style|script)>[\s\S]*?<\/\1>/g, "");
     text = text.replace(/<p class="files">[\s\S]*?<\/p>/g, "");
     if (/ style="/.test(text)) throw new Error(`${pages[0]} has styles in its elements`);
     text = text.replace("<title>", `<meta property="og:title" content="Published experiments on queue management, run again"><title>`);
-    text = text.replace("</head>", `<link rel="stylesheet" href="papers.css"><script type="module" src="figures.js"></script><script type="module" src="papers.js"></script></head>`);
+    text = text.replace("</head>", `<link rel="stylesheet" href="report.css"><script defer src="report.js"></script><script type="module" src="papers.js"></script></head>`);
     text = text.replace('<link rel="icon" href="data:,">', '<link rel="icon" href="icon.svg">');
     text = text.replace("</header>", `</header>${NAV}`);
     await writeFile(join(out, "papers.html"), text);

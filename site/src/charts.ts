@@ -7,12 +7,16 @@ import { spread, told } from "./figures";
 /** A logarithmic axis has no zero: what is below is drawn here, in milliseconds. */
 const LEAST_MS = 0.1;
 
-const UNITS = { delay: "ms", goodput: "Mbit/s", queue: "packets" };
+const UNITS = { delay: "ms", goodput: "Mbit/s", queue: "packets", share: "ms" };
 const TITLES = {
     delay: (name: string) => `Added delay: ${name}`,
     goodput: (name: string) => `Goodput: ${name}`,
     queue: (name: string) => `Queue ${name}`,
+    share: (name: string) => `Delay by share of packets: ${name}`,
 };
+
+/** Delays span decades. */
+const isDelay = (kind: Curve["kind"]) => kind === "delay" || kind === "share";
 
 /** A curve of several runs: median, least and greatest. */
 interface Band {
@@ -74,7 +78,7 @@ class Chart {
             const values = (data[1 + 3 * n] as (number | null)[]).filter((value): value is number => value !== null);
             return `${name}: median ${values.length ? told(spread(values)!.median, UNITS[this.kind]) : "none"}`;
         });
-        this.area.setAttribute("aria-label", `${this.caption.textContent} over time. ${middles.join("; ")}`);
+        this.area.setAttribute("aria-label", `${this.caption.textContent}, ${this.kind === "share" ? "not exceeded" : "over time"}. ${middles.join("; ")}`);
         this.readout.textContent = middles.join(" · ");
     }
 
@@ -112,19 +116,19 @@ class Chart {
             height: 190,
             series,
             bands,
-            scales: { x: { time: false }, y: kind === "delay" ? { distr: 3 } : { range } },
+            scales: { x: { time: false }, y: isDelay(kind) ? { distr: 3 } : { range } },
             axes: [
-                { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+                { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => `${tick} ${kind === "share" ? "%" : "s"}`) },
                 { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.tick(tick))) },
             ],
             legend: { show: false },
-            cursor: { sync: { key: "time" }, drag: { x: false, y: false }, points: { show: false } },
+            cursor: { sync: { key: kind === "share" ? kind : "time" }, drag: { x: false, y: false }, points: { show: false } },
             hooks: { setCursor: [(plot) => this.read(plot)] },
         };
     }
 
     private tick(value: number): string {
-        if (this.kind !== "delay") return String(Number(value.toPrecision(3)));
+        if (!isDelay(this.kind)) return String(Number(value.toPrecision(3)));
         return told(value, "ms").replace(" ", " ");
     }
 
@@ -136,7 +140,8 @@ class Chart {
             const value = plot.data[1 + 3 * n]![at];
             return `${name} ${value === null || value === undefined ? "none" : told(value, UNITS[this.kind])}`;
         });
-        this.readout.textContent = `at ${time.toFixed(1)} s: ${values.join(" · ")}`;
+        const place = this.kind === "share" ? `${time} % of packets, at most` : `at ${time.toFixed(1)} s`;
+        this.readout.textContent = `${place}: ${values.join(" · ")}`;
     }
 
     /** The cursor by arrow keys. */
@@ -217,10 +222,10 @@ function aligned(runs: Shown[][], key: string, kind: Curve["kind"]): uPlot.Align
     const of = (shown: Shown) => shown.curves.find((curve) => `${curve.kind} ${curve.name}` === key)?.points;
     const curves = runs.map((each) => each.map(of).filter((points) => points !== undefined));
     const length = Math.max(0, ...curves.flat().map((points) => points.length));
-    const interval = runs.flat()[0]?.interval ?? 1;
+    const interval = kind === "share" ? 1 : (runs.flat()[0]?.interval ?? 1);
     const data: (number | null)[][] = [Array.from({ length }, (_, at) => at * interval)];
     for (const each of curves) {
-        const { middle, low, high } = band(each, length, kind === "delay" ? LEAST_MS : 0);
+        const { middle, low, high } = band(each, length, isDelay(kind) ? LEAST_MS : 0);
         data.push(middle, low, high);
     }
     return data as uPlot.AlignedData;

@@ -3,7 +3,7 @@
 import { disciplines, chances as measured, exhibit, initSync } from "lab-wasm";
 import { bins, chances, lists, move, pointed, strips, tell, type Shown } from "./exhibit";
 import { EXPLAINED, type Explained, type Setting } from "./explained";
-import { swatch } from "./form";
+import { swatch } from "./dom";
 import type { Fault } from "./messages";
 
 interface Known {

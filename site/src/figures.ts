@@ -1,5 +1,5 @@
-// Figures of runs: what can be compared between disciplines, and the verdict in words.
-import type { Group, Summary } from "./messages";
+// Figures of runs: what can be compared between disciplines, and curves that a summary has.
+import type { Cdf, Curve, Group, Shown, Summary } from "./messages";
 
 /** One row of the table: a figure that each run has. */
 export interface Figure {
@@ -7,6 +7,8 @@ export interface Figure {
     label: string;
     unit: "ms" | "Mbit/s" | "MOS" | "s" | "%" | "";
     better: "less" | "more";
+    /** Not of those that are seen first. */
+    isMinor?: true;
     of: (summary: Summary) => number | null;
 }
 
@@ -32,8 +34,9 @@ export function digits(value: number): string {
     return String(Number(value.toPrecision(size < 0.1 ? 1 : 2)));
 }
 
-/** With its unit; what is longer than a second is said in seconds. */
+/** With its unit; what is longer than a second is said in seconds, what nobody can feel not at all. */
 export function told(value: number, unit: string): string {
+    if (unit === "ms" && value > 0 && value < 0.1) return "below 0.1 ms";
     if (unit === "ms" && Math.abs(value) >= 1000) return `${digits(value / 1000)} s`;
     if (unit === "%") return `${digits(value)} %`;
     return `${digits(value)} ${unit}`.trim();
@@ -49,9 +52,11 @@ export function figures(summary: Summary): Figure[] {
     const rows: Figure[] = [];
     summary.groups.forEach((group, n) => {
         const name = fullName(group);
-        const add = (what: string, unit: Figure["unit"], better: Figure["better"], of: (group: Group) => number | null) => {
+        const add = (
+            what: string, unit: Figure["unit"], better: Figure["better"], of: (group: Group) => number | null, isMinor?: true,
+        ) => {
             const value = (each: Summary) => (each.groups[n] ? of(each.groups[n]!) : null);
-            rows.push({ id: `${n} ${what}`, label: `${name}: ${what}`, unit, better, of: value });
+            rows.push({ id: `${n} ${what}`, label: `${name}: ${what}`, unit, better, of: value, ...(isMinor && { isMinor }) });
         };
         const kind = group.application?.kind;
         if (kind === "ping" || kind === "datagrams") {
@@ -60,7 +65,7 @@ export function figures(summary: Summary): Figure[] {
                 const is = application?.kind === "ping" || application?.kind === "datagrams";
                 return is && application.added_ms.n > 0 ? application.added_ms : null;
             };
-            add("added delay, median", "ms", "less", (group) => added(group)?.p50 ?? null);
+            add("added delay, median", "ms", "less", (group) => added(group)?.p50 ?? null, true);
             add("added delay, 99 of 100", "ms", "less", (group) => added(group)?.p99 ?? null);
         }
         if (kind === "datagrams") {
@@ -100,109 +105,30 @@ export function middle(runs: Summary[], of: Figure["of"]): number | null {
     return spread(values)?.median ?? null;
 }
 
-/** One sentence of the verdict: better, worse or neither. */
-export interface Sentence {
-    tone: "good" | "bad" | "same";
-    text: string;
-}
-
-type Word = { good: string; better: string; same: string; worse: string; fine: string };
-
-/** What is said of traffic that waits for answers, by what it is. */
-const PROMPT: Record<string, Word> = {
-    call: { good: "Calls stay clear", better: "Calls get better, and still suffer", same: "Calls suffer with both", worse: "Calls get worse", fine: "Calls are clear with both" },
-    game: { good: "Games answer at once", better: "Games get better, and still lag", same: "Games lag with both", worse: "Games get worse", fine: "Games answer at once with both" },
-    ping: { good: "A small packet gets through at once", better: "A small packet waits less, and still long", same: "A small packet waits long with both", worse: "A small packet waits longer", fine: "A small packet gets through at once with both" },
-};
-
-/** The same of datagrams of another name. */
-function promptOf(name: string): Word {
-    const title = name.charAt(0).toUpperCase() + name.slice(1);
-    return {
-        good: `${title} gets through at once`, better: `${title} waits less, and still long`,
-        same: `${title} waits long with both`, worse: `${title} waits longer`,
-        fine: `${title} gets through at once with both`,
-    };
-}
-
-/** Added delay at the 99th percentile that a person does not notice in a talk or a game: a small
- * part of the 150 ms from mouth to ear of ITU-T G.114. */
-const UNNOTICED_MS = 50;
-/** Smaller changes are not worth a word. */
-const WORTH = 1.15;
-
-/** What `other` changes in comparison with `base`, a sentence a kind of traffic. */
-export function verdict(base: Summary[], other: Summary[]): Sentence[] {
-    const first = base[0];
-    if (!first || other.length === 0) return [];
-    const sentences: Sentence[] = [];
-    const arrow = (a: number, b: number, unit: string) => `${told(a, unit)} → ${told(b, unit)}`;
-    // Both ways of a call, or of a game: the worse one.
-    const prompt = new Map<string, { indices: number[]; word: Word }>();
-    first.groups.forEach((group, n) => {
-        const kind = group.application?.kind;
-        if (kind !== "ping" && kind !== "datagrams") return;
-        const isCall = group.application?.kind === "datagrams" && group.application.mos !== null;
-        const key = isCall ? "call" : kind === "ping" ? "ping" : group.name.replace(/ (up|down)$/, "");
-        const word = PROMPT[key] ?? promptOf(key);
-        prompt.set(key, { indices: [...(prompt.get(key)?.indices ?? []), n], word });
-    });
-    for (const [, { indices, word }] of prompt) {
-        const worst = (summary: Summary): number | null => {
-            const values = indices.map((n) => {
-                const application = summary.groups[n]?.application;
-                const is = application?.kind === "ping" || application?.kind === "datagrams";
-                return is && application.added_ms.n > 0 ? application.added_ms.p99 : null;
-            });
-            const there = values.filter((value): value is number => value !== null);
-            return there.length > 0 ? Math.max(...there) : null;
-        };
-        const [a, b] = [middle(base, worst), middle(other, worst)];
-        if (a === null || b === null) continue;
-        const figures = arrow(a, b, "ms");
-        if (b <= UNNOTICED_MS) {
-            const wasGood = a <= UNNOTICED_MS;
-            sentences.push({ tone: wasGood ? "same" : "good", text: `${wasGood ? word.fine : word.good}: ${figures}` });
-        } else if (b * WORTH < a) {
-            sentences.push({ tone: "good", text: `${word.better}: ${figures}` });
-        } else if (b > a * WORTH) {
-            sentences.push({ tone: "bad", text: `${word.worse}: ${figures}` });
-        } else {
-            sentences.push({ tone: "same", text: `${word.same}: ${figures}` });
-        }
+/** The curves of a run of which there is no more than its summary: goodput, delays by share. */
+export function shownOf(summary: Summary, interval: number): Shown {
+    const curves: Curve[] = [];
+    for (const group of summary.groups) {
+        const { application } = group;
+        const hasDelay = application?.kind === "ping" || application?.kind === "datagrams";
+        const points = quantiles(hasDelay ? application.added_cdf : group.sojourn_cdf);
+        if (points) curves.push({ kind: "share", name: fullName(group), points });
     }
-    const compare = (of: Figure["of"], unit: string, better: Figure["better"], [gains, loses, same]: [string, string, string]) => {
-        const [a, b] = [middle(base, of), middle(other, of)];
-        if (a === null || b === null) return;
-        const ratio = better === "more" ? b / Math.max(a, 1e-9) : a / Math.max(b, 1e-9);
-        const tone = ratio > WORTH ? "good" : ratio < 1 / WORTH ? "bad" : "same";
-        const text = { good: gains, bad: loses, same }[tone];
-        sentences.push({ tone, text: `${text}${text.includes(":") ? "," : ":"} ${arrow(a, b, unit)}` });
-    };
-    first.groups.forEach((group, n) => {
-        const application = group.application;
-        const { name } = group;
-        if (application?.kind === "web") {
-            const load = (each: Summary) => {
-                const application = each.groups[n]?.application;
-                return application?.kind === "web" && application.load_ms.n ? application.load_ms.p50 : null;
-            };
-            compare(load, "ms", "less", ["Pages load faster", "Pages load slower", "Pages load as fast"]);
-        } else if (application?.kind === "dash") {
-            const rate = (each: Summary) => {
-                const application = each.groups[n]?.application;
-                return application?.kind === "dash" ? application.chosen_mbps : null;
-            };
-            compare(rate, "Mbit/s", "more", ["The film is sharper", "The film is less sharp", "The film is as sharp"]);
-        } else if (!application || application.kind === "transfers") {
-            const goodput = (each: Summary) => each.groups[n]?.goodput_mbps ?? null;
-            const title = name.charAt(0).toUpperCase() + name.slice(1);
-            compare(goodput, "Mbit/s", "more", [
-                `${title}: more`,
-                `${title}: less`,
-                `${title} keeps its rate`,
-            ]);
-        }
+    for (const group of summary.groups) {
+        // What sends at a rate of its own has no goodput worth a curve.
+        if (["ping", "datagrams", "messages"].includes(group.application?.kind ?? "")) continue;
+        if (!group.series_mbps.some((mbps) => mbps > 0)) continue;
+        curves.push({ kind: "goodput", name: fullName(group), points: Float64Array.from(group.series_mbps) });
+    }
+    return { summary: "", interval, curves };
+}
+
+/** The values that 0 to 100 of a hundred do not exceed. */
+function quantiles(cdf: Cdf): Float64Array | null {
+    if (cdf.length === 0) return null;
+    let at = 0;
+    return Float64Array.from({ length: 101 }, (_, percent) => {
+        while (at < cdf.length - 1 && cdf[at]![1] * 100 < percent) at += 1;
+        return cdf[at]![0];
     });
-    return sentences;
 }

@@ -1,9 +1,8 @@
 // Play with a line: a change is simulated at once with one seed, drawn, and then repeated in the
 // background until there are as many runs as asked for.
+import { table, tell } from "./answer";
 import { Charts } from "./charts";
-import { slots } from "./colours";
-import { figures, spread, told, verdict } from "./figures";
-import { Form, swatch } from "./form";
+import { Form } from "./form";
 import type { Job, Shown, Summary } from "./messages";
 import { Cancelled, Pool, Wrong } from "./pool";
 import { fromAddress, toAddress, toCommand, toToml, words, type Question } from "./question";
@@ -193,64 +192,9 @@ class Lab {
         const { names, runs } = this.shown;
         this.charts.draw(names, runs);
         const summaries = runs.map((each) => each.map(summary));
-        this.tell(names, summaries);
+        tell($("#verdict"), names, [{ name: "", runs: summaries }]);
         // Of what is folded away nothing is made.
-        if ($<HTMLDetailsElement>("#all").open) this.table(names, summaries);
-    }
-
-    /** The verdict: each discipline against the first. */
-    private tell(names: string[], runs: Summary[][]): void {
-        const place = $("#verdict");
-        const taken = slots(names);
-        const lists = names.slice(1).map((name, n) => {
-            const title = document.createElement("h3");
-            title.append(swatch(taken[n + 1]!), ` ${name} `, document.createElement("small"));
-            title.querySelector("small")!.textContent = `instead of ${names[0]}`;
-            const list = document.createElement("ul");
-            for (const { tone, text } of verdict(runs[0]!, runs[n + 1]!)) {
-                const item = document.createElement("li");
-                item.className = tone;
-                item.textContent = text;
-                list.append(item);
-            }
-            return [title, list];
-        });
-        const alone = document.createElement("p");
-        alone.textContent = names.length === 0 ? "Nothing could be simulated." : "One discipline: add another to compare.";
-        place.replaceChildren(...(lists.length > 0 ? lists.flat() : [alone]));
-    }
-
-    private table(names: string[], runs: Summary[][]): void {
-        const table = $<HTMLTableElement>("#figures");
-        const first = runs[0]?.[0];
-        table.tHead!.replaceChildren();
-        table.tBodies[0]!.replaceChildren();
-        if (!first) return;
-        const head = table.tHead!.insertRow();
-        const cell = (text: string, scope: string, extra?: Node) => {
-            const made = document.createElement("th");
-            made.scope = scope;
-            made.append(...(extra ? [extra, " "] : []), text);
-            return made;
-        };
-        const taken = slots(names);
-        head.append(cell("", "col"), ...names.map((name, n) => cell(name, "col", swatch(taken[n]!))));
-        head.cells[0]!.textContent = "Figure";
-        for (const figure of figures(first)) {
-            const row = table.tBodies[0]!.insertRow();
-            row.append(cell(figure.label, "row"));
-            for (const each of runs) {
-                const values = each.map(figure.of).filter((value): value is number => value !== null);
-                const of = spread(values);
-                const td = row.insertCell();
-                td.textContent = of ? told(of.median, figure.unit) : "–";
-                if (of && of.low !== of.high) {
-                    const range = document.createElement("small");
-                    range.textContent = ` ${told(of.low, figure.unit)} to ${told(of.high, figure.unit)}`;
-                    td.append(range);
-                }
-            }
-        }
+        if ($<HTMLDetailsElement>("#all").open) table($("#figures"), names, summaries);
     }
 }
 

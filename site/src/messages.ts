@@ -14,9 +14,10 @@ export type Request =
     | { kind: "module"; module: WebAssembly.Module }
     | ({ kind: "run" } & Job);
 
-/** A series: milliseconds, Mbit/s or packets, one number an interval, NaN where there is none. */
+/** A series: milliseconds, Mbit/s or packets, one number an interval, NaN where there is none. Of a
+ * share a number a percent: the delay that so many of the packets do not exceed. */
 export interface Curve {
-    kind: "delay" | "goodput" | "queue";
+    kind: "delay" | "goodput" | "queue" | "share";
     name: string;
     points: Float64Array;
 }
@@ -80,10 +81,13 @@ export interface Times {
     max: number;
 }
 
+/** A cumulative distribution: milliseconds, share that is not above, both ascending. */
+export type Cdf = [number, number][];
+
 export type Application =
     | { kind: "transfers"; finished: number; completion_ms: Times }
-    | { kind: "ping"; sent: number; received: number; added_ms: Times }
-    | { kind: "datagrams"; sent: number; received: number; loss: number; added_ms: Times; mos: number | null }
+    | { kind: "ping"; sent: number; received: number; added_ms: Times; added_cdf: Cdf }
+    | { kind: "datagrams"; sent: number; received: number; loss: number; added_ms: Times; added_cdf: Cdf; mos: number | null }
     | { kind: "web"; pages: number; load_ms: Times }
     | { kind: "dash"; chosen_mbps: number; stalls: number; stalled_s: number; startup_s: number | null }
     | { kind: "messages"; sent: number; received: number; latency_ms: Times }
@@ -94,6 +98,9 @@ export interface Group {
     direction: "up" | "down";
     flows: number;
     goodput_mbps: number;
+    /** Mbit/s, interval by interval. */
+    series_mbps: number[];
+    sojourn_cdf: Cdf;
     application?: Application;
 }
 

@@ -1,6 +1,6 @@
 // `lab.mjs ADDRESS SIMNEL OUT`: the page in Chromium. Its figures are the program's, to the byte;
 // axe-core finds nothing serious; wrong words and numbers are told; the address holds the question;
-// the queue can be watched; disciplines are explained.
+// the queue can be watched; disciplines are explained; the pages of commands are read.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -9,6 +9,7 @@ import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE, open, shown, withBrowser } from "./browser.mjs";
 import { disciplines } from "./disciplines.mjs";
 import { papers } from "./papers.mjs";
+import { reports } from "./reports.mjs";
 
 const [address, simnel, out] = process.argv.slice(2);
 const root = new URL("../..", import.meta.url).pathname;
@@ -162,4 +163,5 @@ await withBrowser(async (browser) => {
     await accessible(browser);
     await disciplines(browser, address, simnel, out);
     await papers(browser, address, out);
+    await reports(browser, simnel, root, out);
 });

@@ -17,8 +17,8 @@
 //!     rtt: "90ms".into(),
 //!     repetitions: 5,
 //! };
-//! let rows = compare(&question, &AtomicBool::new(false), &|| ()).expect("a good question");
-//! verdict(&rows, &question.contenders).iter().for_each(|sentence| println!("{sentence}"));
+//! let done = compare(&question, &AtomicBool::new(false), &|| ()).expect("a good question");
+//! verdict(&done.rows, &question.contenders).iter().for_each(|sentence| println!("{sentence}"));
 //! ```
 
 #![forbid(unsafe_code)]

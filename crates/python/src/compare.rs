@@ -34,8 +34,8 @@ pub fn compare(
             watch.steps.fetch_add(1, Ordering::Relaxed);
         })
     };
-    let rows = interruptible(py, progress.as_ref(), work)?;
-    let rows = rows.map_err(|error| in_scenario(error, ""))?;
+    let done = interruptible(py, progress.as_ref(), work)?;
+    let rows = done.map_err(|error| in_scenario(error, ""))?.rows;
     let verdict = lab::verdict(&rows, &question.contenders);
     let each = || {
         let contenders = question.contenders.iter();

@@ -30,6 +30,13 @@ fn objects(output: &Output) -> Vec<serde_json::Value> {
     lines.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect()
 }
 
+/// The result in a page, which its script draws.
+pub fn result(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("type=\"application/json\">").expect("a result");
+    let (json, _) = rest.split_once("</script>").expect("the element ends");
+    serde_json::from_str(json).expect("JSON")
+}
+
 #[test]
 fn a_scenario_gives_a_table_and_a_page_beside_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -41,7 +48,12 @@ fn a_scenario_gives_a_table_and_a_page_beside_it() {
         assert!(table.contains(expected), "{expected} is not in\n{table}");
     }
     let page = std::fs::read_to_string(path.with_extension("html")).expect("the page");
-    assert!(page.starts_with("<!doctype html>") && page.contains("<svg") && !page.contains("NaN"));
+    assert!(page.starts_with("<!doctype html>"));
+    let result = result(&page);
+    assert_eq!(result["question"], "Does it work?");
+    assert_eq!(result["names"], serde_json::json!(["cake"]));
+    assert_eq!(result["scenario"], SCENARIO);
+    assert!(result["cases"][0]["runs"][0][0]["groups"][0]["goodput_mbps"].as_f64() > Some(0.5));
     let named = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!named.contains("http://") && !named.contains("https://"), "it needs no network");
 }

@@ -165,5 +165,12 @@ fn a_comparison_ends_with_a_verdict_and_a_page() {
     assert!(said.contains("Verdict: `cake bandwidth {rate}` on this line"), "{said}");
     let page = "compare-pfifo-limit-1000-cake-bandwidth-rate-20mbit-3mbit-90ms.html";
     let page = std::fs::read_to_string(directory.path().join(page)).expect("the page");
-    assert!(page.contains("<svg") && page.contains("Verdict") && !page.contains("NaN"));
+    let result = super::sim::result(&page);
+    assert_eq!(result["names"], serde_json::json!(["pfifo limit 1000", "cake"]));
+    let first = result["said"][0].as_str().expect("a sentence");
+    assert!(first.starts_with("Verdict: cake on this line") && !page.contains("{rate}"), "{first}");
+    let cases = result["cases"].as_array().expect("workloads");
+    assert_eq!(cases.len(), 4);
+    let runs = |case: &serde_json::Value| case["runs"].as_array().map(|runs| runs.len());
+    assert!(cases.iter().all(|case| runs(case) == Some(2)), "a list of runs a discipline");
 }

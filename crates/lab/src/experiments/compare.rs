@@ -11,10 +11,10 @@ use simnel_sim::{Direction, FlowResult, Outcome};
 
 use crate::experiments::paper::measure::quantities;
 use crate::experiments::paper::View;
-use crate::figures::{Axis, Dots, Figure, Plot};
+use crate::experiments::scenario::Case;
 use crate::statistics::Estimate;
 use simnel_scenario::file::{File, Host, Line, Traffic};
-use simnel_scenario::summary::{mos, Times};
+use simnel_scenario::summary::{mos, Summary, Times};
 use simnel_scenario::{no_files, Scenario, ScenarioError};
 
 /// The question.
@@ -78,8 +78,15 @@ pub struct Row {
     pub measure: Quantity,
     /// By contender.
     pub values: Vec<Option<Estimate>>,
-    /// By contender, a value a run.
-    pub runs: Vec<Vec<f64>>,
+}
+
+/// Everything that was simulated.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The measures.
+    pub rows: Vec<Row>,
+    /// The workloads' runs.
+    pub cases: Vec<Case>,
 }
 
 const WORKLOADS: [Workload; 4] = [
@@ -185,9 +192,9 @@ pub fn compare(
     question: &Question,
     stop: &AtomicBool,
     step: &(dyn Fn() + Sync),
-) -> Result<Vec<Row>, ScenarioError> {
+) -> Result<Compared, ScenarioError> {
     let (down, up) = &question.line;
-    let mut jobs = Vec::new();
+    let (mut jobs, mut scenarios) = (Vec::new(), Vec::new());
     let line = Line::of_words(up, down, &question.rtt);
     let file = File::new(Span::from_secs(40), line).warmup(Span::from_secs(10));
     for (n, workload) in WORKLOADS.iter().enumerate() {
@@ -199,8 +206,9 @@ pub fn compare(
                     .map(|seed| (n, contender, simulation.clone(), seed)),
             );
         }
+        scenarios.push(scenario);
     }
-    let samples: Result<Vec<Option<Sample>>, ScenarioError> = jobs
+    let samples: Result<Vec<Option<(Sample, Summary)>>, ScenarioError> = jobs
         .par_iter()
         .with_max_len(1)
         .map(|(workload, _, simulation, seed)| {
@@ -209,18 +217,27 @@ pub fn compare(
             }
             let finished = simulation.finish(*seed)?;
             step();
-            Ok(Some((WORKLOADS[*workload].measure)(&View { arm: "", run: &finished })))
+            let sample = (WORKLOADS[*workload].measure)(&View { arm: "", run: &finished });
+            Ok(Some((sample, Summary::new(&scenarios[*workload], &finished))))
         })
         .collect();
     let samples = samples?;
     let mut rows: Vec<(Row, Vec<Vec<f64>>)> = Vec::new();
-    for ((workload, contender, ..), sample) in jobs.iter().zip(samples) {
+    let case = |scenario: &Scenario| Case {
+        name: scenario.name.clone(),
+        interval_s: 0.0,
+        runs: vec![Vec::new(); question.contenders.len()],
+    };
+    let mut cases: Vec<Case> = scenarios.iter().map(case).collect();
+    for ((workload, contender, ..), done) in jobs.iter().zip(samples) {
+        let Some((sample, summary)) = done else { continue };
+        cases[*workload].runs[*contender].push(summary);
         let workload = WORKLOADS[*workload].name;
-        for (measure, value) in sample.into_iter().flatten() {
+        for (measure, value) in sample {
             let known =
                 rows.iter().position(|(row, _)| row.workload == workload && row.measure == measure);
             let at = known.unwrap_or_else(|| {
-                let row = Row { workload, measure, values: Vec::new(), runs: Vec::new() };
+                let row = Row { workload, measure, values: Vec::new() };
                 rows.push((row, vec![Vec::new(); question.contenders.len()]));
                 rows.len() - 1
             });
@@ -229,10 +246,9 @@ pub fn compare(
     }
     let finish = |(mut row, values): (Row, Vec<Vec<f64>>)| {
         row.values = values.iter().map(|values| Estimate::of(values)).collect();
-        row.runs = values;
         row
     };
-    Ok(rows.into_iter().map(finish).collect())
+    Ok(Compared { rows: rows.into_iter().map(finish).collect(), cases })
 }
 
 /// Smallest difference, as a share of the larger value, that is worth a word.
@@ -316,10 +332,6 @@ fn summary(names: &[String], among_best: &[usize], judged: usize, told_apart: us
     }
 }
 
-/// Added delay that nobody notices in a talk or a game, in milliseconds: a small part of the 150 ms
-/// from mouth to ear of ITU-T G.114.
-const UNNOTICED_MS: f64 = 50.0;
-
 /// Contenders' names in prose: their words without what follows from the line.
 pub fn called(contenders: &[String]) -> Vec<String> {
     let short = |words: &String| {
@@ -338,95 +350,6 @@ pub fn called(contenders: &[String]) -> Vec<String> {
     }
 }
 
-/// People's experience on the line in words: a sentence a workload, from the worst to the best.
-pub fn noticed(rows: &[Row], names: &[String]) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for row in rows {
-        let means: Option<Vec<f64>> =
-            row.values.iter().map(|value| value.map(|one| one.mean)).collect();
-        let Some(means) = means else { continue };
-        let order = |a: &usize, b: &usize| means[*a].total_cmp(&means[*b]);
-        let Some(best) = (0..means.len()).min_by(order) else { continue };
-        let Some(worst) = (0..means.len()).max_by(order) else { continue };
-        let arrow = format!("{} → {}", milliseconds(means[worst]), milliseconds(means[best]));
-        let (good, bad) = ("A small packet gets through at once", "A small packet waits long");
-        sentences.push(match row.measure {
-            CallDelay => prompt("Calls stay clear", "Calls suffer", &means, names),
-            Added => prompt(good, bad, &means, names),
-            PageLoad if means[worst] > means[best] * 1.15 => {
-                format!("Pages load faster with {}: {arrow}.", names[best])
-            }
-            PageLoad => format!("Pages load as fast with all: {}.", milliseconds(means[best])),
-            _ => continue,
-        });
-    }
-    sentences
-}
-
-/// A sentence on added delays in milliseconds, by contender: who stays below what anybody
-/// notices. `good` and `bad` are the words for traffic that does and does not.
-pub fn prompt(good: &str, bad: &str, delays: &[f64], names: &[String]) -> String {
-    let ends = |f: fn(f64, f64) -> f64| delays.iter().copied().reduce(f).unwrap_or(0.0);
-    let (least, most) = (ends(f64::min), ends(f64::max));
-    let (low, high) = (milliseconds(least), milliseconds(most));
-    let with = |keep: &dyn Fn(f64) -> bool| {
-        let chosen = names.iter().zip(delays).filter(|(_, delay)| keep(**delay));
-        chosen.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
-    };
-    match (least <= UNNOTICED_MS, most <= UNNOTICED_MS) {
-        _ if names.len() == 1 && most <= UNNOTICED_MS => format!("{good}: {high}."),
-        _ if names.len() == 1 => format!("{bad}: {high}."),
-        (true, true) if most < 0.1 => format!("{good} with all: {high}."),
-        (true, true) => format!("{good} with all: at most {high}."),
-        (false, _) => format!("{bad} with all: {high} → {low} ({}).", with(&|one| one == least)),
-        _ => format!("{good} with {}: {high} → {low}.", with(&|one| one <= UNNOTICED_MS)),
-    }
-}
-
-/// A time as people say it.
-fn milliseconds(ms: f64) -> String {
-    match ms {
-        _ if ms >= 1000.0 => format!("{:.1} s", ms / 1e3),
-        _ if ms >= 10.0 => format!("{ms:.0} ms"),
-        _ if ms < 0.1 => "below 0.1 ms".into(),
-        _ => format!("{} ms", format!("{ms:.1}").trim_end_matches(".0")),
-    }
-}
-
-/// A figure a workload and unit, delays on a logarithmic axis: runs as dots with their median.
-pub fn figures(rows: &[Row], names: &[String]) -> Vec<Figure> {
-    let unit = |row: &Row| Axis::linear(&row.measure.to_string()).unit().to_string();
-    let mut parts: Vec<(&str, String, Vec<&Row>)> = Vec::new();
-    for row in rows {
-        let unit = unit(row);
-        match parts.iter_mut().find(|part| part.0 == row.workload && part.1 == unit) {
-            Some(part) => part.2.push(row),
-            None => parts.push((row.workload, unit, vec![row])),
-        }
-    }
-    // Delays first: they are what is felt.
-    parts.sort_by_key(|(_, unit, _)| unit != "ms");
-    let figure = |(n, (workload, unit, rows)): (usize, (&str, String, Vec<&Row>))| {
-        let of = |row: &&Row| {
-            let measure = row.measure.to_string();
-            measure.split(" (").next().unwrap_or_default().to_string()
-        };
-        let dots = names.iter().enumerate().map(|(contender, name)| Dots {
-            name: name.clone(),
-            values: rows.iter().map(|row| row.runs[contender].clone()).collect(),
-            ..Dots::default()
-        });
-        let plot = Plot::Dots(rows.iter().map(of).collect(), dots.collect());
-        let greatest = rows.iter().flat_map(|row| row.runs.iter().flatten().copied());
-        let y = match unit.as_str() {
-            "ms" => Axis::log(&unit),
-            _ => Axis::linear(&unit).within(0.0, greatest.fold(0.0, f64::max)),
-        };
-        Figure::new((&format!("compare-{n}"), workload), (Axis::linear(""), y), plot)
-    };
-    parts.into_iter().enumerate().map(figure).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,8 +366,9 @@ mod tests {
     #[test]
     fn a_fifo_loses_and_equals_draw() {
         let go = |question: &Question| {
-            let rows = compare(question, &AtomicBool::new(false), &|| {}).expect("rows");
-            verdict(&rows, &question.contenders)
+            let compared = compare(question, &AtomicBool::new(false), &|| {}).expect("results");
+            assert!(compared.cases.iter().flat_map(|case| &case.runs).all(|runs| runs.len() == 2));
+            verdict(&compared.rows, &question.contenders)
         };
         let said = go(&question(["pfifo limit 1000", "cake bandwidth {rate}"]));
         let last = said.last().expect("a verdict");
@@ -454,26 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noticed_is_said_in_words() {
-        let asked = question(["pfifo limit 1000", "cake bandwidth {rate}"]);
-        let rows = compare(&asked, &AtomicBool::new(false), &|| {}).expect("rows");
-        let names = called(&asked.contenders);
-        assert_eq!(names, ["pfifo limit 1000", "cake"]);
-        let said = noticed(&rows, &names);
-        assert!(
-            said[0].starts_with("Calls stay clear with cake: ") && said[0].contains(" s → "),
-            "{said:?}"
-        );
-        let figures = figures(&rows, &names);
-        assert!(
-            figures[0].y.log && figures[0].y.unit() == "ms",
-            "delays first: {}",
-            figures[0].title
-        );
-        assert_eq!(
-            called(&["cake".into(), "cake bandwidth {rate}".into()])[1],
-            "cake bandwidth {rate}"
-        );
+    fn names_leave_out_what_follows_from_the_line() {
+        let called = |words: [&str; 2]| called(&words.map(String::from));
+        assert_eq!(called(["pfifo limit 1000", "cake bandwidth {rate}"])[1], "cake");
+        assert_eq!(called(["cake", "cake bandwidth {rate}"])[1], "cake bandwidth {rate}");
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! One colour and dash for each discipline, on every page and in every file.
 //!
-//! `disciplines.json` has the names that own each slot and `colours.css` the slots' colours; the
-//! lab in a browser reads the same two files. A name that owns no slot, or comes when its slot is
+//! `disciplines.json` has the names that own each slot and `colours.css` the slots' colours, which
+//! pages read. A name that owns no slot, or comes when its slot is
 //! taken, gets the next free one.
 
 use std::sync::OnceLock;
-
-/// The style sheet of the slots, light and dark.
-pub const STYLE: &str = include_str!("colours.css");
 
 /// Colours of the slots where there is no style sheet: the light ones.
 pub const ALONE: [&str; 8] =
@@ -61,6 +58,7 @@ mod tests {
 
     #[test]
     fn the_style_sheet_has_the_colours_of_files() {
+        const STYLE: &str = include_str!("colours.css");
         for (n, colour) in ALONE.iter().enumerate() {
             assert!(STYLE.contains(&format!("--curve-{n}: {colour};")), "{n}: {colour}");
         }

@@ -17,6 +17,7 @@ use crate::flent::{file_name, slug};
 
 pub mod page;
 mod paper;
+pub mod result;
 pub mod runs;
 pub mod sweep;
 mod terms;

@@ -1,14 +1,17 @@
 //! The frame of every page: all in one file, without network, for a phone and for a desk.
+//!
+//! Style and script are the front end of the site, as `npm run report` bundles it from `site/src`:
+//! files of this crate, so that cargo needs no npm. `scripts/site.sh test` compares them anew.
 
 use maud::{html, Markup, PreEscaped};
 use simnel_core::printable::Printable;
 
-use crate::figures::colours::{slots, STYLE as COLOURS};
+use crate::figures::colours::slots;
 use crate::figures::svg::{draw, series, swatch};
 use crate::figures::Figure;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const STYLE: &str = include_str!("front/report.css");
+const SCRIPT: &str = include_str!("front/report.js");
 
 /// A page with `title`, a style, a script, and `body`, as text that obeys nobody.
 pub fn frame(title: &str, body: &Markup) -> String {
@@ -20,7 +23,7 @@ pub fn frame(title: &str, body: &Markup) -> String {
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(COLOURS)) (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) }
             }
             body {
                 header .top {
@@ -109,5 +112,16 @@ fn legend(figure: &Figure) -> Markup {
                 button type="button" aria-pressed="true" data-n=(n) { (swatch(slots[n])) (name) }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_end_fits_into_a_page() {
+        assert!(STYLE.len() + SCRIPT.len() < 120_000, "{} and {}", STYLE.len(), SCRIPT.len());
+        assert!(!STYLE.contains("</style") && !SCRIPT.contains("</script"));
     }
 }

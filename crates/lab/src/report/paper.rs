@@ -302,7 +302,7 @@ fn scenarios(outcome: &Outcome, readings: &[&Reading]) -> Markup {
                                 }
                             }
                         }
-                        pre { (arm.scenario) }
+                        pre tabindex="0" { (arm.scenario) }
                     }
                 }
             }

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use maud::{html, Markup};
-use simnel_scenario::summary::{millis, Application, GroupSummary, LineSummary, Summary, Times};
-use simnel_scenario::{Finished, Scenario};
-use simnel_sim::Outcome;
+use simnel_scenario::summary::{Application, GroupSummary, LineSummary, Summary, Times};
+use simnel_scenario::Scenario;
 
-use super::page;
-use crate::experiments::compare::{called, prompt};
-use crate::figures::{Axis, Dots, Figure, Line, Plot};
+use super::result::Result;
+use crate::experiments::compare::called;
+use crate::experiments::scenario::Case;
 
 /// The summaries of one discipline, over its seeds.
 #[derive(Clone, Debug)]
@@ -291,143 +289,29 @@ pub fn table(scenario: &Scenario, summaries: &[Summary], width: Option<u16>) -> 
 }
 
 /// The page. `text` is the scenario's file, so that anybody can run it again.
-pub fn page(scenario: &Scenario, text: &str, runs: &[Finished], summaries: &[Summary]) -> String {
-    let all_contenders = contenders(summaries);
-    let short: Vec<String> = all_contenders.iter().map(Contender::short).collect();
+pub fn page(
+    scenario: &Scenario,
+    text: &str,
+    interval_s: f64,
+    summaries: &[Summary],
+) -> serde_json::Result<String> {
+    let contenders = contenders(summaries);
+    let short: Vec<String> = contenders.iter().map(Contender::short).collect();
+    let words: Vec<String> = contenders.iter().map(|one| one.words.clone()).collect();
     let is_plain = short.iter().collect::<BTreeSet<_>>().len() == short.len();
-    let names = match is_plain {
-        true => called(&short),
-        false => all_contenders.iter().map(|one| one.words.clone()).collect(),
-    };
     let (all, stopped) = (summaries.len(), summaries.iter().filter(|one| !one.complete).count());
-    let body = html! {
-        @if stopped > 0 { (page::partial(&format!("{stopped} of {all} runs were"))) }
-        p .lead { (scenario.question) }
-        ul .verdict { @for sentence in noticed(&all_contenders, &names) { li { (sentence) } } }
-        (page::together(&compared(&all_contenders, &names)))
-        details open[names.len() == 1] {
-            summary { "All figures, and each discipline over time" }
-            @for contender in &all_contenders { (section(contender, runs, summaries)) }
-        }
-        details { summary { "The scenario" } pre { (text) } }
+    let runs = contenders.iter().map(|one| one.runs.iter().copied().cloned().collect()).collect();
+    let result = Result {
+        question: &scenario.question,
+        partial: match stopped {
+            0 => String::new(),
+            _ => format!("{stopped} of {all} runs were stopped before their end."),
+        },
+        names: if is_plain { called(&short) } else { words.clone() },
+        words,
+        cases: vec![Case { name: String::new(), interval_s, runs }],
+        said: Vec::new(),
+        scenario: text,
     };
-    page::frame(&scenario.name, &body)
-}
-
-/// Traffic that waits for answers: the 99th percentile of the line's added delay.
-fn noticed(contenders: &[Contender<'_>], names: &[String]) -> Vec<String> {
-    let Some(first) = contenders.first().and_then(|one| one.runs.first()) else {
-        return Vec::new();
-    };
-    let sentence = |(n, group): (usize, &GroupSummary)| {
-        let (good, bad) = match group.application {
-            Some(Application::Ping { .. }) => ("gets through at once", "waits long"),
-            Some(Application::Datagrams { mos: Some(_), .. }) => ("stays clear", "suffers"),
-            Some(Application::Datagrams { .. }) => ("gets through at once", "waits long"),
-            _ => return None,
-        };
-        let delay = |one: &Contender<'_>| one.mean_of_group(n, |g| felt(g).map(|of| of.p99));
-        let delays: Vec<f64> = contenders.iter().map(delay).collect::<Option<_>>()?;
-        let say = |words: &str| format!("{} {words}", group.name);
-        Some(prompt(&say(good), &say(bad), &delays, names))
-    };
-    first.groups.iter().enumerate().filter_map(sentence).collect()
-}
-
-/// All disciplines side by side, a dot a run: delays, goodput.
-fn compared(contenders: &[Contender<'_>], names: &[String]) -> Vec<Figure> {
-    let Some(first) = contenders.first().and_then(|one| one.runs.first()) else {
-        return Vec::new();
-    };
-    let dots = |of: &dyn Fn(&GroupSummary) -> Option<f64>| {
-        let has = |n: &usize| of(&first.groups[*n]).is_some();
-        let groups: Vec<usize> = (0..first.groups.len()).filter(has).collect();
-        let series = contenders.iter().zip(names).map(|(contender, name)| Dots {
-            name: name.clone(),
-            values: groups
-                .iter()
-                .map(|n| contender.runs.iter().filter_map(|run| of(run.groups.get(*n)?)).collect())
-                .collect(),
-            ..Dots::default()
-        });
-        let series = series.collect();
-        Plot::Dots(groups.iter().map(|n| first.groups[*n].name.clone()).collect(), series)
-    };
-    let delay = dots(&|group| felt(group).map(|of| of.p99).filter(|ms| *ms > 0.0));
-    let goodput = dots(&|group| Some(group.goodput_mbps).filter(|mbps| *mbps > 0.0));
-    let figure = |id: &str, title: &str, y: Axis, plot: Plot| {
-        Figure::new((id, title), (Axis::linear(""), y), plot)
-    };
-    vec![
-        figure("p99", "Added delay, 99 of 100 packets", Axis::log("ms"), delay),
-        figure("goodputs", "Goodput", Axis::linear("Mbit/s"), goodput),
-    ]
-}
-
-/// A discipline's table, and the figures of its first seed.
-fn section(contender: &Contender<'_>, runs: &[Finished], summaries: &[Summary]) -> Markup {
-    let rows = table_rows(contender);
-    let head: Vec<&str> = rows[0].iter().map(String::as_str).collect();
-    let first = summaries.iter().zip(runs);
-    let mut first = first.filter(|(summary, _)| std::ptr::eq(*summary, contender.runs[0]));
-    let figures: Vec<Figure> =
-        first.next().map(|(summary, run)| figures(summary, run).into()).unwrap_or_default();
-    html! {
-        section {
-            h3 { (contender.words) }
-            (page::table(&head, &rows[1..]))
-            (page::figures(&figures, false))
-        }
-    }
-}
-
-fn figures(summary: &Summary, run: &Finished) -> [Figure; 2] {
-    let interval = run.results.interval.0 as f64 / 1e9;
-    let carries = |group: &&GroupSummary| group.series_mbps.iter().any(|mbps| *mbps > 0.0);
-    let goodput = summary.groups.iter().filter(carries).map(|group| Line {
-        name: group.name.clone(),
-        points: (1..)
-            .map(|n| f64::from(n) * interval)
-            .zip(&group.series_mbps)
-            .map(|(x, y)| [x, *y])
-            .collect(),
-    });
-    let goodput = Plot::Lines(goodput.collect());
-    let all = summary.groups.iter().flat_map(|group| &group.series_mbps);
-    let greatest = all.copied().fold(0.1, f64::max);
-    let axes = (Axis::linear("time (s)"), Axis::linear("Mbit/s").within(0.0, greatest));
-    let delay_axes = (Axis::log("delay beyond propagation (ms)"), Axis::linear("% of packets"));
-    [
-        Figure::new(("goodput", "Goodput over time"), axes, goodput),
-        Figure::new(
-            ("delay", "Delay, share of packets below"),
-            delay_axes,
-            Plot::Lines(delays(run)),
-        ),
-    ]
-}
-
-/// Cumulative distributions of the delay of each kind of traffic.
-fn delays(run: &Finished) -> Vec<Line> {
-    let mut series = Vec::new();
-    for (group, name) in run.results.groups.iter().enumerate() {
-        let first = run.results.flows.iter().find(|flow| flow.group as usize == group);
-        let Some(flow) = first else { continue };
-        let distribution = match &flow.outcome {
-            Outcome::Ping { added_rtt, .. } => added_rtt,
-            Outcome::Datagrams { added_delay, .. } => added_delay,
-            _ => &run.results.lines[flow.direction as usize].sojourn[group],
-        };
-        let count = distribution.count() as f64;
-        if count == 0.0 {
-            continue;
-        }
-        let points = distribution
-            .cumulative()
-            .into_iter()
-            .map(|(span, seen)| [millis(span).max(1e-3), seen as f64 / count * 100.0])
-            .collect();
-        series.push(Line { name: name.clone(), points });
-    }
-    series
+    result.page(&scenario.name)
 }

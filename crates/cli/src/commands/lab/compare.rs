@@ -1,16 +1,14 @@
 //! `simnel compare A B`: which discipline is better on my line?
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use maud::html;
-use miette::miette;
-use simnel_lab::experiments::compare::{self, Question, Row};
+use miette::{miette, IntoDiagnostic};
+use simnel_lab::experiments::compare::{self, Compared, Question, Row};
 use simnel_lab::files::put;
 use simnel_lab::flent::slug;
-use simnel_lab::report::{page, text};
+use simnel_lab::report::{result::Result, text};
 use simnel_lab::statistics::Estimate;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
@@ -58,19 +56,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     };
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(compare::runs(&question) as u64);
-    let rows = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
+    let done = compare::compare(&question, interrupt.flag(), &|| progress.advance(1));
     progress.done();
-    let rows = rows.map_err(|error| sim::explain(error, "simnel compare", String::new()))?;
-    let sentences = compare::verdict(&rows, &question.contenders);
+    let done = done.map_err(|error| sim::explain(error, "simnel compare", String::new()))?;
+    let (rows, names) = (&done.rows, &question.contenders);
     if args.json {
-        json(&rows, &question.contenders, out).map_err(output_failed)?;
+        json(rows, names, out).map_err(output_failed)?;
     } else {
-        table(&rows, &question.contenders, &sentences, out).map_err(output_failed)?;
+        table(rows, names, out).map_err(output_failed)?;
     }
     let usual = (!args.json).then(|| usual(args));
     if let Some(path) = args.report.clone().or(usual) {
         let stopped = interrupt.has_come();
-        let page = whole_page(args, &rows, stopped);
+        let page = whole_page(args, done, stopped).into_diagnostic()?;
         put(&path, page.as_bytes()).map_err(|error| {
             let help = "say where it may go with --report FILE";
             miette!(help = help, "cannot write {}: {error}", path.display())
@@ -92,33 +90,22 @@ fn usual(args: &Args) -> PathBuf {
     format!("{}.html", slug(&format!("compare {words} {} {}", args.line, args.rtt))).into()
 }
 
-fn whole_page(args: &Args, rows: &[Row], stopped: bool) -> String {
+fn whole_page(args: &Args, done: Compared, stopped: bool) -> serde_json::Result<String> {
     let names = compare::called(&args.contenders);
-    let lines = lines(rows, &names);
-    let head: Vec<&str> = lines[0].iter().map(String::as_str).collect();
-    let said = compare::verdict(rows, &names).into_iter().map(|sentence| sentence.replace('`', ""));
-    let (verdict, more): (Vec<_>, Vec<_>) = said.partition(|one| one.starts_with("Verdict"));
-    // One figure a workload is to be seen at once: its delays, if it has any.
-    let mut seen = BTreeSet::new();
-    let figures = compare::figures(rows, &names);
-    let (first, rest): (Vec<_>, Vec<_>) =
-        figures.into_iter().partition(|figure| seen.insert(figure.title.clone()));
-    let words = args.contenders.join(" and ").replace("{rate}", "the line's rate");
-    let body = html! {
-        @if stopped { (page::partial("the runs were")) }
-        ul .verdict { @for sentence in compare::noticed(rows, &names) { li { (sentence) } } }
-        @for sentence in verdict { p { (sentence) } }
-        (page::together(&first))
-        details {
-            summary { "All figures, and what differs by more than chance" }
-            (page::table(&head, &lines[1..]))
-            (page::together(&rest))
-            @for sentence in more { p .setup { (sentence) } }
-            p .setup { "Words: " (words) ". A dot is a run, a line their median." }
-        }
-    };
+    let said = compare::verdict(&done.rows, &names);
+    let mut said: Vec<String> = said.iter().map(|sentence| sentence.replace('`', "")).collect();
+    // The verdict ends the table, and begins the page.
+    said.rotate_right(1);
     let title = format!("{} on {}, {}", names.join(" or "), args.line, args.rtt);
-    page::frame(&title, &body)
+    let result = Result {
+        partial: if stopped { "the runs were stopped before their end.".into() } else { "".into() },
+        words: args.contenders.iter().map(|one| one.replace("{rate}", "RATE")).collect(),
+        names,
+        cases: done.cases,
+        said,
+        ..Result::default()
+    };
+    result.page(&title)
 }
 
 /// The rows of a table, with a heading.
@@ -132,15 +119,10 @@ fn lines(rows: &[Row], names: &[String]) -> Vec<Vec<String>> {
     [head.collect()].into_iter().chain(rows.iter().map(cells)).collect()
 }
 
-fn table(
-    rows: &[Row],
-    names: &[String],
-    sentences: &[String],
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn table(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}", text::table(&lines(rows, names), 2..2 + names.len(), terminal::width()))?;
     writeln!(out)?;
-    sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
+    compare::verdict(rows, names).iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
 }
 
 fn json(rows: &[Row], names: &[String], out: &mut dyn Write) -> io::Result<()> {

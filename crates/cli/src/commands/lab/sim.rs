@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use miette::{miette, LabeledSpan, NamedSource};
+use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
 use simnel_lab::experiments::scenario::{self, Plan, Watch};
 use simnel_lab::files::put;
@@ -94,7 +94,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     }
     let usual = (!args.json).then(|| args.file.with_extension("html"));
     if let Some(path) = args.report.clone().or(usual) {
-        let page = runs::page(&scenario, &text, &finished, &summaries);
+        let interval = finished.first().map_or(0.0, |run| run.results.interval.0 as f64 / 1e9);
+        let page = runs::page(&scenario, &text, interval, &summaries).into_diagnostic()?;
         put(&path, page.as_bytes()).map_err(|error| {
             miette!(
                 help = "say where it may go with --report FILE",

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
-use simnel_scenario::{Finished, Scenario, ScenarioError, Simulation};
+use serde::Serialize;
+use simnel_scenario::{Finished, Scenario, ScenarioError, Simulation, Summary};
 
 use crate::files;
 
@@ -33,6 +34,17 @@ pub struct Watch<'a> {
     pub stop: &'a AtomicBool,
     /// Called for each of a run's [`STEPS`](simnel_scenario::STEPS), from any thread.
     pub step: &'a (dyn Fn() + Sync),
+}
+
+/// Runs of one scenario.
+#[derive(Clone, Debug, Serialize)]
+pub struct Case {
+    /// The scenario's name, where there are several.
+    pub name: String,
+    /// Seconds from value to value of all series.
+    pub interval_s: f64,
+    /// By discipline, a summary a seed.
+    pub runs: Vec<Vec<Summary>>,
 }
 
 /// Bytes of a trace: as many as the longest that makes sense has.

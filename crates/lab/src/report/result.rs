@@ -1,0 +1,66 @@
+//! Results as data in a page, which the front end draws: what `simnel sim` and `compare` write.
+
+use maud::{html, PreEscaped};
+use serde::Serialize;
+use simnel_scenario::summary::{Application, Cdf, Summary};
+
+use super::page;
+use crate::experiments::scenario::Case;
+
+/// Runs of a discipline whose series a page has; of further ones it has the figures.
+const WITH_SERIES: usize = 8;
+
+/// A result; `site/src/report.ts` reads it.
+#[derive(Debug, Default, Serialize)]
+pub struct Result<'a> {
+    /// The question, in words.
+    pub question: &'a str,
+    /// Reason why not all runs are there; empty if they are.
+    pub partial: String,
+    /// Names of the disciplines in prose.
+    pub names: Vec<String>,
+    /// Their words.
+    pub words: Vec<String>,
+    /// Scenarios, each with its runs.
+    pub cases: Vec<Case>,
+    /// Sentences that the figures alone do not give, the most important one first.
+    pub said: Vec<String>,
+    /// The scenario's text, so that anybody can run it again.
+    pub scenario: &'a str,
+}
+
+impl Result<'_> {
+    /// The page, in one file.
+    pub fn page(mut self, title: &str) -> serde_json::Result<String> {
+        for case in &mut self.cases {
+            for (n, run) in case.runs.iter_mut().flat_map(|runs| runs.iter_mut().enumerate()) {
+                trim(run, n < WITH_SERIES);
+            }
+        }
+        // No text of anybody ends the element.
+        let json = serde_json::to_string(&self)?.replace('<', "\\u003c");
+        let body = html! {
+            script #result type="application/json" { (PreEscaped(json)) }
+            noscript { p .note { "The figures of this page need JavaScript." } }
+        };
+        Ok(page::frame(title, &body))
+    }
+}
+
+/// Leaves out what the page does not show; `series`: goodput over time and distributions stay.
+fn trim(run: &mut Summary, series: bool) {
+    let clear = |cdf: &mut Cdf| cdf.retain(|_| series);
+    run.lines.iter_mut().for_each(|line| line.sojourn_cdf.clear());
+    for group in &mut run.groups {
+        group.each.clear();
+        group.windows.clear();
+        group.series_mbps.retain(|_| series);
+        clear(&mut group.sojourn_cdf);
+        if let Some(
+            Application::Ping { added_cdf, .. } | Application::Datagrams { added_cdf, .. },
+        ) = &mut group.application
+        {
+            clear(added_cdf);
+        }
+    }
+}

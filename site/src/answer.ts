@@ -1,0 +1,60 @@
+// The answer to a question, on every page that has one: the verdict in words and the table of figures.
+import { slots } from "./colours";
+import { element, swatch } from "./dom";
+import { figures, spread, told } from "./figures";
+import type { Summary } from "./messages";
+import { alone, verdict, type Sentence } from "./verdict";
+
+/** Runs of one scenario: of each discipline, in the order of their names, a summary a seed. */
+export interface Case {
+    /** Its name where there are several. */
+    name: string;
+    runs: Summary[][];
+}
+
+/** The verdict: each discipline against the first; of a single one what it does. */
+export function tell(place: HTMLElement, names: string[], cases: Case[]): void {
+    const taken = slots(names);
+    const list = (of: (runs: Summary[][]) => Sentence[]) => {
+        const sentences = cases.flatMap(({ name, runs }) => of(runs).map(({ tone, text }) =>
+            element("li", { className: tone }, text, ...(name ? [" ", element("small", {}, name)] : []))));
+        return element("ul", {}, ...sentences);
+    };
+    const lists = names.slice(1).flatMap((name, n) => {
+        const small = element("small", {}, `instead of ${names[0]}`);
+        const title = element("h3", {}, swatch(taken[n + 1]!), ` ${name} `, small);
+        return [title, list((runs) => verdict(runs[0]!, runs[n + 1]!))];
+    });
+    if (names.length === 1) lists.push(list((runs) => alone(runs[0]!)));
+    if (names.length === 0) lists.push(element("p", {}, "Nothing could be simulated."));
+    place.replaceChildren(...lists);
+}
+
+/** All figures of a scenario's runs: medians, with the least and the greatest. */
+export function table(table: HTMLTableElement, names: string[], runs: Summary[][]): void {
+    const head = table.tHead ?? table.createTHead();
+    const body = table.tBodies[0] ?? table.createTBody();
+    head.replaceChildren();
+    body.replaceChildren();
+    const first = runs[0]?.[0];
+    if (!first) return;
+    const cell = (scope: string, ...inside: (Node | string)[]) => {
+        const made = element("th", {}, ...inside);
+        made.scope = scope;
+        return made;
+    };
+    const taken = slots(names);
+    head.insertRow().append(cell("col", "Figure"), ...names.map((name, n) => cell("col", swatch(taken[n]!), " ", name)));
+    for (const figure of figures(first)) {
+        const row = body.insertRow();
+        row.append(cell("row", figure.label));
+        for (const each of runs) {
+            const of = spread(each.map(figure.of).filter((value): value is number => value !== null));
+            const td = row.insertCell();
+            td.textContent = of ? told(of.median, figure.unit) : "–";
+            if (of && of.low !== of.high) {
+                td.append(element("small", {}, ` ${told(of.low, figure.unit)} to ${told(of.high, figure.unit)}`));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// Runs as dots on a line for each discipline, with their median and its value: what differs, and how
+// much of that is chance. Delays on a logarithmic axis.
+import { slots } from "./colours";
+import { spread, told, type Figure } from "./figures";
+import type { Summary } from "./messages";
+import { element, ticks } from "./svg";
+
+/** Heights of a figure's name, of a discipline's line, of the axis; room for a median's value. */
+const [NAME, LANE, AXIS, VALUE] = [18, 15, 22, 74];
+const EDGE = 8;
+
+/** Figures of one unit, over the runs of each discipline. */
+export class DotPlot {
+    private width = 0;
+    private readonly rows: { figure: Figure; lanes: number[][] }[];
+    private readonly svg = element("svg", { class: "dots", role: "img", tabindex: 0 });
+    readonly figure = document.createElement("figure");
+
+    constructor(caption: string, figures: Figure[], private readonly names: string[], runs: Summary[][]) {
+        const values = (figure: Figure, each: Summary[]) => each.map(figure.of).filter((one): one is number => one !== null);
+        this.rows = figures.map((figure) => ({ figure, lanes: runs.map((each) => values(figure, each)) }));
+        const title = document.createElement("figcaption");
+        title.textContent = caption;
+        this.figure.append(title, this.svg);
+        const told = this.rows.map(({ figure, lanes }) =>
+            `${figure.label}: ${lanes.map((lane, n) => `${names[n]} ${middle(lane, figure.unit)}`).join(", ")}`);
+        this.svg.setAttribute("aria-label", `${caption}, medians. ${told.join("; ")}`);
+        new ResizeObserver(() => this.draw()).observe(this.figure);
+    }
+
+    private draw(): void {
+        const width = Math.floor(this.figure.clientWidth);
+        if (width === 0 || width === this.width) return;
+        this.width = width;
+        const { rows, svg } = this;
+        const lanes = this.names.length;
+        const row = NAME + lanes * LANE;
+        const floor = rows.length * row + 4;
+        svg.setAttribute("viewBox", `0 0 ${width} ${floor + AXIS}`);
+        svg.setAttribute("height", String(floor + AXIS));
+        svg.replaceChildren();
+        const unit = rows[0]!.figure.unit;
+        const axis = new Axis(rows.flatMap((each) => each.lanes.flat()), unit, EDGE, width - VALUE);
+        for (const value of axis.marks) {
+            const x = axis.at(value).toFixed(1);
+            svg.append(element("line", { x1: x, x2: x, y1: NAME, y2: floor, class: "grid" }));
+            // The first one's text must not leave the drawing.
+            const isFirst = axis.at(value) < 3 * EDGE;
+            const text = { x: isFirst ? 0 : x, y: floor + 15, "text-anchor": isFirst ? "start" : "middle" };
+            svg.append(element("text", text, told(value, unit)));
+        }
+        const taken = slots(this.names);
+        rows.forEach(({ figure, lanes }, n) => {
+            const top = n * row;
+            svg.append(element("text", { x: 0, y: top + NAME - 5, class: "name" }, figure.label));
+            lanes.forEach((lane, at) => {
+                const y = top + NAME + (at + 0.5) * LANE;
+                const group = element("g", { class: `c${taken[at]}` });
+                for (const value of lane) {
+                    group.append(element("circle", { cx: axis.at(value).toFixed(1), cy: y, r: 4, class: "dot" }));
+                }
+                const median = spread(lane)?.median;
+                if (median !== undefined) {
+                    const x = axis.at(median).toFixed(1);
+                    group.append(element("line", { x1: x, x2: x, y1: y - 6, y2: y + 6, class: "median" }));
+                }
+                svg.append(group, element("text", { x: width, y: y + 4, "text-anchor": "end" }, middle(lane, unit)));
+            });
+        });
+    }
+}
+
+function middle(values: number[], unit: string): string {
+    const of = spread(values);
+    return of ? told(of.median, unit) : "–";
+}
+
+/** Delays span decades, and have no zero there: what is below is drawn at its edge. */
+const LEAST_MS = 0.1;
+
+class Axis {
+    readonly marks: number[];
+    private readonly low: number;
+    private readonly high: number;
+
+    constructor(values: number[], private readonly unit: string, private readonly from: number, private readonly to: number) {
+        const most = Math.max(...values, unit === "ms" ? LEAST_MS : 0);
+        if (unit === "ms") {
+            const least = Math.max(LEAST_MS, Math.min(...values, most));
+            this.low = Math.floor(Math.log10(least) + 1e-9);
+            this.high = Math.max(this.low + 1, Math.ceil(Math.log10(most) - 1e-9));
+            this.marks = Array.from({ length: this.high - this.low + 1 }, (_, n) => Number((10 ** (this.low + n)).toPrecision(1)));
+        } else {
+            this.low = 0;
+            this.high = most || 1;
+            // The last mark's text must not stand on the medians'.
+            this.marks = ticks(this.high, Math.max(2, Math.floor((to - from) / 90)));
+        }
+    }
+
+    at(value: number): number {
+        const scaled = this.unit === "ms" ? Math.log10(Math.max(value, LEAST_MS)) : value;
+        const share = (scaled - this.low) / (this.high - this.low);
+        return this.from + Math.max(0, Math.min(1, share)) * (this.to - this.from);
+    }
+}

@@ -1,0 +1,74 @@
+// The pages that commands write. `simnel sim` and `compare`: the verdict in words, dots for every run,
+// one legend. `sweep` and `plot`: figures that come drawn. Nothing from anywhere else.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { LOOKS, judge } from "./accessibility.mjs";
+import { PATIENCE } from "./browser.mjs";
+
+const QDISCS = ["pfifo limit 1000", "cake bandwidth {rate}"];
+
+export async function reports(browser, simnel, root, out) {
+    const run = (...words) => execFileSync(simnel, words, { cwd: out, stdio: ["ignore", "ignore", "inherit"] });
+    const upload = join(root, "scenarios", "upload.toml");
+    const qdiscs = QDISCS.flatMap((words) => ["--qdisc", words]);
+    run("sim", upload, ...qdiscs, "--seed", "1..3", "--report", "sim.html");
+    run("compare", ...QDISCS, "--line", "20mbit/3mbit", "--repetitions", "2", "--report", "compare.html");
+    run("sweep", upload, "--over", "rtt=10ms..100ms:3,rate=2mbit..20mbit:2", "--repetitions", "2", "-o", "sweep.jsonl");
+    run("plot", "sweep.jsonl", "-o", "plot.html");
+    const checks = { sim, compare, sweep, plot: sweep };
+    for (const [name, check] of Object.entries(checks)) {
+        for (const look of LOOKS) await one(browser, name, check, pathToFileURL(join(out, `${name}.html`)).href, look, out);
+    }
+    console.log("pages of commands: the verdict in words, a dot a run; nothing serious");
+}
+
+async function compare(page) {
+    const text = (selector) => page.locator(selector).innerText();
+    assert.match(await text("#verdict"), /Calls stay clear: [\d.]+ s → [\d.]+ ms/);
+    assert.doesNotMatch(await text("body"), /[`{}]/);
+    assert.equal(await page.locator("main > section .plots figure").count(), 4, "a plot a workload");
+    assert.equal(await page.locator(".legend").count(), 1);
+}
+
+async function sim(page) {
+    assert.match(await page.locator("#verdict").innerText(), /Calls stay clear: [\d.]+ s → [\d.]+ ms/);
+    const dots = await page.locator(".plots circle").count();
+    assert.equal(dots, 2 * 3 * 4, "two disciplines, three seeds, three delays and a rate");
+    assert.ok(await page.locator("#charts canvas").count() >= 5, "curves");
+}
+
+async function sweep(page) {
+    assert.ok(await page.locator("figure svg polyline").count() >= 4, "curves");
+    const svg = page.locator(".draw svg[tabindex]").first();
+    await svg.press("ArrowRight");
+    await page.waitForFunction(() => /ms/.test(document.querySelector(".tip")?.textContent ?? ""));
+    const button = page.locator(".legend button").first();
+    await button.click();
+    assert.equal(await page.locator("figure .s0").first().isVisible(), false, "a legend switches");
+    await button.click();
+}
+
+async function one(browser, name, check, address, { width, scheme }, out) {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const wrong = [];
+    page.on("pageerror", (error) => wrong.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+    page.on("request", (request) => request.url() !== address && !request.url().startsWith("data:") && wrong.push(request.url()));
+    await page.goto(address);
+    await check(page);
+    const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const before = await back();
+    await page.locator("#theme").click();
+    assert.notEqual(await back(), before, "the button changes light and dark");
+    await page.locator("#theme").click();
+    assert.equal(await back(), before);
+    await page.locator("details").evaluateAll((all) => all.forEach((each) => (each.open = true)));
+    await judge(page, `${name} at ${width} px, ${scheme}`);
+    await page.screenshot({ path: join(out, `${name}-${width}-${scheme}.png`), fullPage: true });
+    assert.deepEqual(wrong, [], "nothing fails, and nothing is fetched");
+    await context.close();
+}
