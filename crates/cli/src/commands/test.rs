@@ -9,6 +9,8 @@ use std::time::Duration;
 use miette::IntoDiagnostic;
 use simnel_measure::{iperf3, irtt, measure, wire, Grade, Options, Peer, Progress, Report, Way};
 
+#[cfg(feature = "lab")]
+use super::lab::place;
 use super::{misuse, misuse_with_help, output_failed, serve};
 use crate::terminal;
 
@@ -18,7 +20,7 @@ use crate::terminal;
     simnel test --server 192.0.2.1             # `simnel serve --test` runs there\n  \
     simnel test --server 192.0.2.1 --load both --seconds 15\n  \
     simnel test --server 192.0.2.1 --json > before.json\n  \
-    simnel test --server 192.0.2.1 --html line.html\n  \
+    simnel test --server 192.0.2.1 --report line.html\n  \
     simnel test --iperf3 192.0.2.1 --irtt 192.0.2.1     # against those servers\n\n\
 Sends an echo every 20 ms, and beside it nothing, downloads, uploads, and both, with four\n\
 TCP connections each. The first two seconds of each load, in which TCP starts, are left\n\
@@ -53,10 +55,11 @@ pub struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write a page with charts, too: one file, to be shared.
+    /// A page with charts, to be shared: a path that ends in .html, or a folder for line.html
+    /// [default: none].
     #[cfg(feature = "lab")]
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", alias = "html")]
+    report: Option<PathBuf>,
 }
 
 impl Args {
@@ -107,10 +110,8 @@ fn ways(text: &str) -> miette::Result<Vec<Way>> {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let report = with_progress(&args.options()?)?;
     #[cfg(feature = "lab")]
-    if let Some(path) = &args.html {
-        let page = super::lab::line_page::page(&report);
-        simnel_lab::files::put(path, page.as_bytes())
-            .map_err(|error| miette::miette!("cannot write {}: {error}", path.display()))?;
+    if let Some(path) = place::page(args.report.as_deref(), "line.html".into(), false) {
+        place::store(&path, super::lab::line_page::page(&report).as_bytes())?;
     }
     if args.json {
         writeln!(out, "{}", report.to_json()).map_err(output_failed)?;

@@ -38,6 +38,21 @@ pub fn result(page: &str) -> serde_json::Value {
 }
 
 #[test]
+fn a_report_is_a_page_or_a_folder_of_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = write(directory.path(), SCENARIO);
+    let at = |name: &str| directory.path().join(name);
+    for (asked, page) in [("page.html", "page.html"), ("new", "new/scenario.html")] {
+        let asked = at(asked);
+        let output = simnel(&["sim", path.to_str().unwrap(), "--report", asked.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains(&format!("page: {}", at(page).display())));
+        assert!(at(page).is_file(), "{page}");
+    }
+    assert!(!path.with_extension("html").exists(), "only where it was asked for");
+}
+
+#[test]
 fn a_scenario_gives_a_table_and_a_page_beside_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = write(directory.path(), SCENARIO);

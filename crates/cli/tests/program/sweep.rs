@@ -118,6 +118,7 @@ fn a_sweep_ends_with_tables_a_page_and_its_runs() {
     let output = simnel_in(directory.path(), &sweep(&shown)).output().expect("the program starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(path("line.sweep.html")).expect("the page");
+    assert!(page.contains(">added latency of ping, p99, ms</h3>"), "titles are words");
     let measures = text(&output.stdout).matches(" ± ").count() / 6;
     assert_eq!(page.matches("<figure>").count(), measures);
     assert_eq!(page.matches("<table class=\"heat\">").count(), measures);
@@ -143,7 +144,7 @@ fn a_sweep_is_shown_by_its_axes() {
     };
     // Two axes of quantities: a panel for each value of one, and a map a discipline.
     let (said, page) = run("rtt=10ms|20ms|40ms,rate=1mbit|2mbit,qdisc=sfq|fq_codel", "both");
-    assert!(said.contains("application.added_ms.p99: sfq\nrtt "), "{said}");
+    assert!(said.contains("added latency of ping, p99, ms: sfq  (groups.ping"), "{said}");
     let measures = page.matches("<section").count();
     assert_eq!(page.matches("<figure>").count(), 2 * measures);
     assert_eq!(page.matches("<table class=\"heat\">").count(), 2 * measures);

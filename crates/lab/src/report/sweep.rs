@@ -4,7 +4,7 @@ use maud::{html, Markup};
 
 use super::page;
 use super::text;
-use crate::experiments::sweep::{figures, pivots, Pivot, PointResult};
+use crate::experiments::sweep::{figures, pivots, Pivot, PointResult, Words};
 use crate::figures::Figure;
 use crate::statistics::{number, Estimate};
 
@@ -21,7 +21,7 @@ pub fn text(results: &[PointResult], names: &[&String], width: Option<u16>) -> S
     for name in names {
         for pivot in pivots(results, name) {
             let title = if pivot.title.is_empty() { "" } else { ": " };
-            out += &format!("{name}{title}{}\n", pivot.title);
+            out += &format!("{}{title}{}  ({name})\n", Words::of(name).whole(), pivot.title);
             let with = pivot.columns.len() <= WITH_INTERVALS;
             let cell = |one: &Option<Estimate>| match one {
                 Some(one) if with => one.to_string(),
@@ -59,8 +59,9 @@ pub fn page(title: &str, results: &[PointResult], names: &[&String], partial: bo
 }
 
 fn measure(name: &str, results: &[PointResult]) -> Markup {
+    let words = Words::of(name).whole();
     // The heading has the measure's name already.
-    let short = |figure: Figure| match figure.title.strip_prefix(&format!("{name}, ")) {
+    let short = |figure: Figure| match figure.title.strip_prefix(&format!("{words}, ")) {
         Some(title) => Figure { title: title.into(), ..figure },
         None => figure,
     };
@@ -73,7 +74,7 @@ fn measure(name: &str, results: &[PointResult]) -> Markup {
     let range = (means().fold(f64::MAX, f64::min), means().fold(f64::MIN, f64::max));
     html! {
         section .multiples {
-            h3 { (name) }
+            h3 title=(name) { (words) }
             (page::together(&panels))
             div .heats { @for pivot in &pivots { (heat(pivot, range)) } }
         }

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use miette::{miette, IntoDiagnostic};
+use miette::IntoDiagnostic;
 use simnel_lab::experiments::compare::{self, Compared, Question, Row};
-use simnel_lab::files::put;
 use simnel_lab::flent::slug;
 use simnel_lab::report::{result::Result, text};
 use simnel_lab::statistics::Estimate;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
-use super::{line_rates, output_failed, sim};
+use super::{line_rates, output_failed, place, sim};
 use crate::terminal;
 
 /// Compare disciplines on a line: a table and a verdict.
@@ -37,8 +36,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Where the page with figures goes [default: compare-….html; with --json none].
-    #[arg(long, value_name = "FILE")]
+    /// The page: a path that ends in .html, or a folder for compare-….html [default: in this one;
+    /// with --json none].
+    #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// The rows as JSON, one a line.
     #[arg(long)]
@@ -65,14 +65,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else {
         table(rows, names, out).map_err(output_failed)?;
     }
-    let usual = (!args.json).then(|| usual(args));
-    if let Some(path) = args.report.clone().or(usual) {
+    if let Some(path) = place::page(args.report.as_deref(), usual(args), !args.json) {
         let stopped = interrupt.has_come();
         let page = whole_page(args, done, stopped).into_diagnostic()?;
-        put(&path, page.as_bytes()).map_err(|error| {
-            let help = "say where it may go with --report FILE";
-            miette!(help = help, "cannot write {}: {error}", path.display())
-        })?;
+        place::store(&path, page.as_bytes())?;
         if !args.json {
             writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
         }

@@ -16,6 +16,7 @@ pub mod line_page;
 mod man;
 mod page;
 mod paper;
+pub mod place;
 mod plot;
 mod progress;
 mod replay;

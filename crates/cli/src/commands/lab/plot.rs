@@ -10,11 +10,10 @@ use maud::html;
 use miette::miette;
 use simnel_lab::experiments::sweep;
 use simnel_lab::figures::Figure;
-use simnel_lab::files::put;
 use simnel_lab::flent::{plot, Data};
 use simnel_lab::report::page;
 
-use super::output_failed;
+use super::{output_failed, place};
 
 /// Draw the usual plots of flent's data files, over each other, and the measures of sweeps.
 #[derive(clap::Args)]
@@ -26,9 +25,10 @@ pub struct Args {
     /// Data files: .flent.gz, or the JSON inside; journals of `simnel sweep`: .jsonl.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the page goes [default: FILE.html, by the first file, in this directory].
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// The page: a path that ends in .html, or a folder for FILE.html, by the first file [default:
+    /// in this one].
+    #[arg(short = 'o', long, value_name = "PATH", alias = "output")]
+    report: Option<PathBuf>,
 }
 
 /// Draws.
@@ -49,13 +49,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         }
         @for (name, figures) in &swept { h2 { (name) } (page::figures(figures, false)) }
     };
-    let usual = || format!("{}.html", short(&args.files[0])).into();
-    let target: PathBuf = args.output.clone().unwrap_or_else(usual);
-    put(&target, page::frame("Plots", &body).as_bytes()).map_err(|error| {
-        let help = "say where it may go with --output FILE";
-        miette!(help = help, "cannot write {}: {error}", target.display())
-    })?;
-    writeln!(out, "page: {}", target.display()).map_err(output_failed)?;
+    let usual = format!("{}.html", short(&args.files[0])).into();
+    if let Some(path) = place::page(args.report.as_deref(), usual, true) {
+        place::store(&path, page::frame("Plots", &body).as_bytes())?;
+        writeln!(out, "page: {}", path.display()).map_err(output_failed)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,13 +11,12 @@ use std::process::ExitCode;
 use miette::{miette, IntoDiagnostic, LabeledSpan, NamedSource};
 use simnel_core::printable::Printable;
 use simnel_lab::experiments::scenario::{self, Plan, Watch};
-use simnel_lab::files::put;
 use simnel_lab::report::runs;
 use simnel_scenario::{ScenarioError, Summary, STEPS};
 
 use super::interrupt::{Interrupt, INTERRUPTED};
-use super::output_failed;
 use super::progress::Progress;
+use super::{output_failed, place};
 use crate::terminal::{self, printable_at};
 
 /// Simulate a home line: a table, and a report beside the scenario.
@@ -37,11 +36,12 @@ pub struct Args {
     /// Seed, or first and last seed.
     #[arg(long, value_name = "N|N..M", default_value = "1", value_parser = seeds)]
     seed: Seeds,
-    /// One JSON object a run and line instead of the table; no report unless one is asked for.
+    /// One JSON object a run and line instead of the table; no page unless one is asked for.
     #[arg(long)]
     json: bool,
-    /// Where the report goes [default: SCENARIO.html beside the scenario].
-    #[arg(long, value_name = "FILE")]
+    /// The page: a path that ends in .html, or a folder for SCENARIO.html [default: beside the
+    /// scenario; with --json none].
+    #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// Write every frame of the first run to a capture that Wireshark opens.
     #[arg(long, value_name = "FILE")]
@@ -92,19 +92,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         write!(out, "{}", runs::table(&scenario, &summaries, terminal::width()))
             .map_err(output_failed)?;
     }
-    let usual = (!args.json).then(|| args.file.with_extension("html"));
-    if let Some(path) = args.report.clone().or(usual) {
+    let usual = args.file.with_extension("html");
+    if let Some(path) = place::page(args.report.as_deref(), usual, !args.json) {
         let interval = finished.first().map_or(0.0, |run| run.results.interval.0 as f64 / 1e9);
         let page = runs::page(&scenario, &text, interval, &summaries).into_diagnostic()?;
-        put(&path, page.as_bytes()).map_err(|error| {
-            miette!(
-                help = "say where it may go with --report FILE",
-                "cannot write the report to {}: {error}",
-                path.display()
-            )
-        })?;
+        place::store(&path, page.as_bytes())?;
         if !args.json {
-            writeln!(out, "\nreport: {}", path.display()).map_err(output_failed)?;
+            writeln!(out, "\npage: {}", path.display()).map_err(output_failed)?;
         }
     }
     let interrupted = interrupt.has_come();

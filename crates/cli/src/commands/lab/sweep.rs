@@ -10,8 +10,8 @@ use simnel_lab::files;
 use simnel_lab::report::sweep as swept;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
-use super::output_failed;
 use super::progress::Progress;
+use super::{output_failed, place};
 use crate::terminal;
 
 /// Simulate a scenario over many settings.
@@ -47,9 +47,9 @@ pub struct Args {
     /// Measures to print: those whose name contains this; may be repeated.
     #[arg(long, value_name = "PART")]
     show: Vec<String>,
-    /// The page: measures as small multiples and heat maps, and the runs beside it as CSV
-    /// [default: the journal's name with .html; with --json or --shard none].
-    #[arg(long, value_name = "FILE", alias = "page")]
+    /// The page, with the runs beside it as CSV: a path that ends in .html, or a folder for
+    /// JOURNAL.html [default: beside the journal; with --json or --shard none].
+    #[arg(long, value_name = "PATH", alias = "page")]
     report: Option<PathBuf>,
     /// One JSON object a setting and line, with everything that was measured.
     #[arg(long)]
@@ -116,22 +116,22 @@ fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()>
     let names = names(&args.show, &results);
     let (done, all) = sweep::progress(journal).map_err(report)?;
     let usual = !args.json && args.shard.is_none() && !results.is_empty();
-    let page = args.report.clone().or(usual.then(|| journal.with_extension("html")));
+    let page = place::page(args.report.as_deref(), journal.with_extension("html"), usual);
     let mut written = Vec::new();
     if let Some(path) = page {
         let table = sweep::table(journal).map_err(report)?;
         let csv = path.with_extension("csv");
-        store(&csv, table.csv().as_bytes())?;
+        place::store(&csv, table.csv().as_bytes())?;
         written.push(("runs", csv));
         #[cfg(feature = "parquet")]
         {
             let parquet = path.with_extension("parquet");
             let bytes = table.parquet().map_err(|error| miette!("{}: {error}", path.display()))?;
-            store(&parquet, &bytes)?;
+            place::store(&parquet, &bytes)?;
             written.push(("runs", parquet));
         }
         let title = path.file_stem().map_or("sweep".into(), |stem| stem.to_string_lossy());
-        store(&path, swept::page(&title, &results, &names, done < all).as_bytes())?;
+        place::store(&path, swept::page(&title, &results, &names, done < all).as_bytes())?;
         written.push(("page", path));
     }
     if args.json {
@@ -155,13 +155,6 @@ fn print(args: &Args, journal: &Path, out: &mut dyn Write) -> miette::Result<()>
         writeln!(out, "journal: {}, {done} of {all} runs{state}", journal.display())
     };
     end().map_err(output_failed)
-}
-
-fn store(path: &Path, bytes: &[u8]) -> miette::Result<()> {
-    files::put(path, bytes).map_err(|error| {
-        let help = "say where it may go with --report FILE";
-        miette!(help = help, "cannot write {}: {error}", path.display())
-    })
 }
 
 fn json_line(point: &PointResult, out: &mut dyn Write) -> io::Result<()> {

@@ -96,13 +96,13 @@ fn range(from: &str, rest: &str) -> Option<Vec<String>> {
     Some(values)
 }
 
-/// A quantity of base unit `base` with four digits, as a whole number of the largest unit in which
-/// it is one: `3162kbit`.
+/// A quantity of base unit `base` with four digits, in the largest unit that it is one of, as a
+/// fraction where needed: `3.162mbit`. Bytes are whole numbers of theirs.
 fn written(value: f64, base: &str) -> String {
     let digits = 10f64.powf(value.abs().log10().floor() - 3.0).max(1.0);
     let value = if base == "b" { value.round() } else { (value / digits).round() * digits };
     let whole = |(_, of, factor): &&(&str, &str, f64)| {
-        *of == base && value >= *factor && (value / factor).fract() == 0.0
+        *of == base && value >= *factor && (base != "b" || (value / factor).fract() == 0.0)
     };
     match UNITS.iter().find(whole) {
         Some((name, _, factor)) => format!("{}{name}", value / factor),

@@ -2,6 +2,7 @@
 //! value of a second such axis; settings that differ otherwise are lines. Without quantities, runs
 //! are dots.
 
+use super::names::Words;
 use super::pivot::{name_of, Shape};
 use super::{axis, PointResult};
 use crate::figures::{Axis, Dots, Figure, Line, Plot};
@@ -24,11 +25,11 @@ pub fn figures(results: &[PointResult], name: &str) -> Vec<Figure> {
             None => panels.push((title, vec![result])),
         }
     }
-    let y = scale(results, name);
+    let (y, words) = (scale(results, name), Words::of(name));
     let one = |(value, results): &(String, Vec<&PointResult>)| {
         let title = match apart {
-            [key] => format!("{name}, {key} {value}"),
-            _ => name.to_string(),
+            [key] => format!("{}, {key} {value}", words.whole()),
+            _ => words.whole(),
         };
         lines(results, (name, &title), across, &rest, y.clone())
     };
@@ -37,18 +38,14 @@ pub fn figures(results: &[PointResult], name: &str) -> Vec<Figure> {
 
 /// One axis for all panels.
 fn scale(results: &[PointResult], name: &str) -> Axis {
+    let label = Words::of(name).label();
     let means = || results.iter().filter_map(|result| Some(result.values.get(name)?.mean));
     let (least, most) = (means().fold(f64::MAX, f64::min), means().fold(f64::MIN, f64::max));
     match least > 0.0 && most > LINEAR * least {
-        true => Axis::log(label(name)).within(least, most),
-        false if least < most => Axis::linear(label(name)).within(least.min(0.0), most),
-        false => Axis::linear(label(name)),
+        true => Axis::log(&label).within(least, most),
+        false if least < most => Axis::linear(&label).within(least.min(0.0), most),
+        false => Axis::linear(&label),
     }
-}
-
-/// The last two parts of a measure's name, such as `added_ms.p99`: an axis has room for no more.
-fn label(name: &str) -> &str {
-    name.rmatch_indices('.').nth(1).map_or(name, |(at, _)| &name[at + 1..])
 }
 
 fn lines(
@@ -65,7 +62,7 @@ fn lines(
             continue;
         };
         base_unit = base;
-        let series = if rest.is_empty() { name.to_string() } else { name_of(point, rest) };
+        let series = if rest.is_empty() { Words::of(name).of } else { name_of(point, rest) };
         match lines.iter_mut().find(|line| line.name == series) {
             Some(line) => line.points.push([x, y.mean]),
             None => lines.push(Line { name: series, points: vec![[x, y.mean]] }),
@@ -92,7 +89,7 @@ fn dots(results: &[PointResult], name: &str, words: &[&str]) -> Vec<Figure> {
         if !categories.contains(category) {
             categories.push(category.clone());
         }
-        let other = if rest.is_empty() { name.to_string() } else { other };
+        let other = if rest.is_empty() { Words::of(name).of } else { other };
         let at = series.iter().position(|dots| dots.name == other).unwrap_or_else(|| {
             series.push(Dots { name: other, ..Dots::default() });
             series.len() - 1
@@ -103,5 +100,5 @@ fn dots(results: &[PointResult], name: &str, words: &[&str]) -> Vec<Figure> {
         values[place] = runs.get(name).cloned().unwrap_or_default();
     }
     let axes = (Axis::linear(""), scale(results, name).whole());
-    vec![Figure::new((&slug(name), name), axes, Plot::Dots(categories, series))]
+    vec![Figure::new((&slug(name), &Words::of(name).whole()), axes, Plot::Dots(categories, series))]
 }

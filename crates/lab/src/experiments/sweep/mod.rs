@@ -25,10 +25,12 @@ use simnel_scenario::{Scenario, Summary};
 
 pub mod axis;
 mod figures;
+mod names;
 mod pivot;
 
 pub use axis::Axis;
 pub use figures::figures;
+pub use names::Words;
 pub use pivot::{pivots, Pivot};
 
 /// A sweep that cannot be done, and what to do about it.

@@ -26,7 +26,8 @@ fn axes_are_lists_and_geometric_ranges() {
     assert_eq!(all[1].values, ["fq_codel", "cake bandwidth {rate}"]);
     assert_eq!(axes("traffic.bulk.count=1..16:5")[0].values, ["1", "2", "4", "8", "16"]);
     assert_eq!(axes("rtt=10ms..40ms:3")[0].values, ["10ms", "20ms", "40ms"]);
-    assert_eq!(axes("rate=1mbit..10mbit:3")[0].values, ["1mbit", "3162kbit", "10mbit"]);
+    assert_eq!(axes("rtt=10ms..500ms:4")[0].values, ["10ms", "36.84ms", "135.7ms", "500ms"]);
+    assert_eq!(axes("rate=1mbit..10mbit:3")[0].values, ["1mbit", "3.162mbit", "10mbit"]);
     assert_eq!(axes("traffic.bulk.size=64kb..1mb:3")[0].values, ["64kb", "256kb", "1mb"]);
     assert_eq!(axes("line.loss=0.1%..10%:3")[0].values, ["0.1%", "1%", "10%"]);
     for bad in ["rate", "rate=", "rtt=1ms..5mbit", "rtt=5ms..1ms", "rtt=1ms..2ms:0"] {
@@ -107,7 +108,8 @@ fn results_are_shown_by_their_axes() {
     let results = results(&journal).expect("results");
     let panels = figures(&results, name);
     let titles: Vec<&str> = panels.iter().map(|figure| figure.title.as_str()).collect();
-    assert_eq!(titles, ["1mbit", "2mbit"].map(|rate| format!("{name}, rate {rate}")));
+    let titled = |rate| format!("goodput of bulk, Mbit/s, rate {rate}");
+    assert_eq!(titles, ["1mbit", "2mbit"].map(titled));
     for Figure { x, y, plot, .. } in &panels {
         let Plot::Lines(lines) = plot else { panic!("{plot:?}") };
         assert_eq!((x.label.as_str(), &y.limits), ("rtt (ms)", &panels[0].y.limits));

@@ -9,13 +9,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use miette::miette;
 use simnel_lab::experiments::paper::{self, Options, Watch};
 use simnel_lab::report;
 
 use super::interrupt::{Interrupt, INTERRUPTED};
 use super::progress::Progress;
-use super::{misuse_with_help, output_failed};
+use super::{misuse_with_help, output_failed, place};
 
 mod arms;
 mod table;
@@ -39,8 +38,9 @@ pub struct Args {
     /// Repetitions instead of the papers' own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
-    /// Write a page with figures, named by the experiments, and all data into this directory.
-    #[arg(long, value_name = "DIR")]
+    /// A page with figures, and all data beside it: a path that ends in .html, or a folder for
+    /// EXPERIMENTS.html [default: none].
+    #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     #[command(flatten)]
     arms: arms::ArmArgs,
@@ -73,17 +73,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         table::summary(&outcomes, out).map_err(output_failed)?;
     }
     let stopped = interrupt.has_come();
-    if let Some(directory) = &args.report {
-        let page = directory.join(format!("{}.html", args.experiments.join("-")));
-        report::write(&outcomes, &readings, &page, stopped).map_err(|error| {
-            miette!(
-                help = "say where it may go with --report DIR",
-                "cannot write the report to {}: {error}",
-                directory.display()
-            )
-        })?;
+    let usual = format!("{}.html", args.experiments.join("-")).into();
+    if let Some(page) = place::page(args.report.as_deref(), usual, false) {
+        let written = report::write(&outcomes, &readings, &page, stopped);
+        written.map_err(|error| place::cannot_write(&page, &error))?;
         if !args.json {
-            writeln!(out, "report: {}", page.display()).map_err(output_failed)?;
+            writeln!(out, "page: {}", page.display()).map_err(output_failed)?;
         }
     }
     if stopped {
