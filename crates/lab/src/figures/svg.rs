@@ -61,7 +61,7 @@ impl Scale {
         }
         if axis.log {
             low = usual_least(all().collect(), low);
-            (low, high) = (low.log10().floor(), high.log10().ceil());
+            (low, high) = (round_below(low).log10(), (1.0 / round_below(1.0 / high)).log10());
             // Seven decades show everything that matters above.
             low = low.max(high - 7.0);
             if high <= low {
@@ -107,8 +107,17 @@ impl Scale {
 
     fn marks(&self) -> Vec<f64> {
         if self.log {
-            let decades = self.low.round() as i32..=self.high.round() as i32;
-            return decades.map(|decade| 10f64.powi(decade)).collect();
+            // Where there are few decades, round numbers between them too.
+            let factors: &[f64] = match self.high - self.low {
+                span if span > 2.2 => &[1.0],
+                span if span > 0.9 => &[1.0, 2.0, 5.0],
+                _ => &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            };
+            let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+            let all =
+                decades.flat_map(|decade| factors.iter().map(move |n| n * 10f64.powi(decade)));
+            let shown = |value: &f64| (self.low - 1e-6..=self.high + 1e-6).contains(&value.log10());
+            return all.filter(shown).collect();
         }
         let step = step(self.high - self.low);
         // Multiples of the step, with room for rounding at both ends.
@@ -127,6 +136,13 @@ fn usual_least(mut values: Vec<f64>, least: f64) -> f64 {
     }
     values.sort_by(f64::total_cmp);
     values[values.len() / 50]
+}
+
+/// The greatest of 1, 2, 5, 10, and so on that is not above `value`.
+fn round_below(value: f64) -> f64 {
+    let decade = 10f64.powf((value.log10() + 1e-9).floor());
+    let fits = |factor: &f64| factor * decade <= value * (1.0 + 1e-9);
+    [5.0, 2.0].into_iter().find(fits).unwrap_or(1.0) * decade
 }
 
 /// A round step that divides `span` into four to eight parts.
@@ -558,7 +574,13 @@ mod tests {
     fn marks_are_round() {
         let scale = Scale::new(&[0.0, 9.7], &Axis::linear(""), (0.0, 1.0)).expect("values");
         assert_eq!(scale.marks(), vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        let scale = Scale::new(&[0.3, 70.0], &Axis::log(""), (0.0, 1.0)).expect("values");
-        assert_eq!(scale.marks(), vec![0.1, 1.0, 10.0, 100.0]);
+        let logarithmic = |ends: [f64; 2]| {
+            let scale = Scale::new(&ends, &Axis::log(""), (0.0, 1.0)).expect("values");
+            scale.marks().into_iter().map(mark).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(logarithmic([0.3, 700.0]), "1 10 100 1000");
+        assert_eq!(logarithmic([0.3, 7.0]), "0.2 0.5 1 2 5 10");
+        assert_eq!(logarithmic([52.0, 68.0]), "50 60 70 80 90 100");
+        assert_eq!(logarithmic([1.0, 100.0]), "1 2 5 10 20 50 100");
     }
 }
