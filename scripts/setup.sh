@@ -49,6 +49,9 @@ want ip iproute2
 want ping iputils-ping
 want ethtool ethtool
 want sysctl procps
+want iperf3 iperf3
+want irtt irtt
+want nghttpd nghttp2-server
 
 if [ -n "$needed$wanted" ]; then
     if have apt-get && [ "$(id -u)" = 0 ]; then

@@ -10,6 +10,12 @@ pub enum Error {
     /// A name that is no address.
     #[error("`{0}` is no address: say HOST or HOST:PORT, for example 192.0.2.1:7730")]
     NoAddress(String),
+    /// A name that is no URL.
+    #[error(
+        "`{0}` is no host and no URL: say HOST, or https://… of the server's configuration, for \
+         example https://192.0.2.1/.well-known/nq"
+    )]
+    NoUrl(String),
     /// Nobody is there.
     #[error(
         "no answer from {address}: {source} (is `{command}` running there, and not \

@@ -14,6 +14,12 @@ use super::lab::place;
 use super::{misuse, misuse_with_help, output_failed, serve};
 use crate::terminal;
 
+/// Peers that do without `--server`.
+#[cfg(feature = "network-quality")]
+const OTHERS: [&str; 3] = ["iperf3", "irtt", "network_quality"];
+#[cfg(not(feature = "network-quality"))]
+const OTHERS: [&str; 2] = ["iperf3", "irtt"];
+
 /// Measure the line: delay idle and under load, throughput, loss, a grade.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -21,7 +27,8 @@ use crate::terminal;
     simnel test --server 192.0.2.1 --load both --seconds 15\n  \
     simnel test --server 192.0.2.1 --json > before.json\n  \
     simnel test --server 192.0.2.1 --report line.html\n  \
-    simnel test --iperf3 192.0.2.1 --irtt 192.0.2.1     # against those servers\n\n\
+    simnel test --iperf3 192.0.2.1 --irtt 192.0.2.1     # against those servers\n  \
+    simnel test --network-quality mensura.example.org   # HTTP/2, RPM as the draft has it\n\n\
 Sends an echo every 20 ms, and beside it nothing, downloads, uploads, and both, with four\n\
 TCP connections each. The first two seconds of each load, in which TCP starts, are left\n\
 out. The router at home is asked as well, so that WiFi is told from the line. Other\n\
@@ -29,7 +36,7 @@ traffic falsifies the result. Needs no privileges; takes half a minute.")]
 pub struct Args {
     /// The peer: `simnel serve --test` there.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["iperf3", "irtt"],
-        required_unless_present_any = ["iperf3", "irtt"])]
+        required_unless_present_any = OTHERS)]
     server: Option<String>,
     /// Instead: an iperf3 server for load; without --irtt its host answers echoes.
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -37,6 +44,14 @@ pub struct Args {
     /// Instead: an irtt server for echoes; without --iperf3 there is no load.
     #[arg(long, value_name = "HOST[:PORT]")]
     irtt: Option<String>,
+    /// Instead: a server of networkQuality's convention, by its host or its configuration's URL.
+    #[cfg(feature = "network-quality")]
+    #[arg(long, value_name = "HOST|URL", conflicts_with_all = ["server", "iperf3", "irtt"])]
+    network_quality: Option<String>,
+    /// Certificates by which its own is checked, as PEM [default: the system's].
+    #[cfg(feature = "network-quality")]
+    #[arg(long, value_name = "FILE", requires = "network_quality")]
+    ca: Option<PathBuf>,
     /// A file whose first line is the token that the server wants.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -67,6 +82,10 @@ impl Args {
         let find = |text: &Option<String>, port| {
             text.as_deref().map(|text| Peer::find(text, port)).transpose().map_err(misuse)
         };
+        #[cfg(feature = "network-quality")]
+        if let Some(text) = &self.network_quality {
+            return Peer::network_quality(text, self.ca.as_deref()).into_diagnostic();
+        }
         let token = self.token_file.as_deref().map(serve::token).transpose()?;
         let iperf3 = find(&self.iperf3, iperf3::PORT)?;
         Ok(match (find(&self.server, wire::PORT)?, iperf3, find(&self.irtt, irtt::PORT)?) {

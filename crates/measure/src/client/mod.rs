@@ -13,6 +13,8 @@ pub mod iperf3;
 pub mod irtt;
 mod load;
 mod probe;
+#[cfg(feature = "network-quality")]
+mod quality;
 mod simnel;
 
 use account::{milliseconds, within, Heard};
@@ -35,8 +37,17 @@ pub struct Peer(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    Simnel { address: SocketAddr, token: Option<String> },
-    Public { load: Option<SocketAddr>, echo: SocketAddr, irtt: bool },
+    Simnel {
+        address: SocketAddr,
+        token: Option<String>,
+    },
+    #[cfg(feature = "network-quality")]
+    Quality(Box<quality::Quality>),
+    Public {
+        load: Option<SocketAddr>,
+        echo: SocketAddr,
+        irtt: bool,
+    },
 }
 
 impl Peer {
@@ -60,10 +71,22 @@ impl Peer {
         Peer(Kind::Public { load: iperf3, echo: address, irtt: true })
     }
 
+    /// A server of networkQuality's convention, whose configuration is asked for at once: at HOST,
+    /// or at a URL. Certificates are checked by those in the file `ca`, or by the system's.
+    ///
+    /// # Errors
+    /// It is not there, or describes itself otherwise.
+    #[cfg(feature = "network-quality")]
+    pub fn network_quality(text: &str, ca: Option<&std::path::Path>) -> Result<Peer, Error> {
+        Ok(Peer(Kind::Quality(Box::new(quality::Quality::find(text, ca)?))))
+    }
+
     /// The address that is asked for echoes.
     pub fn address(&self) -> SocketAddr {
         match self.0 {
             Kind::Simnel { address, .. } => address,
+            #[cfg(feature = "network-quality")]
+            Kind::Quality(ref quality) => quality.address,
             Kind::Public { echo, .. } => echo,
         }
     }
@@ -85,6 +108,11 @@ impl Peer {
                     echoes = other_echoes(*address, interval, start)?;
                 }
                 Ok((echoes, Some(Box::new(session))))
+            }
+            #[cfg(feature = "network-quality")]
+            Kind::Quality(quality) => {
+                let load = quality.load()?;
+                Ok((other_echoes(quality.address, interval, start)?, Some(Box::new(load))))
             }
             Kind::Public { load, echo, irtt } => {
                 let time = options.time() + DRAIN * (options.ways.len() + 1) as u32;
