@@ -8,6 +8,7 @@
 //! addition here, in line; `hdrhistogram` itself, which has the same buckets, is the oracle of the
 //! tests.
 
+use prefetch_index::prefetch_index;
 use simnel_core::Span;
 
 /// Binary digits of the finest bucket's width: 512 ns.
@@ -23,7 +24,7 @@ const BUCKETS: usize = index(GREATEST) + 1;
 #[inline(always)]
 const fn index(value: u64) -> usize {
     let units = value >> UNIT_BITS;
-    let shift = (u64::BITS - DIGITS).saturating_sub(units.leading_zeros());
+    let shift = (units | 1 << (DIGITS - 1)).ilog2() - (DIGITS - 1);
     ((shift as usize) << (DIGITS - 1)) + (units >> shift) as usize
 }
 
@@ -60,12 +61,29 @@ impl Distribution {
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, span: Span) {
-        let count = &mut self.counts[index(span.0.min(GREATEST))];
-        *count = count.saturating_add(1);
+        let bucket = self.begin(span);
+        self.complete(bucket);
+    }
+
+    /// The first half of [`Distribution::record`]: gives the bucket that is still to be counted, and
+    /// has the processor fetch it without waiting.
+    #[inline]
+    pub(crate) fn begin(&mut self, span: Span) -> usize {
+        let bucket = index(span.0.min(GREATEST));
+        prefetch_index(self.counts.as_slice(), bucket);
         self.count += 1;
         self.sum += u128::from(span.0);
         self.least = self.least.min(span.0);
         self.greatest = self.greatest.max(span.0);
+        bucket
+    }
+
+    /// The second half of [`Distribution::record`].
+    #[inline]
+    pub(crate) fn complete(&mut self, bucket: usize) {
+        if let Some(count) = self.counts.get_mut(bucket) {
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Forgets everything.

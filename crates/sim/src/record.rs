@@ -5,11 +5,17 @@ use simnel_core::{Packet, Rate, Time};
 
 use crate::distribution::Distribution;
 
+/// No packet that is still to be counted: there is no such traffic.
+const NONE: (u32, usize) = (u32::MAX, 0);
+
 /// A line's counters since the beginning of the measured window.
 #[derive(Clone, Debug)]
 pub(crate) struct LineRecord {
     /// Time in the discipline, by traffic.
-    pub sojourn: Vec<Distribution>,
+    sojourn: Vec<Distribution>,
+    /// Traffic of the packet that left last, and the bucket of its time in the discipline. Counted
+    /// when the next one leaves: by then the bucket has come from farther memory.
+    last: (u32, usize),
     /// Packets and bytes given to the line.
     pub packets: u64,
     pub bytes: u64,
@@ -32,6 +38,7 @@ impl LineRecord {
     pub fn new(groups: usize, intervals: usize) -> LineRecord {
         LineRecord {
             sojourn: vec![Distribution::default(); groups],
+            last: NONE,
             packets: 0,
             bytes: 0,
             longest: 0,
@@ -64,9 +71,25 @@ impl LineRecord {
         self.packets += 1;
         self.departures += 1;
         self.bytes += u64::from(packet.len);
+        self.complete_last();
         if let Some(sojourn) = self.sojourn.get_mut(group as usize) {
-            sojourn.record(now.since(packet.enqueued));
+            self.last = (group, sojourn.begin(now.since(packet.enqueued)));
         }
+    }
+
+    #[inline]
+    fn complete_last(&mut self) {
+        let (group, bucket) = self.last;
+        if let Some(sojourn) = self.sojourn.get_mut(group as usize) {
+            sojourn.complete(bucket);
+        }
+    }
+
+    /// Times in the discipline, by traffic.
+    pub fn sojourn(&mut self) -> &mut Vec<Distribution> {
+        self.complete_last();
+        self.last = NONE;
+        &mut self.sojourn
     }
 
     /// The line had `rate` until now.
@@ -89,7 +112,7 @@ impl LineRecord {
 
     /// The measured window begins: forgets what was before, except the time series.
     pub fn start_window(&mut self, now: Time, snapshot: Snapshot) {
-        self.sojourn.iter_mut().for_each(Distribution::clear);
+        self.sojourn().iter_mut().for_each(Distribution::clear);
         self.series_bytes = self.series_bytes.wrapping_sub(self.bytes);
         (self.packets, self.bytes, self.longest, self.capacity) = (0, 0, 0, 0);
         self.counted_to = now;

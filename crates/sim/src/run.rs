@@ -410,7 +410,7 @@ impl From<Run> for Results {
                 bytes: line.record.bytes,
                 capacity_bytes: line.record.capacity_bytes(),
                 longest_queue: line.record.longest,
-                sojourn: line.record.sojourn,
+                sojourn: std::mem::take(line.record.sojourn()),
                 series: line.record.series,
                 at_start: line.record.at_start,
                 at_end: line.qdisc.snapshot(),

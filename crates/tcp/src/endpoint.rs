@@ -317,21 +317,27 @@ impl Endpoint {
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut segment = Segment::new(TcpFlags::ACK, 0, 0);
-        self.poll_transmit_into(&mut segment, now).then_some(segment)
+        self.poll_transmit_into(|| &mut segment, now).copied()
     }
 
-    /// As [`Endpoint::poll_transmit`], with the segment written where the caller wants it. False if
-    /// there is none; `out` then means nothing.
+    /// As [`Endpoint::poll_transmit`], with the segment written into what `place` gives, which is
+    /// asked only if there is one.
     #[inline]
-    pub fn poll_transmit_into(&mut self, out: &mut Segment, now: Time) -> bool {
+    pub fn poll_transmit_into<'a>(
+        &mut self,
+        place: impl FnOnce() -> &'a mut Segment,
+        now: Time,
+    ) -> Option<&'a mut Segment> {
         if self.work == 0 {
-            return false;
+            return None;
         }
         let now = Now::new(now);
-        if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0
-            && self.poll_unusual(out, &now)
-        {
-            return true;
+        if self.work & (work::RESET | work::HANDSHAKE | work::OWED) != 0 {
+            if let Some(segment) = self.poll_unusual(&now) {
+                let out = place();
+                *out = segment;
+                return Some(out);
+            }
         }
         if self.work & work::SEND != 0 {
             let standing = !matches!(
@@ -339,8 +345,9 @@ impl Endpoint {
                 State::Closed | State::Listen | State::SynSent | State::SynReceived
             );
             if let Some(outgoing) = self.sender.poll(standing, &now) {
+                let out = place();
                 self.compose(&outgoing, out, &now);
-                return true;
+                return Some(out);
             }
             self.work &= !work::SEND;
         }
@@ -352,31 +359,32 @@ impl Endpoint {
             let (nxt, window) = (receiver.nxt, &receiver.window);
             let due = receiver.acks.decide(nxt, out_of_order, window, &round, &now);
             if due {
+                let out = place();
                 self.compose_ack(out, &now);
+                return Some(out);
             }
-            return due;
         }
-        false
+        None
     }
 
     #[cold]
-    fn poll_unusual(&mut self, out: &mut Segment, now: &Now) -> bool {
+    fn poll_unusual(&mut self, now: &Now) -> Option<Segment> {
+        let mut out = self.blank(TcpFlags::RST | TcpFlags::ACK, now);
         if self.work & work::RESET != 0 {
             self.work = 0;
-            *out = self.blank(TcpFlags::RST | TcpFlags::ACK, now);
             out.seq = self.sender.window.nxt;
             out.ack = self.receiver.nxt;
             self.segments_sent += 1;
-            return true;
+            return Some(out);
         }
         if self.work & work::HANDSHAKE != 0 {
             self.work &= !work::HANDSHAKE;
-            self.compose_ack(out, now);
-            return true;
+            self.compose_ack(&mut out, now);
+            return Some(out);
         }
         self.work &= !work::OWED;
-        let Some(owed) = self.receiver.owed.take() else { return false };
-        self.compose_ack(out, now);
+        let owed = self.receiver.owed.take()?;
+        self.compose_ack(&mut out, now);
         match owed {
             Owed::Mark { ack, echo } => {
                 out.ack = ack;
@@ -389,7 +397,7 @@ impl Endpoint {
             // The segment that made it due waits for the next ACK, as in Linux.
             Owed::Ranges(ranges, count) => (out.sack, out.sack_count) = (ranges, count),
         }
-        true
+        Some(out)
     }
 
     /// A segment with these flags and the options of every segment.

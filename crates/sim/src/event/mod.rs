@@ -7,6 +7,8 @@
 //!
 //! An entry is one 128-bit number: time, sequence, target.
 
+use std::hint::select_unpredictable;
+
 use simnel_core::Time;
 
 mod wheel;
@@ -34,6 +36,10 @@ pub(crate) enum Target {
 const INDEX_BITS: u32 = 24;
 /// Bits of a whole target; the sequence number has the other 36: 68 thousand million events.
 const TARGET_BITS: u32 = INDEX_BITS + 4;
+/// The bits of a target's index within its kind.
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+/// Bit by which lines differ from pipes.
+const LINE: u64 = 1 << INDEX_BITS;
 /// How many targets of one kind there can be.
 pub(crate) const MAX_TARGETS: usize = 1 << INDEX_BITS;
 /// Timers with which a heap stays in the nearest cache: nothing is faster.
@@ -46,7 +52,7 @@ impl Target {
     fn code(self) -> u64 {
         let (kind, index) = match self {
             Target::Pipe(index) => (0, index),
-            Target::Line(index) => (1, index),
+            Target::Line(index) => (LINE >> INDEX_BITS, index),
             Target::Endpoint(index) => (2, index),
             Target::App(index) => (3, index),
             Target::Rate(index) => (4, index),
@@ -58,7 +64,7 @@ impl Target {
 
     #[inline(always)]
     fn from_code(code: u64) -> Target {
-        let index = (code & ((1 << INDEX_BITS) - 1)) as u32;
+        let index = code as u32 & INDEX_MASK;
         match (code >> INDEX_BITS) & 15 {
             0 => Target::Pipe(index),
             1 => Target::Line(index),
@@ -138,13 +144,7 @@ impl Events {
             if time > until {
                 return None;
             }
-            let target = Target::from_code(near as u64);
-            self.near.taken = match target {
-                Target::Pipe(pipe) => LINES + pipe as usize,
-                Target::Line(line) => line as usize,
-                _ => self.near.taken,
-            };
-            return Some((time, target));
+            return Some((time, self.near.take(near)));
         }
         self.pop_heaped(until)
     }
@@ -181,23 +181,46 @@ const LINES: usize = 2;
 /// Later than every event: of one who has none, and the top of an empty heap.
 const NOTHING: u128 = u128::MAX;
 
-/// First of a fixed number of competitors: a binary tree in which every node knows the
-/// earlier of its two children. A change costs a step for each level, whatever the values are, so
-/// that there is nothing in it for a processor to guess.
+/// First of a fixed number of competitors: a tree in which every node knows the earliest of its
+/// four children, side by side in one cache line. A change costs a step for each level, whatever
+/// the values are, so that there is nothing in it for a processor to guess.
 #[derive(Clone, Debug)]
 struct Tournament {
-    /// The root at 1, the children of n at 2n and 2n + 1, the competitors from `leaves` on.
-    nodes: Vec<u128>,
+    /// Children of each node; those of the last level are the competitors.
+    children: Vec<Children>,
+    first: u128,
+    /// Competitors have the numbers of nodes from here on. The root is number 0, the children of n
+    /// begin at 4n + 1.
     leaves: usize,
     /// Competitor whose event was taken and not replaced yet; none if there are not so many. Nearly
     /// every event plans exactly one successor, which then is the only change.
     taken: usize,
 }
 
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Children([u128; ARITY]);
+
+impl Children {
+    /// The earliest. Chosen by index: of a choice of values, the compiler would make a branch.
+    #[inline(always)]
+    fn least(&self) -> u128 {
+        let Children(all) = self;
+        let left = usize::from(all[1] < all[0]);
+        let right = 2 + usize::from(all[3] < all[2]);
+        all[select_unpredictable(all[right] < all[left], right, left)]
+    }
+}
+
 impl Tournament {
     fn new(competitors: usize) -> Tournament {
-        let leaves = competitors.next_power_of_two().max(2);
-        Tournament { nodes: vec![NOTHING; 2 * leaves], leaves, taken: usize::MAX }
+        let (mut leaves, mut width) = (1, ARITY);
+        while width < competitors {
+            leaves += width;
+            width *= ARITY;
+        }
+        let children = vec![Children([NOTHING; ARITY]); leaves];
+        Tournament { children, first: NOTHING, leaves, taken: usize::MAX }
     }
 
     #[inline(always)]
@@ -206,12 +229,28 @@ impl Tournament {
             self.taken = usize::MAX;
         }
         let (mut at, mut least) = (self.leaves + competitor, entry);
-        while at > 1 {
-            self.nodes[at] = least;
-            least = least.min(self.nodes[at ^ 1]);
-            at >>= 1;
+        while at > 0 {
+            let (parent, place) = ((at - 1) / ARITY, (at - 1) % ARITY);
+            let children = &mut self.children[parent];
+            children.0[place] = least;
+            least = children.least();
+            at = parent;
         }
-        self.nodes[1] = least;
+        self.first = least;
+    }
+
+    /// The owner of the least entry, whose next event will take its place.
+    #[inline(always)]
+    fn take(&mut self, least: u128) -> Target {
+        let code = least as u64;
+        let index = code as u32 & INDEX_MASK;
+        if code & LINE != 0 {
+            self.taken = index as usize;
+            Target::Line(index)
+        } else {
+            self.taken = LINES + index as usize;
+            Target::Pipe(index)
+        }
     }
 
     /// The least entry.
@@ -220,7 +259,7 @@ impl Tournament {
         if self.taken != usize::MAX {
             self.set(self.taken, NOTHING);
         }
-        self.nodes[1]
+        self.first
     }
 }
 

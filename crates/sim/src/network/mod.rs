@@ -283,6 +283,9 @@ impl Network {
         let pipe = &mut self.pipes[index as usize];
         let to_bottleneck = pipe.to_bottleneck;
         let mut next = pipe.pop();
+        if let Some(handle) = pipe.upcoming(1) {
+            self.pool.prefetch(handle);
+        }
         if self.seats.len() > CACHED_SEATS {
             if self.seats.len() > NEAR_SEATS {
                 self.prefetch_in_stages(index);
@@ -489,10 +492,11 @@ impl Network {
         loop {
             let seat = &mut self.seats[socket as usize];
             let Some(endpoint) = &mut seat.endpoint else { return };
-            let segment = self.pool.next_segment();
-            if !endpoint.poll_transmit_into(segment, now) {
+            let pool = &mut self.pool;
+            let Some(segment) = endpoint.poll_transmit_into(|| pool.next_segment(), now)
+            else {
                 break;
-            }
+            };
             let len = ETHERNET + IPV4 + segment.wire_len();
             let ecn = segment.ecn as u8;
             let to_bottleneck = seat.to_bottleneck;

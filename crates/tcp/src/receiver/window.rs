@@ -203,6 +203,9 @@ impl ReceiveWindow {
     /// order fills the buffer already, since nobody has read it yet.
     #[inline]
     pub(crate) fn grow(&mut self, len: u32, unit: u32, in_order: bool) -> bool {
+        if self.threshold >= self.clamp {
+            return false;
+        }
         let unread = if in_order { len } else { 0 };
         let free = self.free(unread.into()).min(u64::from(self.clamp));
         let room = free.saturating_sub(u64::from(self.threshold)) as u32;
