@@ -177,13 +177,13 @@ impl Packet {
     }
 
     /// Memory that Linux spends on a frame of `len` bytes that came from a socket: buffers of 512,
-    /// 1024 or 2048 bytes plus 256 of bookkeeping (measured; golden/README), whole pages above.
+    /// 1024 or 2048 bytes, 336 of them headroom and trailer, plus 256 of bookkeeping (measured;
+    /// golden/README), whole pages above.
     pub const fn typical_truesize(len: u32) -> u32 {
         if len > 1712 {
             return len.div_ceil(4096).saturating_mul(4096).saturating_add(256);
         }
-        // Sums, not choices: of data and acknowledgements, nobody can guess which comes next.
-        768 + 512 * (len > 176) as u32 + 1024 * (len > 688) as u32
+        256 + (len + 336).next_power_of_two()
     }
 
     /// The differentiated services code point, 0..=63.

@@ -65,8 +65,8 @@ impl Distribution {
         self.complete(bucket);
     }
 
-    /// The first half of [`Distribution::record`]: gives the bucket that is still to be counted, and
-    /// has the processor fetch it without waiting.
+    /// The first half of [`Distribution::record`]: gives the bucket that is still to be counted,
+    /// and has the processor fetch it without waiting.
     #[inline]
     pub(crate) fn begin(&mut self, span: Span) -> usize {
         let bucket = index(span.0.min(GREATEST));

@@ -15,7 +15,7 @@ use crate::event::Target;
 use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
 use crate::memory::Memory;
-use crate::network::{Network, Opening, Waiting, Watch};
+use crate::network::{Network, Opening, Waiting, Watch, Ways};
 use crate::pool::Fates;
 use crate::record::LineRecord;
 use crate::results::{Conservation, FlowResult, LineResult, Results};
@@ -72,17 +72,17 @@ impl Run {
             }
         }
         for line in 0..2 {
-            if let Some(at) = run.network.lines[line].next_step() {
-                run.network.events.push(at, Target::Rate(line as u32));
+            if let Some(at) = run.network.ways.lines[line].next_step() {
+                run.network.ways.events.push(at, Target::Rate(line as u32));
             }
         }
-        run.network.events.push(Time::ZERO, Target::Sample);
+        run.network.ways.events.push(Time::ZERO, Target::Sample);
         Ok(run)
     }
 
     /// Gives every frame that leaves a line to `capture`.
     pub fn capture(&mut self, capture: Box<dyn Capture>) {
-        self.network.capture = Some(InOrder::new(capture));
+        self.network.ways.capture = Some(InOrder::new(capture));
     }
 
     /// Simulated time.
@@ -92,7 +92,7 @@ impl Run {
 
     /// The counters of the discipline of `direction` as they are now, from the beginning on.
     pub fn snapshot(&self, direction: Direction) -> Snapshot {
-        self.network.lines[direction as usize].qdisc.snapshot()
+        self.network.ways.lines[direction as usize].qdisc.snapshot()
     }
 
     /// Packets that wait in both disciplines, up and down, flow by flow. Changes nothing.
@@ -123,12 +123,12 @@ impl Run {
     /// words describe, such as a [`Tandem`](crate::tandem::Tandem).
     pub fn host(&mut self, direction: Direction, qdisc: Box<dyn Managed + Send>) {
         debug_assert!(self.now == Time::ZERO && self.events == 0, "packets are under way");
-        self.network.lines[direction as usize].qdisc = qdisc;
+        self.network.ways.lines[direction as usize].qdisc = qdisc;
     }
 
     /// The discipline of `direction`, to be asked.
     pub fn managed(&mut self, direction: Direction) -> &mut dyn Managed {
-        self.network.lines[direction as usize].qdisc.as_mut()
+        self.network.ways.lines[direction as usize].qdisc.as_mut()
     }
 
     /// Changes settings of the discipline of `direction` now.
@@ -137,7 +137,7 @@ impl Run {
         direction: Direction,
         config: &qdisc::Config,
     ) -> Result<(), qdisc::ConfigError> {
-        let Network { lines, pool, events, .. } = &mut self.network;
+        let Ways { lines, pool, events, .. } = &mut self.network.ways;
         lines[direction as usize].qdisc.configure(config, self.now, pool)?;
         // What waits may be due sooner.
         events.push(self.now, Target::Line(direction as u32));
@@ -190,7 +190,7 @@ impl Run {
         let until = until.min(Time::ZERO + self.setup.duration);
         let limit = self.events.saturating_add(events);
         while self.events < limit {
-            let Some((now, target)) = self.network.events.pop(until) else {
+            let Some((now, target)) = self.network.ways.events.pop(until) else {
                 self.now = self.now.max(until);
                 return true;
             };
@@ -215,7 +215,7 @@ impl Run {
         match target {
             Target::Endpoint(socket) => self.network.on_endpoint(socket, now),
             Target::App(app) => self.apps[app as usize].on_timer(&mut self.network, now),
-            Target::Rate(line) => self.network.on_rate(line, now),
+            Target::Rate(line) => self.network.ways.on_rate(line, now),
             Target::Sample => self.on_sample(now),
             Target::Pipe(_) | Target::Line(_) => {}
         }
@@ -230,7 +230,7 @@ impl Run {
     /// Records until now. Complete if the run is over.
     pub fn results(mut self) -> Results {
         self.network.account_all();
-        if let Some(capture) = &mut self.network.capture {
+        if let Some(capture) = &mut self.network.ways.capture {
             capture.release(self.now);
         }
         self.into()
@@ -262,7 +262,7 @@ impl Run {
         let next =
             if self.baseline.is_none() { self.next_sample.min(window) } else { self.next_sample };
         if next <= end {
-            self.network.events.push(next, Target::Sample);
+            self.network.ways.events.push(next, Target::Sample);
         }
     }
 
@@ -270,11 +270,11 @@ impl Run {
         self.network.account_all();
         let network = &mut self.network;
         self.baseline = Some(Baseline {
-            accounts: network.pool.accounts.clone(),
+            accounts: network.ways.pool.accounts.clone(),
             delivered: network.flows.iter().map(|flow| flow.delivered).collect(),
             tcp: network.tcp_totals(),
         });
-        for line in &mut network.lines {
+        for line in &mut network.ways.lines {
             let snapshot = line.qdisc.snapshot();
             line.record.start_window(now, snapshot);
         }
@@ -315,7 +315,7 @@ impl Run {
         let mut record = FlowRecord::new(group, index, traffic.direction, start);
         record.windows_wanted = self.setup.recording.windows;
         self.network.flows.push(record);
-        self.network.pool.accounts.push([Fates::default(); 2]);
+        self.network.ways.pool.accounts.push([Fates::default(); 2]);
         self.apps.push(App::new(traffic, context));
         self.network.wake(flow, start);
     }
@@ -362,8 +362,8 @@ impl From<Run> for Results {
         let now = run.now;
         let memory = run.network.memories();
         let totals = run.network.tcp_totals();
-        let under_way = run.network.under_way() as u64;
-        let pool = &run.network.pool;
+        let under_way = run.network.ways.under_way() as u64;
+        let pool = &run.network.ways.pool;
         let dropped = |fates: &Fates| fates.dropped.iter().sum::<u64>();
         let conservation = Conservation {
             sent: pool.sent,
@@ -401,7 +401,7 @@ impl From<Run> for Results {
                 outcome: app.outcome(now),
             });
         }
-        let [up, down] = run.network.lines;
+        let [up, down] = run.network.ways.lines;
         let lines = [(Direction::Up, up), (Direction::Down, down)].map(|(direction, mut line)| {
             line.record.rate_changed(line.rate(), now);
             LineResult {

@@ -24,10 +24,10 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = opening.tcp;
         for socket in [client, server] {
-            config.seed = self.tags[socket as usize].hash;
+            config.seed = self.ways.tags[socket as usize].hash;
             let mut endpoint = Endpoint::new(&config);
             if let Some(memory) = &self.memory {
-                memory.prepare(&self.headers[socket as usize], &mut endpoint);
+                memory.prepare(&self.ways.headers[socket as usize], &mut endpoint);
             }
             self.seats[socket as usize].endpoint = Some(endpoint);
         }
@@ -37,7 +37,7 @@ impl Network {
         if let Some(endpoint) = &mut self.seats[client as usize].endpoint {
             endpoint.connect(now);
         }
-        self.attend(client, now);
+        self.ways.attend(&mut self.seats[client as usize], client, now);
         connection
     }
 
@@ -52,8 +52,8 @@ impl Network {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
-                self.tags.push(Tag::NONE);
-                self.headers.push(Headers::default());
+                self.ways.tags.push(Tag::NONE);
+                self.ways.headers.push(Headers::default());
                 self.seats.push(Seat::EMPTY);
             }
             index
@@ -82,7 +82,7 @@ impl Network {
             };
             let socket = connection.socket(side) as usize;
             let (hash, flags) = self.identify(&headers);
-            self.headers[socket] = headers;
+            self.ways.headers[socket] = headers;
             let tag = Tag {
                 hash: hash.flow,
                 hosts: (hash.src_host, hash.dst_host),
@@ -91,12 +91,12 @@ impl Network {
                 group: opening.group,
                 len: 0,
                 from_bottleneck: self.attachments[to].ingress,
-                generation: self.tags[socket].generation,
+                generation: self.ways.tags[socket].generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
             };
-            self.tags[socket] = tag;
+            self.ways.tags[socket] = tag;
             self.seats[socket].to_bottleneck = self.attachments[from].egress;
             self.seats[socket].watch = opening.watched;
         }
@@ -105,8 +105,8 @@ impl Network {
 
     /// The hash of what the client sends in the connection of which one way has this hash.
     pub fn client_hash(&self, hash: u64) -> Option<u64> {
-        let socket = self.tags.iter().position(|tag| tag.hash == hash)?;
-        Some(self.tags[socket & !1].hash)
+        let socket = self.ways.tags.iter().position(|tag| tag.hash == hash)?;
+        Some(self.ways.tags[socket & !1].hash)
     }
 
     /// Facts that a classifier would find in a socket's packets.
@@ -135,8 +135,9 @@ impl Network {
         act: impl FnOnce(&mut Endpoint) -> T,
     ) -> Option<T> {
         let socket = connection.socket(side);
-        let result = act(self.seats[socket as usize].endpoint.as_mut()?);
-        self.attend(socket, now);
+        let seat = &mut self.seats[socket as usize];
+        let result = act(seat.endpoint.as_mut()?);
+        self.ways.attend(seat, socket, now);
         Some(result)
     }
 
@@ -162,8 +163,8 @@ impl Network {
             if let Some(endpoint) = seat.endpoint {
                 self.flows[flow].closed.add(&endpoint.stats());
             }
-            let generation = self.tags[socket].generation.wrapping_add(1);
-            self.tags[socket] = Tag { generation, ..Tag::NONE };
+            let generation = self.ways.tags[socket].generation.wrapping_add(1);
+            self.ways.tags[socket] = Tag { generation, ..Tag::NONE };
         }
         self.free.push(connection.0);
     }
@@ -174,7 +175,7 @@ impl Network {
         for side in [Side::Client, Side::Server] {
             let socket = connection.socket(side) as usize;
             if let Some(endpoint) = &self.seats[socket].endpoint {
-                memory.learn(&self.headers[socket], endpoint);
+                memory.learn(&self.ways.headers[socket], endpoint);
             }
         }
     }

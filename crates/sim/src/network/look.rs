@@ -34,12 +34,12 @@ impl Network {
             ..Waiting::default()
         };
         let mut flows: Vec<[Waiting; 2]> =
-            self.pool.accounts.iter().map(|[up, down]| [account(up), account(down)]).collect();
-        let disciplines = [0, 1].map(|line| with_queues(self.lines[line].qdisc.as_ref()));
+            self.ways.pool.accounts.iter().map(|[up, down]| [account(up), account(down)]).collect();
+        let disciplines = [0, 1].map(|line| with_queues(self.ways.lines[line].qdisc.as_ref()));
         // Packets of a connection's end stand in one queue.
         let mut queues = BTreeMap::new();
         for handle in self.waiting_handles() {
-            let tag = self.pool.tag(handle);
+            let tag = self.ways.pool.tag(handle);
             let line = usize::from(tag.direction & 1);
             let is_sparse = *queues.entry((tag.socket, tag.generation)).or_insert_with(|| {
                 let queue = disciplines[line].queue_of(&tag.packet(handle));
@@ -58,14 +58,14 @@ impl Network {
 
     /// True if flows have queues of their own in the discipline of `line`.
     pub fn has_queues(&self, line: usize) -> bool {
-        with_queues(self.lines[line].qdisc.as_ref()).class(0).is_some()
+        with_queues(self.ways.lines[line].qdisc.as_ref()).class(0).is_some()
     }
 
     fn waiting_handles(&self) -> impl Iterator<Item = u32> {
-        let mut waits = self.pool.used();
-        let piped = self.pipes.iter().flat_map(|pipe| pipe.handles());
-        let sending = self.lines.iter().filter_map(|line| line.on_the_wire());
-        for handle in piped.chain(sending).chain(self.arrived.iter().copied()) {
+        let mut waits = self.ways.pool.used();
+        let piped = self.ways.pipes.iter().flat_map(|pipe| pipe.handles());
+        let sending = self.ways.lines.iter().filter_map(|line| line.on_the_wire());
+        for handle in piped.chain(sending).chain(self.ways.arrived.iter().copied()) {
             waits[handle as usize] = false;
         }
         (0..).zip(waits).filter_map(|(handle, waits)| waits.then_some(handle))

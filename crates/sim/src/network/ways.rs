@@ -1,0 +1,271 @@
+//! Ways: what carries packets from one socket to another, and the bottleneck between.
+//!
+//! Hosts at one distance share their pipes. A packet goes through its host's pipe to the
+//! bottleneck, waits in a discipline, takes its time on the line, and goes through the pipe of the
+//! other host. What arrives is delivered by the [`Network`](super::Network).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use simnel_core::random::Random;
+use simnel_core::{Span, Time};
+
+use super::seat::Seat;
+use super::{Attachment, EPHEMERAL, ETHERNET, IPV4};
+use crate::capture::{write_frame, Headers, InOrder};
+use crate::event::{Events, Target};
+use crate::line::{Line, Served};
+use crate::pipe::Pipe;
+use crate::pool::{Payload, Pool, Tag, NO_PIPE};
+use crate::setup::{Access, Direction, Host, Loss};
+
+/// Random streams below this number belong to other components.
+const FIRST_PIPE_STREAM: u64 = 1 << 32;
+
+/// Pipes, lines, and the packets in them.
+pub(crate) struct Ways {
+    pub events: Events,
+    pub pool: Pool,
+    pub lines: [Line; 2],
+    pub capture: Option<InOrder>,
+    pub(super) pipes: Vec<Pipe>,
+    /// Common part of a socket's packets.
+    pub(super) tags: Vec<Tag>,
+    pub(super) headers: Vec<Headers>,
+    /// Deliveries without delay.
+    pub(super) arrived: VecDeque<u32>,
+    loss: [Loss; 2],
+    loss_random: [Random; 2],
+    loss_count: [u32; 2],
+    /// A buffer that is used again.
+    frame: Vec<u8>,
+}
+
+impl Ways {
+    /// Empty ways, and where `hosts` are attached to them.
+    pub(super) fn new(
+        lines: [Line; 2],
+        loss: [Loss; 2],
+        jitter: [Span; 2],
+        hosts: &[Host],
+        seed: u64,
+    ) -> (Ways, Vec<Attachment>) {
+        let mut ways = Ways {
+            events: Events::new(0),
+            pool: Pool::default(),
+            lines,
+            capture: None,
+            pipes: Vec::new(),
+            tags: Vec::new(),
+            headers: Vec::new(),
+            arrived: VecDeque::new(),
+            loss,
+            loss_random: [Random::derive(seed, 2), Random::derive(seed, 3)],
+            loss_count: [0; 2],
+            frame: Vec::new(),
+        };
+        let unattached = Attachment { egress: NO_PIPE, ingress: NO_PIPE, next_port: EPHEMERAL };
+        let mut attachments = vec![unattached; hosts.len()];
+        // Hosts at one distance share their pipes: by delay, jitter and end. These come first.
+        let mut shared = BTreeMap::new();
+        for alone in [false, true] {
+            for (n, host) in hosts.iter().enumerate() {
+                if host.egress.rate.is_some() == alone {
+                    let pipe = ways.pipe(&mut shared, host.egress, Span::ZERO, true, seed);
+                    attachments[n].egress = pipe;
+                }
+                if host.ingress.rate.is_some() == alone {
+                    let away = if host.home { Direction::Down } else { Direction::Up };
+                    let jitter = jitter[away as usize];
+                    let pipe = ways.pipe(&mut shared, host.ingress, jitter, false, seed);
+                    attachments[n].ingress = pipe;
+                }
+            }
+            if !alone {
+                ways.events = Events::new(ways.pipes.len() as u32);
+            }
+        }
+        (ways, attachments)
+    }
+
+    /// The pipe of an access: its own if it has a rate, otherwise one for all of its delay.
+    fn pipe(
+        &mut self,
+        shared: &mut BTreeMap<(Span, Span, bool), u32>,
+        access: Access,
+        jitter: Span,
+        to_bottleneck: bool,
+        seed: u64,
+    ) -> u32 {
+        let key = (access.delay, jitter, to_bottleneck);
+        let alone = access.rate.is_some();
+        if !alone {
+            if access.delay == Span::ZERO && jitter == Span::ZERO {
+                return NO_PIPE;
+            }
+            if let Some(pipe) = shared.get(&key) {
+                return *pipe;
+            }
+        }
+        let index = self.pipes.len() as u32;
+        let random = Random::derive(seed, FIRST_PIPE_STREAM + u64::from(index));
+        let rate = access.rate.unwrap_or_default();
+        self.pipes.push(Pipe::new((access.delay, jitter), rate, to_bottleneck, random));
+        if !alone {
+            shared.insert(key, index);
+        }
+        index
+    }
+
+    /// After anything was done to an endpoint: sends what it wants to send, tells its application,
+    /// and arms its timer.
+    #[inline]
+    pub(super) fn attend(&mut self, seat: &mut Seat, socket: u32, now: Time) {
+        let Some(endpoint) = &mut seat.endpoint else { return };
+        loop {
+            let pool = &mut self.pool;
+            let Some(segment) = endpoint.poll_transmit_into(|| pool.next_segment(), now) else {
+                break;
+            };
+            let len = ETHERNET + IPV4 + segment.wire_len();
+            let ecn = segment.ecn as u8;
+            let (handle, _) = self.pool.insert(&self.tags[socket as usize], len, ecn);
+            self.send(handle, seat.to_bottleneck, len, now);
+        }
+        seat.wanted = endpoint.next_timer().unwrap_or(Time::MAX);
+        self.arm(seat, socket, now);
+    }
+
+    /// Plans an endpoint's event, unless there is one that comes early enough.
+    #[inline]
+    pub(super) fn arm(&mut self, seat: &mut Seat, socket: u32, now: Time) {
+        if seat.wanted < seat.armed {
+            seat.armed = seat.wanted.max(now);
+            self.events.push(seat.armed, Target::Endpoint(socket));
+        }
+    }
+
+    /// A packet sets out through the pipe of its host.
+    #[inline]
+    pub fn send(&mut self, handle: u32, pipe: u32, len: u32, now: Time) {
+        if pipe == NO_PIPE {
+            self.enter_bottleneck(handle, now);
+        } else if let Some(at) = self.pipes[pipe as usize].push(handle, len, now) {
+            self.events.push(at, Target::Pipe(pipe));
+        }
+    }
+
+    #[inline]
+    pub fn enter_bottleneck(&mut self, handle: u32, now: Time) {
+        let tag = self.pool.tag(handle);
+        let line = usize::from(tag.direction & 1);
+        let packet = tag.packet(handle);
+        if self.loss[line] != Loss::None && self.is_lost(handle, line) {
+            self.pool.lost(handle);
+            return;
+        }
+        self.lines[line].enqueue(&packet, now, &mut self.pool);
+        if !self.lines[line].is_busy(now) {
+            self.serve(line, now);
+        }
+    }
+
+    fn is_lost(&mut self, handle: u32, line: usize) -> bool {
+        match self.loss[line] {
+            Loss::None => false,
+            Loss::Random(probability) => self.loss_random[line].u32() < probability,
+            Loss::Every(n) => {
+                if !matches!(self.pool.payload(handle), Payload::Tcp(s) if s.len > 0) {
+                    return false;
+                }
+                self.loss_count[line] += 1;
+                let lost = self.loss_count[line] >= n;
+                if lost {
+                    self.loss_count[line] = 0;
+                }
+                lost
+            }
+        }
+    }
+
+    /// Has a line send what it may at `now`.
+    #[inline(never)]
+    pub fn serve(&mut self, line: usize, now: Time) {
+        loop {
+            let served = match self.lines[line].serve(now, &mut self.pool) {
+                Served::Through(handle) => {
+                    self.leave(handle, now, now);
+                    continue;
+                }
+                Served::Kept(handle) => {
+                    self.arrived.push_back(handle);
+                    continue;
+                }
+                Served::Started(handle, end) => {
+                    if !self.leave(handle, end, now) {
+                        self.lines[line].keep(handle);
+                    }
+                    self.lines[line].started(&self.pool)
+                }
+                other => other,
+            };
+            if let Served::Plan(at) = served {
+                self.events.push(at, Target::Line(line as u32));
+            }
+            return;
+        }
+    }
+
+    /// A packet leaves its line at `at`: now, or at the end that is already known. False if it has
+    /// yet to be delivered then, because there is no pipe behind the line.
+    #[inline(always)]
+    fn leave(&mut self, handle: u32, at: Time, now: Time) -> bool {
+        if self.capture.is_some() {
+            self.capture(handle, at, now);
+        }
+        let Tag { from_bottleneck: pipe, len, .. } = *self.pool.tag(handle);
+        if pipe == NO_PIPE {
+            if at <= now {
+                self.arrived.push_back(handle);
+            }
+            return at <= now;
+        }
+        if let Some(due) = self.pipes[pipe as usize].push(handle, len, at) {
+            self.events.push(due, Target::Pipe(pipe));
+        }
+        true
+    }
+
+    #[cold]
+    fn capture(&mut self, handle: u32, at: Time, now: Time) {
+        let tag = self.pool.tag(handle);
+        let isn = |socket: u32| self.tags[socket as usize].hash as u32;
+        let headers = &self.headers[tag.socket as usize];
+        let isns = (isn(tag.socket), isn(tag.socket ^ 1));
+        write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
+        let direction = Direction::BOTH[usize::from(tag.direction & 1)];
+        if let Some(capture) = &mut self.capture {
+            capture.release(now);
+            capture.hold(direction, at, &self.frame);
+        }
+    }
+
+    /// A line's rate changes.
+    pub fn on_rate(&mut self, line: u32, now: Time) {
+        self.lines[line as usize].step(now);
+        self.serve(line as usize, now);
+        if let Some(at) = self.lines[line as usize].next_step() {
+            self.events.push(at, Target::Rate(line));
+        }
+    }
+
+    /// Packets in pipes, disciplines and on wires.
+    pub fn under_way(&self) -> usize {
+        let pipes: usize = self.pipes.iter().map(Pipe::len).sum();
+        let lines: usize = self
+            .lines
+            .iter()
+            .map(|line| line.qdisc.backlog().packets as usize + line.on_the_wire().iter().count())
+            .sum();
+        pipes + lines + self.arrived.len()
+    }
+}
