@@ -10,9 +10,25 @@ export interface Job {
     isFilm?: true;
 }
 
+/** About a published experiment: how many arms it has, one run of one, verdicts of what all measured. */
+export type Ask =
+    | { kind: "arms"; id: string }
+    | { kind: "measure"; id: string; arm: number; seed: number }
+    | { kind: "judge"; id: string; runs: string };
+
+/** A claim, judged by runs of the page. */
+export interface Judged {
+    id: string;
+    claim: string;
+    stated: string;
+    simulated: string;
+    holds: boolean | null;
+}
+
 export type Request =
     | { kind: "module"; module: WebAssembly.Module }
-    | ({ kind: "run" } & Job);
+    | ({ kind: "run" } & Job)
+    | Ask;
 
 /** A series: milliseconds, Mbit/s or packets, one number an interval, NaN where there is none. Of a
  * share a number a percent: the delay that so many of the packets do not exceed. */
@@ -61,6 +77,7 @@ export interface Film {
 
 export type Reply =
     | { kind: "shown"; shown: Shown }
+    | { kind: "said"; said: string }
     | { kind: "wrong"; why: string }
     | { kind: "broken"; why: string };
 

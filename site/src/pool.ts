@@ -2,7 +2,7 @@
 //
 // A run cannot be interrupted from outside, so what is no longer wanted is cancelled by ending its
 // worker; a spare one takes its place at once, and new spare ones are made behind the first picture.
-import type { Fault, Job, Reply, Request, Shown } from "./messages";
+import type { Ask, Fault, Job, Reply, Request, Shown } from "./messages";
 
 /** Nobody wants the result any more. */
 export class Cancelled extends Error {}
@@ -15,8 +15,8 @@ export class Wrong extends Error {
 }
 
 interface Task {
-    job: Job;
-    resolve: (shown: Shown) => void;
+    request: Request;
+    resolve: (reply: Reply) => void;
     reject: (error: Error) => void;
 }
 
@@ -34,9 +34,22 @@ export class Pool {
         this.refill();
     }
 
-    run(job: Job): Promise<Shown> {
+    async run(job: Job): Promise<Shown> {
+        const reply = await this.send({ kind: "run", ...job });
+        if (reply.kind !== "shown") throw new Error("the simulator answered something else");
+        return reply.shown;
+    }
+
+    /** About a published experiment. */
+    async ask(ask: Ask): Promise<string> {
+        const reply = await this.send(ask);
+        if (reply.kind !== "said") throw new Error("the simulator answered something else");
+        return reply.said;
+    }
+
+    private send(request: Request): Promise<Reply> {
         return new Promise((resolve, reject) => {
-            this.waiting.push({ job, resolve, reject });
+            this.waiting.push({ request, resolve, reject });
             this.next();
         });
     }
@@ -55,7 +68,7 @@ export class Pool {
             const task = this.waiting.shift()!;
             const worker = this.idle.pop() ?? this.start();
             this.busy.set(worker, task);
-            worker.postMessage({ kind: "run", ...task.job } satisfies Request);
+            worker.postMessage(task.request);
         }
     }
 
@@ -85,10 +98,15 @@ export class Pool {
             this.idle.push(worker);
         }
         if (task) {
-            if (reply.kind === "shown") task.resolve(reply.shown);
-            else if (reply.kind === "wrong") task.reject(new Wrong(JSON.parse(reply.why) as Fault));
-            else task.reject(new Error(`the simulation broke off: ${reply.why}`));
+            if (reply.kind === "wrong") task.reject(wrong(reply.why));
+            else if (reply.kind === "broken") task.reject(new Error(`the simulation broke off: ${reply.why}`));
+            else task.resolve(reply);
             this.next();
         }
     }
+}
+
+/** Of scenarios errors are JSON, of experiments text. */
+function wrong(why: string): Error {
+    return why.startsWith("{") ? new Wrong(JSON.parse(why) as Fault) : new Error(why);
 }

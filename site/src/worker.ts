@@ -1,6 +1,6 @@
 // Runs one scenario after the other. One instance of the module, kept warm.
-import { initSync, Lab, type Picture } from "lab-wasm";
-import type { Curve, Head, Reply, Request, Shown } from "./messages";
+import { arms, initSync, judge, Lab, measure, type Picture } from "lab-wasm";
+import type { Ask, Curve, Head, Reply, Request, Shown } from "./messages";
 
 let parsed: { key: string; lab: Lab } | null = null;
 
@@ -26,6 +26,14 @@ function run(request: Extract<Request, { kind: "run" }>): Reply {
     return { kind: "shown", shown: read(lab(text, name).run(words, BigInt(seed))) };
 }
 
+function say(ask: Ask): Reply {
+    switch (ask.kind) {
+        case "arms": return { kind: "said", said: String(arms(ask.id)) };
+        case "measure": return { kind: "said", said: measure(ask.id, ask.arm, BigInt(ask.seed)) };
+        case "judge": return { kind: "said", said: judge(ask.id, ask.runs) };
+    }
+}
+
 function read(picture: Picture): Shown {
     const curves: Curve[] = [];
     for (let n = 0; n < picture.curves(); n++) {
@@ -48,7 +56,7 @@ addEventListener("message", (event: MessageEvent<Request>) => {
     }
     let reply: Reply;
     try {
-        reply = run(event.data);
+        reply = event.data.kind === "run" ? run(event.data) : say(event.data);
     } catch (error) {
         // The module throws its errors as text; anything else has broken it.
         const isOurs = typeof error === "string";

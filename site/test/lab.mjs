@@ -162,6 +162,6 @@ await withBrowser(async (browser) => {
     await offline(browser);
     await accessible(browser);
     await disciplines(browser, address, simnel, out);
-    await papers(browser, address, out);
+    await papers(browser, address, simnel, out);
     await reports(browser, simnel, root, out);
 });

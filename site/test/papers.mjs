@@ -1,10 +1,28 @@
-// The papers' page: it keeps the site's policy, its figures answer to keys, a scenario runs again.
+// The papers' page: it keeps the site's policy, its figures answer to keys, a scenario runs again, an
+// experiment is judged again.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { LOOKS, judge } from "./accessibility.mjs";
 import { PATIENCE } from "./browser.mjs";
 
-export async function papers(browser, address, out) {
+/** The page judges as the program does, with the same seeds. */
+async function verdicts(page, simnel) {
+    const section = page.locator("section[id]").first();
+    const id = await section.getAttribute("id");
+    await section.locator("> .again").click();
+    await section.locator(".judged tbody tr").first().waitFor({ timeout: 5 * PATIENCE });
+    const told = await section.locator("> .setup[role=status]").textContent();
+    const [, seeds] = /with (\d+) runs/.exec(told);
+    const lines = execFileSync(simnel, ["paper", id, "--repetitions", seeds, "--json"], { encoding: "utf8" });
+    const native = lines.trimEnd().split("\n").map(JSON.parse).map(({ id, holds }) => `${id} ${holds ? "✓ holds" : "✗ does not"}`);
+    const here = await section.locator(".judged tbody tr").evaluateAll((rows) =>
+        rows.map((row) => `${row.querySelector(".small").textContent} ${row.lastElementChild.textContent}`));
+    assert.deepEqual(here, native, "verdicts of the page and of the program");
+    console.log(`the papers: ${id} judged in the page as by the program, ${native.length} claims, ${seeds} runs`);
+}
+
+export async function papers(browser, address, simnel, out) {
     for (const look of LOOKS) {
         const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, colorScheme: look.scheme });
         const page = await context.newPage();
@@ -25,6 +43,7 @@ export async function papers(browser, address, out) {
             await page.locator("button.again").first().click();
             await page.waitForFunction(() => /5 runs/.test(document.querySelector(".again + .setup")?.textContent ?? ""));
             assert.ok(await page.locator("div > table.numbers tr").count() > 3, "its figures are there");
+            await verdicts(page, simnel);
         }
         assert.deepEqual(wrong, [], "nothing is refused and nothing fails");
         await context.close();

@@ -23,11 +23,14 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_family = "wasm"))]
 pub mod conformance;
 pub mod experiments;
 pub mod figures;
+#[cfg(not(target_family = "wasm"))]
 pub mod files;
 pub mod flent;
 mod pattern;
+#[cfg(not(target_family = "wasm"))]
 pub mod report;
 pub mod statistics;

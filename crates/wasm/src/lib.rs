@@ -2,14 +2,15 @@
 //!
 //! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often
 //! as there are disciplines and seeds, [`Lab::film`] for a run that is watched; one
-//! discipline alone, for pages that explain it, is in `exhibits`. The summary is the
-//! line that `simnel sim --json` prints, to the byte. Curves cross as typed arrays: one number an
-//! interval, NaN where there is none.
+//! discipline alone, for pages that explain it, is in `exhibits`, and the papers' claims are in
+//! `judge`. The summary is the line that `simnel sim --json` prints, to the byte. Curves cross as
+//! typed arrays: one number an interval, NaN where there is none.
 //!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 
 mod curves;
 mod exhibits;
+mod judge;
 
 use serde::Serialize;
 use simnel_scenario::{no_files, Finished, Frames, Scenario, ScenarioError, Simulation, Summary};

@@ -35,7 +35,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-gateway", &["simnel-autorate", "simnel-core", "simnel-testbed"]),
     ("simnel-kernel", &["simnel-core"]),
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
-    ("simnel-wasm", &["simnel-core", "simnel-sim", "simnel-scenario"]),
+    ("simnel-wasm", &["simnel-core", "simnel-sim", "simnel-scenario", "simnel-lab"]),
     ("simnel-measure", &[]),
     ("simnel-testbed", &["simnel-core", "simnel-measure"]),
     ("simnel-web", &["simnel-core", "simnel-gateway", "simnel-scenario"]),

@@ -6,12 +6,15 @@
 //! simulation: the epoch is its beginning, so that equal runs make equal files.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+#[cfg(not(target_family = "wasm"))]
+use std::io::Read;
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 use simnel_sim::{Direction, FlowResult, Kind, Outcome, Traffic};
 
 use self::test::{is_transfer, way, Test};
+#[cfg(not(target_family = "wasm"))]
 use crate::files;
 use simnel_scenario::summary::millis;
 use simnel_scenario::Finished;
@@ -92,6 +95,7 @@ impl Data {
     }
 
     /// Reads a file, gzipped or not; formats 2 to 4 have the parts that are needed here.
+    #[cfg(not(target_family = "wasm"))]
     pub fn read(file: impl Read) -> Result<Data, String> {
         let text = files::whole(file, files::WHOLE)
             .map_err(|error| format!("the file is damaged, or no data file: {error}"))?;

@@ -55,7 +55,7 @@ pub mod witness;
 
 pub use claim::{Claim, Verdict};
 pub use measure::{of, Measure, Measured, Measures, Sample, View};
-pub use run::{count, run, ArmOutcome, Options, Outcome, Watch};
+pub use run::{count, run, sample, ArmOutcome, Options, Outcome, Watch};
 
 /// The five papers, and experiments of our own in the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

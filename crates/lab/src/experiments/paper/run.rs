@@ -209,17 +209,27 @@ fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
 }
 
 fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
+    let (sample, finished) = sample(experiment, arm, seed);
+    // Written to memory, where nothing can fail.
+    let flent = finished.filter(|_| keep).map(|finished| {
+        let name = format!("{} {}", experiment.id, arm.name);
+        flent::Data::of(&name, &finished).write().unwrap_or_default()
+    });
+    Done { sample, flent }
+}
+
+/// The measures of one run of an arm, and the run if it was one of a scenario.
+pub fn sample(experiment: &Experiment, arm: &Arm, seed: u64) -> (Sample, Option<Finished>) {
     let file = match &arm.work {
         Work::Direct(measured, work) => {
             let sample = work(seed);
             let known = |(name, _): &(String, _)| measured.contains(name);
             assert!(sample.values.iter().all(known), "{} measures {measured:?}", arm.name);
-            return Done { sample, flent: None };
+            return (sample, None);
         }
         Work::Scenario(file) => file,
     };
-    let name = format!("{} {}", experiment.id, arm.name);
-    let (setup, qdisc) = set_up(&name, file);
+    let (setup, qdisc) = set_up(&format!("{} {}", experiment.id, arm.name), file);
     let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
     if arm.until_done {
         while !run.is_over() && !run.all_finished() {
@@ -229,12 +239,9 @@ fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
         run.advance(Time::MAX);
     }
     let finished = Finished { qdisc, setup, results: run.results() };
-    let view = View { arm: &arm.name, run: &finished };
-    let mut sample = (experiment.measure)(&view);
+    let mut sample = (experiment.measure)(&View { arm: &arm.name, run: &finished });
     if seed != 1 {
         sample.curves.clear();
     }
-    // Written to memory, where nothing can fail.
-    let flent = keep.then(|| flent::Data::of(&name, &finished).write().unwrap_or_default());
-    Done { sample, flent }
+    (sample, Some(finished))
 }

@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use siphasher::sip::SipHasher13;
 
+use super::drive::failure;
 use super::generator::Recorded;
 use super::linux::{self, Kernel};
 use super::plan::Plan;
-use super::{failure, heard, ArmError};
+use super::{heard, ArmError};
 use crate::experiments::paper::measure::{Measure, Measures, View};
 use crate::experiments::paper::witness::{ArmRecord, Recording};
 use crate::experiments::paper::{set_up, stated, Arm, Experiment, Work};
