@@ -51,6 +51,7 @@ pub mod steps;
 pub mod tc;
 pub mod tick;
 pub mod time;
+mod wide;
 pub mod wire;
 
 pub use packet::Packet;

@@ -10,6 +10,7 @@
 //! recordings; only the numbers in [`ByteTime`] differ, never the code path.
 
 use crate::time::Span;
+use crate::wide::quotient;
 
 /// A data rate in bytes per second; zero stands for "unlimited" where a rate is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,7 +91,7 @@ impl ByteTime {
 
     fn exact(rate: u64) -> ByteTime {
         let mut shift = 63;
-        let scaled = |shift| ((1_000_000_000u128 << shift) + rate as u128 / 2) / rate as u128;
+        let scaled = |shift| quotient((1_000_000_000u128 << shift) + u128::from(rate / 2), rate);
         while scaled(shift) >> Self::EXACT_BITS != 0 {
             shift -= 1;
         }
@@ -104,7 +105,7 @@ impl ByteTime {
         match arithmetic {
             Arithmetic::Exact => ByteTime::exact(rate),
             Arithmetic::Linux => {
-                let scaled = |shift: u32| (1_000_000_000u128 << shift) / u128::from(rate);
+                let scaled = |shift: u32| quotient(1_000_000_000u128 << shift, rate);
                 let full = |shift: &u32| scaled(*shift) >> 31 != 0 || 30 + *shift > 63;
                 let shift = (0..34).find(full).unwrap_or(34);
                 ByteTime { mult: scaled(shift) as u64, shift, carry: 0 }

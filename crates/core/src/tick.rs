@@ -11,6 +11,7 @@
 //! [`Tick::Jiffies`] reproduces that, for comparison with recordings.
 
 use crate::time::{Span, Time};
+use crate::wide::{quotient, quotient_up};
 
 /// When a timer fires that was asked to fire after some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,17 +35,17 @@ pub(crate) const MAX_ROUNDS: u32 = 1024;
 const FIRST_LEVEL: u64 = 63;
 /// Levels of the timer wheel.
 const LEVELS: u32 = 9;
-const NANOS: u128 = 1_000_000_000;
+const NANOS: u64 = 1_000_000_000;
 
 impl Tick {
     /// When a timer fires that is set at `now` to fire `delay` later.
     pub fn expiry(self, now: Time, delay: Span) -> Time {
         let Tick::Jiffies { hz, wheel } = self else { return now + delay };
-        let hz = u128::from(hz.max(1));
+        let hz = u64::from(hz.max(1));
         // Linux lets its 32-bit count overflow five minutes after boot. That moves the granules.
-        let boot = (1u64 << 32).wrapping_sub(300 * hz as u64);
-        let jiffies = (u128::from(delay.0) * hz).div_ceil(NANOS) as u64;
-        let mut expiry = boot + (u128::from(now.0) * hz / NANOS) as u64 + jiffies;
+        let boot = (1u64 << 32).wrapping_sub(300 * hz);
+        let jiffies = quotient_up(product(delay.0, hz), NANOS) as u64;
+        let mut expiry = boot + quotient(product(now.0, hz), NANOS) as u64 + jiffies;
         if wheel {
             let mut level = 0;
             while level + 1 < LEVELS && jiffies >= FIRST_LEVEL << (3 * level) {
@@ -52,7 +53,7 @@ impl Tick {
             }
             expiry = ((expiry >> (3 * level)) + 1) << (3 * level);
         }
-        Time((u128::from(expiry - boot) * NANOS).div_ceil(hz) as u64)
+        Time(quotient_up(product(expiry - boot, NANOS), hz) as u64)
     }
 }
 
@@ -61,16 +62,23 @@ impl Tick {
     #[inline]
     pub fn last(self, now: Time) -> Time {
         let Tick::Jiffies { hz, .. } = self else { return now };
-        let hz = u128::from(hz.max(1));
-        Time(((u128::from(now.0) * hz / NANOS) * NANOS).div_ceil(hz) as u64)
+        let hz = u64::from(hz.max(1));
+        let ticks = quotient(product(now.0, hz), NANOS);
+        Time(quotient_up(ticks * u128::from(NANOS), hz) as u64)
     }
 
     /// `span` as a number of ticks has it: enough ticks for it.
     pub fn enough(self, span: Span) -> Span {
         let Tick::Jiffies { hz, .. } = self else { return span };
-        let hz = u128::from(hz.max(1));
-        Span(((u128::from(span.0) * hz).div_ceil(NANOS) * NANOS / hz) as u64)
+        let hz = u64::from(hz.max(1));
+        let ticks = quotient_up(product(span.0, hz), NANOS);
+        Span(quotient(ticks * u128::from(NANOS), hz) as u64)
     }
+}
+
+/// `a * b`, whole.
+fn product(a: u64, b: u64) -> u128 {
+    u128::from(a) * u128::from(b)
 }
 
 /// A timer that sets itself again each time it fires.

@@ -19,6 +19,7 @@ use crate::random::Random;
 use crate::rate::Arithmetic;
 use crate::steps::Budget;
 use crate::time::{Span, Time};
+use crate::wide::quotient;
 
 /// Settings of one tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -203,7 +204,7 @@ impl CobaltState {
         /// Binary places of roots.
         const PLACES: u32 = 16;
         let late = u128::from(now.since(self.drop_next).0) << PLACES;
-        let fall = late / (2 * u128::from(params.interval.0.max(1)));
+        let fall = quotient(late, params.interval.0.max(1).saturating_mul(2));
         let root = (u64::from(self.count) << (2 * PLACES)).isqrt();
         let lower = u128::from(root).saturating_sub(fall);
         self.count = ((lower * lower) >> (2 * PLACES)) as u32;

@@ -12,6 +12,7 @@
 //! Numbers: probabilities are Q0.32, in u64, so that one is a value.
 
 use crate::time::Span;
+use crate::wide::quotient;
 
 /// Probability one.
 pub const ONE: u64 = 1 << 32;
@@ -84,8 +85,14 @@ impl Pi2 {
     pub fn update(&mut self, params: &Pi2Params, delay: Span) -> bool {
         let before = *self;
         let weigh = |weight: u32, from: Span| {
-            let distance = i128::from(delay.0) - i128::from(from.0);
-            (i128::from(weight) * distance * i128::from(ONE)) / (256 * 1_000_000_000)
+            let distance = u128::from(delay.0.abs_diff(from.0));
+            let step =
+                quotient(u128::from(weight) * distance * u128::from(ONE), 256 * 1_000_000_000);
+            if delay < from {
+                -(step as i128)
+            } else {
+                step as i128
+            }
         };
         let step = weigh(params.alpha, params.target) + weigh(params.beta, self.last_delay);
         let moved = i128::from(self.probability) + step;

@@ -20,6 +20,7 @@ use crate::random::Random;
 use crate::rate::Rate;
 use crate::tick::Periodic;
 use crate::time::{Span, Time};
+use crate::wide::quotient;
 
 pub use super::ADAPT_EVERY;
 
@@ -241,7 +242,7 @@ impl NsState {
     /// The chance at the present average.
     fn chance(&self, law: &Law) -> u64 {
         let part = |above: u64, of: u64, whole: u64| {
-            (u128::from(whole) * u128::from(above) / u128::from(of.max(1))) as u64
+            quotient(u128::from(whole) * u128::from(above), of) as u64
         };
         if self.average < law.max {
             return part(self.average - law.min, law.max - law.min, self.max_p);
@@ -259,7 +260,7 @@ impl NsState {
         if passed >= certain_from {
             return ONE;
         }
-        ((u128::from(chance) << 32) / u128::from(certain_from - passed)).min(ONE.into()) as u64
+        quotient(u128::from(chance) << 32, certain_from - passed).min(ONE.into()) as u64
     }
 
     #[cold]

@@ -8,6 +8,7 @@
 use super::tin::ewma;
 use crate::rate::Rate;
 use crate::time::{Span, Time};
+use crate::wide::quotient;
 
 /// Least time between two changes of the rate.
 const PAUSE: Span = Span::from_millis(250);
@@ -48,7 +49,7 @@ impl Autorate {
             return None;
         }
         let window = now.since(self.window_begin).0.max(1);
-        let bandwidth = u128::from(self.window_bytes) * 1_000_000_000 / u128::from(window);
+        let bandwidth = quotient(u128::from(self.window_bytes) * 1_000_000_000, window);
         let bandwidth = u64::try_from(bandwidth).unwrap_or(u64::MAX);
         self.peak = ewma(self.peak, bandwidth, if bandwidth > self.peak { 2 } else { 8 });
         (self.window_bytes, self.window_begin) = (0, now);

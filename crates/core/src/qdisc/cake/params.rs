@@ -6,6 +6,7 @@ use crate::packet::Packet;
 use crate::qdisc::ConfigError;
 use crate::rate::Rate;
 use crate::time::Span;
+use crate::wide::quotient;
 
 /// Full-sized packets that may wait when nothing else limits memory.
 const PACKET_LIMIT: u64 = 10_240;
@@ -186,7 +187,7 @@ impl Params {
             u64::MAX
         } else {
             // Four bandwidth-delay products.
-            let bytes = u128::from(rate.0) * u128::from(self.rtt.as_micros()) / 250_000;
+            let bytes = quotient(u128::from(rate.0) * u128::from(self.rtt.as_micros()), 250_000);
             (bytes.min(u128::from(u32::MAX)) as u64).max(LEAST_MEMORY)
         };
         limit.min((PACKET_LIMIT * u64::from(mtu)).max(configured))

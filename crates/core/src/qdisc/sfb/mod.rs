@@ -31,6 +31,7 @@ use crate::rate::Arithmetic;
 use crate::room;
 use crate::tick::Tick;
 use crate::time::{Span, Time};
+use crate::wide::quotient;
 
 pub use stats::Stats;
 
@@ -244,10 +245,11 @@ impl Blue {
         if self.tokens == 0 {
             let tick = self.tick.last(now);
             let age = tick.since(self.tokens_at).min(MAX_AGE);
-            let earned = u128::from(age.0) * u128::from(penalty_rate) / 1_000_000_000;
+            let earned = quotient(u128::from(age.0) * u128::from(penalty_rate), 1_000_000_000);
             self.tokens = earned.min(u128::from(penalty_burst)) as u32;
             // Linux drops the fraction of a token: a flow that tries again soon never earns one.
-            let fraction = u128::from(age.0) - earned * 1_000_000_000 / u128::from(penalty_rate);
+            let paid = quotient(earned * 1_000_000_000, penalty_rate.into());
+            let fraction = u128::from(age.0) - paid;
             self.tokens_at = match self.arithmetic {
                 Arithmetic::Linux => tick,
                 Arithmetic::Exact => tick - Span(fraction as u64),
