@@ -195,6 +195,8 @@ struct Taken {
     index: u32,
     /// Where it lies.
     slot: u32,
+    /// Its bytes.
+    len: u32,
     /// True if it passes as it is.
     passes: bool,
 }
@@ -307,9 +309,9 @@ impl<A: FlowAqm> Queues<A> {
     ) -> Option<&mut Packet> {
         self.aqm.catch_up(now);
         let budget = Budget::default();
-        let Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
+        let Taken { index, slot, len, passes } = self.next(scheduler, now, &budget)?;
         match passes {
-            true => self.send(scheduler, slot, index, owner),
+            true => self.send(scheduler, slot, len, index, owner),
             false => self.dequeue_decided(scheduler, slot, index, now, budget, owner),
         }
     }
@@ -337,9 +339,10 @@ impl<A: FlowAqm> Queues<A> {
             if budget.is_spent() {
                 return None;
             }
-            Taken { index, slot, passes } = self.next(scheduler, now, &budget)?;
+            Taken { index, slot, passes, .. } = self.next(scheduler, now, &budget)?;
         }
-        self.send(scheduler, slot, index, owner)
+        let len = self.store.packet(slot)?.len;
+        self.send(scheduler, slot, len, index, owner)
     }
 
     /// Takes the packet whose turn it is out of its queue.
@@ -354,8 +357,8 @@ impl<A: FlowAqm> Queues<A> {
             let Queues { flows, store, quantum, .. } = self;
             let head = |flow: &mut Flow<_>| store.head_len(&flow.queue);
             let index = scheduler.choose(flows, head, |_| *quantum, budget)?;
-            if let Some((slot, passes)) = self.detach(scheduler, index, now) {
-                return Some(Taken { index, slot, passes });
+            if let Some(taken) = self.detach(scheduler, index, now) {
+                return Some(taken);
             }
             if !budget.spend() {
                 return None;
@@ -406,39 +409,39 @@ impl<A: FlowAqm> Queues<A> {
         self.new_flow_count = self.new_flow_count.wrapping_add(u32::from(was_idle));
     }
 
-    /// Takes the first packet out of queue `index`; says where it lies and whether it passes at
-    /// once.
+    /// Takes the first packet out of queue `index`.
     #[inline(always)]
     fn detach(
         &mut self,
         scheduler: &mut impl Scheduler<Flow<A::State>>,
         index: u32,
         now: Time,
-    ) -> Option<(u32, bool)> {
+    ) -> Option<Taken> {
         let Queues { flows, store, aqm, .. } = self;
         let Flow { queue, state, .. } = flows.get_mut(index as usize)?;
-        let Some(slot) = store.detach(queue) else {
+        let Some((slot, packet, all)) = store.detach(queue) else {
             aqm.found_empty(state);
             scheduler.found_empty(flows, index);
             return None;
         };
-        let packet = store.packet(slot)?;
-        let left = Left { queue: queue.bytes, all: store.backlog().bytes };
-        Some((slot, aqm.passes(state, packet, left, now)))
+        let left = Left { queue: queue.bytes, all };
+        let (len, passes) = (packet.len, aqm.passes(state, packet, left, now));
+        Some(Taken { index, slot, len, passes })
     }
 
-    /// Sends the packet in `slot`, which was taken out of queue `index`.
+    /// Sends the packet of `len` bytes in `slot`, which was taken out of queue `index`.
     #[inline(always)]
     fn send(
         &mut self,
         scheduler: &mut impl Scheduler<Flow<A::State>>,
         slot: u32,
+        len: u32,
         index: u32,
         owner: &mut dyn PacketOwner,
     ) -> Option<&mut Packet> {
         self.note_change(index);
         let Queues { flows, store, .. } = self;
-        scheduler.sent(flows, index, store.packet(slot)?.len, |f| store.head_len(&f.queue));
+        scheduler.sent(flows, index, len, |f| store.head_len(&f.queue));
         if store.len() > CACHED_PACKETS {
             self.expect_after(index, owner);
         }
@@ -483,7 +486,7 @@ impl<A: FlowAqm> Queues<A> {
                 scheduler.dropped(flows, index, head);
                 return None;
             }
-            (slot, passes) = self.detach(scheduler, index, now)?;
+            Taken { slot, passes, .. } = self.detach(scheduler, index, now)?;
         }
         Some(slot)
     }

@@ -150,14 +150,15 @@ impl<M: Truesizes> Store<M> {
     }
 
     /// Takes the first packet out of `queue`, but leaves it in its slot, to be looked at and
-    /// changed there. [`Store::send`] or [`Store::discard`] must follow.
+    /// changed there; with it the bytes that are still queued in all. [`Store::send`] or
+    /// [`Store::discard`] must follow.
     #[inline]
-    pub fn detach(&mut self, queue: &mut Queue) -> Option<u32> {
+    pub fn detach(&mut self, queue: &mut Queue) -> Option<(u32, &mut Packet, u64)> {
         let (slot, packet) = self.arena.detach(&mut queue.packets)?;
         queue.shrink(packet.len);
         self.books.went(packet.len);
         self.memory.shrink(packet.truesize);
-        Some(slot)
+        Some((slot, packet, self.books.bytes()))
     }
 
     /// Tells the owner that the first packet of `next` and then that of `after` leave soon.

@@ -24,21 +24,36 @@ pub enum Found {
     Collision,
 }
 
-/// Searches the set of `home`, from there on. `is_own` knows the place that is one's own, `is_free`
-/// those that may be taken.
+/// Searches the set of `home`, from there on. Of all places' tags, `is_own` knows one's own; of
+/// their states `is_free` those of places that may be taken.
 #[inline(always)]
-pub fn search(
+pub fn search<T, S>(
     home: u32,
-    is_own: impl Fn(u32) -> bool,
-    is_free: impl Fn(u32) -> bool,
+    (tags, is_own): (&[T], impl Fn(&T) -> bool),
+    (states, is_free): (&[S], impl Fn(&S) -> bool),
 ) -> (u32, Found) {
-    let mut places = set_of(home);
-    if let Some(place) = places.clone().find(|&place| is_own(place)) {
+    if let Some(place) = first_in_set(tags, home, is_own) {
         return (place, Found::Own { indirect: place != home });
     }
-    places
-        .find(|&place| is_free(place))
-        .map_or((home, Found::Collision), |place| (place, Found::Fresh))
+    // Mostly none is free, which is found with less than which is the first.
+    let is_some_free = set_at(states, home).is_some_and(|set| set.iter().any(&is_free));
+    let free = if is_some_free { first_in_set(states, home, is_free) } else { None };
+    free.map_or((home, Found::Collision), |place| (place, Found::Fresh))
+}
+
+/// The set of `home`, in one piece.
+#[inline(always)]
+fn set_at<T>(places: &[T], home: u32) -> Option<&[T; WAYS as usize]> {
+    places.get((home & !(WAYS - 1)) as usize..)?.first_chunk()
+}
+
+/// The first place of the set of `home`, from there on, that `is` what is sought.
+#[inline(always)]
+fn first_in_set<T>(places: &[T], home: u32, is: impl Fn(&T) -> bool) -> Option<u32> {
+    let set = set_at(places, home)?;
+    let way = |n| (home + n) % WAYS;
+    let found = (0..WAYS).map(way).find(|&way| is(&set[way as usize]))?;
+    Some((home & !(WAYS - 1)) + found)
 }
 
 /// The places of the set of `home`, from there on.
@@ -62,13 +77,12 @@ impl Ways {
 
     /// The queue of the user with this hash, whose it is from now on.
     #[inline]
-    pub fn find(&mut self, hash: u32, is_idle: impl Fn(u32) -> bool) -> u32 {
+    pub fn find<Q>(&mut self, hash: u32, queues: &[Q], is_idle: impl Fn(&Q) -> bool) -> u32 {
         let home = hash & (self.tags.len() as u32).wrapping_sub(1);
-        let is_own = |queue: u32| self.tags.get(queue as usize) == Some(&hash);
-        if is_own(home) {
+        if self.tags.get(home as usize) == Some(&hash) {
             return home;
         }
-        let (queue, _) = search(home, is_own, is_idle);
+        let (queue, _) = search(home, (&self.tags, |tag| *tag == hash), (queues, is_idle));
         if let Some(tag) = self.tags.get_mut(queue as usize) {
             *tag = hash;
         }
@@ -85,11 +99,11 @@ mod tests {
         let mut ways = Ways::new(64).unwrap();
         let mut idle = [true; 64];
         for n in 0..8u32 {
-            let queue = ways.find(5 + 64 * (n + 1), |queue| idle[queue as usize]);
+            let queue = ways.find(5 + 64 * (n + 1), &idle, |idle| *idle);
             assert_eq!(queue, (5 + n) % 8);
             idle[queue as usize] = false;
         }
-        let mut find = |hash, idle: &[bool; 64]| ways.find(hash, |queue| idle[queue as usize]);
+        let mut find = |hash, idle: &[bool; 64]| ways.find(hash, idle, |idle| *idle);
         assert_eq!(find(5 + 64, &idle), 5);
         assert_eq!(find(5 + 64 * 3, &idle), 7);
         assert_eq!(find(5 + 64 * 9, &idle), 5);

@@ -136,9 +136,9 @@ impl Flows {
     /// Index of the queue for the flow with `hash`. Unless the set is full, it is the flow's from
     /// now on.
     pub(super) fn search(&mut self, tin_index: usize, hash: u32) -> (u32, Found) {
-        let is_own = |index: u32| self.tags.get(index as usize) == Some(&hash);
-        let is_free = |index: u32| self.is_free(index);
-        let (flow_index, found) = search(self.home(tin_index, hash), is_own, is_free);
+        let own = (&*self.tags, |tag: &u32| *tag == hash);
+        let free = (&*self.queues, |flow: &Flow| flow.account.standing.is_free());
+        let (flow_index, found) = search(self.home(tin_index, hash), own, free);
         if found != Found::Collision {
             self.rename(flow_index, hash);
         }

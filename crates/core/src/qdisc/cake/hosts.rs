@@ -65,18 +65,18 @@ impl Hosts {
     /// tag, else one that no flow counts in.
     pub(super) fn find(&mut self, base: u32, end: End, hash: u32) -> u16 {
         let end = end as usize;
-        let at = |place: u32| (base + place) as usize;
-        let is_own = |place| self.tags.get(at(place)).is_some_and(|tags| tags[end] == hash);
-        let is_free = |place| self.loads.get(at(place)).is_some_and(|loads| loads[end] == 0);
-        let (place, found) = search(hash & self.mask, is_own, is_free);
+        let own = (&*self.tags, |tags: &[u32; 2]| tags[end] == hash);
+        let free = (&*self.loads, |loads: &[u16; 2]| loads[end] == 0);
+        let (at, found) = search(base + (hash & self.mask), own, free);
+        let place = (at - base) as u16;
         if self.everywhere.is_some() && found == Found::Collision {
             // Who is counted under one name must be discounted under the same.
-            return place as u16;
+            return place;
         }
-        if let Some(tags) = self.tags.get_mut(at(place)) {
+        if let Some(tags) = self.tags.get_mut(at as usize) {
             tags[end] = hash;
         }
-        place as u16
+        place
     }
 
     /// The host at `place`.

@@ -85,8 +85,8 @@ const MOST_BYTES: u32 = 1 << 19;
 
 /// So many packets stay in the first-level cache; where there are more, the next flow's is fetched.
 const NEAR_PACKETS: u32 = 256;
-/// Packets for which memory is reserved where more is taken as needed: 64 KiB, a fifth of what an
-/// empty discipline has.
+/// Packets for which memory is reserved where more is taken as needed: 64 KiB. As much again for
+/// each tin that is not there, which would take more: Linux has always all eight.
 const RESERVED_PACKETS: u32 = 1024;
 
 /// The discipline.
@@ -127,7 +127,8 @@ impl Cake {
         let guard = Guard::wanted(params, count, device.memory)?;
         let (flows, hosts) = (Flows::new(count, params.queues)?, Hosts::new(count, params.queues)?);
         let slots = params.capacity(device.mtu).max(slots);
-        let arena = Arena::new(slots, RESERVED_PACKETS, device.memory)?;
+        let first = RESERVED_PACKETS * (MAX_TINS + 1).saturating_sub(count) as u32;
+        let arena = Arena::new(slots, first, device.memory)?;
         let heap = overflow::Heap::new(params.queues)?;
         let acks = match params.ack_filter {
             AckFilter::Off => None,

@@ -74,9 +74,8 @@ impl Users {
             self.steal(owner);
         }
         let Users { queues, longest, ways, sharing, store, .. } = self;
-        let index = ways.find(self.user.hash(packet), |queue| {
-            queues.get(queue as usize).is_some_and(|user| user.account.standing.is_free())
-        });
+        let is_idle = |user: &UserQueue| user.account.standing.is_free();
+        let index = ways.find(self.user.hash(packet), queues, is_idle);
         let Some(user) = queues.get_mut(index as usize) else { return };
         let queued = store.insert(&mut user.queue, packet, now);
         debug_assert!(queued.is_some(), "there is room");
@@ -92,7 +91,7 @@ impl Users {
             let head = |user: &mut UserQueue| store.head_len(&user.queue);
             let index = sharing.choose(queues, head, |_| *quantum, &budget)?;
             let user = queues.get_mut(index as usize)?;
-            let Some(slot) = store.detach(&mut user.queue) else {
+            let Some((slot, ..)) = store.detach(&mut user.queue) else {
                 sharing.found_empty(queues, index);
                 if !budget.spend() {
                     return None;

@@ -268,7 +268,7 @@ impl Dualpi2 {
     /// Takes the first packet of `lane` out of it. [`Store::send`] or [`Store::discard`] must
     /// follow.
     fn detach(&mut self, lane: usize) -> Option<u32> {
-        let slot = self.store.detach(&mut self.lanes[lane].queue)?;
+        let (slot, ..) = self.store.detach(&mut self.lanes[lane].queue)?;
         self.lanes[lane].packets -= 1;
         if self.lanes[lane].queue.is_empty() {
             self.drr.retire(&mut self.lanes, lane as u32);

@@ -458,7 +458,7 @@ impl Qdisc for Sfq {
         }
         let slot = self.drr.next_solvent(&mut self.slots, self.quantum, &budget)?;
         let chosen = self.slots.get_mut(slot as usize)?;
-        let place = self.store.detach(&mut chosen.queue)?;
+        let (place, ..) = self.store.detach(&mut chosen.queue)?;
         chosen.account.charge(self.store.packet(place)?.len);
         self.shrunk(slot);
         self.store.send(place)
