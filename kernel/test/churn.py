@@ -10,6 +10,7 @@ import random
 import sys
 import time
 
+import pktgen
 from tc import Tc, complaints, link, words
 
 SECONDS = float(sys.argv[1])
@@ -31,43 +32,15 @@ CHANGES = ["bandwidth 3mbit", "diffserv8", "besteffort", "limit 10", "limit 1000
            "no-ack-filter", "queues 32", "nonsense", "bandwidth 1gbit", "ecn", "noecn", "wash"]
 
 
-def pktgen(device, flows, size, count):
+def flood(device, flows, size):
     """Starts pktgen on a device through its discipline."""
-    def say(file, *lines):
-        for line in lines:
-            try:
-                with open("/proc/net/pktgen/" + file, "w") as control:
-                    control.write(line + "\n")
-            except OSError:
-                pass
-    say("kpktgend_0", "rem_device_all", f"add_device {device}")
-    say(device, "xmit_mode queue_xmit", f"count {count}", f"pkt_size {size}", "delay 0",
-        "dst_min 10.0.0.1", "dst_max 10.0.0.9", "src_min 10.1.0.1", "src_max 10.1.3.250",
-        "flag IPSRC_RND", "flag UDPSRC_RND", "udp_src_min 1", f"udp_src_max {flows}",
-        f"tos {draw.choice(['00', '28', 'b8', '02', '01', '03', 'c0'])}", "dst_mac 02:00:00:00:00:02")
-    pid = os.fork()
-    if pid == 0:
-        say("pgctrl", "start")
-        os._exit(0)
-    return pid
-
-
-def stop(child):
-    """Stops pktgen, however late it starts: a stop that comes before the start is forgotten."""
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        with open("/proc/net/pktgen/pgctrl", "w") as control:
-            control.write("stop\n")
-        time.sleep(0.02)
-
-
-def sent(device):
-    """Packets that pktgen has handed to the device."""
-    try:
-        with open("/proc/net/pktgen/" + device) as control:
-            text = control.read()
-    except OSError:
-        return 0
-    return int(text.split("pkts-sofar:")[1].split()[0]) if "pkts-sofar:" in text else 0
+    orders = ["xmit_mode queue_xmit", "count 0", f"pkt_size {size}", "delay 0",
+              "dst_min 10.0.0.1", "dst_max 10.0.0.9", "src_min 10.1.0.1", "src_max 10.1.3.250",
+              "flag IPSRC_RND", "flag UDPSRC_RND", "udp_src_min 1", f"udp_src_max {flows}",
+              f"tos {draw.choice(['00', '28', 'b8', '02', '01', '03', 'c0'])}", "dst_mac 02:00:00:00:00:02"]
+    pktgen.say("kpktgend_0", "rem_device_all", f"add_device {device}")
+    pktgen.say(device, *orders)
+    return pktgen.start()
 
 
 def act(tc, device):
@@ -113,15 +86,15 @@ def main():
         link("add", name, "numtxqueues", "4", "type", "dummy")
         link("set", name, "up")
         tc.send("replace", name, "simnel", words(draw.choice(WHOLE)))
-        child = pktgen(name, draw.choice([1, 10, 1000, 60000]), draw.choice([60, 300, 1400]), 0)
+        child = flood(name, draw.choice([1, 10, 1000, 60000]), draw.choice([60, 300, 1400]))
         until = min(end, time.time() + draw.uniform(0.2, 3))
         while time.time() < until:
             act(tc, name)
             time.sleep(draw.choice([0, 0, 0.01, 0.05]))
-        packets += sent(name)
+        packets += pktgen.sent(name)
         if draw.random() < 0.3:
             link("del", name)
-        stop(child)
+        pktgen.stop(child)
         link("del", name)
         # A namespace that ends with a discipline in it.
         if draw.random() < 0.3:

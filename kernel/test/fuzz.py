@@ -5,6 +5,7 @@ Each answer must be success or an error with a text; the kernel must not complai
 """
 
 import random
+import socket
 import struct
 import sys
 
@@ -52,12 +53,13 @@ def main():
     tc = Tc()
     link("add", "f0", "type", "dummy")
     link("set", "f0", "up")
+    device = socket.if_nametoindex("f0")
     taken = refused = silent = 0
     for count in range(MESSAGES):
         kind = draw.choice(KINDS)
         verb = draw.choices(["replace", "change", "add", "del"], [4, 4, 1, 0.3])[0]
         flag = draw.choice([NESTED, NESTED, 0])
-        error, text = tc.send(verb, "f0", kind, options(kind), flag=flag)
+        error, text = tc.send(verb, device, kind, options(kind), flag=flag)
         taken += error == 0
         refused += error != 0
         silent += error != 0 and not text

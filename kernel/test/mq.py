@@ -11,6 +11,7 @@ import re
 import sys
 import time
 
+import pktgen
 from tc import Tc, complaints, link, words
 
 SECONDS = float(sys.argv[1])
@@ -30,32 +31,17 @@ def check(ok, *text):
 
 def flood(device):
     """Starts pktgen, on all processors: queue 0 has one flow of 10.0.0.1, each other one thirty of 10.0.0.2."""
-    def say(file, *lines):
-        for line in lines:
-            with open("/proc/net/pktgen/" + file, "w") as control:
-                control.write(line + "\n")
     threads = [f"kpktgend_{cpu}" for cpu in range(os.cpu_count())]
     for thread in threads:
-        say(thread, "rem_device_all")
+        pktgen.say(thread, "rem_device_all")
     for queue in range(FLOODED):
         name, host = f"{device}@{queue}", min(queue, 1) + 1
-        say(threads[queue % len(threads)], f"add_device {name}")
-        say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", f"dst 10.1.0.{host}",
-            f"src_min 10.0.0.{host}", f"src_max 10.0.0.{host}", "udp_src_min 1",
-            f"udp_src_max {1 if queue == 0 else 30}", "udp_dst_min 9", "udp_dst_max 9",
-            f"queue_map_min {queue + 1}", f"queue_map_max {queue + 1}")
-    pid = os.fork()
-    if pid == 0:
-        say("pgctrl", "start")
-        os._exit(0)
-    return pid
-
-
-def stop(child):
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        with open("/proc/net/pktgen/pgctrl", "w") as control:
-            control.write("stop\n")
-        time.sleep(0.02)
+        pktgen.say(threads[queue % len(threads)], f"add_device {name}")
+        pktgen.say(name, "xmit_mode queue_xmit", "count 0", f"pkt_size {MTU}", "delay 1", f"dst 10.1.0.{host}",
+                   f"src_min 10.0.0.{host}", f"src_max 10.0.0.{host}", "udp_src_min 1",
+                   f"udp_src_max {1 if queue == 0 else 30}", "udp_dst_min 9", "udp_dst_max 9",
+                   f"queue_map_min {queue + 1}", f"queue_map_max {queue + 1}")
+    return pktgen.start()
 
 
 def shares(device):
@@ -122,12 +108,12 @@ def main():
     check(text.count("qdisc simnel") == QUEUES + 1, text)
     # A queue has no settings of its own, and nobody hangs anything below.
     say("add", "mq cake bandwidth 1mbit", 95, "root", parent=0x10001)
-    stop(child)
+    pktgen.stop(child)
     link("set", "m0", "down")
     link("set", "m0", "up")
     child = flood("m0")
     measure("m0", 30e6, SECONDS)
-    stop(child)
+    pktgen.stop(child)
     say("del", None)
     say("add", "mq cake bandwidth 1gbit")
     link("del", "m0")

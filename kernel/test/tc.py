@@ -37,9 +37,9 @@ class Tc:
         self.socket.settimeout(20)
 
     def send(self, verb, device, kind, options=None, handle=0, parent=ROOT, flag=NESTED):
-        """Sends a request; the error number (0: none) and the kernel's text."""
+        """Sends a request, for a device by name or number; the error number (0: none) and the kernel's text."""
         number, flags = VERBS[verb]
-        index = socket.if_nametoindex(device)
+        index = device if isinstance(device, int) else socket.if_nametoindex(device)
         body = struct.pack("BxxxiIII", 0, index, handle, parent, 0)
         body += attribute(TCA_KIND, kind.encode() + b"\0")
         if options is not None:

@@ -15,6 +15,8 @@ has() { # TEXT COMMAND...
     local text=$1 said
     shift
     said=$("$@" 2>&1)
+    # Errors are broken into lines.
+    said=${said//$'\n  │ '/ }
     [[ $said == *"$text"* ]] || fail "\`$*\`: \`$text\` expected, but: $said"
 }
 lacks() { # TEXT COMMAND...
