@@ -20,7 +20,7 @@ import sys
 CRATES = r"simnel_(core|kernel)"
 METHODS = {
     "Qdisc": "enqueue dequeue next_event peek placement backlog reset".split(),
-    "Managed": "snapshot marked adopt".split(),
+    "Managed": "snapshot marked is_at_rest adopt".split(),
     "PacketOwner": "dropped keyed_hash ack_view expect".split(),
 }
 ROOTS = [

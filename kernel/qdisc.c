@@ -96,8 +96,9 @@ static noinline void hand_over_unusual(struct Qdisc *sch, struct sk_buff *skb, u
 	simnel_enqueue(q->line, &unusual, now);
 }
 
-/* Gives one packet to the Rust side. */
-static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u32 class, u64 now)
+/* Gives one packet, or super-packet, to the Rust side. */
+static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u32 class,
+				      bool is_super, u64 now)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 	struct simnel_arrival *arrival = q->arrival;
@@ -106,7 +107,11 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
-	q->vain_calls = 0;
+	if (unlikely(q->vain_calls)) {
+		q->vain_calls = 0;
+		if (q->wants & SIMNEL_WANTS_REST)
+			sch->flags &= ~TCQ_F_CAN_BYPASS;
+	}
 	q->arriving = skb;
 	arrival->handle = (unsigned long)skb;
 	arrival->len = len;
@@ -117,7 +122,7 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	arrival->gso_size = 0;
 	arrival->gso_segs = 0;
 	if (unlikely((skb->protocol != htons(ETH_P_IP) && skb->protocol != htons(ETH_P_IPV6)) ||
-		     skb_is_nonlinear(skb) || skb_is_gso(skb) || offset > min(skb->len, 255u) ||
+		     skb_is_nonlinear(skb) || is_super || offset > 255 || offset > skb->len ||
 		     class || q->wants & SIMNEL_WANTS_TRANSLATION)) {
 		hand_over_unusual(sch, skb, class, now);
 		return;
@@ -147,7 +152,7 @@ static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 cl
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 		qdisc_skb_cb(segment)->pkt_segs = 1;
 #endif
-		hand_over(sch, segment, class, now);
+		hand_over(sch, segment, class, false, now);
 		if (q->arriving) {
 			packets++;
 			bytes += segment->len;
@@ -201,12 +206,12 @@ static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf
 }
 
 static __always_inline int enqueue_whole(struct sk_buff *skb, struct Qdisc *sch, u32 class,
-					 struct sk_buff **to_free)
+					 bool is_super, struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
 	q->to_free = to_free;
-	hand_over(sch, skb, class, ktime_get_ns());
+	hand_over(sch, skb, class, is_super, ktime_get_ns());
 	q->to_free = NULL;
 	simnel_books_check(sch);
 	if (unlikely(q->lost_packets))
@@ -226,7 +231,7 @@ static noinline int enqueue_looking(struct sk_buff *skb, struct Qdisc *sch,
 		return result;
 	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
 		return enqueue_split(skb, sch, class, to_free);
-	return enqueue_whole(skb, sch, class, to_free);
+	return enqueue_whole(skb, sch, class, skb_is_gso(skb), to_free);
 }
 
 static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
@@ -236,7 +241,7 @@ static int simnel_qdisc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct s
 
 	if (unlikely(filters || skb_is_gso(skb)))
 		return enqueue_looking(skb, sch, filters, to_free);
-	return enqueue_whole(skb, sch, 0, to_free);
+	return enqueue_whole(skb, sch, 0, false, to_free);
 }
 
 /* Nothing came: asks again, or sees to it that somebody asks when something is due. */
@@ -264,16 +269,21 @@ static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
 
 /*
  * A dequeue while nothing is queued. Some disciplines must know: of flows that are found empty they
- * take the next packet for a new one's. After so many calls all is found.
+ * take the next packet for a new one's. After so many calls all is found. Others can let packets
+ * pass them by, once they have nothing in mind.
  */
 static void find_empty(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
-	if (q->vain_calls == TURNS || !(q->wants & SIMNEL_WANTS_EMPTY))
+	if (q->vain_calls == TURNS || !(q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST)))
 		return;
 	q->vain_calls++;
-	simnel_dequeue(q->line, ktime_get_ns());
+	if (q->wants & SIMNEL_WANTS_EMPTY)
+		simnel_dequeue(q->line, ktime_get_ns());
+	if (q->wants & SIMNEL_WANTS_REST && !rcu_access_pointer(q->filters) &&
+	    simnel_is_at_rest(q->line))
+		sch->flags |= TCQ_F_CAN_BYPASS;
 }
 
 static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)

@@ -69,6 +69,7 @@ struct simnel_departure {
 #define SIMNEL_WANTS_NEST 8
 #define SIMNEL_WANTS_BYPASS 16
 #define SIMNEL_WANTS_EMPTY 32
+#define SIMNEL_WANTS_REST 64
 
 struct simnel_request {
 	const u8 *kind;
@@ -130,6 +131,7 @@ struct simnel_arrival *simnel_arrival(struct simnel_line *line);
 void simnel_enqueue(struct simnel_line *line, const struct simnel_unusual *unusual, u64 now);
 struct simnel_departure simnel_dequeue(struct simnel_line *line, u64 now);
 u64 simnel_next_event(const struct simnel_line *line);
+u32 simnel_is_at_rest(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line);
 u32 simnel_wants(const struct simnel_line *line);
 struct simnel_change *simnel_prepare(const struct simnel_line *line,

@@ -241,6 +241,12 @@ pub extern "C" fn simnel_next_event(line: &Line) -> u64 {
     line.qdisc.next_event().map_or(u64::MAX, |time| time.0)
 }
 
+/// Not 0 while packets may go past the discipline, which has none.
+#[no_mangle]
+pub extern "C" fn simnel_is_at_rest(line: &Line) -> u32 {
+    line.qdisc.is_at_rest().into()
+}
+
 /// Gives all packets back through `simnel_host_dropped` and forgets what was learnt.
 #[no_mangle]
 pub extern "C" fn simnel_reset(line: &mut Line) {

@@ -184,6 +184,8 @@ pub(crate) mod wants {
     pub const BYPASS: u32 = 16;
     /// To be asked for packets also while there is none.
     pub const EMPTY: u32 = 32;
+    /// As `BYPASS`, but only while the discipline is at rest (`simnel_is_at_rest`).
+    pub const REST: u32 = 64;
 }
 
 /// The C side's duties for `config`.
@@ -203,8 +205,12 @@ pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
     if notes_emptiness(config) {
         wanted |= wants::EMPTY;
     }
-    if is_idle_when_empty(config) && config.passes_nothing(device).is_none() {
-        wanted |= wants::BYPASS;
+    if config.passes_nothing(device).is_none() {
+        wanted |= match config {
+            Config::Pie(_) | Config::Red(_) => wants::REST,
+            _ if is_idle_when_empty(config) => wants::BYPASS,
+            _ => 0,
+        };
     }
     let below = config.children();
     below.into_iter().fold(wanted, |wanted_, (_, child)| {

@@ -189,6 +189,23 @@ fn an_empty_queue_is_passed_by_only_where_nothing_is_kept_of_it() {
     assert_eq!(simnel_wants(guest.line()) & wants::BYPASS, 0);
 }
 
+/// Of others only while they have nothing in mind.
+#[test]
+fn a_queue_at_rest_is_passed_by() {
+    let red = "red limit 100kb min 3000 max 9000 burst 4 avpkt 1000";
+    for (words, rests) in [("pie", true), (red, true), ("pie limit 0", false), ("cake", false)] {
+        let Ok(mut guest) = Guest::new(words) else { panic!("{words}") };
+        assert_eq!(simnel_wants(guest.line()) & wants::REST != 0, rests, "{words}");
+    }
+    let mut guest = Guest::new(red).unwrap();
+    assert_eq!(simnel_is_at_rest(guest.line()), 1);
+    (0..3).for_each(|n| guest.enqueue(n + 1, 1, n));
+    assert_eq!(simnel_is_at_rest(guest.line()), 0);
+    while guest.dequeue(10) != 0 {}
+    // The average is of a queue that was not always empty.
+    assert_eq!(simnel_is_at_rest(guest.line()), 0);
+}
+
 #[test]
 fn packets_come_back_flow_by_flow_at_the_rate() {
     let mut guest = Guest::new("cake bandwidth 1mbit besteffort raw").unwrap();

@@ -276,6 +276,12 @@ pub trait Managed: Qdisc + Any {
         self.snapshot().totals.marked
     }
 
+    /// True if it is empty, and a packet that went past it now would change nothing of what becomes
+    /// of later ones, but for what [`Aqm::is_at_rest`](single::Aqm::is_at_rest) allows.
+    fn is_at_rest(&self) -> bool {
+        false
+    }
+
     /// The settings in force. May allocate.
     fn config(&self) -> Config;
 

@@ -95,6 +95,11 @@ pub trait Aqm: Sized + Send + 'static {
     fn found_empty(&mut self, now: Time) {
         let _ = now;
     }
+    /// Nothing is queued. True if what was learnt is as of a queue that was always empty, or nearly
+    /// so: packets may go past it, unseen.
+    fn is_at_rest(&self) -> bool {
+        false
+    }
     /// `backlog` counts as queued now: a packet that was taken out is only looked at, or no more,
     /// or settings change.
     fn lends(&mut self, backlog: Backlog, now: Time) {
@@ -271,6 +276,10 @@ impl<A: Aqm> Managed for Single<A> {
         let mut totals = self.queue.totals();
         let detail = self.aqm.statistics(&mut totals);
         Snapshot { totals, backlog: self.backlog(), detail }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.queue.is_empty() && self.lent.packets == 0 && self.aqm.is_at_rest()
     }
 
     fn config(&self) -> Config {

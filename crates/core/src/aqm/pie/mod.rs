@@ -269,6 +269,23 @@ impl PieState {
             || backlog < law.small_backlog
     }
 
+    /// True if the next update, with the queue empty until then, will leave a queue that was always
+    /// empty. Packets that do not wait, passing meanwhile, would only spend some burst: less than
+    /// the time from one update to the next.
+    pub fn is_at_rest(&self, law: &Law) -> bool {
+        !law.dq_rate_estimator
+            && self.prob == 0
+            && self.accu_prob == 0
+            && self.qdelay == 0
+            && self.qdelay_old < law.target / 2
+    }
+
+    /// Burst that is still let through.
+    #[cfg(test)]
+    pub(crate) fn burst_left(&self) -> Span {
+        Span(u64::from(self.burst_time) << UNIT_SHIFT)
+    }
+
     /// Rolls the dice for a packet of `len` bytes.
     fn hits(&mut self, law: &Law, len: u32, random: &mut Random) -> bool {
         let prob = if law.bytemode && len <= law.mtu {

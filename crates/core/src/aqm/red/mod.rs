@@ -292,6 +292,12 @@ impl RedState {
         self.idle_since.get_or_insert(now);
     }
 
+    /// True if arrivals at the queue, which is empty, change nothing. The average is zero and stays
+    /// so, through idle times and without them.
+    pub fn is_at_rest(&self) -> bool {
+        self.average == 0 && self.count < 0
+    }
+
     /// Uniform distances: the n-th packet since the last signal is hit if n times the distance of
     /// the average from `min` exceeds a random number.
     fn hits(&mut self, law: &Law, random: &mut Random) -> bool {

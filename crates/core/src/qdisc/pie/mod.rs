@@ -157,6 +157,10 @@ impl Aqm for Controlled {
         Fate::Pass
     }
 
+    fn is_at_rest(&self) -> bool {
+        self.state.is_at_rest(&self.law)
+    }
+
     fn lends(&mut self, backlog: Backlog, now: Time) {
         self.catch_up(now);
         self.backlog = backlog.bytes;
@@ -234,6 +238,45 @@ mod tests {
         let delay = offer(&mut pie, 5001, 20_000, 12);
         assert!(delay < Span::from_millis(45), "{delay:?}");
         assert!(pie.snapshot().totals.dropped[DropReason::Congested as usize] > 2000);
+    }
+
+    /// Of packets that pass it while it is at rest a queue misses how much of its burst they spent
+    /// since the last update. After the next one, it decides as one that has seen them.
+    #[test]
+    fn at_rest_little_is_missed_of_what_passes() {
+        let [mut seeing, mut resting] =
+            [0, 0].map(|_| Pie::new(&Params::default(), &Device::default()).unwrap());
+        let mut passed = 0;
+        for round in 0..20 {
+            let start = round * 20_000;
+            for ms in start..start + 1000 {
+                let (now, packet) = (Time(ms * 1_000_000), Packet::new(ms, 1500));
+                let pass = |pie: &mut Pie| {
+                    pie.enqueue(&packet, now, &mut Discard);
+                    pie.dequeue(now, &mut Discard).unwrap();
+                };
+                pass(&mut seeing);
+                if resting.is_at_rest() {
+                    passed += 1;
+                } else {
+                    pass(&mut resting);
+                }
+            }
+            assert!(seeing.is_at_rest() && resting.is_at_rest());
+            let tupdate = Params::default().aqm.tupdate;
+            let missed = resting.aqm().state.burst_left().0 - seeing.aqm().state.burst_left().0;
+            assert!(missed < tupdate.0, "{missed}");
+            let pause = round % 2 * 20;
+            let load = |pie: &mut Pie| {
+                let last = offer(pie, start + 1000 + pause, 3000, 12);
+                let state = (pie.backlog(), pie.aqm().state.probability());
+                while pie.dequeue(Time((start + 5000) * 1_000_000), &mut Discard).is_some() {}
+                (last, state)
+            };
+            let (all, some) = (load(&mut seeing), load(&mut resting));
+            assert!(all == some || pause == 0, "{all:?} {some:?}");
+        }
+        assert!(passed > 10_000, "{passed}");
     }
 
     #[test]

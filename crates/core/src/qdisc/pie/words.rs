@@ -5,12 +5,13 @@
 //! ns, which shows where `tc` prints it: 100us become 99us.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Params, Pie, Stats};
 use crate::aqm::pie::{Flavour, PieParams};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::tc::units::{packet_count, shown_time};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
@@ -129,6 +130,10 @@ impl Described for Params {
         json.key("limit")?.number(self.limit.into())?;
         write_steering_json(&self.aqm, json)?;
         write_switches_json(&self.aqm, json)
+    }
+
+    fn drops_all(&self, _: &Device) -> Option<String> {
+        too_small("limit", self.limit.into(), 1)
     }
 
     fn own_tells_flows(&self) -> bool {

@@ -161,6 +161,10 @@ impl Aqm for Early {
         }
     }
 
+    fn is_at_rest(&self) -> bool {
+        matches!(&self.controller, Controller::Linux(_, state) if state.is_at_rest())
+    }
+
     fn refused(&mut self, _: Time) {
         self.stats.pdrop += 1;
     }
@@ -271,6 +275,46 @@ mod tests {
         assert!((5..=15).contains(&mean), "{mean}");
         let Snapshots { early, drops, .. } = counters(&red);
         assert_eq!(u64::from(early), drops);
+    }
+
+    /// Light load, too much, and silence in turns. What passes one queue while it is at rest is seen
+    /// by the other, which decides the same about all.
+    #[test]
+    fn at_rest_nothing_is_missed_of_what_passes() {
+        for more in ["", " adaptive"] {
+            let words = "red limit 60000 min 5000 max 15000 avpkt 1000 burst 10 bandwidth 8mbit \
+                         probability 0.1";
+            let words = std::format!("{words}{more}");
+            let (mut seeing, mut resting) = (red(&words), red(&words));
+            let mut random = Random::new(5);
+            let (mut now, mut passed) = (Time(1), 0);
+            for n in 0..60_000 {
+                let is_busy = n / 1000 % 2 == 1;
+                let gap =
+                    if n % 1000 == 0 { 100_000_000_000 } else { random.below(2_000_000).into() };
+                now += crate::time::Span(gap);
+                let packet = Packet::new(n, 1000);
+                seeing.enqueue(&packet, now, &mut Discard);
+                if !is_busy && resting.is_at_rest() {
+                    assert_eq!(seeing.dequeue(now, &mut Discard).map(|p| p.handle), Some(n));
+                    passed += 1;
+                } else {
+                    resting.enqueue(&packet, now, &mut Discard);
+                }
+                let most = if is_busy && n % 1000 < 999 { random.below(2) } else { 100 };
+                for _ in 0..most {
+                    let left = seeing.dequeue(now, &mut Discard).map(|p| p.handle);
+                    assert_eq!(left, resting.dequeue(now, &mut Discard).map(|p| p.handle));
+                    if left.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(seeing.backlog(), resting.backlog());
+            }
+            let Snapshots { early, .. } = counters(&seeing);
+            assert!(passed > 1000 && early > 1000, "{passed} {early}");
+            assert_eq!(early, counters(&resting).early);
+        }
     }
 
     #[test]

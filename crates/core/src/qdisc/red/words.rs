@@ -5,12 +5,13 @@
 //! they are. `tc` prints limit, min, max and the flags only.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Kind, Params, Red, Stats};
 use crate::aqm::red::{ns, Law, RedParams, Signals, Unfit};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
 use crate::rate::Rate;
 use crate::tc::units::{packet_count, shown_probability, shown_rate, shown_size, shown_time};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
@@ -117,6 +118,11 @@ impl Described for Params {
             json.key("wait")?.boolean(ns.wait)?;
         }
         Ok(())
+    }
+
+    fn drops_all(&self, device: &Device) -> Option<String> {
+        let least = if matches!(self.kind, Kind::Linux(_)) { device.mtu } else { 1 };
+        too_small("limit", self.limit.into(), least)
     }
 
     fn own_tells_flows(&self) -> bool {
