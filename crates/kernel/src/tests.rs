@@ -193,8 +193,9 @@ fn an_empty_queue_is_passed_by_only_where_nothing_is_kept_of_it() {
 #[test]
 fn a_queue_at_rest_is_passed_by() {
     let red = "red limit 100kb min 3000 max 9000 burst 4 avpkt 1000";
-    for (words, rests) in [("pie", true), (red, true), ("pie limit 0", false), ("cake", false)] {
-        let Ok(mut guest) = Guest::new(words) else { panic!("{words}") };
+    let full = "red limit 1000 min 300 max 900 burst 4 avpkt 100";
+    for (words, rests) in [("pie", true), (red, true), (full, false), ("cake", false)] {
+        let mut guest = Guest::new(words).unwrap();
         assert_eq!(simnel_wants(guest.line()) & wants::REST != 0, rests, "{words}");
     }
     let mut guest = Guest::new(red).unwrap();

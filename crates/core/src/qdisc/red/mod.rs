@@ -277,8 +277,8 @@ mod tests {
         assert_eq!(u64::from(early), drops);
     }
 
-    /// Light load, too much, and silence in turns. What passes one queue while it is at rest is seen
-    /// by the other, which decides the same about all.
+    /// Light load, too much, and silence in turns. What passes one queue while it is at rest is
+    /// seen by the other, which decides the same about all.
     #[test]
     fn at_rest_nothing_is_missed_of_what_passes() {
         for more in ["", " adaptive"] {
