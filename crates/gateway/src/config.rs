@@ -14,6 +14,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use simnel_core::qdisc::Config;
 use simnel_core::Span;
 
 use crate::autorate::{self, Autorate};
@@ -242,6 +243,12 @@ impl Interface {
             let each = settings_of(direction, None, words)?;
             let config = shares::tree(direction, (&config, &each), shares)?;
             if let Some(range) = range.flatten() {
+                if matches!(config, Config::Htb(_)) && !shares.is_empty() {
+                    return Err(format!(
+                        "{direction}: shares are parts of a rate that stays, and `autorate` moves \
+                         it: leave one of them out"
+                    ));
+                }
                 autorate::movable(direction, &config)?;
                 limits[usize::from(direction == Direction::Download)] = Some(range);
             }
@@ -281,8 +288,6 @@ impl Interface {
 
 #[cfg(test)]
 mod tests {
-    use simnel_core::qdisc::Config;
-
     use super::*;
 
     #[test]
@@ -317,6 +322,21 @@ mod tests {
             let error = read(rest).unwrap_err();
             assert!(error.contains(expected), "{rest}: {error}");
         }
+    }
+
+    #[test]
+    fn shares_exclude_what_cannot_have_them() {
+        let share = "[[share]]\naddress = \"10.0.0.0/8\"\nupload = \"1mbit\"\n";
+        for (keys, expected) in [
+            ("upload = \"2mbit..9mbit\"\nautorate = true", "`autorate` moves it: leave one"),
+            ("upload = \"9mbit\"\nbackend = \"kernel\"", "rules and shares for `eth0` need the"),
+        ] {
+            let error = parse(&format!("[[interface]]\nname = \"eth0\"\n{keys}\n{share}"));
+            assert!(error.as_ref().unwrap_err().contains(expected), "{error:?}");
+        }
+        let other =
+            "[[interface]]\nname = \"eth0\"\ndownload = \"2mbit..9mbit\"\nautorate = true\n";
+        assert!(parse(&format!("{other}{share}")).is_ok(), "that direction has no share");
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub enum Error {
     NoTierBits(String),
     /// Rules of an interface that the kernel shapes.
     #[error(
-        "the rules for `{0}` need the daemon, which marks packets for them: say \
-         `backend = \"userspace\"`, or take the rules out"
+        "the rules and shares for `{0}` need the daemon, which marks packets for them: say \
+         `backend = \"userspace\"`, or take them out"
     )]
     RulesInKernel(String),
     /// Rules of a bridge's port.
