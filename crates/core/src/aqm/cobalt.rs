@@ -172,7 +172,8 @@ impl CobaltState {
             let budget = Budget::default();
             while due {
                 budget.spend();
-                if budget.is_short() {
+                // Linux takes them all.
+                if budget.is_short() && params.arithmetic == Arithmetic::Exact {
                     self.wind_down_to(params, now);
                     behind = false;
                     break;
@@ -286,7 +287,12 @@ impl CobaltState {
     /// interval / sqrt(count).
     #[inline]
     fn spacing(&self, params: &CobaltParams) -> Span {
-        Span(((u128::from(params.interval.0) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
+        let interval = match params.arithmetic {
+            Arithmetic::Exact => params.interval.0,
+            // Linux multiplies 32 bits: of 5 s, 0.7.
+            Arithmetic::Linux => params.interval.0 & u64::from(u32::MAX),
+        };
+        Span(((u128::from(interval) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
     }
 }
 

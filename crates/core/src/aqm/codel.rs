@@ -232,7 +232,8 @@ impl CodelState {
     pub fn found_empty(&mut self) {
         if self.first_above != 0 || self.spell != Spell::Off {
             self.first_above = 0;
-            self.spell = Spell::Off;
+            // The drop that begins a spell looks at one more packet, whatever that is.
+            self.spell = if self.spell == Spell::Begun { Spell::On } else { Spell::Off };
         }
     }
 

@@ -113,7 +113,7 @@ pub trait Described: Sized {
         None
     }
 
-    /// Fills in what `device` decides, so that it is shown: limits and quanta.
+    /// Fills in what `device` decides, so that it is shown: limits, quanta, and times of timers.
     fn resolve(&mut self, device: &Device) {
         let _ = device;
     }

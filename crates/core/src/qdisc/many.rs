@@ -234,7 +234,7 @@ impl<A: FlowAqm> Many<A> {
         settings.validate()?;
         let aqm = A::new(params, device)?;
         let mut flows = empty(&aqm, settings.flows)?;
-        let sparse = Sparse::with_wheel(device.memory)?;
+        let sparse = Sparse::as_by(device.arithmetic, device.memory)?;
         let sharing = Sharing::new(settings.savings, &mut flows, sparse);
         let queues = Queues {
             flows,

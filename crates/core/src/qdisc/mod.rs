@@ -80,7 +80,8 @@ impl Config {
     /// The discipline that stands below where nothing else was said.
     const PFIFO: Config = Config::Fifo(fifo::Params { kind: fifo::Kind::Pfifo, limit: None });
 
-    /// The same with all that `device` decides filled in, as Linux shows it: limits and quanta.
+    /// The same with all that `device` decides filled in, as Linux shows it: limits, quanta, and
+    /// times of timers.
     pub fn resolved(mut self, device: &Device) -> Config {
         self.resolve(device);
         self

@@ -20,6 +20,7 @@ use super::sharing::{Head, Scheduler};
 use super::wheel::Wheel;
 use super::{Scheduled, Standing};
 use crate::memory::{Memory, NoMemory};
+use crate::rate::Arithmetic;
 use crate::steps::Budget;
 
 /// The two lists, and those who wait to join the second.
@@ -57,6 +58,15 @@ impl<L: Turns> Sparse<L> {
     /// No flows, and a wheel for those in debt.
     pub fn with_wheel(memory: Memory) -> Result<Sparse<L>, NoMemory> {
         Ok(Sparse { in_debt: Some(Box::new(Wheel::new(memory)?)), ..Sparse::default() })
+    }
+
+    /// No flows; a wheel, unless all is to be decided as in Linux: it looks at flows in debt each
+    /// time round, and draws a number each time.
+    pub fn as_by(arithmetic: Arithmetic, memory: Memory) -> Result<Sparse<L>, NoMemory> {
+        match arithmetic {
+            Arithmetic::Exact => Sparse::with_wheel(memory),
+            Arithmetic::Linux => Ok(Sparse::default()),
+        }
     }
 
     /// True if no flow stands here.

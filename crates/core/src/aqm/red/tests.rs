@@ -36,6 +36,21 @@ fn weights_and_tables_as_tc_computes_them() {
     assert_eq!(Law::new(&rare), Err(Unfit::Probability));
 }
 
+/// The kernel is told a weight and a table; a line that has them is found for all of `tc`.
+#[test]
+fn a_line_is_found_for_weight_and_table() {
+    for (avpkt, bits) in [(1500, 100_000_000), (1000, 2_826_854), (500, 87_356_465), (1500, 64_000)]
+    {
+        let bandwidth = Rate::from_bits(bits);
+        let params = RedParams { avpkt, burst: 200, bandwidth, ..setting().0 };
+        let law = Law::new(&params).unwrap();
+        let found = params.with_table(law.wlog(), law.scell_log(), law.shifts()).unwrap();
+        let again = Law::new(&found).unwrap();
+        assert_eq!((again.wlog(), again.scell_log()), (law.wlog(), law.scell_log()));
+        assert_eq!(again.shifts(), law.shifts(), "{avpkt} bytes at {bits} bit/s");
+    }
+}
+
 fn setting() -> (RedParams, Law) {
     let params = RedParams {
         min: 30_000,

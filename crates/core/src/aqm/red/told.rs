@@ -36,7 +36,8 @@ impl RedParams {
         let known = Some(wlog).filter(|wlog| (1..32).contains(wlog))?;
         let micros = packet_time(known, scell_log, table)?;
         SIZES.into_iter().find_map(|avpkt| {
-            let rate = (u64::from(avpkt) * 1_000_000).div_ceil(micros.max(1));
+            // The largest at which a packet still takes so long: its time is rounded down.
+            let rate = u64::from(avpkt) * 1_000_000 / micros.max(1);
             let bandwidth = if micros == 0 { Rate(u64::MAX) } else { Rate(rate) };
             let burst = burst_for(wlog, self.min, avpkt)?;
             let params = RedParams { avpkt, burst, bandwidth, ..self };

@@ -9,8 +9,8 @@
 //!
 //! One scan of one queue a packet, from its head. Acknowledgements that cover each other go as they
 //! come, so the first few packets decide; only [`MOST_LOOKS`] are looked at. (Linux looks at all;
-//! no recording needs more.) A sender whose acknowledgements fall would else make each arrival cost
-//! as much as its queue is long.
+//! so do we where `Device` asks for its decisions.) A sender whose acknowledgements fall would else
+//! make each arrival cost as much as its queue is long.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 use super::params::AckFilter;
 use crate::arena::{Arena, List};
 use crate::memory::{filled, Memory, NoMemory, PAGES};
+use crate::rate::Arithmetic;
 use crate::room;
 use crate::steps::step;
 use crate::wire::tcp::AckView;
@@ -110,6 +111,7 @@ impl AckStore {
     pub(super) fn redundant(
         &self,
         mode: AckFilter,
+        arithmetic: Arithmetic,
         arena: &Arena,
         list: &List,
     ) -> Option<Option<u32>> {
@@ -129,7 +131,11 @@ impl AckStore {
         let mut eligible: Option<Eligible> = None;
         let mut before = None;
         let mut slot = list.head()?;
-        for _ in 0..MOST_LOOKS {
+        let looks = match arithmetic {
+            Arithmetic::Exact => MOST_LOOKS,
+            Arithmetic::Linux => usize::MAX,
+        };
+        for _ in 0..looks {
             step();
             if slot == newest {
                 break;

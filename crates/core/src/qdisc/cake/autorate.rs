@@ -2,11 +2,11 @@
 //!
 //! Between bursts the bytes of the last window give a bandwidth; a moving average that follows
 //! rises quickly is the capacity estimate, and the shaper is set to 15/16 of it, at most every 250
-//! ms. Linux forgot for years to note the time of the last change, so the pause was without effect;
-//! here it holds. (Facts A.11.)
+//! ms. Linux forgets to note the time of the last change, so that the pause is without effect; here
+//! it holds, but under `Arithmetic::Linux`. (Facts A.11.)
 
 use super::tin::ewma;
-use crate::rate::Rate;
+use crate::rate::{Arithmetic, Rate};
 use crate::time::{Span, Time};
 use crate::wide::quotient;
 
@@ -39,9 +39,20 @@ impl Autorate {
         Rate(self.peak)
     }
 
-    /// `bytes` have arrived at `now`. Returns the new rate when it is time to change it.
-    pub(super) fn arrival(&mut self, bytes: u32, now: Time) -> Option<Rate> {
-        self.window_bytes += u64::from(bytes);
+    /// A packet of `bytes` has arrived at `now`, for which the ACK filter took out one of
+    /// `filtered`. Returns the new rate when it is time to change it.
+    pub(super) fn arrival(
+        &mut self,
+        bytes: u32,
+        filtered: u32,
+        now: Time,
+        arithmetic: Arithmetic,
+    ) -> Option<Rate> {
+        let came = self.window_bytes.wrapping_add(bytes.into());
+        self.window_bytes = match arithmetic {
+            Arithmetic::Exact => came.saturating_sub(filtered.into()),
+            Arithmetic::Linux => came.wrapping_sub(filtered.into()),
+        };
         let gap = now.since(self.last_packet).min(LONGEST_GAP).0;
         self.last_packet = now;
         self.avg_gap = ewma(self.avg_gap, gap, if gap > self.avg_gap { 2 } else { 8 });
@@ -49,15 +60,22 @@ impl Autorate {
             return None;
         }
         let window = now.since(self.window_begin).0.max(1);
-        let bandwidth = quotient(u128::from(self.window_bytes) * 1_000_000_000, window);
-        let bandwidth = u64::try_from(bandwidth).unwrap_or(u64::MAX);
+        let bandwidth = match arithmetic {
+            Arithmetic::Exact => {
+                let bandwidth = quotient(u128::from(self.window_bytes) * 1_000_000_000, window);
+                u64::try_from(bandwidth).unwrap_or(u64::MAX)
+            }
+            Arithmetic::Linux => self.window_bytes.wrapping_mul(1_000_000_000) / window,
+        };
         self.peak = ewma(self.peak, bandwidth, if bandwidth > self.peak { 2 } else { 8 });
         (self.window_bytes, self.window_begin) = (0, now);
         if now <= self.last_change + PAUSE {
             return None;
         }
-        self.last_change = now;
-        Some(Rate((self.peak / 16 * 15).max(1)))
+        if arithmetic == Arithmetic::Exact {
+            self.last_change = now;
+        }
+        Some(Rate((self.peak.saturating_mul(15) / 16).max(1)))
     }
 }
 
@@ -73,12 +91,26 @@ mod tests {
         let mut now = Time(1_000_000_000);
         for i in 0..20_000 {
             now += Span::from_micros(if i % 10 == 0 { 1_500 } else { 1_167 });
-            if let Some(rate) = autorate.arrival(1500, now) {
+            if let Some(rate) = autorate.arrival(1500, 0, now, Arithmetic::Exact) {
                 changes.push((now, rate));
             }
         }
         let (_, last) = changes[changes.len() - 1];
         assert!((1_050_000..1_250_000).contains(&last.0), "{last:?}");
         assert!(changes.windows(2).all(|w| w[1].0.since(w[0].0) > PAUSE));
+    }
+
+    #[test]
+    fn as_in_linux_there_is_no_pause_and_what_is_filtered_does_not_count() {
+        for (arithmetic, pauses) in [(Arithmetic::Exact, true), (Arithmetic::Linux, false)] {
+            let mut autorate = Autorate::new(Rate(100_000));
+            let mut at = |ms, filtered| {
+                let now = Time::ZERO + Span::from_millis(ms);
+                (autorate.arrival(66, filtered, now, arithmetic), autorate.window_bytes)
+            };
+            assert!(at(400, 0).0.is_some());
+            assert_eq!((at(410, 0).1, at(420, 54).1), (66, 78));
+            assert_eq!(at(600, 0).0.is_none(), pauses);
+        }
     }
 }

@@ -21,8 +21,8 @@
 //! for that than one call may (`overruns` counts these).
 //!
 //! Where we differ from Linux: changing tins or flow mode re-sorts queued packets instead of
-//! dropping them; `autorate-ingress` keeps its pause; times carry their remainders (`Device`
-//! chooses); intervals above 4 s are not cut to 32 bits.
+//! dropping them; and, as `Device` chooses, `autorate-ingress` keeps its pause, times carry their
+//! remainders, and intervals above 4 s are not cut to 32 bits.
 
 mod ack_filter;
 mod autorate;
@@ -156,7 +156,7 @@ impl Cake {
             books: Books::default(),
             device: *device,
         });
-        cake.tins.reserve(params.queues, device.memory)?;
+        cake.tins.reserve(params.queues, device)?;
         cake.apply_params();
         Ok(cake)
     }
@@ -314,11 +314,13 @@ impl Cake {
         if self.params.wash {
             queued.wash();
         }
+        let mut filtered = 0;
         if self.note_header(slot, owner) {
-            self.drop_redundant_ack(tin_index, flow_index, now, owner);
+            filtered = self.drop_redundant_ack(tin_index, flow_index, now, owner);
         }
         if self.params.autorate_ingress {
-            if let Some(rate) = self.autorate.arrival(len, now) {
+            let arithmetic = self.device.arithmetic;
+            if let Some(rate) = self.autorate.arrival(len, filtered, now, arithmetic) {
                 self.set_rate(rate);
             }
         }
@@ -344,8 +346,8 @@ impl Cake {
         flow_index: u32,
         now: Time,
         owner: &mut dyn PacketOwner,
-    ) {
-        let Some(ack) = self.take_redundant_ack(flow_index) else { return };
+    ) -> u32 {
+        let Some(ack) = self.take_redundant_ack(flow_index) else { return 0 };
         self.account_removal(ack.len, ack.truesize, tin_index, flow_index);
         self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         self.tins.tin_mut(tin_index).counters.ack_drops += 1;
@@ -353,12 +355,14 @@ impl Cake {
             charge(&mut self.clock, self.tins.tin_mut(tin_index), ack.adj_len, now, false);
         }
         self.books.discard(&ack, DropReason::AckFilter, owner);
+        ack.len
     }
 
     fn take_redundant_ack(&mut self, flow_index: u32) -> Option<Packet> {
         let store = self.acks.as_ref()?;
         let list = &mut self.tins.flows.get_mut(flow_index)?.packets;
-        let before = store.redundant(self.params.ack_filter, &self.arena, list)?;
+        let (mode, arithmetic) = (self.params.ack_filter, self.device.arithmetic);
+        let before = store.redundant(mode, arithmetic, &self.arena, list)?;
         self.arena.remove_after(list, before).copied()
     }
 

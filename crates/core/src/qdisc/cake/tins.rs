@@ -24,7 +24,7 @@ use super::tin::{share, Tin};
 use super::MAX_TINS;
 use crate::aqm::cobalt::Emptied;
 use crate::arena::{Arena, List};
-use crate::memory::{Memory, NoMemory};
+use crate::memory::NoMemory;
 use crate::packet::Packet;
 use crate::qdisc::Device;
 use crate::random::Random;
@@ -104,9 +104,9 @@ impl Tins {
     }
 
     /// Reserves the memory of the tins themselves.
-    pub(super) fn reserve(&mut self, queues: u32, memory: Memory) -> Result<(), NoMemory> {
+    pub(super) fn reserve(&mut self, queues: u32, device: &Device) -> Result<(), NoMemory> {
         for tin in self.iter_mut() {
-            tin.sparse = Sparse::with_wheel(memory)?;
+            tin.sparse = Sparse::as_by(device.arithmetic, device.memory)?;
         }
         self.open_savings(queues);
         Ok(())

@@ -11,11 +11,15 @@ use crate::memory::reserved;
 use crate::packet::Packet;
 use crate::qdisc::child::{Child, Tally};
 use crate::qdisc::{Backlog, Config, ConfigError, Device, DropReason, Managed, PacketOwner, Qdisc};
+use crate::rate::Arithmetic;
 use crate::sched::drr::Drr;
 use crate::sched::sharing::{Scheduler, Sharing};
 use crate::sched::{Account, Scheduled};
 use crate::steps::{step, Budget};
 use crate::time::Time;
+
+/// Least and largest quantum in Linux, since 6.1.187 or so.
+const LINUX_QUANTA: (u32, u32) = (256, 1 << 20);
 
 /// The classes.
 #[derive(Debug)]
@@ -108,9 +112,13 @@ impl Classes {
         let mut classes = reserved(params.classes.len())?;
         for class in &params.classes {
             let quantum = class.quantum.or(params.quantum).unwrap_or(device.mtu);
+            let quantum = quantum.saturating_mul(class.weight);
             classes.push(Class {
                 account: Account::default(),
-                quantum: quantum.saturating_mul(class.weight),
+                quantum: match device.arithmetic {
+                    Arithmetic::Exact => quantum,
+                    Arithmetic::Linux => quantum.clamp(LINUX_QUANTA.0, LINUX_QUANTA.1),
+                },
                 child: Child::new(discipline(class), device)?,
                 waits: false,
             });

@@ -92,6 +92,7 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.queues.quantum.get_or_insert(device.mtu);
+        self.aqm.tupdate = device.tick.enough(self.aqm.tupdate);
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -140,6 +140,10 @@ impl Described for Params {
         false
     }
 
+    fn resolve(&mut self, device: &Device) {
+        self.aqm.tupdate = device.tick.enough(self.aqm.tupdate);
+    }
+
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
         Ok(Box::new(Pie::new(self, device)?))
     }

@@ -120,6 +120,8 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.limit = Some(self.effective_limit(device));
+        self.rehash = device.tick.enough(self.rehash);
+        self.db = device.tick.enough(self.db);
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -288,7 +288,8 @@ impl Sfq {
         }
     }
 
-    /// No more may come to `slot`: `packet` is dropped, or takes the place of the first one.
+    /// No more may come to `slot`: `packet` is dropped, or takes the place of the first one, marked
+    /// if RED said so.
     #[cold]
     fn refuse(
         &mut self,
@@ -296,6 +297,7 @@ impl Sfq {
         packet: &Packet,
         now: Time,
         reason: DropReason,
+        is_marked: bool,
         owner: &mut dyn PacketOwner,
     ) {
         if !self.params.headdrop {
@@ -305,6 +307,9 @@ impl Sfq {
         self.store.drop_first(queue, reason, owner);
         let queued = self.store.insert(queue, packet, now);
         debug_assert!(queued.is_some(), "in the place of the first one");
+        if is_marked {
+            queued.map(Packet::mark_ce);
+        }
     }
 
     /// RED's decision about `packet`, which comes to `slot`. It may mark another in its place.
@@ -435,10 +440,11 @@ impl Qdisc for Sfq {
         };
         let early = self.consult(slot, packet, now);
         if early == Verdict::Drop {
-            return self.refuse(slot, packet, now, DropReason::Congested, owner);
+            return self.refuse(slot, packet, now, DropReason::Congested, false, owner);
         }
         if self.depths.packets(slot) >= self.limits.depth {
-            return self.refuse(slot, packet, now, DropReason::Overlimit, owner);
+            let is_marked = early == Verdict::Marked;
+            return self.refuse(slot, packet, now, DropReason::Overlimit, is_marked, owner);
         }
         self.append(slot, packet, now, early == Verdict::Marked);
         if self.store.len() + self.lent > self.limits.limit {

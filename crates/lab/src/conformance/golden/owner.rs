@@ -16,6 +16,8 @@ use super::linux_hash::flow_hash;
 
 /// Ethernet header.
 pub(super) const LINK_HEADER: u32 = 14;
+/// Memory of a recording's packet at most.
+const LARGEST_BUFFER: u32 = 2304;
 
 /// The descriptor of packet `id`: what a driver would have made from its bytes.
 pub fn descriptor(recording: &Recording, id: usize) -> Packet {
@@ -38,6 +40,8 @@ impl Arrival {
             0 => 0,
             class => Device::default().handle | class & 0xffff,
         };
+        // A recording's packet has one buffer, however long it is.
+        packet.truesize = packet.truesize.min(LARGEST_BUFFER);
         packet.network_offset = LINK_HEADER as u8;
         packet.tos = self.tos;
         packet.flags = if ipv6 { Flags::IPV6 } else { Flags::IPV4 };
