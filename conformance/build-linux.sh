@@ -1,9 +1,10 @@
 #!/bin/sh
-# Builds the Linux that conformance/record-linux.py runs: Debian's 6.1 as a user-mode kernel with a
-# virtual clock, HZ=1000, and every discipline built in. Needs Debian 12's package sources, and
+# Builds the Linux that conformance/record-linux.py runs: Debian's 6.1, or the VERSION of another of its
+# packages linux-source-VERSION, as a user-mode kernel with a virtual clock, HZ=1000, and every
+# discipline built in. Needs Debian 12's package sources, and
 # flex, bison, bc, gcc, make, xz-utils. Takes some ten minutes of one core and 2 GB in DIRECTORY.
 #
-#     conformance/build-linux.sh DIRECTORY [OPTION...]    # leaves the kernel as DIRECTORY/linux
+#     [VERSION=6.12] conformance/build-linux.sh DIRECTORY [OPTION...]    # leaves the kernel as DIRECTORY/linux
 #
 # Each OPTION (without CONFIG_) is built in, too; OPTION=VALUE sets it so, the last one counting.
 # With MODULES all modules are built, in DIRECTORY/src. With HEADERS first nothing is built but
@@ -12,6 +13,7 @@
 # One line of Linux is changed: a packet that crosses a veth pair forgets its socket's hash, as it
 # would on a wire, so that the router's disciplines hash the headers.
 set -eu
+version=${VERSION:-6.1}
 directory=${1:?usage: build-linux.sh DIRECTORY [OPTION...]}
 shift
 headers=
@@ -27,9 +29,10 @@ for tool in flex bison bc gcc make xz; do
 done
 mkdir -p "$directory/src"
 cd "$directory"
-apt-get download linux-source-6.1
-dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar x --wildcards '*/linux-source-6.1.tar.xz'
-tar xJf usr/src/linux-source-6.1.tar.xz -C src --strip-components=1
+apt-get download "linux-source-$version"
+dpkg-deb --fsys-tarfile "linux-source-${version}_"*.deb |
+    tar x --wildcards "*/linux-source-$version.tar.xz"
+tar xJf "usr/src/linux-source-$version.tar.xz" -C src --strip-components=1
 cd src
 sed -i '/^config HZ$/,/default/s/default 100/default 1000/' arch/um/Kconfig
 sed -i 's/^\tskb_tx_timestamp(skb);$/&\n\tskb_clear_hash(skb);/' drivers/net/veth.c

@@ -18,15 +18,19 @@ from fuzz_linux.attributes import configuration
 from fuzz_linux.cases import draw_case
 from fuzz_linux.draw import KINDS
 
+# The oracle's status where Linux takes no such settings.
+REFUSED = 3
+
 
 def ask(oracle, case, arrivals):
     """Linux's answer: lines, or None and why not."""
-    result = subprocess.run([oracle], input=configuration(case) + arrivals, text=True,
+    hz = next((arg[3:] for arg in case["args"] if arg.startswith("hz=")), "1000")
+    result = subprocess.run([f"{oracle}-{hz}"], input=configuration(case) + arrivals, text=True,
                             capture_output=True, check=False)
     return (result.stdout, "") if result.returncode == 0 else (None, result.stderr.strip())
 
 
-# Comparison: recordings in a directory, replayed by `simnel conformance golden`.
+# Shrinking: recordings in a directory, replayed by `simnel conformance golden`.
 
 def arrivals_text(lines, end):
     numbered, number = [], 0
@@ -36,32 +40,29 @@ def arrivals_text(lines, end):
             columns[2] = str(number)
             number += 1
         numbered.append(",".join(columns))
-    return "\n".join([*numbered, f"{end},run"]) + "\n"
+    return "\n".join([*numbered, end]) + "\n"
 
 
 def packets_of(lines):
     return sum(",enq+," in line for line in lines)
 
 
-def record(directory, case, lines, end, answer):
-    group = directory / case["group"]
-    group.mkdir(parents=True, exist_ok=True)
-    path = group / case["name"]
-    arrivals = arrivals_text(lines, end)
-    for suffix, text in ((".csv.gz", arrivals), (".out.gz", answer)):
-        (path.parent / (path.name + suffix)).write_bytes(gzip.compress(text.encode(), mtime=0))
-    whole = {**case, "packets": packets_of(lines)}
+def record(path, case, text, answer):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, part in ((".csv.gz", text), (".out.gz", answer)):
+        (path.parent / (path.name + suffix)).write_bytes(gzip.compress(part.encode(), mtime=0))
+    whole = {**case, "packets": packets_of(text.splitlines())}
     (path.parent / (path.name + ".json")).write_text(json.dumps(whole, indent=1) + "\n")
 
 
 def replay(simnel, directory, ledger):
-    """Outcome of each recording by its name."""
+    """Outcomes of the recordings in a directory."""
     command = [simnel, "conformance", "golden", str(directory), "--json", "--ledger", ledger]
     result = subprocess.run(command, text=True, capture_output=True, check=False)
     outcomes = [json.loads(line) for line in result.stdout.splitlines()]
     if not outcomes:
         sys.exit(f"fuzz-linux: simnel gave no outcome: {result.stderr.strip()}")
-    return {outcome["name"]: outcome for outcome in outcomes}
+    return outcomes
 
 
 def never_drawn(simnel, kinds, coverage):
@@ -82,18 +83,23 @@ def clear(directory):
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-def shrink(options_, case, lines, end, scratch, tries=60):
-    """Fewer packets that still differ: cut behind the difference, then leave pieces out."""
+def shrink(options_, path, scratch, tries=80):
+    """Makes of a recording that differs one with fewer packets: cut behind the difference, then
+    pieces left out."""
+    case = json.loads(path.with_suffix(".json").read_text())
+    *lines, end = gzip.open(path.with_suffix(".csv.gz"), "rt").read().splitlines()
+
     def differs(kept):
         nonlocal tries
         tries -= 1
-        answer, _ = ask(options_.oracle, case, arrivals_text(kept, end))
+        text = arrivals_text(kept, end)
+        answer, _ = ask(options_.oracle, case, text)
         if answer is None:
             return False
         clear(scratch)
-        record(scratch, case, kept, end, answer)
+        record(scratch / case["group"] / case["name"], case, text, answer)
         return any(not outcome["equal"] and outcome["ledger"] is None
-                   for outcome in replay(options_.simnel, scratch, options_.ledger).values())
+                   for outcome in replay(options_.simnel, scratch, options_.ledger))
 
     piece = len(lines) // 2
     while piece and tries > 0:
@@ -107,7 +113,10 @@ def shrink(options_, case, lines, end, scratch, tries=60):
                 lines = kept
             at -= piece
         piece //= 2
-    return lines
+    text = arrivals_text(lines, end)
+    answer, _ = ask(options_.oracle, case, text)
+    record(path, case, text, answer)
+    return packets_of(lines)
 
 
 def check(options_):
@@ -133,87 +142,136 @@ def check(options_):
     return 0 if equal == total else 1
 
 
+class Worker:
+    """A `simnel conformance fuzz` with an oracle of its own: some cases on their way, verdicts in
+    their order."""
+    AHEAD = 3
+
+    def __init__(self, options_, found):
+        command = [options_.simnel, "conformance", "fuzz", "--oracle", options_.oracle,
+                   "--ledger", options_.ledger, "--found", str(found)]
+        self.process = subprocess.Popen(command, text=True, bufsize=1, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.under_way = collections.deque()
+
+    def is_full(self):
+        return len(self.under_way) > self.AHEAD
+
+    def send(self, case, covers):
+        self.under_way.append((case, covers))
+        self.process.stdin.write(json.dumps(case) + "\n")
+        self.process.stdin.flush()
+
+    def verdict(self):
+        line = self.process.stdout.readline()
+        case, covers = self.under_way.popleft()
+        if not line:
+            sys.exit(f"fuzz-linux: simnel ended at {case['name']}: {' '.join(case['args'])}")
+        return case, covers, json.loads(line)
+
+
+class Counts:
+    """What was asked until now, in a file."""
+    EVERY = 30
+
+    def __init__(self, path):
+        self.path, self.saved = path, time.monotonic()
+        self.all = {"packets": 0, "cases": 0, "refused": 0, "differences": [], "coverage": {}}
+        if path.exists():
+            self.all = json.loads(path.read_text())
+        self.all.setdefault("seeds", [])
+        self.coverage = collections.Counter(self.all["coverage"])
+        self.packets = self.new = 0
+
+    def next_seed(self):
+        return max((last + 1 for _, last in self.all["seeds"]), default=1)
+
+    def add(self, case, covers, verdict):
+        seed = int(case["name"].split("-")[1])
+        seeds = self.all["seeds"]
+        if seeds and seeds[-1][1] == seed - 1:
+            seeds[-1][1] = seed
+        else:
+            seeds.append([seed, seed])
+        self.all["cases"] += 1
+        if verdict["refused"] is not None:
+            self.all["refused"] += 1
+            if verdict["refused"] != REFUSED:
+                print(f"seed {seed}: the oracle ends with status {verdict['refused']}", flush=True)
+            return
+        self.packets += verdict["packets"]
+        self.all["packets"] += verdict["packets"]
+        self.coverage.update(set(covers))
+        if time.monotonic() > self.saved + self.EVERY:
+            self.save()
+
+    def save(self):
+        self.saved = time.monotonic()
+        self.all["coverage"] = dict(sorted(self.coverage.items()))
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.all, indent=1) + "\n")
+        part.rename(self.path)
+
+
 def fuzz(options_):
     directory = pathlib.Path(options_.directory)
-    counts_file, found = directory / "fuzz.json", directory / "found"
-    counts = {"packets": 0, "cases": 0, "refused": 0, "differences": [], "coverage": {}}
-    if counts_file.exists():
-        counts = json.loads(counts_file.read_text())
-    coverage = collections.Counter(counts["coverage"])
+    found, scratch = directory / "found", directory / "scratch"
+    counts = Counts(directory / "fuzz.json")
     kinds = [options_.only] if options_.only else KINDS
-    batch, scratch = directory / "batch", directory / "scratch"
-    seed, until, new = options_.seed, time.monotonic() + options_.seconds, 0
-    first, packets = seed, 0
-    last = first + options_.cases if options_.cases else None
+    first = seed = options_.seed if options_.seed is not None else counts.next_seed()
+    until, last = time.monotonic() + options_.seconds, None
+    if options_.cases:
+        last = first + options_.cases
+    worker = Worker(options_, found)
 
-    def goes_on():
-        return seed < last if last else time.monotonic() < until
+    def judged():
+        case, covers, verdict = worker.verdict()
+        counts.add(case, covers, verdict)
+        if verdict["difference"] is None:
+            return
+        counts.new += 1
+        path = found / verdict["name"]
+        packets = verdict["packets"]
+        if options_.shrink:
+            packets = shrink(options_, path, scratch)
+        counts.all["differences"].append(case["name"])
+        print(f"DIFFERS {verdict['name']}: {packets} packets: {case['tc']}\n  "
+              f"{' '.join(case['args'])}\n{verdict['difference']}", flush=True)
 
-    while goes_on():
-        clear(batch)
-        cases = {}
-        for _ in range(min(options_.batch, last - seed) if last else options_.batch):
-            case, lines, end, covers = draw_case(seed, kinds, options_.kept)
-            seed += 1
-            answer, why = ask(options_.oracle, case, arrivals_text(lines, end))
-            if answer is None:
-                counts["refused"] += 1
-                if "refuses" not in why:
-                    print(f"seed {seed - 1}: {why}")
-                continue
-            record(batch, case, lines, end, answer)
-            cases[f"{case['group']}/{case['name']}"] = (case, lines, end, covers)
-        if not cases:
-            continue
-        for name, outcome in replay(options_.simnel, batch, options_.ledger).items():
-            case, lines, end, covers = cases[name]
-            packets += packets_of(lines)
-            coverage.update(set(covers))
-            if outcome["equal"] or outcome["ledger"]:
-                continue
-            new += 1
-            if options_.shrink:
-                lines = shrink(options_, case, lines, end, scratch)
-            answer, _ = ask(options_.oracle, case, arrivals_text(lines, end))
-            record(found, case, lines, end, answer)
-            counts["differences"].append(case["name"])
-            print(f"DIFFERS {name}: {packets_of(lines)} packets: {case['tc']}\n  "
-                  f"{' '.join(case['args'])}\n{outcome['first_difference']}", flush=True)
-    counts.update(packets=counts["packets"] + packets, cases=counts["cases"] + seed - first,
-                  coverage=dict(sorted(coverage.items())))
-    part = counts_file.with_suffix(".part")
-    part.write_text(json.dumps(counts, indent=1) + "\n")
-    part.rename(counts_file)
-    clear(batch)
+    while seed < last if last else time.monotonic() < until:
+        worker.send(*draw_case(seed, kinds, options_.kept))
+        seed += 1
+        if worker.is_full():
+            judged()
+    while worker.under_way:
+        judged()
+    counts.save()
     clear(scratch)
-    print(f"seeds {first} to {seed - 1}: {packets} packets, {new} differences; in all "
-          f"{counts['packets']} packets, {len(coverage)} settings covered "
-          f"(least often: {', '.join(f'{k} {n}' for k, n in coverage.most_common()[:-6:-1])})")
-    for line in never_drawn(options_.simnel, kinds, coverage):
+    print(f"seeds {first} to {seed - 1}: {counts.packets} packets, {counts.new} differences; in all "
+          f"{counts.all['packets']} packets, {len(counts.coverage)} settings covered "
+          f"(least often: {', '.join(f'{k} {n}' for k, n in counts.coverage.most_common()[:-6:-1])})")
+    for line in never_drawn(options_.simnel, kinds, counts.coverage):
         print(f"never drawn: {line}")
-    return 1 if new else 0
+    return 1 if counts.new else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--oracle", required=True, help="programs, but for -HZ")
     parser.add_argument("--simnel")
     parser.add_argument("--ledger")
     parser.add_argument("--directory")
     parser.add_argument("--check", help="recordings to ask the oracle about")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--cases", type=int, help="so many cases, however long they take")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=20)
+    parser.add_argument("--seed", type=int, help="the first; without it, one that was not asked yet")
     parser.add_argument("--only")
     parser.add_argument("--kept", action="store_true",
                         help="draw also changes of which the ledger keeps a difference")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     given = parser.parse_args()
-    for name in ("batch", "scratch"):
-        if given.directory:
-            (pathlib.Path(given.directory) / name).mkdir(parents=True, exist_ok=True)
     if given.directory:
+        (pathlib.Path(given.directory) / "scratch").mkdir(parents=True, exist_ok=True)
         lock = open(pathlib.Path(given.directory) / "lock", "w", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,10 +7,10 @@
 #        conformance/fuzz-linux.sh DIRECTORY --check RECORDINGS
 #
 # DIRECTORY holds, or will hold, what `conformance/build-linux.sh DIRECTORY HEADERS` leaves (see
-# there what it needs), the program `oracle` made of it, and in DIRECTORY/fuzz/ the counts
+# there what it needs), the programs `oracle-HZ` made of it, and in DIRECTORY/fuzz/ the counts
 # (fuzz.json, added to at each run) and what differs (found/; `simnel conformance golden
 # DIRECTORY/fuzz/found` shows it again). Python 3 is needed, too.
-# --kept draws also what ours is known to do otherwise (fuzz_linux/changes.py, ledger.toml).
+# Without --seed a run begins behind the last seed that was asked. --kept draws also what ours is known to do otherwise (fuzz_linux/changes.py, ledger.toml).
 # --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
 # target/release/simnel, which is built if it is not there. Status 1: something differs; 3: Linux's
 # source, or what compiles it, is not to be had.
@@ -28,15 +28,18 @@ if [ ! -e "$directory/src/include/generated/utsrelease.h" ]; then
     }
 fi
 directory=$(cd "$directory" && pwd)
-if [ ! -x "$directory/oracle" ] ||
-    [ -n "$(find "$here/../benches/linux" -newer "$directory/oracle" -type f)" ]; then
-    echo "compiling Linux's disciplines" >&2
-    # shellcheck source=benches/linux/compile.sh
-    . "$here/../benches/linux/compile.sh"
-    parts=$(cd "$here/../benches/linux" && pwd)
-    link_linux "$directory/src" "$parts" oracle "$directory/oracle.new"
-    mv "$directory/oracle.new" "$directory/oracle"
-fi
+# One for each HZ: some periods are counted in jiffies.
+for hz in 1000 250 100; do
+    oracle=$directory/oracle-$hz
+    if [ ! -x "$oracle" ] || [ -n "$(find "$here/../benches/linux" -newer "$oracle" -type f)" ]; then
+        echo "compiling Linux's disciplines, HZ=$hz" >&2
+        # shellcheck source=benches/linux/compile.sh
+        . "$here/../benches/linux/compile.sh"
+        parts=$(cd "$here/../benches/linux" && pwd)
+        link_linux "$directory/src" "$parts" oracle "$oracle.new" "$hz"
+        mv "$oracle.new" "$oracle"
+    fi
+done
 if [ ! -x "$simnel" ]; then
     (cd "$here/.." && cargo build --release --locked --package simnel)
 fi

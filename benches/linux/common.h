@@ -3,12 +3,32 @@
  * packets are each program's own. Included by kernel.c and oracle.c, after the kernel's headers. */
 
 /* Memory. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+/* The functions below macros that count by place. */
+kmem_buckets kmalloc_caches[NR_KMALLOC_TYPES];
+
+void *__kmalloc_noprof(size_t size, gfp_t flags) { return bench_zeroed(size); }
+void *__kmalloc_large_noprof(size_t size, gfp_t flags) { return bench_zeroed(size); }
+void *__kmalloc_node_noprof(DECL_BUCKET_PARAMS(size, buckets), gfp_t flags, int node)
+{
+	return bench_zeroed(size);
+}
+void *__kmalloc_cache_noprof(struct kmem_cache *s, gfp_t flags, size_t size)
+{
+	return bench_zeroed(size);
+}
+void *__kvmalloc_node_noprof(DECL_BUCKET_PARAMS(size, buckets), gfp_t flags, int node)
+{
+	return bench_zeroed(size);
+}
+#else
 struct kmem_cache *kmalloc_caches[NR_KMALLOC_TYPES][KMALLOC_SHIFT_HIGH + 1];
 
 void *__kmalloc(size_t size, gfp_t flags) { return bench_zeroed(size); }
 void *__kmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
 void *kmalloc_trace(struct kmem_cache *s, gfp_t flags, size_t size) { return bench_zeroed(size); }
 void *kvmalloc_node(size_t size, gfp_t flags, int node) { return bench_zeroed(size); }
+#endif
 void kfree(const void *memory) { }
 void kvfree(const void *memory) { }
 
@@ -25,7 +45,6 @@ void warn_slowpath_fmt(const char *file, int line, unsigned taint, const char *f
 {
 	bench_died(file);
 }
-void do_trace_netlink_extack(const char *message) { bench_died(message); }
 
 /* Netlink's attributes: found by number, not checked. */
 int __nla_parse(struct nlattr **table, int max, const struct nlattr *head, int size,

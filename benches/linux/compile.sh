@@ -1,11 +1,12 @@
 # Compiles Linux's disciplines as they are, with stand-ins for the rest of the kernel; sourced by
 # benches/linux.sh and conformance/fuzz-linux.sh.
 #
-# link_linux SOURCE HERE KIND PROGRAM: makes PROGRAM from Linux's source tree SOURCE with its
+# link_linux SOURCE HERE KIND PROGRAM [HZ]: makes PROGRAM from Linux's source tree SOURCE with its
 # generated headers (conformance/build-linux.sh leaves them), and from what stands in HERE: for KIND
-# bench kernel.c and main.c, for KIND oracle oracle.c, oracle-main.c and oracle-cake.c.
+# bench kernel.c and main.c, for KIND oracle oracle.c, oracle-main.c and oracle-cake.c. HZ is that of
+# the source's configuration if it is not given.
 link_linux() (
-    source=$1 here=$2 kind=$3 program=$4
+    source=$1 here=$2 kind=$3 program=$4 hz=${5-}
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     cd "$source"
@@ -20,6 +21,13 @@ link_linux() (
         -I$x86/generated/uapi -I$um/shared -Iarch/x86/um/shared -I$um/shared/skas
         -include include/linux/compiler-version.h -include include/linux/kconfig.h
         -include include/linux/compiler_types.h)
+    if [ -n "$hz" ]; then
+        mkdir "$work/generated"
+        echo "$hz" | bc -q kernel/time/timeconst.bc >"$work/generated/timeconst.h"
+        printf '#undef CONFIG_HZ\n#define CONFIG_HZ %s\n' "$hz" >"$work/hz.h"
+        # In front of what was generated for the source's own HZ, behind its configuration.
+        flags=("-I$work" "${flags[@]}" -include "$work/hz.h")
+    fi
 
     # compile FILE NAME [FLAG...]: each file's registration gets a name of its own, for all stand in
     # one program.
@@ -37,7 +45,7 @@ link_linux() (
     for name in $modules generic api fifo; do
         case $kind-$name in
             oracle-cake | oracle-sfb)
-                compile "$here/oracle-$name.c" "$name" "${hooks[@]}" -I. ;;
+                compile "$here/oracle-$name.c" "$name" "${hooks[@]}" -I. "-I$here" ;;
             *) compile "net/sched/sch_$name.c" "$name" "${hooks[@]}" ;;
         esac
     done

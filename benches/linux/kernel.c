@@ -9,6 +9,7 @@
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
+#include <linux/version.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
 
@@ -55,6 +56,8 @@ void get_random_bytes(void *to, size_t size)
 bool __do_once_start(bool *done, unsigned long *flags) { return false; }
 
 #include "common.h"
+
+void do_trace_netlink_extack(const char *message) { bench_died(message); }
 
 void qdisc_hash_add(struct Qdisc *qdisc, bool invisible) { }
 

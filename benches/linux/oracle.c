@@ -14,6 +14,7 @@
 #include <linux/tcp.h>
 #include <linux/timer.h>
 #include <linux/udp.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 #include <net/pkt_cls.h>
 #include <net/pkt_sched.h>
@@ -59,6 +60,7 @@ static struct {
 	struct timer_list *timer;
 	u64 at, armed;
 } timers[TIMERS];
+static int timer_count;
 static u64 arming;
 
 void init_timer_key(struct timer_list *timer, void (*fire)(struct timer_list *), unsigned int flags,
@@ -84,7 +86,7 @@ int timer_delete(struct timer_list *timer)
 {
 	int i;
 
-	for (i = 0; i < TIMERS; i++)
+	for (i = 0; i < timer_count; i++)
 		if (timers[i].timer == timer) {
 			timers[i].timer = NULL;
 			return 1;
@@ -102,6 +104,7 @@ int mod_timer(struct timer_list *timer, unsigned long expires)
 			timers[i].timer = timer;
 			timers[i].at = max(time_of(rounded(expires)), now);
 			timers[i].armed = arming++;
+			timer_count = max(timer_count, i + 1);
 			return was;
 		}
 	bench_died("too many timers");
@@ -112,7 +115,7 @@ static int first_timer(void)
 {
 	int i, first = -1;
 
-	for (i = 0; i < TIMERS; i++)
+	for (i = 0; i < timer_count; i++)
 		if (timers[i].timer &&
 		    (first < 0 || timers[i].at < timers[first].at ||
 		     (timers[i].at == timers[first].at && timers[i].armed < timers[first].armed)))
@@ -200,6 +203,8 @@ void __do_once_done(bool *done, struct static_key_true *key, unsigned long *flag
 
 #include "common.h"
 
+void do_trace_netlink_extack(const char *message) { oracle_refused(message); }
+
 /* Attributes that a discipline writes, one behind the other. */
 static u8 written[8192];
 static struct sk_buff message = { .head = written };
@@ -228,6 +233,7 @@ int gnet_stats_copy_app(struct gnet_dump *dump, void *statistics, int size)
 
 int _printk(const char *format, ...) { return 0; }
 int net_ratelimit(void) { return 0; }
+int ___ratelimit(struct ratelimit_state *state, const char *where) { return 0; }
 bool queue_work_on(int cpu, struct workqueue_struct *queue, struct work_struct *work)
 {
 	bench_died("work was queued: nobody does it here");
@@ -261,7 +267,7 @@ static void gone(const char *how, struct sk_buff *skb)
 {
 	struct packet *packet = container_of(skb, struct packet, skb);
 
-	oracle_print("%llu %s %llu\n", now, how, packet->id);
+	oracle_event(now, how, packet->id, NULL, 0);
 	oracle_free(packet);
 }
 static void all_gone(const char *how, struct sk_buff *list)
@@ -273,18 +279,25 @@ static void all_gone(const char *how, struct sk_buff *list)
 		list = next;
 	}
 }
-void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason) { gone("drop", skb); }
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+void sk_skb_reason_drop(struct sock *sk, struct sk_buff *skb, enum skb_drop_reason reason)
+{
+	gone(" drop ", skb);
+}
+#else
+void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason) { gone(" drop ", skb); }
+#endif
 void kfree_skb_list_reason(struct sk_buff *list, enum skb_drop_reason reason)
 {
-	all_gone("drop", list);
+	all_gone(" drop ", list);
 }
-void oracle_consumed(struct sk_buff *skb) { gone("ackfilt", skb); }
+void oracle_consumed(struct sk_buff *skb) { gone(" ackfilt ", skb); }
 void rtnl_kfree_skbs(struct sk_buff *head, struct sk_buff *tail)
 {
 	if (!head || !tail)
 		return;
 	tail->next = NULL;
-	all_gone("drop", head);
+	all_gone(" drop ", head);
 }
 
 static struct net_device device = { .mtu = 1500, .hard_header_len = ETH_HLEN,
@@ -391,23 +404,21 @@ void oracle_class(unsigned parent, unsigned id, const void *options, unsigned si
 static u64 busy_until = NEVER;
 static u64 came, went;
 
-void oracle_cake_place(struct Qdisc *qdisc, const struct sk_buff *skb, unsigned *tin,
-		       unsigned *flow, unsigned *length);
+void oracle_cake_place(struct Qdisc *qdisc, const struct sk_buff *skb, struct place *place);
 
 void oracle_sfb_hashes(struct Qdisc *qdisc, struct sk_buff *skb, unsigned *first, unsigned *second);
 
 static void sent(struct sk_buff *skb)
 {
 	struct packet *packet = container_of(skb, struct packet, skb);
-	unsigned tin, flow, length;
+	struct place place, *known = NULL;
 
 	went++;
-	oracle_print("%llu deq %llu", now, packet->id);
 	if (!strcmp(root->ops->id, "cake")) {
-		oracle_cake_place(root, skb, &tin, &flow, &length);
-		oracle_print(" tin=%u flow=%u adj=%u", tin, flow, length);
+		oracle_cake_place(root, skb, &place);
+		known = &place;
 	}
-	oracle_print(packet->ecn != 3 && ecn_of(skb) == 3 ? " CE\n" : "\n");
+	oracle_event(now, " deq ", packet->id, known, packet->ecn != 3 && ecn_of(skb) == 3);
 	if (given.link)
 		busy_until = now + qdisc_pkt_len(skb) * 8ULL * NANOS / given.link;
 	oracle_free(packet);
@@ -589,7 +600,7 @@ void oracle_arrive(const struct arrival *arrival)
 		first = to_free;
 		to_free = next;
 	}
-	all_gone("drop-enq", first);
+	all_gone(" drop-enq ", first);
 	take();
 }
 

@@ -36,7 +36,15 @@ void oracle_run(unsigned long long until);
 /* Last lines: what was counted. */
 void oracle_end(void);
 
+/* Where cake took a packet from, and its length on the line. */
+struct place {
+	unsigned tin, flow, length;
+};
+
 /* oracle-main.c */
+/* Writes what became of a packet: ` deq ` and so on. */
+void oracle_event(unsigned long long time, const char *what, unsigned long long id,
+		  const struct place *place, int is_marked);
 void oracle_print(const char *format, ...);
 void oracle_free(void *memory);
 /* Ends the program with status 3: Linux refuses the settings. */

@@ -21,7 +21,8 @@ NUMBERS = {
                "quantum": 7, "memory_limit": 8, "ecn_prob": 9, "ecn": 10, "bytemode": 11,
                "dq_rate_estimator": 12},
     "cake": {"diffserv": 3, "atm": 4, "flow": 5, "overhead": 6, "rtt": 7, "target": 8,
-             "memlimit": 10, "wash": 13, "mpu": 14, "ingress": 15, "ack": 16, "gso": 17},
+             "autorate": 9, "memlimit": 10, "wash": 13, "mpu": 14, "ingress": 15, "ack": 16,
+             "gso": 17, "fwmark": 18},
 }
 TIMES = ("target", "interval", "ce_threshold", "tupdate", "rtt")
 SFB = ("rehash", "db", "max", "target", "increment", "decrement", "limit", "penalty_rate",
@@ -131,7 +132,8 @@ def options(kind, get):
     if kind == "htb":
         glob = struct.pack("=5I", 3, int(get.get("r2q", 10)), int(get.get("default", "0"), 16),
                            0, 0)
-        return attribute(2, glob)
+        length = attribute(5, u32(get["direct_qlen"])) if "direct_qlen" in get else b""
+        return attribute(2, glob) + length
     return b""
 
 
@@ -158,7 +160,8 @@ def class_options(kind, value):
     cburst = int(said.get("cburst", ceil // hz + 1600))
     numbers = [ticks(rate, burst), ticks(ceil, cburst), int(said.get("quantum", 0)), 0,
                int(said.get("prio", 0))]
-    body = rate_spec(rate) + rate_spec(ceil) + b"".join(map(u32, numbers))
+    sizes = int(said.get("overhead", 0)), int(said.get("mpu", 0))
+    body = rate_spec(rate, *sizes) + rate_spec(ceil, *sizes) + b"".join(map(u32, numbers))
     return minor(name), parent, attribute(1, body)
 
 

@@ -11,7 +11,7 @@ WORDS = ("tbf", "pfifo", "bfifo", "pfifo_head_drop")
 # Drawn only if it is asked for: what the ledger keeps. Settings that, changed, meet packets in places
 # or with marks that ours does not have:
 NOT_CHANGED = {
-    "cake": ("diffserv", "flow"),
+    "cake": ("diffserv", "flow", "autorate"),
     "pie": ("dq_rate_estimator",),
     "fq_pie": ("dq_rate_estimator",),
 }
@@ -25,26 +25,22 @@ WITHOUT_CHANGE = ("sfb", "tbf", "htb")
 WITHOUT_RESET = ("sfb", "htb", "pie", "fq_pie", "cake")
 
 
-def draw(rng, kind, args, lines, kept):
-    """The lines with some of that between them, and what of settings the changes cover."""
-    covers, places = [], set(rng.sample(range(len(lines)), rng.randint(1, 4)))
-    out = []
-    for place, line in enumerate(lines):
-        out.append(line)
-        if place not in places:
-            continue
-        now = line.split(",", 1)[0]
+def draw(rng, kind, args, count, kept):
+    """Some of that, each with the number of the packet behind which it is done, and what of settings
+    the changes cover."""
+    covers, out = [], []
+    for place in sorted(rng.sample(range(count), rng.randint(1, 4))):
         what = rng.choice(["change"] * 4 + ["reset", "stats"])
         if not kept and not is_drawn(what, kind, args):
             what = "stats"
         if what == "change":
             if kind in PURGED and not kept:
-                out.append(f"{now},reset")
+                out.append((place, "reset"))
             what, changed, args = change(rng, kind, args, kept)
             covers += [f"change {kind} {key}" for key in changed]
         else:
             covers.append(f"{what} {kind}")
-        out.append(f"{now},{what}")
+        out.append((place, what))
     return out, covers
 
 
@@ -56,6 +52,9 @@ def is_drawn(what, kind, args):
         # Linux's red keeps what it has adapted.
         is_adapted = kind == "red" and "adaptive=1" in args
         return not is_keyed and not is_adapted and not {kind, *leaves(args)} & set(WITHOUT_RESET)
+    if kind == "cake" and "autorate=1" in args:
+        # Linux keeps the rate that was found as the one that was set.
+        return what == "stats"
     if kind == "fq_codel" and any(arg.startswith("memory_limit=") for arg in args):
         # Any change of a queue that is full by memory drops from it.
         return False
@@ -88,16 +87,12 @@ def settings(rng, kind, old, kept):
     if get.get("overhead") == int(old.get("overhead", 0)):
         # Linux forgets the sizes that it has seen, ours only if something changes.
         del get["overhead"]
-    if kind == "cake" and int(old.get("memlimit", 1 << 32)) > 100000:
-        # The queue may be longer than what ours looks at: cake-ackfilter/beyond-bound.
-        get.pop("ack", None)
-    for key in ("rtt", "target"):
-        if kind == "cake" and get.get(key, 0) > 2000000:
-            # Linux's COBALT counts 32 bits of an interval, which is two targets: cake-long-interval.
-            del get[key]
-    if kind == "cake" and not (get.get("rate") and (int(old["rate"]) or "memlimit" in old)):
-        # Without a rate Linux keeps the old one's schedule. A first rate makes a limit, if none was set.
+    if kind == "cake" and not get.get("rate"):
+        # Without a rate Linux keeps the old one's schedule.
         get.pop("rate", None)
+    if kind == "cake" and "memlimit" not in old:
+        # These make a limit, which may be lower.
+        get = {key: value for key, value in get.items() if key not in ("rate", "rtt", "target")}
     return {key: value for key, value in get.items() if key not in NOT_CHANGED.get(kind, ())}
 
 
@@ -107,7 +102,6 @@ def any_settings(rng, kind):
         get = {**pairs(said), "ingress": rng.randrange(2), "wash": rng.randrange(2),
                "ack": rng.randrange(3)}
         get = drawn.some(rng, {key: [int(value)] for key, value in get.items()})
-        # Linux's filter looks at all of a queue, ours at 256 packets: short queues.
         return {**get, "memlimit": rng.choice([32768, 100000])}
     if kind in ("pfifo", "bfifo", "pfifo_head_drop"):
         return {"limit": rng.choice(drawn.CHILDREN[kind]["limit"])}
@@ -168,7 +162,7 @@ def class_words(kind, args):
     """Words that say all of a discipline with classes."""
     get = [arg.split("=", 1) for arg in args]
     leaves = dict(value.split(";", 1) for key, value in get if key == "leaf")
-    out = [kind, *(word for key, value in get if key == "default" for word in (key, value))]
+    out = [kind, *(word for key, value in get if key in ("default", "r2q", "direct_qlen") for word in (key, value))]
     for name, *parts in (value.split(";") for key, value in get if key == "class"):
         said = {key: value for key, value in pairs(parts).items() if value != "root"}
         out += ["class", name, *(word for pair in said.items() for word in pair)]

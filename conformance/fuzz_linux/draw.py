@@ -1,11 +1,25 @@
 """Draws a discipline's settings, and what arrives."""
+import math
+
 from fuzz_linux.attributes import FLAGS, TIMES
 
 # Settings.
 
+# Not any number between two: powers of two, and seconds of which a case has few.
+AS_LISTED = ("divisor", "perturb")
+
+
+def pick(rng, values):
+    """One of the values; of three or more also any between the least and the largest."""
+    if len(set(values)) < 3 or rng.random() < 0.6:
+        return rng.choice(values)
+    return round(math.exp(rng.uniform(math.log(max(min(values), 1)), math.log(max(values)))))
+
+
 def some(rng, choices, share=0.5):
     """A part of the settings, each drawn from its values."""
-    return {key: rng.choice(values) for key, values in choices.items() if rng.random() < share}
+    return {key: rng.choice(values) if key in AS_LISTED else pick(rng, values)
+            for key, values in choices.items() if rng.random() < share}
 
 
 CHILDREN = {
@@ -73,7 +87,7 @@ RTTS = {"datacentre": 100, "lan": 1000, "metro": 10000, "regional": 30000, "inte
 
 def draw_cake(rng):
     get, text = {}, ["cake"]
-    rate = rng.choice([0, 128000, 600000, 3000000, 10000000, 50000000])
+    rate = rng.choice([0, pick(rng, [64000, 128000, 600000, 3000000, 10000000, 50000000]) // 8 * 8])
     get["rate"] = rate
     text.append(f"bandwidth {rate}bit" if rate else "unlimited")
     get["diffserv"] = rng.randrange(5)
@@ -89,18 +103,22 @@ def draw_cake(rng):
         text.append(("no-ack-filter", "ack-filter", "ack-filter-aggressive")[get["ack"]])
     if rng.random() < 0.4:
         name = rng.choice(["rtt", *RTTS])
-        get["rtt"] = RTTS.get(name) or rng.choice([1000, 10000, 30000, 300000])
+        get["rtt"] = RTTS.get(name) or pick(rng, [100, 1000, 10000, 30000, 300000, 2000000])
         get["target"] = max(get["rtt"] // 20, 1)
         text.append(name if name in RTTS else f"rtt {get['rtt']}us")
     if rng.random() < 0.4:
-        get["memlimit"] = rng.choice([32768, 100000, 1000000])
+        get["memlimit"] = pick(rng, [32768, 100000, 1000000])
         text.append(f"memlimit {get['memlimit']}")
-    if get.get("ack") and get.get("memlimit", 1 << 32) > 100000:
-        # Ours looks at 256 packets of a queue: cake-ackfilter/beyond-bound in the ledger.
-        text = [word for word in text if not word.startswith("memlimit")] + ["memlimit 100000"]
-        get["memlimit"] = 100000
     if rng.random() < 0.5:
         draw_link(rng, get, text)
+    if rng.random() < 0.1:
+        get["fwmark"] = rng.choice([1, 0xf0])
+        text.append(f"fwmark {get['fwmark']}")
+    if rng.random() < 0.1:
+        text.append("nonat")
+    if rate and rng.random() < 0.1:
+        get["autorate"] = 1
+        text.append("autorate-ingress")
     return " ".join(text), [f"{key}={value}" for key, value in get.items()]
 
 
@@ -116,32 +134,45 @@ def draw_link(rng, get, text):
         if mpu:
             get["mpu"] = mpu
         text.append(name)
+        if overhead is not None and rng.random() < 0.2:
+            get["overhead"] += 4
+            text.append("ether-vlan")
         return
-    get["overhead"], get["atm"] = rng.choice([-20, 0, 18, 44]), rng.randrange(3)
+    get["overhead"], get["atm"] = rng.choice([-20, 0, 18, 44, rng.randint(-64, 256)]), rng.randrange(3)
     text += [f"overhead {get['overhead']}", ("noatm", "atm", "ptm")[get["atm"]]]
     get["overhead"] &= 0xFFFFFFFF
     if rng.random() < 0.5:
-        get["mpu"] = rng.choice([64, 84, 200])
+        get["mpu"] = rng.randint(0, 256)
         text.append(f"mpu {get['mpu']}")
 
 
 def draw_classes(rng, kind):
     names, args = [f"8001:{10 * (n + 1)}" for n in range(rng.randint(1, 4))], []
     if kind == "htb":
-        args.append(f"default=0x{rng.choice(names).split(':')[1]}")
-        root = rng.choice([1000000, 5000000, 10000000])
+        # Without one of these what names no class is not shaped.
+        if rng.random() < 0.8:
+            args.append(f"default=0x{rng.choice(names).split(':')[1]}")
+        args += [f"{key}={pick(rng, values)}" for key, values in
+                 dict(r2q=[1, 10, 100], direct_qlen=[1, 20, 1000]).items() if rng.random() < 0.2]
+        root = pick(rng, [1000000, 5000000, 10000000])
         if len(names) > 1:
             args.append(f"class=8001:1;parent=root;rate={root};ceil={root};burst=15000;"
                         "cburst=15000")
     for name in names:
         if kind == "drr":
-            args.append(f"class={name};quantum={rng.choice([300, 1514, 3000, 9000])}")
+            args.append(f"class={name};quantum={pick(rng, [100, 1514, 3000, 9000])}")
             continue
-        rate = rng.choice([200000, 1000000, 2000000])
+        rate = pick(rng, [200000, 1000000, 2000000])
         parent = "1:1" if len(names) > 1 else "root"
         text = f"class={name};parent={parent};rate={rate};ceil={rng.choice([rate, root])}"
-        text += f";burst={rng.choice([1600, 6000])};cburst={rng.choice([1600, 8000])}"
-        args.append(text + f";prio={rng.randrange(3)};quantum={rng.choice([1514, 3000])}")
+        text += f";burst={pick(rng, [100, 1600, 6000])};cburst={pick(rng, [100, 1600, 8000])}"
+        text += f";prio={rng.randrange(8)}"
+        if rng.random() < 0.9:
+            text += f";quantum={pick(rng, [1000, 1514, 3000])}"
+        for key, values in dict(overhead=[1, 24, 60], mpu=[64, 84, 200]).items():
+            if rng.random() < 0.15:
+                text += f";{key}={pick(rng, values)}"
+        args.append(text)
     leaves = list(LEAVES)
     for name in names:
         if rng.random() < 0.7:
@@ -171,29 +202,41 @@ def draw(rng, kind):
 def draw_plain(rng, kind):
     """Settings of a discipline without classes."""
     if kind == "sfb":
-        get = {key: rng.choice(values) for key, values in dict(
-            rehash=[300, 700, 5000], db=[0, 100, 300], limit=[30, 200, 1000], max=[10, 25],
-            target=[5, 9], increment=[66, 655, 6553], decrement=[11, 66, 600],
-            penalty_rate=[0, 10, 100], penalty_burst=[1, 20]).items()}
+        get = {key: pick(rng, values) for key, values in dict(
+            rehash=[300, 700, 5000], db=[0, 100, 300], limit=[30, 200, 1000], max=[10, 16, 25],
+            target=[1, 5, 9], increment=[66, 655, 6553], decrement=[11, 66, 600],
+            penalty_rate=[0, 10, 100], penalty_burst=[1, 5, 20]).items()}
     elif kind == "red":
-        low = rng.choice([10000, 30000])
-        get = dict(limit=rng.choice([60000, 400000]), min=low, max=3 * low, avpkt=1000,
-                   bandwidth=10000000, probability=rng.choice([0.02, 0.1, 0.5]))
+        low = pick(rng, [3000, 10000, 30000])
+        # Of the sizes of packets ours tries these when it is told a weight and a table.
+        get = dict(limit=pick(rng, [60000, 100000, 400000]), min=low,
+                   max=low * rng.choice([2, 3, 3, 5]), avpkt=rng.choice([500, 1000, 1500]),
+                   bandwidth=pick(rng, [1000000, 10000000, 100000000]),
+                   probability=rng.choice([0.01, 0.02, 0.1, 0.5, 0.9]))
+        # tc's own choice may be too small for a weight.
+        if rng.random() < 0.3 or get["min"] // get["avpkt"] < 10:
+            get["burst"] = get["max"] // get["avpkt"] + rng.randint(1, 40)
         get.update(some(rng, dict(ecn=[1], adaptive=[1])))
         if get.get("ecn"):
             # Linux takes nodrop beside adaptive from nobody.
             get.update(some(rng, dict(harddrop=[1], **({} if "adaptive" in get else
                                                        dict(nodrop=[1])))))
     elif kind == "tbf":
-        get = dict(rate=rng.choice([1000000, 5000000, 20000000]),
-                   burst=rng.choice([1600, 5000, 20000]), limit=rng.choice([5000, 60000]))
+        get = dict(rate=pick(rng, [200000, 1000000, 5000000, 20000000]),
+                   burst=pick(rng, [1000, 1600, 5000, 20000]))
+        if rng.random() < 0.7:
+            get["limit"] = pick(rng, [5000, 20000, 60000])
+        else:
+            get["latency"] = pick(rng, [10000, 50000, 100000])
+        get.update(some(rng, dict(overhead=[1, 24, 60], mpu=[64, 84, 200]), 0.2))
         if rng.random() < 0.3:
-            get.update(peakrate=2 * get["rate"], mtu=rng.choice([1514, 3000]))
+            get.update(peakrate=get["rate"] * rng.choice([2, 2, 3]) // rng.choice([1, 1, 2]) + 8,
+                       mtu=pick(rng, [1514, 2000, 3000]))
     else:
         get = some(rng, CHILDREN[kind])
     if kind == "sfq" and rng.random() < 0.4:
-        low = rng.choice([3000, 8000])
-        get.update(redflowlimit=rng.choice([30000, 100000]), min=low, max=3 * low, avpkt=1000,
+        low = pick(rng, [2000, 3000, 8000])
+        get.update(redflowlimit=pick(rng, [30000, 60000, 100000]), min=low, max=3 * low, avpkt=1000,
                    probability=rng.choice([0.02, 0.1, 0.5]))
         get.update(some(rng, dict(burst=[10, 20], ecn=[1])))
         if "ecn" in get:
@@ -207,54 +250,26 @@ def draw_plain(rng, kind):
 
 # Traffic.
 
-def draw_arrivals(rng, count, start, names):
-    hosts = rng.choice([1, 1, 3, 20])
-    flows = []
-    for n in range(rng.choice([1, 2, 5, 30, 200])):
-        tcp, v6 = rng.random() < 0.4, rng.random() < 0.15
+def draw_traffic(rng, names):
+    """Who sends what how often: crates/lab/src/conformance/fuzz/traffic.rs makes packets of it."""
+    hosts = rng.choice([1, 1, 3, 20, 250])
+    flows, count = [], rng.choice([1, 2, 5, 30, 200])
+    for n in range(count):
+        is_tcp, is_v6 = rng.random() < 0.4, rng.random() < 0.15
         host = rng.randrange(hosts) + 1
-        source = f"fd00::{host:x}" if v6 else f"10.0.0.{host}"
-        target = f"fd01::{rng.randrange(3) + 1:x}" if v6 else f"10.1.0.{rng.randrange(3) + 1}"
+        source = f"fd00::{host:x}" if is_v6 else f"10.0.0.{host}"
+        target = f"fd01::{rng.randrange(3) + 1:x}" if is_v6 else f"10.1.0.{rng.randrange(3) + 1}"
+        ports = f"{1024 + n},{rng.choice([53, 80, 443])}"
         flows.append(dict(
-            text=f"{source},{target},{1024 + n},{rng.choice([53, 80, 443])},{6 if tcp else 17}",
-            tcp=tcp, v6=v6, dscp=rng.choice([0, 0, 0, 8, 10, 34, 46, 48, rng.randrange(64)]),
-            ecn=rng.choice([0, 0, 1, 2, 3]) if rng.random() < 0.6 else 2, stamps=rng.random() < 0.7,
-            acks=tcp and rng.random() < 0.6, size=rng.choice([100, 590, 1514, 1514]),
-            name=rng.choice(names) if names else "", ack=1000, stamp=1))
-    gap, now, lines = rng.choice([20000, 200000, 600000, 1500000]), start + rng.randrange(10**6), []
-    while len(lines) < count:
-        now += int(rng.expovariate(1 / gap))
-        if rng.random() < 0.002:
-            now += rng.choice([10**8, 10**9])
-        flow = rng.choice(flows)
-        for _ in range(rng.choice([1, 1, 1, 8]) if rng.random() < 0.2 else 1):
-            lines.append(arrival(rng, flow, now, len(lines)))
-    return lines[:count], now + 10**9
-
-
-def arrival(rng, flow, now, number):
-    network = 14 + (40 if flow["v6"] else 20)
-    head = network + (20 + (12 if flow["stamps"] else 0) if flow["tcp"] else 8)
-    columns = [""] * 7
-    length = flow["size"]
-    if flow["tcp"]:
-        sack = ""
-        if flow["acks"]:
-            length = head
-            flow["ack"] += rng.choice([0, 1448, 1448, 2896])
-            if rng.random() < 0.2:
-                blocks = rng.randint(1, 3)
-                left = flow["ack"] + 1448
-                edges = [left + 4000 * n for n in range(blocks)]
-                sack = ";".join(f"{edge}-{edge + 1448}" for edge in edges)
-                length += 4 + 8 * blocks
-        else:
-            length = max(length, head + 1)
-        flow["stamp"] += rng.choice([0, 0, 1])
-        stamps = [str(flow["stamp"]), "1"] if flow["stamps"] else ["", ""]
-        columns = ["10" if rng.random() < 0.97 else "18", "1", str(flow["ack"]), *stamps, sack, ""]
-    else:
-        length = max(length, head)
-    columns[6] = flow["name"]
-    line = f"{now},enq+,{number},{length},{flow['text']},{flow['dscp']},{flow['ecn']},"
-    return (line + ",".join(columns)).rstrip(",")
+            tuple=f"{source},{target},{ports},{6 if is_tcp else 17}",
+            dscp=rng.choice([0, 0, 0, 8, 10, 34, 46, 48, rng.randrange(64)]),
+            ecn=rng.choice([0, 0, 1, 2, 3]) if rng.random() < 0.6 else 2,
+            size=rng.choice([100, 590, 1514, 1514, rng.randint(60, 1514), 9014]
+                            if rng.random() < 0.3 else [100, 590, 1514, 1514]),
+            vary=rng.random() < 0.2, stamps=is_tcp and rng.random() < 0.7,
+            acks=is_tcp and rng.random() < 0.6, **{"class": rng.choice(names) if names else ""}))
+    gaps = [rng.choice([20000, 200000, 600000, 1500000])]
+    if rng.random() < 0.4:
+        gaps += [int(10 ** rng.uniform(3, 6.5)) for _ in range(rng.randint(1, 3))]
+    return dict(seed=rng.getrandbits(63), count=rng.choice([300, 1500, 4000, 20000]), gaps=gaps,
+                flows=flows)

@@ -201,15 +201,18 @@ impl Event {
         let id = number(words.next().ok_or("no packet id")?, "packet id")?;
         let fate = match kind {
             "deq" => {
-                let values = values(words);
-                let value = |key: &str| -> Result<Option<u32>, String> {
-                    values.get(key).map(|text| number(text, key)).transpose()
-                };
-                let place = match (value("tin")?, value("flow")?) {
-                    (Some(tin), Some(flow)) => Some(Place { tin, flow }),
-                    _ => None,
-                };
-                Fate::Sent { place, adj_len: value("adj")?, marked: line.ends_with(" CE") }
+                let (mut tin, mut flow, mut adj_len) = (None, None, None);
+                let mut marked = false;
+                for word in words {
+                    match word.split_once('=') {
+                        Some(("tin", text)) => tin = Some(number(text, "tin")?),
+                        Some(("flow", text)) => flow = Some(number(text, "flow")?),
+                        Some(("adj", text)) => adj_len = Some(number(text, "adj")?),
+                        _ => marked = word == "CE",
+                    }
+                }
+                let place = tin.zip(flow).map(|(tin, flow)| Place { tin, flow });
+                Fate::Sent { place, adj_len, marked }
             }
             "drop" => Fate::Dropped,
             "drop-enq" => Fate::DroppedAtEnqueue,
@@ -319,7 +322,18 @@ impl Recording {
         csv: &Path,
         out: Option<&Path>,
     ) -> Result<Recording, FormatError> {
-        let header: Header = serde_json::from_str(&unpack(json)?).map_err(|e| FormatError {
+        let (header, outcomes) = (unpack(json)?, out.map(unpack).transpose()?);
+        let out = out.zip(outcomes.as_deref());
+        Recording::parse((json, &header), (csv, &unpack(csv)?), out)
+    }
+
+    /// A recording from its files' texts, with the names that errors give them.
+    pub(super) fn parse(
+        (json, header): (&Path, &str),
+        (csv, arrivals): (&Path, &str),
+        out: Option<(&Path, &str)>,
+    ) -> Result<Recording, FormatError> {
+        let header: Header = serde_json::from_str(header).map_err(|e| FormatError {
             path: json.to_owned(),
             line: Some(e.line()),
             problem: e.to_string(),
@@ -361,15 +375,15 @@ impl Recording {
             recording.link = Link::BitsPerSecond(rate);
         }
 
-        if let Some(out) = out {
-            recording.read_outcomes(out)?;
+        if let Some((out, outcomes)) = out {
+            recording.read_outcomes(out, outcomes)?;
             if let Some(key) = hash_key {
                 for flow in &mut recording.flows {
                     flow.rehash_hosts(key).map_err(|problem| FormatError::whole(out, problem))?;
                 }
             }
         }
-        recording.read_arrivals(csv, if out.is_none() { hash_key } else { None })?;
+        recording.read_arrivals(csv, arrivals, if out.is_none() { hash_key } else { None })?;
         let packets = recording.arrivals.len();
         if packets != header.packets {
             let problem = format!("{packets} packets, but {} announced", header.packets);
@@ -377,7 +391,7 @@ impl Recording {
         }
         match recording.expected.iter().find(|event| event.id >= packets as u64) {
             Some(event) => Err(FormatError::whole(
-                out.unwrap_or(csv),
+                out.map_or(csv, |(out, _)| out),
                 format!("no packet arrived as `{event}`"),
             )),
             None => Ok(recording),
@@ -385,8 +399,8 @@ impl Recording {
     }
 
     /// The whole `.out` file.
-    fn read_outcomes(&mut self, out: &Path) -> Result<(), FormatError> {
-        for (number, line) in unpack(out)?.lines().enumerate() {
+    fn read_outcomes(&mut self, out: &Path, text: &str) -> Result<(), FormatError> {
+        for (number, line) in text.lines().enumerate() {
             self.read_outcome(line).map_err(|problem| FormatError {
                 path: out.to_owned(),
                 line: Some(number + 1),
@@ -397,11 +411,16 @@ impl Recording {
     }
 
     /// The whole `.csv` file. With a key, flows that are not known yet are hashed with it.
-    fn read_arrivals(&mut self, csv: &Path, key: Option<(u64, u64)>) -> Result<(), FormatError> {
+    fn read_arrivals(
+        &mut self,
+        csv: &Path,
+        text: &str,
+        key: Option<(u64, u64)>,
+    ) -> Result<(), FormatError> {
         let mut flows: BTreeMap<String, usize> =
             self.flows.iter().enumerate().map(|(i, flow)| (flow.tuple.clone(), i)).collect();
         let mut clock = self.start;
-        for (number, line) in unpack(csv)?.lines().enumerate() {
+        for (number, line) in text.lines().enumerate() {
             self.read_arrival(line, &mut flows, key, &mut clock).map_err(|problem| {
                 FormatError { path: csv.to_owned(), line: Some(number + 1), problem }
             })?;

@@ -189,12 +189,30 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<(),
 
 /// Replays the recording at `path` (without extension) and compares it.
 pub fn run(path: &Path, factory: &Factory, ledger: &Ledger) -> Result<Outcome, FormatError> {
-    let recording = Recording::read(path)?;
-    let compared = match decide(&recording, factory)? {
+    replay_and_compare(&Recording::read(path)?, factory, ledger)
+}
+
+/// As [`run`], of a recording whose three texts are at hand, each with a name for errors.
+pub fn judge(
+    json: (&Path, &str),
+    csv: (&Path, &str),
+    out: (&Path, &str),
+    factory: &Factory,
+    ledger: &Ledger,
+) -> Result<Outcome, FormatError> {
+    replay_and_compare(&Recording::parse(json, csv, Some(out))?, factory, ledger)
+}
+
+fn replay_and_compare(
+    recording: &Recording,
+    factory: &Factory,
+    ledger: &Ledger,
+) -> Result<Outcome, FormatError> {
+    let compared = match decide(recording, factory)? {
         Err(reason) => (0, Some(Difference::failed(reason))),
-        Ok(replayed) => compare(&recording, &replayed),
+        Ok(replayed) => compare(recording, &replayed),
     };
-    Ok(Outcome::of(&recording, compared, ledger))
+    Ok(Outcome::of(recording, compared, ledger))
 }
 
 /// Decisions of a discipline of `factory` about the recording's packets, or why there are none.

@@ -14,6 +14,7 @@ use simnel_lab::conformance::golden::{self, Ledger, Outcome};
 
 use super::output_failed;
 
+mod fuzz;
 mod linux;
 
 /// Check that the disciplines decide as Linux's do.
@@ -27,6 +28,8 @@ pub struct Args {
 enum Arm {
     Golden(GoldenArgs),
     Linux(linux::Args),
+    #[command(hide = true)]
+    Fuzz(fuzz::Args),
 }
 
 /// Replay recordings of Linux's disciplines and compare packet by packet.
@@ -71,6 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     match &args.arm {
         Arm::Golden(args) => golden(args, out),
         Arm::Linux(args) => linux::run(args, out),
+        Arm::Fuzz(args) => fuzz::run(args, out),
     }
 }
 
