@@ -86,6 +86,8 @@ drive() { # SCRIPT ARGUMENTS...
         "$simnel" paper A6 --repetitions 2 --report "$reports" >"$target/papers-test.log" 2>&1
     fi
     build
+    # From wherever a test calls it.
+    simnel=$(realpath "$simnel")
     # Not local: the trap outlives this function.
     said=$(mktemp)
     "$simnel" lab --no-open --port 0 "$target/site" 2>"$said" &
