@@ -228,19 +228,31 @@ impl Sfq {
         hash & self.limits.divisor.wrapping_sub(1)
     }
 
-    /// The slot of `bucket`, which is given one if need be; None if all are taken.
+    /// The slot of `bucket`, which is given one if need be; None if all are taken. What RED knew of
+    /// an earlier flow is forgotten if `begins_anew`.
     #[inline]
-    fn slot_of(&mut self, bucket: u32) -> Option<u32> {
-        let given = self.buckets.get_mut(bucket as usize)?;
-        if *given == NO_SLOT {
-            let slot = self.depths.free()?;
-            *given = slot;
-            self.slots.get_mut(slot as usize)?.bucket = bucket;
-            if let Some(early) = &mut self.early {
-                *early.slots.get_mut(slot as usize)? = early.fresh.clone();
+    fn slot_of(&mut self, bucket: u32, begins_anew: bool) -> Option<u32> {
+        let given = *self.buckets.get(bucket as usize)?;
+        if given != NO_SLOT {
+            return Some(given);
+        }
+        let slot = self.depths.free()?;
+        *self.buckets.get_mut(bucket as usize)? = slot;
+        self.slots.get_mut(slot as usize)?.bucket = bucket;
+        if begins_anew {
+            self.forget(slot);
+        }
+        Some(slot)
+    }
+
+    /// Lets RED begin anew in `slot`.
+    #[inline]
+    fn forget(&mut self, slot: u32) {
+        if let Some(Early { slots, fresh, .. }) = &mut self.early {
+            if let Some(red) = slots.get_mut(slot as usize) {
+                *red = fresh.clone();
             }
         }
-        Some(*given)
     }
 
     /// Queues `packet` at the end of `slot`.
@@ -371,7 +383,9 @@ impl Sfq {
         while let Some(packet) = self.store.take(&mut packets) {
             step();
             let bucket = self.bucket(&packet, owner);
-            match self.slot_of(bucket) {
+            // Linux forgets in slots that had packets only.
+            let begins_anew = self.device.arithmetic == Arithmetic::Exact;
+            match self.slot_of(bucket, begins_anew) {
                 Some(slot) if self.depths.packets(slot) < self.limits.depth => {
                     let bytes = self.slots.get(slot as usize).map_or(0, |slot| slot.queue.bytes);
                     if let Some(Early { slots, law, .. }) = &mut self.early {
@@ -401,6 +415,9 @@ impl Sfq {
     /// Takes all packets of `slot` over into `all`; None if there is no such slot.
     fn empty(&mut self, slot: u32, all: &mut Queue) -> Option<()> {
         step();
+        if self.depths.packets(slot) > 0 {
+            self.forget(slot);
+        }
         while let Some(packet) = self.store.take(&mut self.slots.get_mut(slot as usize)?.queue) {
             step();
             self.shrunk(slot);
@@ -435,7 +452,7 @@ impl Qdisc for Sfq {
             self.drop_from_longest(owner);
         }
         let bucket = self.bucket(packet, owner);
-        let Some(slot) = self.slot_of(bucket) else {
+        let Some(slot) = self.slot_of(bucket, true) else {
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         };
         let early = self.consult(slot, packet, now);
