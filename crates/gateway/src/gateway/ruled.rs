@@ -132,16 +132,18 @@ impl Gateway {
             self.names = None;
             return Ok(());
         }
-        if self.names.is_none() {
-            let Settings { control_dir, interface, .. } = &self.settings;
-            // What else may be wrong, the rules' own transaction tells.
-            if nft::judge_logging().is_err_and(|e| e.raw_os_error() == Some(libc::ENOENT)) {
-                return Err(names::LACKS);
+        let names = match &mut self.names {
+            Some(names) => names,
+            none => {
+                let Settings { control_dir, interface, .. } = &self.settings;
+                // What else may be wrong, the rules' own transaction tells.
+                if nft::judge_logging().is_err_and(|e| e.raw_os_error() == Some(libc::ENOENT)) {
+                    return Err(names::LACKS);
+                }
+                none.insert(Names::open(control_dir, interface, QUEUE_NUMBERS, sys::now())?)
             }
-            let names = Names::open(control_dir, interface, QUEUE_NUMBERS, sys::now())?;
-            self.names = Some(names);
-        }
-        self.names.iter_mut().for_each(|names| names.set_hosts(hosts.clone()));
+        };
+        names.set_hosts(hosts);
         Ok(())
     }
 

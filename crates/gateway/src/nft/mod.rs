@@ -256,6 +256,10 @@ impl Table {
 
     /// Keeps addresses of host names for as long as they say; of names without a rule nothing.
     pub(crate) fn keep(&self, known: &[Known]) -> Result<(), Error> {
+        // At most turns nothing is new.
+        if known.is_empty() {
+            return Ok(());
+        }
         for host in self.wanted.hosts() {
             let known: Vec<&Known> = known.iter().filter(|known| known.host == host).collect();
             if known.is_empty() {
