@@ -76,7 +76,7 @@ class Chart {
         }
         const middles = names.map((name, n) => {
             const values = (data[1 + 3 * n] as (number | null)[]).filter((value): value is number => value !== null);
-            return `${name}: median ${values.length ? told(spread(values)!.median, UNITS[this.kind]) : "none"}`;
+            return `${name}: median ${values.length ? this.told(spread(values)!.median) : "none"}`;
         });
         this.area.setAttribute("aria-label", `${this.caption.textContent}, ${this.kind === "share" ? "not exceeded" : "over time"}. ${middles.join("; ")}`);
         this.readout.textContent = middles.join(" · ");
@@ -111,12 +111,17 @@ class Chart {
             const most = kind === "queue" ? (high ?? 0) : 1.2 * middles.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
             return [0, Math.max(most, 1) * 1.05];
         };
+        // Whole decades, and one at least.
+        const decades: uPlot.Scale.Range = (_, low, high) => {
+            const first = 10 ** Math.floor(Math.log10(low || LEAST_MS));
+            return [first, Math.max(10 ** Math.ceil(Math.log10(high || LEAST_MS)), 10 * first)];
+        };
         return {
             width,
             height: 190,
             series,
             bands,
-            scales: { x: { time: false }, y: isDelay(kind) ? { distr: 3 } : { range } },
+            scales: { x: { time: false }, y: isDelay(kind) ? { distr: 3, range: decades } : { range } },
             axes: [
                 { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => `${tick} ${kind === "share" ? "%" : "s"}`) },
                 { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.tick(tick))) },
@@ -132,13 +137,19 @@ class Chart {
         return told(value, "ms").replace(" ", " ");
     }
 
+    /** A value as it is read: of what lies on the axis' end nothing more is known. */
+    private told(value: number): string {
+        const isLeast = isDelay(this.kind) && value <= LEAST_MS;
+        return `${told(value, UNITS[this.kind])}${isLeast ? " or less" : ""}`;
+    }
+
     private read(plot: uPlot): void {
         const at = plot.cursor.idx;
         const time = at === null || at === undefined ? undefined : plot.data[0][at];
         if (at === null || at === undefined || time === undefined) return;
         const values = this.names.map((name, n) => {
             const value = plot.data[1 + 3 * n]![at];
-            return `${name} ${value === null || value === undefined ? "none" : told(value, UNITS[this.kind])}`;
+            return `${name} ${value === null || value === undefined ? "none" : this.told(value)}`;
         });
         const place = this.kind === "share" ? `${time} % of packets, at most` : `at ${time.toFixed(1)} s`;
         this.readout.textContent = `${place}: ${values.join(" · ")}`;

@@ -1,5 +1,5 @@
 // Figures of runs: what can be compared between disciplines, and curves that a summary has.
-import type { Cdf, Curve, Group, Shown, Summary } from "./messages";
+import type { Cdf, Curve, Delays, Group, Shown, Summary } from "./messages";
 
 /** One row of the table: a figure that each run has. */
 export interface Figure {
@@ -47,6 +47,18 @@ export function fullName({ name, direction }: Pick<Group, "name" | "direction">)
     return name.endsWith(direction) ? name : `${name} ${direction}`;
 }
 
+/** Delays of traffic that waits for answers; null of other traffic, and of a group that is not there. */
+export function delaysOf(group: Group | undefined): Delays | null {
+    const application = group?.application;
+    return application?.kind === "ping" || application?.kind === "datagrams" ? application : null;
+}
+
+/** A figure of those delays; null if nothing arrived. */
+export function delayOf(group: Group | undefined, which: "p50" | "p99"): number | null {
+    const times = delaysOf(group)?.added_ms;
+    return times && times.n > 0 ? times[which] : null;
+}
+
 /** The figures that a scenario's runs have. */
 export function figures(summary: Summary): Figure[] {
     const rows: Figure[] = [];
@@ -59,14 +71,9 @@ export function figures(summary: Summary): Figure[] {
             rows.push({ id: `${n} ${what}`, label: `${name}: ${what}`, unit, better, of: value, ...(isMinor && { isMinor }) });
         };
         const kind = group.application?.kind;
-        if (kind === "ping" || kind === "datagrams") {
-            const added = (group: Group) => {
-                const application = group.application;
-                const is = application?.kind === "ping" || application?.kind === "datagrams";
-                return is && application.added_ms.n > 0 ? application.added_ms : null;
-            };
-            add("added delay, median", "ms", "less", (group) => added(group)?.p50 ?? null, true);
-            add("added delay, 99 of 100", "ms", "less", (group) => added(group)?.p99 ?? null);
+        if (delaysOf(group)) {
+            add("added delay, median", "ms", "less", (group) => delayOf(group, "p50"), true);
+            add("added delay, 99 of 100", "ms", "less", (group) => delayOf(group, "p99"));
         }
         if (kind === "datagrams") {
             add("lost", "%", "less", ({ application: a }) => (a?.kind === "datagrams" ? a.loss * 100 : null));
@@ -84,7 +91,7 @@ export function figures(summary: Summary): Figure[] {
                 (a?.kind === "bursts" || a?.kind === "transfers") && a.completion_ms.n ? a.completion_ms.p50 : null;
             add("complete in", "ms", "less", time);
         }
-        if (kind !== "ping" && kind !== "datagrams") add("goodput", "Mbit/s", "more", (group) => group.goodput_mbps);
+        if (!delaysOf(group)) add("goodput", "Mbit/s", "more", (group) => group.goodput_mbps);
     });
     summary.lines.forEach((line, n) => {
         const value = (of: (line: Summary["lines"][number]) => number | null) => (each: Summary) =>
@@ -105,22 +112,29 @@ export function middle(runs: Summary[], of: Figure["of"]): number | null {
     return spread(values)?.median ?? null;
 }
 
-/** The curves of a run of which there is no more than its summary: goodput, delays by share. */
-export function shownOf(summary: Summary, interval: number): Shown {
-    const curves: Curve[] = [];
-    for (const group of summary.groups) {
-        const { application } = group;
-        const hasDelay = application?.kind === "ping" || application?.kind === "datagrams";
-        const points = quantiles(hasDelay ? application.added_cdf : group.sojourn_cdf);
-        if (points) curves.push({ kind: "share", name: fullName(group), points });
-    }
-    for (const group of summary.groups) {
+/** A run's curves over time that its summary has, on every page: delays, then goodput. */
+export function overTime({ groups }: Summary): Curve[] {
+    const delays = groups.flatMap((group): Curve[] => {
+        const series = delaysOf(group)?.added_series_ms ?? [];
+        const points = Float64Array.from(series, (delay) => delay ?? NaN);
+        return points.length > 0 ? [{ kind: "delay", name: fullName(group), points }] : [];
+    });
+    const goodputs = groups.flatMap((group): Curve[] => {
         // What sends at a rate of its own has no goodput worth a curve.
-        if (["ping", "datagrams", "messages"].includes(group.application?.kind ?? "")) continue;
-        if (!group.series_mbps.some((mbps) => mbps > 0)) continue;
-        curves.push({ kind: "goodput", name: fullName(group), points: Float64Array.from(group.series_mbps) });
-    }
-    return { summary: "", interval, curves };
+        const isSteady = delaysOf(group) || group.application?.kind === "messages";
+        const points = Float64Array.from(group.series_mbps);
+        return points.length > 0 && !isSteady ? [{ kind: "goodput", name: fullName(group), points }] : [];
+    });
+    return [...delays, ...goodputs];
+}
+
+/** The curves of a run of which there is no more than its summary: delays by share as well. */
+export function shownOf(summary: Summary, interval: number): Shown {
+    const shares = summary.groups.flatMap((group): Curve[] => {
+        const points = quantiles(delaysOf(group)?.added_cdf ?? group.sojourn_cdf);
+        return points ? [{ kind: "share", name: fullName(group), points }] : [];
+    });
+    return { summary: "", interval, curves: [...overTime(summary), ...shares] };
 }
 
 /** The values that 0 to 100 of a hundred do not exceed. */

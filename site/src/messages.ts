@@ -101,10 +101,18 @@ export interface Times {
 /** A cumulative distribution: milliseconds, share that is not above, both ascending. */
 export type Cdf = [number, number][];
 
+/** Delays of what waits for answers, milliseconds beyond propagation. */
+export interface Delays {
+    added_ms: Times;
+    added_cdf: Cdf;
+    /** Means of what was sent, interval by interval; null where nothing arrived. */
+    added_series_ms: (number | null)[];
+}
+
 export type Application =
     | { kind: "transfers"; finished: number; completion_ms: Times }
-    | { kind: "ping"; sent: number; received: number; added_ms: Times; added_cdf: Cdf }
-    | { kind: "datagrams"; sent: number; received: number; loss: number; added_ms: Times; added_cdf: Cdf; mos: number | null }
+    | ({ kind: "ping"; sent: number; received: number } & Delays)
+    | ({ kind: "datagrams"; sent: number; received: number; loss: number; mos: number | null } & Delays)
     | { kind: "web"; pages: number; load_ms: Times }
     | { kind: "dash"; chosen_mbps: number; stalls: number; stalled_s: number; startup_s: number | null }
     | { kind: "messages"; sent: number; received: number; latency_ms: Times }

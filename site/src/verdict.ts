@@ -1,5 +1,5 @@
 // The verdict in words: what a discipline does to the traffic of people, beside another one.
-import { middle, told, type Figure } from "./figures";
+import { delayOf, delaysOf, middle, told, type Figure } from "./figures";
 import type { Group, Summary } from "./messages";
 
 function capital(name: string): string {
@@ -53,20 +53,15 @@ interface Prompt {
 function prompts(first: Summary): Prompt[] {
     const prompt = new Map<string, { indices: number[]; word: Word }>();
     first.groups.forEach((group, n) => {
-        const kind = group.application?.kind;
-        if (kind !== "ping" && kind !== "datagrams") return;
+        if (!delaysOf(group)) return;
         const isCall = group.application?.kind === "datagrams" && group.application.mos !== null;
-        const key = isCall ? "call" : kind === "ping" ? "ping" : group.name.replace(/ (up|down)$/, "");
+        const key = isCall ? "call" : group.application?.kind === "ping" ? "ping" : group.name.replace(/ (up|down)$/, "");
         const word = PROMPT[key] ?? promptOf(key);
         prompt.set(key, { indices: [...(prompt.get(key)?.indices ?? []), n], word });
     });
     return [...prompt.values()].map(({ indices, word }) => {
         const worst = (summary: Summary): number | null => {
-            const values = indices.map((n) => {
-                const application = summary.groups[n]?.application;
-                const is = application?.kind === "ping" || application?.kind === "datagrams";
-                return is && application.added_ms.n > 0 ? application.added_ms.p99 : null;
-            });
+            const values = indices.map((n) => delayOf(summary.groups[n], "p99"));
             const there = values.filter((value): value is number => value !== null);
             return there.length > 0 ? Math.max(...there) : null;
         };

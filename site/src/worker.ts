@@ -1,6 +1,7 @@
 // Runs one scenario after the other. One instance of the module, kept warm.
 import { arms, initSync, judge, Lab, measure, type Picture } from "lab-wasm";
-import type { Ask, Curve, Head, Reply, Request, Shown } from "./messages";
+import { overTime } from "./figures";
+import type { Ask, Head, Reply, Request, Shown, Summary } from "./messages";
 
 let parsed: { key: string; lab: Lab } | null = null;
 
@@ -35,12 +36,13 @@ function say(ask: Ask): Reply {
 }
 
 function read(picture: Picture): Shown {
-    const curves: Curve[] = [];
-    for (let n = 0; n < picture.curves(); n++) {
-        const kind = picture.kind(n) as Curve["kind"];
-        curves.push({ kind, name: picture.name(n), points: picture.points(n) });
-    }
-    const shown = { summary: picture.summary(), interval: picture.interval(), curves };
+    const summary = picture.summary();
+    const curves = overTime(JSON.parse(summary) as Summary);
+    (["up", "down"] as const).forEach((name, way) => {
+        const points = picture.queue(way);
+        if (points.length > 0) curves.push({ kind: "queue", name, points });
+    });
+    const shown = { summary, interval: picture.interval(), curves };
     picture.free();
     return shown;
 }

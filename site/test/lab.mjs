@@ -96,6 +96,7 @@ async function sharing(browser) {
     assert.equal(await other.locator("#up").inputValue(), "7.5");
     assert.equal(await other.locator("#qdisc-1").inputValue(), "fq_codel");
     await says(other, "#verdict", /Calls stay clear/);
+    await says(other, "#charts", /Added delay: call up.*Goodput: upload.*Queue up/);
     await page.context().close();
     await other.context().close();
     console.log("the address holds the question");

@@ -37,6 +37,8 @@ async function sim(page) {
     const dots = await page.locator(".plots circle").count();
     assert.equal(dots, 2 * 3 * 4, "two disciplines, three seeds, three delays and a rate");
     assert.ok(await page.locator("#charts canvas").count() >= 5, "curves");
+    const delay = page.locator("#charts figure", { hasText: "Added delay: ping up" }).getByRole("img");
+    assert.match(await delay.getAttribute("aria-label"), /over time.*pfifo limit 1000: median [\d.]+ s; cake: median [\d.]+ ms/);
 }
 
 async function sweep(page) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use simnel_core::qdisc::DropReason;
 use simnel_core::Span;
-use simnel_sim::{Direction, Distribution, Kind, Outcome, Results, Setup};
+use simnel_sim::{Direction, Distribution, Kind, Moment, Outcome, Results, Setup};
 
 use crate::Scenario;
 
@@ -132,6 +132,10 @@ pub struct GroupSummary {
 /// most `CDF_POINTS` of them, and the last one.
 pub type Cdf = Vec<(f64, f64)>;
 
+/// Delays in milliseconds over time: the mean of what was sent in each interval from the start of
+/// the run; none where nothing arrived of it.
+pub type Series = Vec<Option<f64>>;
+
 /// Points of a cumulative distribution: half a percent apart where values are that dense.
 const CDF_POINTS: u64 = 200;
 
@@ -185,6 +189,8 @@ pub enum Application {
         added_ms: Times,
         /// Its cumulative distribution.
         added_cdf: Cdf,
+        /// Its means over time.
+        added_series_ms: Series,
         /// The request's part.
         added_there_ms: Times,
         /// The answer's part.
@@ -202,6 +208,8 @@ pub enum Application {
         added_ms: Times,
         /// Its cumulative distribution.
         added_cdf: Cdf,
+        /// Its means over time.
+        added_series_ms: Series,
         /// Mean difference between neighbours' delays.
         jitter_ms: f64,
         /// Mean opinion score, for voice.
@@ -287,6 +295,16 @@ pub fn cdf(distribution: &Distribution) -> Cdf {
         }
     }
     points
+}
+
+/// Means of what all flows sent, interval by interval.
+fn added_series(flows: &[&simnel_sim::FlowResult]) -> Series {
+    let mut all: Vec<Moment> = Vec::new();
+    for moments in flows.iter().map(|flow| flow.outcome.over_time()) {
+        all.resize(all.len().max(moments.len()), Moment::default());
+        all.iter_mut().zip(moments).for_each(|(sum, moment)| sum.merge(moment));
+    }
+    all.iter().map(|moment| moment.mean().map(millis)).collect()
 }
 
 /// Counts by reason, those that are not zero.
@@ -467,6 +485,7 @@ fn application(
                 base_rtt_ms: millis(*base_rtt),
                 added_ms: Times::of(&times(0)),
                 added_cdf: cdf(&times(0)),
+                added_series_ms: added_series(flows),
                 added_there_ms: Times::of(&times(1)),
                 added_back_ms: Times::of(&times(2)),
             })
@@ -553,8 +572,17 @@ fn datagrams(run: &Finished, group: usize, flows: &[&simnel_sim::FlowResult]) ->
         _ => None,
     };
     let (sent, received) = (total_sent, total_received);
-    let added_cdf = cdf(&delays);
-    Application::Datagrams { sent, received, loss, added_ms, added_cdf, jitter_ms, mos }
+    let (added_cdf, added_series_ms) = (cdf(&delays), added_series(flows));
+    Application::Datagrams {
+        sent,
+        received,
+        loss,
+        added_ms,
+        added_cdf,
+        added_series_ms,
+        jitter_ms,
+        mos,
+    }
 }
 
 fn dash(flows: &[&simnel_sim::FlowResult]) -> Option<Application> {

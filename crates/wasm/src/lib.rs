@@ -1,22 +1,22 @@
-//! Scenarios for a browser: text, words and seed in; a summary and curves out.
+//! Scenarios for a browser: text, words and seed in; a summary and curves of the queues out.
 //!
 //! A shell around `simnel-scenario`. One [`Lab`] a text, parsed once; [`Lab::run`] as often
 //! as there are disciplines and seeds, [`Lab::film`] for a run that is watched; one
 //! discipline alone, for pages that explain it, is in `exhibits`, and the papers' claims are in
-//! `judge`. The summary is the line that `simnel sim --json` prints, to the byte. Curves cross as
-//! typed arrays: one number an interval, NaN where there is none.
+//! `judge`. The summary is the line that `simnel sim --json` prints, to the byte. The queues'
+//! lengths, which it does not have, cross as typed arrays: one number an interval.
 //!
 //! Errors are thrown as JSON: what is wrong, what was expected, and where.
 
-mod curves;
 mod exhibits;
 mod judge;
+mod queues;
 
 use serde::Serialize;
 use simnel_scenario::{no_files, Finished, Frames, Scenario, ScenarioError, Simulation, Summary};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use curves::{Curve, Queues};
+use queues::Queues;
 
 /// A scenario that has been read.
 #[wasm_bindgen]
@@ -39,7 +39,7 @@ pub struct Film {
 pub struct Picture {
     summary: String,
     interval_s: f64,
-    curves: Vec<Curve>,
+    queues: Queues,
 }
 
 /// An error as the page reads it.
@@ -85,7 +85,7 @@ impl Lab {
         self.picture(&finished, queues)
     }
 
-    /// The same run with its frames; of the queues' lengths there are no curves then.
+    /// The same run with its frames, which tell more than the queues' lengths.
     pub fn film(&self, words: Option<String>, seed: u64) -> Result<Film, String> {
         let place = words.is_none().then_some(self.text.as_str());
         let film = self.simulation(words.as_deref())?.film(seed);
@@ -109,7 +109,7 @@ impl Lab {
         Ok(Picture {
             summary: serde_json::to_string(&summary).map_err(|error| error.to_string())?,
             interval_s: finished.results.interval.0 as f64 / 1e9,
-            curves: curves::all(&finished.results, &summary, queues),
+            queues,
         })
     }
 }
@@ -145,28 +145,13 @@ impl Picture {
         self.summary.clone()
     }
 
-    /// Seconds between two points of every curve.
+    /// Seconds between two points of everything that is told over time.
     pub fn interval(&self) -> f64 {
         self.interval_s
     }
 
-    /// How many curves there are.
-    pub fn curves(&self) -> usize {
-        self.curves.len()
-    }
-
-    /// Kind of curve `n`: `delay`, `goodput` or `queue`; empty if there is none.
-    pub fn kind(&self, n: usize) -> String {
-        self.curves.get(n).map_or_else(String::new, |curve| curve.kind.into())
-    }
-
-    /// The traffic that curve `n` is about, with its direction.
-    pub fn name(&self, n: usize) -> String {
-        self.curves.get(n).map_or_else(String::new, |curve| curve.name.clone())
-    }
-
-    /// The points of curve `n`: milliseconds, Mbit/s or packets.
-    pub fn points(&self, n: usize) -> Vec<f64> {
-        self.curves.get(n).map_or_else(Vec::new, |curve| curve.points.clone())
+    /// Packets in the queue up (0) or down (1); empty of a film.
+    pub fn queue(&self, way: usize) -> Vec<f64> {
+        self.queues.0.get(way).cloned().unwrap_or_default()
     }
 }

@@ -249,7 +249,9 @@ fn the_report_has_every_quantity() {
     for (name, paths) in [
         ("bulk down", ["/completion_ms/p50", "/finished"].as_slice()),
         ("voip up", &["/added_ms/p99", "/added_cdf/0/0", "/jitter_ms", "/loss", "/mos"]),
+        ("voip down", &["/added_series_ms/9"]),
         ("ping", &["/added_ms/max", "/added_cdf/0/0", "/added_there_ms", "/added_back_ms"]),
+        ("ping", &["/added_series_ms/0", "/added_series_ms/9"]),
         ("web", &["/pages", "/load_ms/p95"]),
         ("dash", &["/rates_mbps/0/0", "/chosen_mbps", "/stalls", "/stalled_s"]),
         ("iot", &["/latency_ms/p50"]),

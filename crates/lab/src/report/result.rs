@@ -2,7 +2,7 @@
 
 use maud::{html, PreEscaped};
 use serde::Serialize;
-use simnel_scenario::summary::{Application, Cdf, Summary};
+use simnel_scenario::summary::{Application, Summary};
 
 use super::page;
 use crate::experiments::scenario::Case;
@@ -47,20 +47,24 @@ impl Result<'_> {
     }
 }
 
-/// Leaves out what the page does not show; `series`: goodput over time and distributions stay.
+/// Leaves out what the page does not show; `series`: what is told over time and by shares stays.
 fn trim(run: &mut Summary, series: bool) {
-    let clear = |cdf: &mut Cdf| cdf.retain(|_| series);
+    fn keep<T>(points: &mut Vec<T>, all: bool) {
+        points.retain(|_| all);
+    }
     run.lines.iter_mut().for_each(|line| line.sojourn_cdf.clear());
     for group in &mut run.groups {
         group.each.clear();
         group.windows.clear();
-        group.series_mbps.retain(|_| series);
-        clear(&mut group.sojourn_cdf);
+        keep(&mut group.series_mbps, series);
+        keep(&mut group.sojourn_cdf, series);
         if let Some(
-            Application::Ping { added_cdf, .. } | Application::Datagrams { added_cdf, .. },
+            Application::Ping { added_cdf, added_series_ms, .. }
+            | Application::Datagrams { added_cdf, added_series_ms, .. },
         ) = &mut group.application
         {
-            clear(added_cdf);
+            keep(added_cdf, series);
+            keep(added_series_ms, series);
         }
     }
 }

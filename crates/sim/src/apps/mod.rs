@@ -105,6 +105,17 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Delays beyond propagation over the whole run, interval by interval; empty of traffic that
+    /// does not tell them.
+    pub fn over_time(&self) -> &[Moment] {
+        match self {
+            Outcome::Ping { over_time, .. } | Outcome::Datagrams { over_time, .. } => over_time,
+            _ => &[],
+        }
+    }
+}
+
 /// A running application.
 #[derive(Clone, Debug)]
 pub(crate) enum App {

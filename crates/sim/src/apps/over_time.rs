@@ -22,6 +22,13 @@ impl Moment {
     pub fn mean(&self) -> Option<Span> {
         self.sum.checked_div(u64::from(self.count)).map(Span)
     }
+
+    /// Counts another flow's packets of the same interval as well.
+    pub fn merge(&mut self, other: &Moment) {
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.greatest = self.greatest.max(other.greatest);
+    }
 }
 
 /// Delays, interval by interval from the start of the run.
@@ -69,5 +76,9 @@ mod tests {
         assert_eq!((moments[0].count, moments[0].mean()), (2, Some(Span::from_millis(4))));
         assert_eq!((moments[0].greatest, moments[1].mean()), (Span::from_millis(5), None));
         assert_eq!(moments[2].greatest, Span::from_millis(7));
+        let mut both = moments[0];
+        both.merge(&moments[2]);
+        assert_eq!((both.count, both.mean()), (3, Some(Span::from_millis(5))));
+        assert_eq!(both.greatest, Span::from_millis(7));
     }
 }

@@ -242,16 +242,10 @@ impl<'a> View<'a> {
     /// nothing was sent, or from which nothing arrived, are left out.
     pub fn delay(&self, name: &str) -> Curve {
         let step = self.interval_s();
-        let moments = |flow: &&'a FlowResult| -> &'a [Moment] {
-            match &flow.outcome {
-                Outcome::Ping { over_time, .. } | Outcome::Datagrams { over_time, .. } => over_time,
-                _ => &[],
-            }
-        };
         let flows = self.flows(name);
         let Some(first) = flows.first() else { return Vec::new() };
         let point = |(n, moment): (usize, &Moment)| Some([n as f64 * step, millis(moment.mean()?)]);
-        moments(first).iter().enumerate().filter_map(point).collect()
+        first.outcome.over_time().iter().enumerate().filter_map(point).collect()
     }
 
     /// Share of `sent` datagrams or probes that did not arrive, of the traffic called `name`.

@@ -1,0 +1,29 @@
+//! Packets that wait, over time: what a summary does not have.
+
+use simnel_core::{Span, Time};
+use simnel_sim::{Direction, Run, Setup};
+
+/// Points of a curve of the queue: more are not told apart on a screen.
+const MOST_LOOKS: u64 = 4000;
+
+/// Packets queued at the end of each interval, up and down.
+#[derive(Default)]
+pub struct Queues(pub [Vec<f64>; 2]);
+
+impl Queues {
+    /// Carries `run` through the duration, and looks at both queues after each interval. How a run
+    /// is cut into pieces changes nothing in its results.
+    pub fn watch(run: &mut Run, setup: &Setup) -> Queues {
+        let mut queues = Queues::default();
+        let interval = setup.recording.interval;
+        let looks = setup.duration.0.checked_div(interval.0).unwrap_or(0).min(MOST_LOOKS);
+        for look in 1..=looks {
+            run.advance(Time::ZERO + Span(interval.0 * look));
+            for direction in Direction::BOTH {
+                let packets = run.snapshot(direction).backlog.packets;
+                queues.0[direction as usize].push(packets as f64);
+            }
+        }
+        queues
+    }
+}
