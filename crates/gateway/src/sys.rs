@@ -252,22 +252,33 @@ pub(crate) fn ignore_job_control() {
     }
 }
 
-/// Waits until one of `fds` is readable or `timeout` is over; says which are readable, one bit
-/// each. None waits for ever. A signal ends the wait early. ppoll(2): its timer has nanoseconds.
+/// Waits until one of `fds` is readable or `timeout` is over; says which of the first 64 are
+/// readable, one bit each. None waits for ever. A signal ends the wait early. ppoll(2): its timer
+/// has nanoseconds.
+///
+/// Allocates for more than [`FEW`], which the data path's threads never have.
 pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Span>) -> u64 {
-    const MOST: usize = 64;
     let timeout = timeout.map(timespec);
-    let Some(&first) = fds.first() else {
-        let _ = poll(&mut [], timeout.as_ref());
-        return 0;
+    let entry = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+    let (mut few, mut many);
+    let polled: &mut [PollFd<'_>] = match fds.first() {
+        None => &mut [],
+        Some(&first) if fds.len() <= FEW => {
+            few = std::array::from_fn::<_, FEW, _>(|i| entry(*fds.get(i).unwrap_or(&first)));
+            &mut few[..fds.len()]
+        }
+        Some(_) => {
+            many = fds.iter().copied().map(entry).collect::<Vec<_>>();
+            &mut many
+        }
     };
-    let entry = |i| PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN);
-    let mut polled: [PollFd<'_>; MOST] = std::array::from_fn(entry);
-    let polled = &mut polled[..fds.len().min(MOST)];
     let _ = poll(polled, timeout.as_ref());
     let ready = |slot: &PollFd<'_>| u64::from(!slot.revents().is_empty());
-    polled.iter().enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
+    polled.iter().take(64).enumerate().fold(0, |bits, (i, slot)| bits | ready(slot) << i)
 }
+
+/// Descriptors that [`wait`] waits for without allocating.
+const FEW: usize = 8;
 
 /// Waits until `from` is readable, `to` is writable, or `timeout` has passed; None is not waited
 /// for. Interruptions count as any of these.
@@ -431,4 +442,22 @@ fn interface_ioctl(code: libc::c_ulong, request: &mut libc::ifreq) -> io::Result
     let socket = interface_socket()?;
     // SAFETY: `request` is a valid ifreq, and what it may point at is sized by the caller.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), code as _, ptr::from_mut(request)) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_descriptors_there_are_each_ends_the_wait() {
+        for number in [1, FEW, FEW + 1, 64, 65, 200] {
+            let events: Vec<OwnedFd> = (0..number).map(|_| event().unwrap()).collect();
+            let fds: Vec<BorrowedFd<'_>> = events.iter().map(AsFd::as_fd).collect();
+            assert_eq!(wait(&fds, Some(Span::ZERO)), 0);
+            signal_event(&events[number - 1]);
+            // Waits for ever if that one is not waited for.
+            let ready = wait(&fds, None);
+            assert_eq!(ready, if number <= 64 { 1 << (number - 1) } else { 0 }, "{number}");
+        }
+    }
 }
