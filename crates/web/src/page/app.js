@@ -10,6 +10,8 @@ const SPANS = {
   '30d': { seconds: 2592000, step: 1800, label: 432000, unit: 86400, name: 'd' },
 };
 const points = new Map();
+// Flows in the table, until more are asked for.
+let mostFlows = 20;
 let latest = [], chosen = '', span = '10m', fetched = 0, now = 0;
 
 function node(name, attributes, ...children) {
@@ -106,8 +108,15 @@ function draw() {
   const rows = view.flows.map(flow => [`${flow.host || ''} ${endOf(flow, 'source')} → ${endOf(flow, 'destination')}`.trim(),
     { 6: 'TCP', 17: 'UDP', 1: 'ICMP', 58: 'ICMP' }[flow.protocol] || flow.protocol, rate(flow.rate_bps), flow.backlog_packets,
     ms(flow.sojourn_ns), flow.drops, flow.class || '']);
-  table(find('flows'), ['Flow', 'Protocol', 'Rate', 'Queued', 'Wait', 'Drops', 'Tier'],
-    rows.filter(cells => cells.join(' ').toLowerCase().includes(wanted)));
+  const fit = rows.filter(cells => cells.join(' ').toLowerCase().includes(wanted));
+  const listed = fit.slice(0, mostFlows);
+  table(find('flows'), ['Flow', 'Protocol', 'Rate', 'Queued', 'Wait', 'Drops', 'Tier'], listed);
+  // Beyond those that the server tells of, nothing is known but how many they are.
+  const others = (wanted || !shown ? fit.length : shown.flow_count) - listed.length;
+  const more = find('more');
+  more.hidden = others <= 0;
+  more.disabled = listed.length === fit.length;
+  more.textContent = `and ${others} more`;
 }
 
 function take(message) {
@@ -181,6 +190,7 @@ find('wanted').addEventListener('submit', event => {
 });
 find('interface').addEventListener('change', event => { chosen = event.target.value; draw(); });
 find('filter').addEventListener('input', draw);
+find('more').addEventListener('click', () => { mostFlows = Infinity; draw(); });
 if (query) document.querySelectorAll('footer a').forEach(link => { link.href += query; });
 // A span in the address is found again.
 if (location.hash.slice(1) in SPANS) span = location.hash.slice(1);
