@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use simnel_core::{qdisc, Span, Time};
 
-use crate::autorate::Sockets;
+use crate::autorate::{Autorate, Sockets};
 use crate::config;
 use crate::control::{socket_path, Entry, Reply, Request};
 use crate::control_dir::open_directory;
@@ -92,16 +92,19 @@ impl Daemon {
         Daemon::probing(&[], notice)
     }
 
-    /// The same, with sockets for those `interfaces` whose autorate asks reflectors.
+    /// The same, with sockets for those interfaces whose autorate asks reflectors.
     ///
     /// # Errors
     /// As [`Daemon::new`]; also if the capability for such sockets is missing.
     pub fn probing(
-        interfaces: &[&str],
+        interfaces: &[(&str, &Autorate)],
         mut notice: impl FnMut(Notice) + 'static,
     ) -> Result<Daemon, Error> {
-        let open = |interface: &&str| Sockets::open(interface).map(Arc::new);
-        let probes = interfaces.iter().map(open).collect::<Result<_, _>>()?;
+        let asks = interfaces.iter().filter(|(_, autorate)| autorate.probes());
+        let open = |(interface, autorate): &(&str, &Autorate)| {
+            Sockets::open(interface, autorate).map(Arc::new)
+        };
+        let probes = asks.map(open).collect::<Result<_, _>>()?;
         privileges::at_start().map_err(|e| Error::system("giving up capabilities", e))?;
         let tether = supervisor::split(&mut notice)?;
         let ended = sys::event().map_err(|e| Error::system("making an eventfd", e))?;
@@ -143,16 +146,20 @@ impl Daemon {
             |direction| misgiving(&settings.interface, direction, settings.direction(direction)?);
         let both = [Direction::Upload, Direction::Download].into_iter();
         let mut warnings: Vec<String> = both.filter_map(misgiving).collect();
-        let probes = settings.autorate.as_ref().filter(|autorate| autorate.probes());
-        let probes = probes.and_then(|_| {
-            self.probes.iter().find(|probes| probes.interface == settings.interface).cloned()
-        });
         let autorate = settings.autorate.clone();
+        let asked = autorate.as_ref().filter(|autorate| autorate.probes());
+        let probes = asked.and_then(|asked| {
+            let fits = |probes: &&Arc<Sockets>| {
+                probes.interface == settings.interface && probes.suffice(asked)
+            };
+            self.probes.iter().find(fits).cloned()
+        });
+        let own = asked.zip(probes.as_ref()).map(|(asked, probes)| probes.own(asked));
         let watch = Watch {
             board: self.tether.board,
             slot,
             ended: Arc::clone(&self.ended),
-            probes: probes.as_ref().map(|probes| probes.ident),
+            own: own.unwrap_or_default(),
         };
         let gateway = Gateway::up(settings, watch)?;
         let interface = gateway.interface().to_owned();

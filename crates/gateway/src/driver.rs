@@ -4,18 +4,23 @@
 //! is not back after a second is lost. Sequence numbers count probes; what comes back later than
 //! that, twice or from elsewhere finds no probe that waits.
 //!
-//! Who answers to a request for the time is asked for that, because it tells the way back from the
-//! way there; others for an echo, and now and then for the time as well.
+//! Who answers to an ICMP request for the time is asked for that, because it tells the way back
+//! from the way there; others for an echo, and now and then for the time as well. An irtt server's
+//! echoes tell the time always; before them a session is opened, whose opening counts as a probe
+//! without a vote.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use simnel_autorate::{Controller, Limits, Seen, Settings, DOWN, INTERVAL, UP};
 use simnel_core::{Rate, Span, Time};
+use simnel_measure::irtt::{Answer, Opened};
 
-use crate::autorate::{index, Autorate, Following, Passed, Reflector, Report, Sockets};
+use crate::autorate::{
+    index, Autorate, Following, Message, News, Passed, Reflector, Report, Session, Sockets, Target,
+};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::Gateway;
@@ -31,16 +36,31 @@ const ANSWERS_PER_TURN: usize = 64;
 /// Echoes of a reflector until it is asked for its time again.
 const TIME_TRIAL: u64 = 64;
 
+/// The network's word that an irtt server was not reached.
+const UNREACHABLE: &str = "the network says that nothing answers at this address and port";
+
 /// A probe on its way.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     sequence: u16,
     reflector: u8,
     sent: Time,
-    /// It asks for the time.
-    time: bool,
+    kind: Kind,
     /// Sent beside an echo: no answer says nothing of the line.
     is_trial: bool,
+}
+
+/// The question of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// By ICMP.
+    Echo,
+    /// By ICMP.
+    Time,
+    /// By irtt.
+    Open,
+    /// By irtt.
+    Datagram,
 }
 
 /// Counts of a reflector's probes.
@@ -56,6 +76,10 @@ struct Tally {
     tells_time: bool,
     /// Times that it was its turn.
     turns: u64,
+    /// With an irtt server.
+    session: Session,
+    /// Why there is none, or was none.
+    refusal: Option<&'static str>,
 }
 
 /// The controller of an interface.
@@ -145,7 +169,12 @@ impl Driver {
             self.controller.hear(trips, now);
         }
         let seen = [Direction::Upload, Direction::Download].map(|way| self.seen(gateway, way));
-        let rates = self.controller.tick(now, seen).rates;
+        let decision = self.controller.tick(now, seen);
+        if decision.replaced {
+            let active: Vec<u8> = self.controller.active().collect();
+            self.end_sessions(&active);
+        }
+        let rates = decision.rates;
         for direction in [Direction::Upload, Direction::Download] {
             let Some(rate) = rates[index(direction)] else { continue };
             if self.rates[index(direction)] != Some(rate) {
@@ -157,23 +186,122 @@ impl Driver {
     }
 
     fn take_answers(&mut self, now: Time) {
-        let Some(sockets) = &self.sockets else { return };
+        let Some(sockets) = self.sockets.clone() else { return };
         let mut budget = ANSWERS_PER_TURN;
-        while let Some(answer) = sockets.receive(&mut budget) {
-            let asked = |probe: &Probe| {
-                probe.sequence == answer.sequence
-                    && self.settings.reflectors[usize::from(probe.reflector)] == answer.from
-            };
-            let Some(place) = self.waiting.iter().position(asked) else { continue };
-            let Some(probe) = self.waiting.remove(place) else { continue };
-            let rtt = now.since(probe.sent);
-            let tally = &mut self.tallies[usize::from(probe.reflector)];
-            tally.answered += 1;
-            tally.rtt = Some(rtt);
-            self.controller.answer(probe.reflector, rtt, now);
-            if let Some(sent) = answer.sent {
-                (tally.told_time, tally.tells_time) = (true, true);
-                self.controller.came(probe.reflector, sent, now);
+        if let Some(echoes) = &sockets.echoes {
+            while let Some(answer) = echoes.receive(&mut budget) {
+                let from = Target::Icmp(answer.from);
+                let asked =
+                    |probe: &Probe, target| probe.sequence == answer.sequence && target == from;
+                let Some(probe) = self.take_probe(asked) else { continue };
+                self.answered(&probe, now.since(probe.sent), answer.sent, now);
+            }
+        }
+        let mut budget = ANSWERS_PER_TURN;
+        if let Some(datagrams) = &sockets.datagrams {
+            while let Some((from, news)) = datagrams.receive(&mut budget) {
+                self.take_news(from, news, now);
+            }
+        }
+    }
+
+    /// Takes the first probe that waits for which `asked` is true.
+    fn take_probe(&mut self, asked: impl Fn(&Probe, Target) -> bool) -> Option<Probe> {
+        let target = |probe: &Probe| self.settings.reflectors[usize::from(probe.reflector)];
+        let place = self.waiting.iter().position(|probe| asked(probe, target(probe)))?;
+        self.waiting.remove(place)
+    }
+
+    fn answered(&mut self, probe: &Probe, rtt: Span, told: Option<u32>, now: Time) {
+        let tally = &mut self.tallies[usize::from(probe.reflector)];
+        tally.answered += 1;
+        tally.rtt = Some(rtt);
+        self.controller.answer(probe.reflector, rtt, now);
+        if let Some(sent) = told {
+            (tally.told_time, tally.tells_time) = (true, true);
+            self.controller.came(probe.reflector, sent, now);
+        }
+    }
+
+    /// Takes in what `from`, or the network about it, says.
+    fn take_news(&mut self, from: SocketAddr, news: News, now: Time) {
+        let wanted = |probe: &Probe, target: Target| {
+            target.is_irtt(from)
+                && match news {
+                    News::Answer(Answer::Echo(echo)) => {
+                        probe.kind == Kind::Datagram && u32::from(probe.sequence) == echo.number
+                    }
+                    News::Answer(Answer::Opened(_) | Answer::Refused(_)) => {
+                        probe.kind == Kind::Open
+                    }
+                    // Whichever it was.
+                    News::Answer(Answer::Closed(_)) | News::Unreachable => true,
+                }
+        };
+        let Some(probe) = self.take_probe(wanted) else { return };
+        let tally = &mut self.tallies[usize::from(probe.reflector)];
+        match news {
+            News::Answer(Answer::Echo(echo)) if tally.session.echoed(echo.token) => {
+                tally.refusal = None;
+                let [received, answered] = echo.clock;
+                let there = Span(answered.saturating_sub(received));
+                let rtt = now.since(probe.sent).saturating_sub(there);
+                let sent = (answered / 1_000_000) as u32;
+                self.answered(&probe, rtt, Some(sent), now);
+            }
+            // Of a session that is given up.
+            News::Answer(Answer::Echo(_)) => {}
+            News::Answer(Answer::Opened(opened)) => self.take_session(&probe, from, opened, now),
+            News::Answer(Answer::Closed(token)) => {
+                tally.session.closed(token);
+                self.lose(&probe, now);
+            }
+            News::Answer(Answer::Refused(reason)) => {
+                tally.refusal = Some(reason);
+                self.lose(&probe, now);
+            }
+            News::Unreachable => {
+                tally.refusal = Some(UNREACHABLE);
+                self.lose(&probe, now);
+            }
+        }
+    }
+
+    fn take_session(&mut self, probe: &Probe, from: SocketAddr, opened: Opened, now: Time) {
+        let is_active = self.controller.active().any(|active| active == probe.reflector);
+        let tally = &mut self.tallies[usize::from(probe.reflector)];
+        let end = match tally.session.opened(opened, now) {
+            Ok(end) => {
+                tally.answered += 1;
+                // It may have been replaced since.
+                end.or_else(|| if is_active { None } else { tally.session.end() })
+            }
+            Err(useless) => {
+                tally.refusal = Some(useless.reason);
+                self.lose(probe, now);
+                Some(useless.end)
+            }
+        };
+        self.say(from, end);
+    }
+
+    /// Sends what nobody answers.
+    fn say(&self, to: SocketAddr, message: Option<Vec<u8>>) {
+        let datagrams = self.sockets.as_ref().and_then(|sockets| sockets.datagrams.as_ref());
+        if let Some((datagrams, message)) = datagrams.zip(message) {
+            let _ = datagrams.send(to, &message);
+        }
+    }
+
+    /// Ends the sessions with all reflectors but those in `kept`.
+    fn end_sessions(&mut self, kept: &[u8]) {
+        for number in 0..self.tallies.len() {
+            if kept.contains(&(number as u8)) {
+                continue;
+            }
+            if let Target::Irtt(to) = self.settings.reflectors[number] {
+                let end = self.tallies[number].session.end();
+                self.say(to, end);
             }
         }
     }
@@ -184,18 +312,32 @@ impl Driver {
                 break;
             }
             self.waiting.pop_front();
-            if probe.is_trial {
-                continue;
-            }
-            let tally = &mut self.tallies[usize::from(probe.reflector)];
-            tally.lost += 1;
-            tally.rtt = None;
-            // Either may be what is filtered, or limited.
-            if probe.time == tally.tells_time {
-                tally.tells_time = tally.told_time && !probe.time;
-            }
-            self.controller.lost(probe.reflector, now);
+            self.lose(&probe, now);
         }
+    }
+
+    fn lose(&mut self, probe: &Probe, now: Time) {
+        if probe.is_trial {
+            return;
+        }
+        let tally = &mut self.tallies[usize::from(probe.reflector)];
+        tally.lost += 1;
+        tally.rtt = None;
+        let is_time = probe.kind == Kind::Time;
+        match probe.kind {
+            // Either may be what is filtered, or limited.
+            Kind::Echo | Kind::Time if is_time == tally.tells_time => {
+                tally.tells_time = tally.told_time && !is_time;
+            }
+            Kind::Datagram => {
+                let end = tally.session.lost();
+                if let Target::Irtt(to) = self.settings.reflectors[usize::from(probe.reflector)] {
+                    self.say(to, end);
+                }
+            }
+            _ => {}
+        }
+        self.controller.lost(probe.reflector, now);
     }
 
     /// Asks the reflector whose turn it is.
@@ -203,25 +345,46 @@ impl Driver {
         let turn = usize::from(self.turn) % usize::from(ACTIVE);
         self.turn = self.turn.wrapping_add(1);
         let Some(reflector) = self.controller.active().nth(turn) else { return };
-        let Some(address) = self.settings.reflectors.get(usize::from(reflector)) else { return };
-        let tally = &mut self.tallies[usize::from(reflector)];
-        let is_trial =
-            address.is_ipv4() && !tally.tells_time && tally.turns.is_multiple_of(TIME_TRIAL);
-        tally.turns += 1;
-        let (address, tells_time) = (*address, tally.tells_time);
-        self.send(reflector, address, tells_time, false, now);
-        if is_trial {
-            self.send(reflector, address, true, true, now);
+        match self.settings.reflectors.get(usize::from(reflector)) {
+            Some(&Target::Icmp(address)) => self.ask_by_icmp(reflector, address, now),
+            Some(&Target::Irtt(address)) => self.ask_by_irtt(reflector, address, now),
+            None => {}
         }
     }
 
-    fn send(&mut self, reflector: u8, address: IpAddr, time: bool, is_trial: bool, now: Time) {
-        let Some(sockets) = &self.sockets else { return };
+    fn ask_by_icmp(&mut self, reflector: u8, address: IpAddr, now: Time) {
+        let tally = &mut self.tallies[usize::from(reflector)];
+        let kind = if tally.tells_time { Kind::Time } else { Kind::Echo };
+        let is_trial =
+            address.is_ipv4() && !tally.tells_time && tally.turns.is_multiple_of(TIME_TRIAL);
+        tally.turns += 1;
+        let trial = is_trial.then_some((Kind::Time, true));
+        for (kind, is_trial) in [(kind, false)].into_iter().chain(trial) {
+            let probe = self.note(reflector, kind, is_trial, now);
+            let echoes = self.sockets.as_ref().and_then(|sockets| sockets.echoes.as_ref());
+            // What cannot be sent, because there is no route, is a probe lost.
+            let _ = echoes.map(|echoes| echoes.send(address, probe, kind == Kind::Time));
+        }
+    }
+
+    fn ask_by_irtt(&mut self, reflector: u8, address: SocketAddr, now: Time) {
+        let number = self.sequence.wrapping_add(1).into();
+        let session = &mut self.tallies[usize::from(reflector)].session;
+        let Some(message) = session.next(number, now) else { return };
+        let (kind, bytes) = match message {
+            Message::Open(bytes) => (Kind::Open, bytes),
+            Message::Echo(bytes) => (Kind::Datagram, bytes),
+        };
+        self.note(reflector, kind, false, now);
+        self.say(address, Some(bytes));
+    }
+
+    /// Notes a probe that is sent now; gives its number.
+    fn note(&mut self, reflector: u8, kind: Kind, is_trial: bool, now: Time) -> u16 {
         self.sequence = self.sequence.wrapping_add(1);
-        // What cannot be sent, because there is no route, is a probe lost.
-        let _ = sockets.send(address, self.sequence, time);
         let (sequence, sent) = (self.sequence, now);
-        self.waiting.push_back(Probe { sequence, reflector, sent, time, is_trial });
+        self.waiting.push_back(Probe { sequence, reflector, sent, kind, is_trial });
+        sequence
     }
 
     fn seen(&mut self, gateway: &Gateway, direction: Direction) -> Seen {
@@ -251,13 +414,16 @@ impl Driver {
             })
         };
         let active: Vec<u8> = self.controller.active().collect();
-        let reflector = |(number, (address, tally)): (usize, (&IpAddr, &Tally))| Reflector {
-            address: *address,
+        let reflector = |(number, (target, tally)): (usize, (&Target, &Tally))| Reflector {
+            address: target.address(),
+            kind: target.kind(),
+            port: target.port(),
             active: active.contains(&(number as u8)),
             answered: tally.answered,
             lost: tally.lost,
             rtt_us: tally.rtt.map(Span::as_micros),
             tells_time: tally.tells_time,
+            refusal: tally.refusal.map(String::from),
         };
         let all = self.settings.reflectors.iter().zip(&self.tallies);
         Report {
@@ -273,5 +439,11 @@ impl Driver {
                 .collect(),
             reflectors: all.enumerate().map(reflector).collect(),
         }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.end_sessions(&[]);
     }
 }

@@ -29,12 +29,13 @@
 mod client;
 mod error;
 pub mod grade;
+pub mod irtt;
 pub mod report;
 pub mod server;
 mod way;
 pub mod wire;
 
-pub use client::{idle_delay, iperf3, irtt, measure, Options, Peer, Progress};
+pub use client::{idle_delay, iperf3, measure, Options, Peer, Progress};
 pub use error::Error;
 pub use grade::Grade;
 pub use report::Report;

@@ -8,7 +8,6 @@ use miette::IntoDiagnostic;
 use simnel_gateway::autorate::Autorate;
 use simnel_gateway::config::read;
 use simnel_gateway::daemon::Daemon;
-use simnel_gateway::Settings;
 
 /// Shape the interfaces of the configuration file; SIGHUP reads it again.
 #[derive(clap::Args)]
@@ -21,9 +20,10 @@ pub struct Args {
 /// Runs the gateways.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let all = read(&args.config).into_diagnostic()?;
-    let asks = |settings: &&Settings| settings.autorate.as_ref().is_some_and(Autorate::probes);
-    let probed: Vec<&str> =
-        all.iter().filter(asks).map(|settings| settings.interface.as_str()).collect();
+    let probed: Vec<(&str, &Autorate)> = all
+        .iter()
+        .filter_map(|settings| Some((settings.interface.as_str(), settings.autorate.as_ref()?)))
+        .collect();
     let say = |notice| crate::say!("simnel: {notice}");
     let mut daemon = Daemon::probing(&probed, say).into_diagnostic()?;
     for settings in all {

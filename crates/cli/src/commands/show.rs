@@ -163,9 +163,10 @@ fn tell_autorate(report: &Report, statistics: bool) {
         let active = if one.active { "probed" } else { "spare" };
         let (answered, lost) = (one.answered, one.lost);
         let time = if one.tells_time { ", tells the time" } else { "" };
+        let refusal = one.refusal.as_ref().map_or(String::new(), |why| format!("; {why}"));
         crate::say!(
-            "  {:<16} {active:<7} {rtt:>9}  answered {answered}, lost {lost}{time}",
-            one.address
+            "  {:<16} {active:<7} {rtt:>9}  answered {answered}, lost {lost}{time}{refusal}",
+            one.target()
         );
     }
 }

@@ -68,7 +68,7 @@ IFACE is the interface towards the Internet. Give a little less than the line's 
 rates, so that the queue stands here and not in the modem. What does not shape is put\n\
 below htb. Without rates a discipline that is named serves both directions. With\n\
 `autorate` rates are ranges, and follow the line by what echoes of public resolvers, or\n\
-of `reflectors ADDRESS,ADDRESS` (or `none`), passing TCP and the queues tell\n\
+of `reflectors ADDRESS,irtt:ADDRESS` (or `none`), passing TCP and the queues tell\n\
 (docs/OPERATING.md). Needs root or CAP_NET_ADMIN. When the process ends, however it\n\
 ends, the kernel removes its rules and traffic passes as before. With `--backend\n\
 kernel` no process runs: the kernel shapes until `simnel down` (docs/KERNEL.md).";
@@ -116,7 +116,7 @@ fn understand(all: &[String]) -> miette::Result<Request> {
         let direction = words.next().cloned().unwrap_or_default();
         let rate = words.next().cloned().ok_or_else(|| {
             let (what, example) = match direction.as_str() {
-                "reflectors" => ("addresses, or `none`", "192.0.2.1,2001:db8::1"),
+                "reflectors" => ("addresses, or `none`", "192.0.2.1,irtt:192.0.2.2"),
                 _ => ("a rate", "50mbit"),
             };
             let help = format!("for example: {direction} {example}");
@@ -213,8 +213,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         Some(autorate) => follows(autorate, &request) + &done,
         None => done,
     };
-    let probes = settings.autorate.as_ref().is_some_and(Autorate::probes);
-    let probed = probes.then_some(request.interface.as_str());
+    let probed = settings.autorate.as_ref().map(|autorate| (request.interface.as_str(), autorate));
     let mut daemon = Daemon::probing(probed.as_slice(), move |notice| {
         crate::say!("simnel: {notice}");
         if let Notice::Up(_) = notice {
@@ -315,10 +314,12 @@ fn follows(autorate: &Autorate, request: &Request) -> String {
         Some(format!("{direction} {said}"))
     });
     let ranges: Vec<String> = ranges.collect();
+    let all = autorate.reflectors.len();
     let means = match autorate.reflectors.first() {
         Some(first) => format!(
-            "by echoes of 4 of {} reflectors from {first} on, 20 a second",
-            autorate.reflectors.len()
+            "by echoes of {} of {all} reflectors from {first} on, {} a second",
+            all.min(4),
+            all.min(4) * 5
         ),
         None => "by the timestamps of passing TCP; nobody is asked".into(),
     };

@@ -1,7 +1,8 @@
-//! Rates follow a line that halves in mid-transfer, by echoes of reflectors beyond it.
+//! Rates follow a line, by echoes of reflectors beyond it and by passing TCP.
 
+use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use simnel_gateway::autorate::{Reflector, Report};
 use simnel_gateway::control::{Client, Request};
@@ -194,6 +195,123 @@ fn where_echoes_are_filtered_the_time_is_asked_for() {
     assert!(live.is_clean());
 }
 
+/// A condition is true within the time that a busy machine may need.
+fn comes_true(what: &str, live: &Live, is_true: impl Fn(&Report) -> bool) {
+    let begin = Instant::now();
+    loop {
+        let told = report(live);
+        if is_true(&told) {
+            println!("{what}: after {:.1} s", begin.elapsed().as_secs_f64());
+            return;
+        }
+        assert!(begin.elapsed() < SECOND * 60, "{what}: {told:#?}");
+        thread::sleep(SECOND / 10);
+    }
+}
+
+#[test]
+fn a_line_is_found_by_irtt_alone() {
+    let Some(live) = Live::new("a_line_is_found_by_irtt_alone") else { return };
+    if Command::new("irtt").arg("version").output().is_err() {
+        eprintln!("NOT RUN: a_line_is_found_by_irtt_alone: irtt is not installed");
+        return;
+    }
+    let home = &live.home;
+    for (namespace, device, address) in [
+        (&home.server, "net0", "10.77.0.3/24"),
+        (&home.server, "net0", "10.77.0.4/24"),
+        (&home.server, "net0", "2001:db8::1/64"),
+        (&home.gateway, "wan", "2001:db8::2/64"),
+    ] {
+        let mut words = format!("ip addr add {address} dev {device}");
+        if address.contains("::") {
+            let off = format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6");
+            words = format!("echo 0 > {off} && {words} nodad");
+        }
+        let done = within(namespace, "sh", &["-c", &words]);
+        assert!(done.status.success(), "{done:?}");
+    }
+    within(&home.server, "sh", &["-c", "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all"]);
+    let serve = |words: &str| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        home.server.spawn("irtt", &words).unwrap()
+    };
+    let servers = [
+        serve("server -b 10.77.0.1,10.77.0.3,[2001:db8::1]"),
+        // Sessions end while it is asked, and are opened anew.
+        serve("server -b 10.77.0.4 -d 6s"),
+        // Too seldom to be of use.
+        serve("server -b 10.77.0.3:2113 -i 2s"),
+    ];
+    let (nobody, closed, seldom) =
+        (format!("irtt:{NOBODY}"), "irtt:10.77.0.1:9", "irtt:10.77.0.3:2113");
+    let good = ["irtt:10.77.0.1", "irtt:2001:db8::1", "irtt:10.77.0.3", "irtt:10.77.0.4"];
+    let all = [&[nobody.as_str(), closed, seldom][..], &good].concat().join(",");
+    // The upload is not shaped, so that passing TCP tells no round trips.
+    let words = format!("up wan download 4mbit..40mbit autorate reflectors {all}");
+    within_tries("the line's rate, by irtt servers and nobody else", || {
+        let wire = line(&live, 20);
+        let watch = Watch::start();
+        let up = live.start("wan", &words);
+        let state = |told: &Report, name: &str| {
+            let named = |one: &&Reflector| one.target().to_string() == name;
+            told.reflectors.iter().find(named).expect("a reflector").clone()
+        };
+        let begin = Instant::now();
+        comes_true("each server answers, and who does not is replaced", &live, |told| {
+            let answers = |name: &&str| {
+                let one = state(told, name);
+                one.active && one.tells_time && one.answered > 5 && one.refusal.is_none()
+            };
+            let fails = |name: &str, why: &str| {
+                let one = state(told, name);
+                !one.active && one.refusal.is_some_and(|said| said.contains(why))
+            };
+            good.iter().all(answers)
+                && !state(told, &nobody).active
+                && fails(closed, "nothing answers at this address and port")
+                && fails(seldom, "too seldom")
+        });
+        comes_true("`show` says so", &live, |_| {
+            let shown = text(&live.simnel("show -s wan").stderr);
+            ["irtt:10.77.0.1:9 spare", "4 reflectors answer"].iter().all(|it| shown.contains(it))
+        });
+        let json = text(&live.simnel("show -j wan").stdout);
+        assert!(json.contains("\"kind\":\"irtt\",\"port\":2113"), "{json}");
+
+        let options = BulkOptions { direction: Direction::Download, flows: 4, congestion: "cubic" };
+        let bulk = Connections::open(&home.lan1, &home.server, Home::SERVER, options).unwrap();
+        let bulk = bulk.start().unwrap();
+        thread::sleep(SECOND * 6);
+        let reports = (0..10).map(|_| {
+            thread::sleep(SECOND / 2);
+            report(&live)
+        });
+        let reports: Vec<Report> = reports.collect();
+        drop(bulk);
+        let middle = |number: &dyn Fn(&Report) -> f64| {
+            let mut all: Vec<f64> = reports.iter().map(number).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        let median = middle(&|told| told.directions[0].rate_bps as f64 / 1e6);
+        let delay = middle(&|told| told.delay_us.map_or(f64::INFINITY, |us| us as f64 / 1e3));
+        let told = &reports[9];
+        println!("rate {median:.1} Mbit/s, delay {delay:.1} ms; {told:?}");
+        assert!(told.connections == 0 && !told.by_passing, "{told:?}");
+        let old = begin.elapsed() > SECOND * 8;
+        comes_true("sessions that ended were opened anew", &live, |told| {
+            old && state(told, good[3]).rtt_us.is_some()
+        });
+        live.ok("down wan");
+        drop(up);
+        wire.stop();
+        watch.judge((14.0..22.0).contains(&median) && delay < 40.0)
+    });
+    drop(servers);
+    assert!(live.is_clean());
+}
+
 #[test]
 fn what_autorate_cannot_use_is_named() {
     let Some(live) = Live::new("what_autorate_cannot_use_is_named") else { return };
@@ -202,6 +320,7 @@ fn what_autorate_cannot_use_is_named() {
         ("upload 20mbit autorate", "autorate needs a range"),
         ("upload 20mbit..2mbit autorate", "is reversed: say `2mbit..20mbit`"),
         ("upload 2mbit..20mbit autorate reflectors example.org", "`example.org` is no address"),
+        ("upload 2mbit..20mbit autorate reflectors irtt:a.example", "names no irtt server"),
         ("upload 2mbit..20mbit reflectors 10.77.0.1", "`reflectors` without `autorate`"),
         ("upload 2mbit..20mbit cake autorate", "`autorate` comes before"),
         ("upload 2mbit..20mbit autorate --backend kernel", "needs a process that watches"),

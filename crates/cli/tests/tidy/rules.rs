@@ -32,7 +32,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("simnel-autorate", &["simnel-core"]),
     ("simnel-sim", &["simnel-core", "simnel-tcp"]),
     // The testbed is for its tests.
-    ("simnel-gateway", &["simnel-autorate", "simnel-core", "simnel-testbed"]),
+    ("simnel-gateway", &["simnel-autorate", "simnel-core", "simnel-measure", "simnel-testbed"]),
     ("simnel-kernel", &["simnel-core"]),
     ("simnel-scenario", &["simnel-core", "simnel-tcp", "simnel-sim"]),
     ("simnel-wasm", &["simnel-core", "simnel-sim", "simnel-scenario", "simnel-lab"]),

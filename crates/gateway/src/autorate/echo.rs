@@ -30,16 +30,13 @@ const HEADER: usize = 8;
 const LENGTH: usize = HEADER + 8;
 /// The same; then the times of the request's sending, its arrival and the answer's sending.
 const TIMES: usize = HEADER + 12;
-/// IP_UNICAST_IF and IPV6_UNICAST_IF of linux/in.h and linux/in6.h: the interface to leave by.
-const UNICAST_IF: [(i32, i32); 2] = [(libc::IPPROTO_IP, 50), (libc::IPPROTO_IPV6, 76)];
 /// ICMP_FILTER and ICMP6_FILTER: types that a socket does not take.
 const FILTER: i32 = 1;
 const SOL_RAW: i32 = 255;
 
 /// Sockets for one interface's probes.
 #[derive(Debug)]
-pub(crate) struct Sockets {
-    pub(crate) interface: String,
+pub(crate) struct Echoes {
     v4: OwnedFd,
     /// None where the kernel has no IPv6.
     v6: Option<OwnedFd>,
@@ -56,12 +53,12 @@ pub(crate) struct Answer {
     pub(crate) sent: Option<u32>,
 }
 
-impl Sockets {
+impl Echoes {
     /// Opens them; needs CAP_NET_RAW.
     ///
     /// # Errors
     /// That is missing, or the kernel refuses.
-    pub(crate) fn open(interface: &str) -> Result<Sockets, Error> {
+    pub(crate) fn open(interface: &str) -> Result<Echoes, Error> {
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::PermissionDenied => Error::NoRaw(interface.to_owned()),
             _ => Error::system("opening a socket for ICMP", e),
@@ -83,21 +80,7 @@ impl Sockets {
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
             .map_err(|e| Error::system("asking for randomness", e.into()))?;
         let [a, b, token @ ..] = random;
-        Ok(Sockets {
-            interface: interface.to_owned(),
-            v4,
-            v6,
-            ident: u16::from_be_bytes([a, b]),
-            token: u64::from_be_bytes(token),
-        })
-    }
-
-    /// Probes leave by the interface with this number from now on.
-    pub(crate) fn leave_by(&self, index: u32) -> io::Result<()> {
-        for (fd, (level, name)) in self.fds().zip(UNICAST_IF) {
-            sys::set_option(&fd, level, name, index.to_be())?;
-        }
-        Ok(())
+        Ok(Echoes { v4, v6, ident: u16::from_be_bytes([a, b]), token: u64::from_be_bytes(token) })
     }
 
     /// Readable when an answer is there.

@@ -1,26 +1,38 @@
 //! Rates that follow the line: the controller of `simnel-autorate`, with clock, probes and shapers.
 //!
 //! ```text
-//! echo.rs    ICMP to reflectors, past our own queues
-//! here       ranges as words, reflectors by default, what `show` tells
+//! target.rs      reflectors as they are named
+//! echo.rs        ICMP to reflectors, past our own queues
+//! datagrams.rs   UDP to irtt servers, the same
+//! session.rs     a session with one of those
+//! here           ranges as words, reflectors by default, what `show` tells
 //! ```
 //!
 //! The control thread does all of it, between clients: a tick and an answer cost some 30 µs each.
 //! Sockets are opened before privileges go, and a daemon that is started again inherits them.
 
+mod datagrams;
 mod echo;
+mod session;
+mod target;
 
+use std::io;
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
 use simnel_autorate::{Limits, DOWN, MOST_REFLECTORS, UP};
 use simnel_core::qdisc::Config;
 use simnel_core::tc::units;
 
-pub(crate) use echo::Sockets;
+pub(crate) use datagrams::{Datagrams, News};
+pub(crate) use session::{Message, Session};
+pub use target::{Kind, Target};
 
 use crate::direction::Direction;
-use crate::words;
+use crate::error::Error;
+use crate::{sys, words};
+use echo::Echoes;
 
 /// Probed unless others are named: public resolvers, each at several places in the world. Those of
 /// one operator do not follow each other, so that the first four fail independently.
@@ -46,7 +58,79 @@ pub struct Autorate {
     /// Upload and download; None keeps its rate.
     pub limits: [Option<Limits>; 2],
     /// Whom to probe, the first ones first. If nobody, passing TCP alone tells the delay.
-    pub reflectors: Vec<IpAddr>,
+    pub reflectors: Vec<Target>,
+}
+
+/// IP_UNICAST_IF and IPV6_UNICAST_IF of linux/in.h and linux/in6.h: the interface to leave by.
+const UNICAST_IF: [(i32, i32); 2] = [(libc::IPPROTO_IP, 50), (libc::IPPROTO_IPV6, 76)];
+
+/// Sockets for one interface's probes, opened before privileges go.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    pub(crate) interface: String,
+    /// None if nobody is asked by ICMP.
+    pub(crate) echoes: Option<Echoes>,
+    /// None if nobody is asked by irtt.
+    pub(crate) datagrams: Option<Datagrams>,
+}
+
+/// Marks of our own probes, which pass the queues: they measure the line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// Identifier of ICMP's.
+    pub(crate) echo: Option<u16>,
+    /// Our port of UDP, and those of the servers.
+    pub(crate) datagrams: Option<(u16, Vec<u16>)>,
+}
+
+impl Sockets {
+    /// Opens what `autorate` needs; CAP_NET_RAW is needed for ICMP alone.
+    ///
+    /// # Errors
+    /// That is missing, or the kernel refuses.
+    pub(crate) fn open(interface: &str, autorate: &Autorate) -> Result<Sockets, Error> {
+        let asks = |kind| autorate.reflectors.iter().any(|target| target.kind() == kind);
+        let echoes = asks(Kind::Icmp).then(|| Echoes::open(interface)).transpose()?;
+        let datagrams = asks(Kind::Irtt).then(Datagrams::open).transpose();
+        let datagrams = datagrams.map_err(|e| Error::system("opening a socket for irtt", e))?;
+        Ok(Sockets { interface: interface.to_owned(), echoes, datagrams })
+    }
+
+    /// True if all that `autorate` needs is here.
+    pub(crate) fn suffice(&self, autorate: &Autorate) -> bool {
+        autorate.reflectors.iter().all(|target| match target.kind() {
+            Kind::Icmp => self.echoes.is_some(),
+            Kind::Irtt => self.datagrams.is_some(),
+        })
+    }
+
+    /// Probes leave by the interface with this number from now on.
+    pub(crate) fn leave_by(&self, index: u32) -> io::Result<()> {
+        let datagrams = self.datagrams.iter().flat_map(Datagrams::fds).zip(UNICAST_IF);
+        let echoes = self.echoes.iter().flat_map(Echoes::fds).zip(UNICAST_IF);
+        for (fd, (level, name)) in echoes.chain(datagrams) {
+            sys::set_option(&fd, level, name, index.to_be())?;
+        }
+        Ok(())
+    }
+
+    /// Readable when an answer is there.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let datagrams = self.datagrams.iter().flat_map(Datagrams::fds);
+        self.echoes.iter().flat_map(Echoes::fds).chain(datagrams)
+    }
+
+    /// Marks by which the probes of `autorate` are known to be our own.
+    pub(crate) fn own(&self, autorate: &Autorate) -> Own {
+        let mut servers: Vec<u16> =
+            autorate.reflectors.iter().filter_map(|target| target.port()).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        Own {
+            echo: self.echoes.as_ref().map(|echoes| echoes.ident),
+            datagrams: self.datagrams.as_ref().map(|datagrams| (datagrams.port, servers)),
+        }
+    }
 }
 
 /// Bytes that a direction's discipline has seen, as counters that wrap round.
@@ -84,14 +168,8 @@ impl Autorate {
                 "autorate needs a range to choose from: for example `download 10mbit{TO}80mbit`"
             ));
         }
-        let read = |word: &&str| {
-            word.parse::<IpAddr>().map_err(|_| {
-                format!(
-                    "reflectors: `{word}` is no address: for example 1.1.1.1 or 2606:4700::1111"
-                )
-            })
-        };
-        let reflectors: Vec<IpAddr> =
+        let read = |word: &&str| word.parse::<Target>().map_err(|e| format!("reflectors: {e}"));
+        let reflectors: Vec<Target> =
             named.unwrap_or(&REFLECTORS).iter().map(read).collect::<Result<_, _>>()?;
         if reflectors.len() > usize::from(MOST_REFLECTORS) {
             return Err(format!(
@@ -211,6 +289,12 @@ pub struct Following {
 pub struct Reflector {
     /// Its address.
     pub address: IpAddr,
+    /// How it is asked.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Port of an irtt server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// True if it is probed now.
     pub active: bool,
     /// Probes answered.
@@ -222,6 +306,19 @@ pub struct Reflector {
     /// True if it tells when it answered, so that the way back is known.
     #[serde(default)]
     pub tells_time: bool,
+    /// Why it did not answer last, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+}
+
+impl Reflector {
+    /// The reflector as it is named.
+    pub fn target(&self) -> Target {
+        match self.kind {
+            Kind::Icmp => Target::Icmp(self.address),
+            Kind::Irtt => Target::Irtt((self.address, self.port.unwrap_or_default()).into()),
+        }
+    }
 }
 
 impl Report {
@@ -271,6 +368,11 @@ mod tests {
         assert_eq!(new(None).unwrap().reflectors.len(), REFLECTORS.len());
         assert_eq!(new(Some(&["192.0.2.1", "2001:db8::1"])).unwrap().reflectors.len(), 2);
         assert!(new(Some(&["example.org"])).unwrap_err().contains("`example.org` is no address"));
+        let both = new(Some(&["192.0.2.1", "irtt:[2001:db8::1]:2113"])).unwrap();
+        assert_eq!(
+            both.reflectors.into_iter().map(Target::kind).collect::<Vec<_>>(),
+            [Kind::Icmp, Kind::Irtt]
+        );
         assert!(!new(Some(&[])).unwrap().probes());
         assert!(new(Some(&["192.0.2.1"; 65]))
             .unwrap_err()

@@ -20,7 +20,7 @@ use simnel_autorate::RoundTrips;
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
 use simnel_core::Rate;
 
-use crate::autorate::{Autorate, Passed};
+use crate::autorate::{Autorate, Own, Passed};
 use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
 use crate::direction::Direction;
@@ -141,8 +141,8 @@ pub(crate) struct Watch {
     pub(crate) slot: usize,
     /// Readable once a thread has ended, in whatever way.
     pub(crate) ended: Arc<OwnedFd>,
-    /// Identifier of echoes that pass the queues.
-    pub(crate) probes: Option<u16>,
+    /// Probes that pass the queues.
+    pub(crate) own: Own,
 }
 
 /// An interface under management. Dropping it is `down` without the account.
@@ -262,7 +262,7 @@ impl Gateway {
             download: queue(Direction::Download),
             upload: queue(Direction::Upload),
             bits: self.marks.bits,
-            probes: self.watch.probes,
+            own: self.watch.own.clone(),
             rules: self.ruling(plans),
         })?);
         self.keep_names()

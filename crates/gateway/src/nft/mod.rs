@@ -35,6 +35,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::autorate::Own;
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::names::{self, Known};
@@ -110,8 +111,7 @@ pub(crate) struct Wanted {
     /// Number of the NFQUEUE of what leaves.
     pub(crate) upload: Option<u16>,
     pub(crate) bits: MarkBits,
-    /// Identifier of echoes of our own, which pass the queues: they measure the line.
-    pub(crate) probes: Option<u16>,
+    pub(crate) own: Own,
     pub(crate) rules: Ruling,
 }
 
@@ -466,9 +466,7 @@ fn fill_direction(
             rule.clear_mark(tiers);
         });
     }
-    if let Some(ident) = wanted.probes {
-        pass_probes(batch, place, interface, ident);
-    }
+    pass_own(batch, place, interface, &wanted.own);
     if *plan != Plan::default() {
         batch.branch(place.rule_chain);
         let cgroups = &wanted.rules.cgroups;
@@ -523,16 +521,10 @@ fn fill_direction(
     });
 }
 
-/// Lets echoes of our own by; nobody else's leave, for only ours come from no interface.
-fn pass_probes(batch: &mut Batch<'_>, place: &Place, interface: &str, ident: u16) {
+/// Lets probes of our own by; nobody else's leave, for only ours come from no interface.
+fn pass_own(batch: &mut Batch<'_>, place: &Place, interface: &str, own: &Own) {
     let leaves = place.direction == Direction::Upload;
-    // Requests and replies of ICMP and ICMPv6; ICMP's ask for the time, too.
-    let kinds = [
-        (libc::IPPROTO_ICMP, 8, 0),
-        (libc::IPPROTO_ICMP, 13, 14),
-        (libc::IPPROTO_ICMPV6, 128, 129),
-    ];
-    for (protocol, request, reply) in kinds {
+    let mut pass = |protocol: i32, fields: &[(i32, &[u8])]| {
         batch.rule(place.queue_chain, |rule| {
             rule.interface(place.name_key, interface);
             if leaves {
@@ -541,12 +533,32 @@ fn pass_probes(batch: &mut Batch<'_>, place: &Place, interface: &str, ident: u16
             }
             rule.meta(libc::NFT_META_L4PROTO);
             rule.compare(libc::NFT_CMP_EQ, &[protocol as u8]);
-            rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1);
-            rule.compare(libc::NFT_CMP_EQ, &[if leaves { request } else { reply }]);
-            rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, 4, 2);
-            rule.compare(libc::NFT_CMP_EQ, &ident.to_be_bytes());
+            for (at, bytes) in fields {
+                rule.payload(libc::NFT_PAYLOAD_TRANSPORT_HEADER, *at, bytes.len() as i32);
+                rule.compare(libc::NFT_CMP_EQ, bytes);
+            }
             rule.verdict(libc::NF_ACCEPT, None);
         });
+    };
+    // Requests and replies of ICMP and ICMPv6; ICMP's ask for the time, too.
+    let kinds = [
+        (libc::IPPROTO_ICMP, [8, 0]),
+        (libc::IPPROTO_ICMP, [13, 14]),
+        (libc::IPPROTO_ICMPV6, [128, 129]),
+    ];
+    for (ident, (protocol, [request, reply])) in own.echo.iter().flat_map(|i| kinds.map(|k| (i, k)))
+    {
+        let kind = if leaves { request } else { reply };
+        pass(protocol, &[(0, &[kind]), (4, &ident.to_be_bytes())]);
+    }
+    if let Some((here, servers)) = &own.datagrams {
+        for there in servers {
+            let mut ports = [here.to_be_bytes(), there.to_be_bytes()];
+            if !leaves {
+                ports.reverse();
+            }
+            pass(libc::IPPROTO_UDP, &[(0, ports.as_flattened())]);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{Error, Report, Way};
 mod account;
 mod host;
 pub mod iperf3;
-pub mod irtt;
+mod irtt;
 mod load;
 mod probe;
 #[cfg(feature = "network-quality")]

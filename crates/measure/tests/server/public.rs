@@ -1,11 +1,11 @@
 //! Others' servers, as their own packages have them, on loopback.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use simnel_measure::{measure, Error, Options, Peer, Way};
+use simnel_measure::{irtt, measure, Error, Options, Peer, Way};
 
 /// A server; ended when dropped.
 struct Running(Child);
@@ -70,4 +70,43 @@ fn iperf3_and_irtt_are_understood() {
     // By the server's clock.
     assert!(both.added_up_ms_p95.is_some() && both.added_down_ms_p95.is_some(), "{both:?}");
     assert!(both.echoes >= 30, "{both:?}");
+}
+
+#[test]
+fn a_session_with_irtt_begins_answers_and_ends() {
+    let address = free_address();
+    let Some(_irtt) = start("irtt", &["server", "-b", &address.to_string()]) else { return };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let ask = |message: &[u8]| {
+        let mut bytes = [0; 512];
+        socket.send(message).ok()?;
+        let count = socket.recv(&mut bytes).ok()?;
+        irtt::answer(&bytes[..count])
+    };
+    // The server may need a moment, and the machine may be busy.
+    let patiently = |message: &[u8]| {
+        (0..100).find_map(|_| {
+            let answer = ask(message);
+            if answer.is_none() {
+                thread::sleep(Duration::from_millis(50));
+            }
+            answer
+        })
+    };
+    let [interval, duration] = [100, 60_000].map(Duration::from_millis);
+    let opened = match patiently(&irtt::open(interval, duration)) {
+        Some(irtt::Answer::Opened(opened)) => opened,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((opened.interval, opened.duration), (interval, duration));
+    let is_echo = |answer| matches!(answer, Some(irtt::Answer::Echo(echo)) if echo.number == 7);
+    assert!(is_echo(patiently(&irtt::request(opened.token, 7))));
+    // Messages keep their order here, so nothing that follows the end is answered.
+    socket.send(&irtt::close(opened.token)).unwrap();
+    for _ in 0..5 {
+        let answer = ask(&irtt::request(opened.token, 8));
+        assert!(answer.is_none() || is_echo(answer), "{answer:?}");
+    }
 }
