@@ -11,12 +11,14 @@ def say(file, *lines):
             control.write(line + "\n")
 
 
-def start():
-    """Starts it; the process that waits for its end."""
+def start(*devices):
+    """Starts it; the process that waits for its end. It sends to `devices` by then."""
     pid = os.fork()
     if pid == 0:
         say("pgctrl", "start")
         os._exit(0)
+    while not all(map(sent, devices)):
+        time.sleep(0.01)
     return pid
 
 
@@ -25,6 +27,20 @@ def stop(child):
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         say("pgctrl", "stop")
         time.sleep(0.02)
+
+
+def threads():
+    """Its threads in the kernel, by their numbers as processes."""
+    return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if name_of(pid).startswith("kpktgend_")]
+
+
+def name_of(pid):
+    """Name of a process, or nothing if it has ended."""
+    try:
+        with open(f"/proc/{pid}/comm") as comm:
+            return comm.read()
+    except OSError:
+        return ""
 
 
 def sent(device):

@@ -4,10 +4,11 @@ import os
 import socket
 import struct
 
-RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC, RTM_GETTCLASS = 36, 37, 38, 42
 REQUEST, ACK, ROOT_FLAG, REPLACE, EXCL, CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
-TCA_KIND, TCA_OPTIONS = 1, 2
+TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_BASIC = 1, 2, 7, 1
 NESTED = 0x8000
+ERROR, DONE = 2, 3  # kinds of messages
 ROOT = 0xFFFFFFFF
 VERBS = {
     "add": (RTM_NEWQDISC, CREATE | EXCL),
@@ -20,6 +21,18 @@ VERBS = {
 def attribute(number, payload):
     """An attribute as it stands in a message."""
     return struct.pack("HH", 4 + len(payload), number) + payload + b"\0" * (-len(payload) % 4)
+
+
+def attributes(payload):
+    """The attributes in `payload`, by their numbers."""
+    found, at = {}, 0
+    while at + 4 <= len(payload):
+        size, number = struct.unpack("HH", payload[at : at + 4])
+        if size < 4:
+            break
+        found[number & ~NESTED] = payload[at + 4 : at + size]
+        at += (size + 3) & ~3
+    return found
 
 
 def words(text):
@@ -54,27 +67,36 @@ class Tc:
         length, _, flags = struct.unpack("IHH", message[:8])
         error, request = struct.unpack("iI", message[16:24])
         at = 36 if flags & 0x100 else 20 + request
-        text = ""
-        while flags & 0x200 and at + 4 <= length:
-            size, number = struct.unpack("HH", message[at : at + 4])
-            if size < 4:
-                break
-            if number == 1:
-                text = message[at + 4 : at + size].rstrip(b"\0").decode(errors="replace")
-            at += (size + 3) & ~3
+        told = attributes(message[at:length]) if flags & 0x200 else {}
+        text = told.get(1, b"").rstrip(b"\0").decode(errors="replace")
         return -error, text
+
+    def messages(self, number, index):
+        """What the kernel knows of one kind, of one interface or of all (0): message by message."""
+        body = struct.pack("BxxxiIII", 0, index, 0, 0, 0)
+        self.socket.send(struct.pack("IHHII", 16 + len(body), number, REQUEST | ROOT_FLAG, 2, 0) + body)
+        while True:
+            part = self.socket.recv(1 << 20)
+            while part:
+                length, kind = struct.unpack("IH", part[:6])
+                if kind == DONE:
+                    return
+                if kind == ERROR:
+                    raise OSError(-struct.unpack("i", part[16:20])[0], "the kernel tells no more")
+                yield part[:length]
+                part = part[(length + 3) & ~3 :]
 
     def dump(self):
         """Reads all disciplines with their statistics; the number of bytes."""
-        body = struct.pack("BxxxiIII", 0, 0, 0, 0, 0)
-        header = struct.pack("IHHII", 16 + len(body), RTM_GETQDISC, REQUEST | ROOT_FLAG, 2, 0)
-        self.socket.send(header + body)
-        total = 0
-        while True:
-            part = self.socket.recv(1 << 20)
-            total += len(part)
-            if struct.unpack("H", part[4:6])[0] == 3 or b"\x03\0\x02\0" == part[-16:-12]:
-                return total
+        return sum(len(message) for message in self.messages(RTM_GETQDISC, 0))
+
+    def classes(self, device):
+        """Bytes that each class of a device has sent."""
+        counts = []
+        for message in self.messages(RTM_GETTCLASS, socket.if_nametoindex(device)):
+            statistics = attributes(attributes(message[36:]).get(TCA_STATS2, b""))
+            counts.append(struct.unpack("Q", statistics[TCA_STATS_BASIC][:8])[0])
+        return counts
 
 
 def link(*arguments):
