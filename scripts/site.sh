@@ -2,7 +2,8 @@
 # The lab in a browser.  `site.sh build`: target/site/, files for any static host.  `site.sh test`:
 # a browser's figures against the program's, accessibility, errors.  `site.sh papers [WHICH...]`: runs
 # the published experiments (all; some minutes), whose page `build` then takes up.  `site.sh measure`: the time
-# from a change to the first picture.  `site.sh picture FILE`: docs/lab.png.
+# from a change to the first picture.  `site.sh speed`: WebAssembly beside the program, in one run.
+# `site.sh picture FILE`: docs/lab.png.
 #
 # SIMNEL=PROGRAM is the program that serves and is compared with; without it, one is built.
 # Prints NOT RUN, and succeeds, where Node, npm, Chromium, the target of Rust or a network are
@@ -60,15 +61,18 @@ build() {
     [ "$bytes" -le "$most" ]
 }
 
+# The program as it is used, where none is named.
+released() {
+    [ -z "${SIMNEL:-}" ] || return 0
+    cargo build --quiet --locked --release --package simnel
+    SIMNEL=$built/release/simnel
+}
+
 papers() { # WHICH...
-    local simnel=${SIMNEL:-}
-    if [ -z "$simnel" ]; then
-        cargo build --quiet --locked --release --package simnel
-        simnel=$built/release/simnel
-    fi
+    released
     # Taken up only when it is complete.
     rm -rf "$reports.part"
-    "$simnel" paper "${@:-all}" --report "$reports.part"
+    "$SIMNEL" paper "${@:-all}" --report "$reports.part"
     rm -rf "$reports"
     mv "$reports.part" "$reports"
 }
@@ -107,9 +111,11 @@ case $command in
     papers) shift; papers "$@" ;;
     test) drive lab.mjs "$target/site-test" ;;
     measure) drive measure.mjs ;;
+    # A program that is built for tests is no match.
+    speed) released; drive speed.mjs ;;
     picture) drive picture.mjs "${2:?a file for the picture}" ;;
     *)
-        echo 'site.sh: expected build, papers, test, measure or picture' >&2
+        echo 'site.sh: expected build, papers, test, measure, speed or picture' >&2
         exit 2
         ;;
 esac
