@@ -28,7 +28,7 @@ fn report(directory: &Path) -> Vec<Outcome> {
     let experiments = paper::select(&words).expect("they exist");
     let stop = AtomicBool::new(false);
     let watch = Watch { stop: &stop, step: &|| {} };
-    let options = Options { repetitions: Some(1), keep: true };
+    let options = Options { repetitions: Some(1), keep: true, series: false };
     let outcomes = paper::run(&experiments, &options, &watch);
     let filtered = outcomes.iter().find(|outcome| outcome.experiment.id == "A6").expect("it ran");
     let mut live = Reading::new(Kind::Live, "A6");

@@ -251,6 +251,7 @@ impl Endpoint {
             mine.scale = 0;
             self.receiver.window.disable_scaling();
         }
+        self.receiver.window.scale_by(mine.scale.saturating_sub(1));
         mine.peer_mss = if syn.mss == 0 { DEFAULT_MSS } else { syn.mss };
         let asked = syn.flags.has(TcpFlags::ECE);
         let agreed = if syn.flags.has(TcpFlags::ACK) {
@@ -268,7 +269,8 @@ impl Endpoint {
         self.receiver.window.acked = self.receiver.nxt;
         self.receiver.ts_recent = syn.ts_val;
         let options = if mine.timestamps { TIMESTAMPS_LEN } else { 0 };
-        self.receiver.start(u32::from(mine.peer_mss), options, agreed);
+        let answer = !syn.flags.has(TcpFlags::ACK);
+        self.receiver.start(u32::from(mine.peer_mss), options, agreed, answer);
     }
 
     /// The other side has acknowledged our SYN.
@@ -356,7 +358,7 @@ impl Endpoint {
             let round = self.round();
             let receiver = &mut self.receiver;
             let out_of_order = !receiver.reassembly.is_empty();
-            let (nxt, window) = (receiver.nxt, &receiver.window);
+            let (nxt, window) = (receiver.nxt, &mut receiver.window);
             let due = receiver.acks.decide(nxt, out_of_order, window, &round, &now);
             if due {
                 let out = place();
@@ -416,7 +418,7 @@ impl Endpoint {
     fn compose_ack(&mut self, out: &mut Segment, now: &Now) {
         *out = self.blank(TcpFlags::ACK, now);
         out.seq = self.sender.window.nxt;
-        self.receiver.fill(out);
+        self.receiver.fill(out, now);
         if self.sender.ecn && self.sender.control.wants_ecn() {
             out.ecn = Ecn::Ect0;
         }
@@ -454,7 +456,7 @@ impl Endpoint {
         if outgoing.len > 0 {
             self.receiver.acks.on_data_sent(now);
         }
-        self.receiver.fill(out);
+        self.receiver.fill(out, now);
     }
 
     #[cold]
@@ -466,7 +468,7 @@ impl Endpoint {
         segment.window_scale = self.negotiated.scale;
         if answer {
             segment.flags.set(TcpFlags::ACK);
-            self.receiver.fill(&mut segment);
+            self.receiver.fill(&mut segment, now);
             segment.sack_count = 0;
             segment.flags.0 &= !TcpFlags::ECE.0;
             if self.sender.ecn {

@@ -6,9 +6,9 @@
 
 mod path;
 
-use path::{millis, Path};
+use path::{millis, Fate, Path};
 use simnel_core::time::Time;
-use simnel_tcp::Config;
+use simnel_tcp::{Config, TcpFlags};
 
 /// Bucket number and bytes; buckets between are empty.
 const RECORDED: [(usize, u64); 13] = [
@@ -65,4 +65,78 @@ fn hystart_ends_slow_start_where_linux_does() {
     path.run_until(Time(570_000_000));
     let grown = path.a.stats().ssthresh;
     assert!((85..=87).contains(&grown), "{grown}");
+}
+
+/// One upload at 16 Mbit/s and 200 ms whose ninth segment is lost, on the same kernel, from the
+/// SYN on: five seconds, packet by packet.
+struct Lossy {
+    /// Numbers of the data segments that carry PSH: the last one that the writer wrote before it
+    /// slept. The send buffer grows when a segment leaves room in the window, and the writer runs
+    /// when all has left that may.
+    pushed: Vec<u64>,
+    /// Segments acknowledged and the window offered, in units of 128 bytes, by each ACK.
+    offered: Vec<(u64, u32)>,
+}
+
+impl Lossy {
+    fn run() -> Lossy {
+        const SIXTEEN_MBIT: u64 = 500;
+        const LOST: u64 = 9;
+        const MSS: u64 = 1448;
+        let config = Config { segment_overhead: 768, ..Config::default() };
+        let mut path = Path::new(&config, millis(200));
+        // Where the recorded kernel's ticks lay, of which the timers' wheel takes eight at once.
+        path.now = Time(18_230_000);
+        path.there.ns_per_byte = SIXTEEN_MBIT;
+        path.fate = Box::new(|number, _| if number == LOST { Fate::Drop } else { Fate::Pass });
+        path.trace = Some(Vec::new());
+        path.connect();
+        path.a.write_unlimited();
+        path.run_until(Time(5_000_000_000));
+        let trace = path.trace.take().expect("a trace");
+        let pushed = trace.iter().filter(|(from_a, _, segment)| {
+            *from_a && segment.len > 0 && segment.flags.has(TcpFlags::PSH)
+        });
+        let offered = trace.iter().filter(|(from_a, _, segment)| !from_a && segment.mss == 0);
+        Lossy {
+            pushed: pushed.map(|(_, _, segment)| segment.end_seq() / MSS).collect(),
+            offered: offered
+                .map(|(_, _, segment)| (segment.ack / MSS, segment.window.div_ceil(128)))
+                .collect(),
+        }
+    }
+}
+
+#[test]
+fn the_writer_sleeps_where_linux_s_does() {
+    const RECORDED: [u64; 25] = [
+        21, 31, 46, 65, 79, 93, 107, 121, 135, 149, 163, 177, 191, 205, 219, 233, 247, 261, 275,
+        289, 304, 319, 333, 348, 363,
+    ];
+    let pushed = Lossy::run().pushed;
+    assert_eq!(pushed[..RECORDED.len()], RECORDED);
+}
+
+/// A filled gap is acknowledged before what it set free was read, which takes room; and the first
+/// buffer that is read then ends the measurement, so that the window grows a round trip later.
+#[test]
+fn the_receiver_offers_what_linux_s_does() {
+    const RECORDED: [(u64, u32); 12] = [
+        (8, 501),
+        (27, 396),
+        (29, 501),
+        (31, 501),
+        (33, 501),
+        (35, 501),
+        (37, 501),
+        (38, 501),
+        (39, 501),
+        (40, 524),
+        (41, 546),
+        (42, 569),
+    ];
+    let offered = Lossy::run().offered;
+    let last_duplicate = offered.iter().rposition(|one| one.0 == 8).expect("duplicates");
+    assert_eq!(offered[last_duplicate..][..RECORDED.len()], RECORDED);
+    assert_eq!(offered.last().expect("an ACK").1, 4_421, "the last that was recorded");
 }

@@ -175,6 +175,8 @@ fn the_offer_grows_with_what_is_read() {
     let mut number = 0;
     for (round, count) in [(1u64, 10u64), (2, 20), (3, 40), (4, 80), (5, 160)] {
         let at = 50 + round * 50;
+        script.play(&format!("{} < rest", at - 1));
+        script.forget();
         for _ in 0..count {
             let next = number + 1;
             // The ACK policy is not at issue: drop what comes.

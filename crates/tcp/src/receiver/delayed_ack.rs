@@ -203,26 +203,25 @@ impl AckTimers {
         &mut self,
         nxt: u64,
         out_of_order: bool,
-        window: &ReceiveWindow,
+        window: &mut ReceiveWindow,
         round: &Round,
         now: &Now,
     ) -> bool {
         if !self.scheduled {
             return false;
         }
-        let unacked = nxt - window.acked;
-        if self.immediate
-            || (self.quick > 0 && !self.pingpong)
-            || !self.delayed
-            || (unacked > u64::from(window.peer_mss) && window.may_advance(nxt))
-        {
+        if self.immediate || (self.quick > 0 && !self.pingpong) || !self.delayed {
+            return true;
+        }
+        let second = nxt - window.acked > u64::from(window.peer_mss);
+        if second && (window.may_advance(nxt, now) || window.reads(nxt)) {
             return true;
         }
         if out_of_order {
             return self.decide_out_of_order(nxt, window, round, now);
         }
         // The application has read all there was; a small segment is answered then.
-        if self.pushed && !self.pingpong && window.all_read(nxt) {
+        if self.pushed && !self.pingpong && (window.reads(nxt) || window.all_read(nxt)) {
             return true;
         }
         self.delay(round, now)

@@ -83,10 +83,11 @@ impl Receiver {
         }
     }
 
-    /// The handshake settled these. `header` is what options take of each segment.
-    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool) {
+    /// The handshake settled these. `options` is what options take of each segment; an `answer` to
+    /// a SYN is about to leave.
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, ecn: bool, answer: bool) {
         self.ecn = ecn;
-        self.window.start(peer_mss, options);
+        self.window.start(peer_mss, options, answer);
     }
 
     pub(crate) fn negotiate_sack(&mut self, sack: bool) {
@@ -177,6 +178,11 @@ impl Receiver {
         }
         let before = self.nxt;
         self.nxt = end;
+        self.window.queue(
+            before,
+            end,
+            if segment.len > unit { segment.len / unit.max(1) } else { 1 },
+        );
         self.acks.schedule();
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
         self.acks.pace(&self.window, round, now);
@@ -186,6 +192,9 @@ impl Receiver {
         }
         if !self.reassembly.is_empty() {
             self.nxt = self.reassembly.advance(self.nxt);
+            if self.nxt > end {
+                self.window.queue_held(end, self.nxt);
+            }
             if self.reassembly.is_empty() {
                 // RFC 5681, section 4.2: a filled gap is acknowledged at once.
                 self.acks.now();
@@ -238,9 +247,9 @@ impl Receiver {
 
     /// Fills in what every segment with ACK says of the receiving half.
     #[inline]
-    pub(crate) fn fill(&mut self, segment: &mut Segment) {
+    pub(crate) fn fill(&mut self, segment: &mut Segment, now: &Now) {
         segment.ack = self.nxt;
-        segment.window = self.window.offer(self.nxt, &mut self.acks);
+        segment.window = self.window.offer(self.nxt, &mut self.acks, now);
         segment.ts_echo = self.ts_recent;
         if self.sack && self.reassembly.has_blocks() {
             let room = MAX_SACK;

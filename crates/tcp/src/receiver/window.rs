@@ -42,9 +42,14 @@ pub(crate) struct ReceiveWindow {
     /// Most that is offered for now.
     threshold: u32,
     scaling: bool,
-    /// Up to here the application has read; automatic reading keeps it at the front.
+    /// Offers are multiples of this: the unit in which segments tell them.
+    unit: u32,
+    /// Up to here the application has read; automatic reading keeps up with the moment.
     read: u64,
     auto_read: bool,
+    /// End of the first buffer of what is unread, and the segments in it.
+    first_end: u64,
+    first_segments: u32,
     /// Memory of what came out of order; no more than counts.
     held_memory: u32,
     /// Memory of a segment beside its payload.
@@ -78,8 +83,11 @@ impl ReceiveWindow {
             clamp,
             threshold: offered.max(mss),
             scaling: config.window_scaling,
+            unit: 1,
             read: 1,
             auto_read: true,
+            first_end: 1,
+            first_segments: 0,
             held_memory: 0,
             overhead: config.segment_overhead,
             changed: true,
@@ -92,10 +100,14 @@ impl ReceiveWindow {
         }
     }
 
-    /// The handshake is over; each segment of the peer spends `options` bytes on options.
-    pub(crate) fn start(&mut self, peer_mss: u32, options: u32) {
+    /// Options are known; each segment of the peer spends `options` bytes on them. An `answer` to
+    /// a SYN already reckons with that.
+    pub(crate) fn start(&mut self, peer_mss: u32, options: u32, answer: bool) {
         self.advertised_mss = self.advertised_mss.saturating_sub(options).max(1);
         let mss = self.advertised_mss;
+        if answer {
+            self.offered = (self.buffer / 2 / mss * mss).clamp(mss, UNSCALED.max(mss));
+        }
         self.peer_mss = UNKNOWN_MSS.min(peer_mss).min(mss);
         // One segment of the buffer is kept back.
         self.clamp = self.clamp.min((self.buffer / 2).saturating_sub(mss).max(2 * mss));
@@ -111,6 +123,11 @@ impl ReceiveWindow {
 
     pub(crate) fn disable_scaling(&mut self) {
         self.scaling = false;
+    }
+
+    /// Both sides scale windows; ours are told in multiples of `2^shift`.
+    pub(crate) fn scale_by(&mut self, shift: u8) {
+        self.unit = 1 << shift;
     }
 
     pub(crate) fn set_auto_read(&mut self, automatic: bool) {
@@ -135,7 +152,7 @@ impl ReceiveWindow {
         if u64::from(left) * 2 > u64::from(self.clamp) {
             return false;
         }
-        let fresh = self.room(nxt);
+        let fresh = self.room(nxt.saturating_sub(self.read));
         fresh > 0 && fresh >= 2 * left
     }
 
@@ -159,8 +176,50 @@ impl ReceiveWindow {
 
     /// An ACK could move the right edge on (else reading will send one).
     #[inline]
-    pub(crate) fn may_advance(&self, nxt: u64) -> bool {
-        self.auto_read || self.read >= nxt || self.room(nxt) >= self.offered
+    pub(crate) fn may_advance(&self, nxt: u64, now: &Now) -> bool {
+        let unread = self.waiting(nxt, now);
+        unread == 0 || self.room(unread) >= self.offered
+    }
+
+    /// The application reads what there is; false if it does so only when told.
+    #[inline]
+    pub(crate) fn reads(&mut self, nxt: u64) -> bool {
+        if self.auto_read && nxt > self.read {
+            self.read_all(nxt);
+        }
+        self.auto_read
+    }
+
+    /// Bytes in order that wait for the application. One that reads at once is woken when the
+    /// segments of the moment have been taken in.
+    #[inline]
+    fn waiting(&self, nxt: u64, now: &Now) -> u64 {
+        if self.auto_read && now.us != self.came_us {
+            return 0;
+        }
+        nxt.saturating_sub(self.read)
+    }
+
+    /// Data up to `end`, so many `segments`, joins the queue to the application, whose end was at
+    /// `start`: in the first buffer if there is room in it.
+    #[inline]
+    pub(crate) fn queue(&mut self, start: u64, end: u64, segments: u32) {
+        if self.read >= start {
+            (self.first_end, self.first_segments) = (end, segments);
+        } else if self.first_end == start && self.first_segments + segments <= MERGED as u32 {
+            self.first_end = end;
+            self.first_segments += segments;
+        }
+    }
+
+    /// Segments of a range that was held out of order, up to `end`, join the queue: it has buffers
+    /// of its own, each full but the last.
+    #[cold]
+    pub(crate) fn queue_held(&mut self, start: u64, end: u64) {
+        let mss = u64::from(self.peer_mss.max(1));
+        let end = end.min(start + MERGED * mss);
+        let segments = (end - start.min(end)).div_ceil(mss) as u32;
+        self.queue(start, end, segments);
     }
 
     /// Memory of `bytes` out of order in so many `ranges`.
@@ -235,39 +294,47 @@ impl ReceiveWindow {
     /// Bytes of window that memory allows with `unread` bytes waiting.
     #[inline]
     fn free(&self, unread: u64) -> u64 {
-        let used = u64::from(self.held_memory) + self.memory(unread, 1);
+        let used = u64::from(self.held_memory) + self.queued_memory(unread);
         u64::from(self.buffer).saturating_sub(used) / 2
     }
 
-    /// Window that could be offered now.
-    fn room(&self, nxt: u64) -> u32 {
+    /// Window that could be offered with `unread` bytes waiting.
+    fn room(&self, unread: u64) -> u32 {
         let full = self.clamp.min(self.buffer / 2);
-        let mut free = self.free(self.unread(nxt)) as u32;
+        let mut free = self.free(unread) as u32;
         if free < full / 2 && (free < self.buffer / 2 / 16 || free < self.peer_mss.min(full)) {
             free = 0;
         }
         free = free.min(self.threshold);
         if self.scaling {
-            free
+            self.whole(free)
         } else {
             free.min(UNSCALED)
         }
     }
 
+    /// The next multiple of the unit, so that telling it loses nothing.
+    #[inline]
+    fn whole(&self, window: u32) -> u32 {
+        let most = u32::MAX - (self.unit - 1);
+        (window.min(most) + (self.unit - 1)) & !(self.unit - 1)
+    }
+
     /// The window of a segment that leaves now and acknowledges up to `nxt`.
     #[inline]
-    pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers) -> u32 {
+    pub(crate) fn offer(&mut self, nxt: u64, acks: &mut AckTimers, now: &Now) -> u32 {
         if nxt == self.acked && !self.changed {
             return self.offered;
         }
         self.changed = false;
         let left = self.edge().saturating_sub(nxt) as u32;
-        let room = self.room(nxt);
-        if room < self.clamp / 2 && self.free(self.unread(nxt)) < u64::from(self.clamp / 2) {
+        let unread = self.waiting(nxt, now);
+        let room = self.room(unread);
+        if room < self.clamp / 2 && self.free(unread) < u64::from(self.clamp / 2) {
             acks.leave_quick();
         }
         self.acked = nxt;
-        self.offered = room.max(left);
+        self.offered = if room < left { self.whole(left) } else { room };
         self.offered
     }
 
@@ -275,16 +342,22 @@ impl ReceiveWindow {
     /// application has read that, at once, but segments of the same moment together.
     #[inline]
     pub(crate) fn auto_consume(&mut self, nxt: u64, now: &Now) {
-        let came_us = self.came_us;
-        if now.us == came_us {
+        if now.us == self.came_us {
             return;
         }
-        self.came_us = now.us;
         // What comes out of order is not read, and ends no measurement.
         if self.auto_read && nxt > self.read {
-            self.read = nxt;
-            self.adjust_buffer(nxt, came_us);
+            self.read_all(nxt);
         }
+        self.came_us = now.us;
+    }
+
+    /// The application has read up to `nxt` when data last came. Linux looks at the measurement
+    /// after each buffer, so that a new one begins in the midst of what a filled gap sets free.
+    #[inline]
+    fn read_all(&mut self, nxt: u64) {
+        self.read = nxt;
+        self.adjust_buffer(self.first_end.min(nxt), self.came_us);
     }
 
     /// Once a round trip: is the buffer large enough for what was read?
@@ -321,6 +394,17 @@ impl ReceiveWindow {
             self.clamp = buffer / 2;
             self.changed = true;
         }
+    }
+
+    /// Memory of `unread` bytes that wait for the application: the first buffer, and full ones.
+    #[inline]
+    fn queued_memory(&self, unread: u64) -> u64 {
+        if unread == 0 {
+            return 0;
+        }
+        let segments = unread / u64::from(self.peer_mss.max(1));
+        let rest = segments.saturating_sub(u64::from(self.first_segments.max(1)));
+        unread + (1 + rest.div_ceil(MERGED)) * u64::from(self.overhead)
     }
 
     /// Memory of `bytes` in so many ranges. Neighbours merge (`tcp_try_coalesce`).

@@ -27,7 +27,26 @@ pub(super) struct Source {
     /// The writer sleeps until no more than so many bytes are unacknowledged or unsent, nothing of
     /// which is merged.
     wake: u64,
+    pace: Pace,
+    /// Where the writer fell asleep and nothing was sent yet, in order; zeros for none.
+    stops: [u64; STOPS],
 }
+
+/// State of the writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pace {
+    /// About to write.
+    #[default]
+    Awake,
+    /// Writes, and what it writes leaves.
+    Writing,
+    /// Waits for room.
+    Asleep,
+}
+
+/// Stops that are remembered. The writer sleeps until a third of the buffer is free, and half of it
+/// or less was not sent; what grows faster loses a stop.
+const STOPS: usize = 4;
 
 impl Source {
     pub(super) fn new(config: &Config) -> Source {
@@ -40,6 +59,28 @@ impl Source {
         }
     }
 
+    /// The writer falls asleep having written up to `end`.
+    fn stop_at(&mut self, end: u64) {
+        let free = self.stops.iter().position(|stop| *stop == 0).unwrap_or(STOPS - 1);
+        self.stops[free] = end;
+    }
+
+    /// True if `end`, which is being sent, is where the writer fell asleep: it has nothing more to
+    /// say for now, which PSH tells the receiver.
+    #[inline]
+    pub(super) fn stopped_at(&mut self, end: u64) -> bool {
+        if self.stops[0] == 0 || self.stops[0] > end {
+            return false;
+        }
+        let mut found = false;
+        while self.stops[0] != 0 && self.stops[0] <= end {
+            found |= self.stops[0] == end;
+            self.stops.rotate_left(1);
+            self.stops[STOPS - 1] = 0;
+        }
+        found
+    }
+
     /// Memory below which the writer is woken.
     fn awake(&self) -> u64 {
         u64::from(self.size) * 2 / 3
@@ -47,21 +88,36 @@ impl Source {
 }
 
 impl Sender {
-    /// Lets the writer of an unlimited source go on if it is awake.
+    /// Nothing more of what was written may leave: lets the writer of an unlimited source go on if
+    /// it is awake. True if that may have changed something.
+    ///
+    /// Linux sends what an acknowledgement allows from the buffer first, and the writer runs after
+    /// that; what it writes leaves at once, as far as the window allows, before it sleeps again.
     #[inline]
-    pub(super) fn refill(&mut self) {
+    pub(super) fn refill(&mut self) -> bool {
         if !self.source.unlimited {
+            return false;
+        }
+        if self.source.pace == Pace::Writing {
+            self.source.pace = Pace::Asleep;
+            return false;
+        }
+        self.look_for_room();
+        self.source.pace == Pace::Awake && self.fill()
+    }
+
+    /// A segment has left, or all that may: makes the buffer larger if the window was not filled,
+    /// and wakes the writer if a third of it is free.
+    #[inline]
+    pub(super) fn look_for_room(&mut self) {
+        if self.source.pace != Pace::Asleep {
             return;
         }
-        // Linux looks after each segment that leaves, and after each burst.
         if self.window.cwnd > self.source.window && self.board.in_flight() < self.window.cwnd {
-            let drained = self.write_end <= self.window.nxt;
-            if self.burst > 0 || drained {
-                self.expand();
-            }
+            self.expand();
         }
         if self.write_end - self.window.una <= self.source.wake || self.board.sacked_out > 0 {
-            self.fill();
+            self.wake();
         }
     }
 
@@ -80,19 +136,40 @@ impl Sender {
         self.source.wake = self.source.awake() / (mss + u64::from(overhead)) * mss;
     }
 
-    fn fill(&mut self) {
-        let Source { cap, overhead, size, .. } = self.source;
-        if cap == 0 {
+    fn wake(&mut self) {
+        if self.source.cap == 0 {
             return;
         }
-        let (mss, overhead) = (u64::from(self.window.mss), u64::from(overhead));
-        let ranges = self.board.sacked.count() as u64;
-        let saved = u64::from(self.board.sacked_out).saturating_sub(ranges) * overhead;
+        let (mss, overhead) = (u64::from(self.window.mss), u64::from(self.source.overhead));
         let una = self.window.una.max(1);
         let held = self.write_end.saturating_sub(una) / mss * (mss + overhead);
-        if held.saturating_sub(saved) <= self.source.awake() {
-            let segments = (u64::from(size) + saved).div_ceil(mss + overhead).max(2);
-            self.write_end = self.write_end.max(una + segments * mss);
+        if held.saturating_sub(self.merged()) <= self.source.awake() {
+            self.source.pace = Pace::Awake;
         }
+    }
+
+    /// Memory that SACKed segments save by having merged with their neighbours.
+    fn merged(&self) -> u64 {
+        let ranges = self.board.sacked.count() as u64;
+        u64::from(self.board.sacked_out).saturating_sub(ranges) * u64::from(self.source.overhead)
+    }
+
+    /// The writer fills the buffer.
+    fn fill(&mut self) -> bool {
+        if self.source.size == 0 {
+            self.expand();
+        }
+        self.source.pace = Pace::Writing;
+        if self.source.cap > 0 {
+            let Source { overhead, size, .. } = self.source;
+            let (mss, overhead) = (u64::from(self.window.mss), u64::from(overhead));
+            let segments = (u64::from(size) + self.merged()).div_ceil(mss + overhead).max(2);
+            let end = self.window.una.max(1) + segments * mss;
+            if end > self.write_end {
+                self.write_end = end;
+                self.source.stop_at(end);
+            }
+        }
+        true
     }
 }

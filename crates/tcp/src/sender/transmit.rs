@@ -36,6 +36,19 @@ pub(super) enum Forced {
     WindowProbe,
 }
 
+/// Reason why no new segment leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// Nothing was written.
+    Application,
+    /// The congestion window.
+    Window,
+    /// The peer's window.
+    Peer,
+    /// A wait that ends by itself.
+    Other,
+}
+
 /// Share of the window for which TSO waits at most (`tcp_tso_win_divisor`).
 const TSO_WINDOW_SHARE: u32 = 3;
 
@@ -172,12 +185,30 @@ impl Sender {
     /// New data, if all allow it; closes the burst if not.
     #[inline]
     fn send_new(&mut self, now: &Now) -> Option<Outgoing> {
-        self.refill();
+        loop {
+            let limit = match self.next_new(now) {
+                Ok(len) => return Some(self.send_segment(len, now)),
+                Err(limit) => limit,
+            };
+            if self.refill() {
+                continue;
+            }
+            match limit {
+                Limit::Application => self.note_application_limit(),
+                Limit::Peer if self.board.is_empty() => self.start_window_probe(now),
+                _ => {}
+            }
+            return self.end_burst(limit == Limit::Window, now);
+        }
+    }
+
+    /// Payload bytes of the next new segment, or what forbids it.
+    #[inline]
+    fn next_new(&mut self, now: &Now) -> Result<u32, Limit> {
         let unsent = self.write_end.saturating_sub(self.window.nxt);
         let fin = self.closing && !self.fin_sent;
         if unsent == 0 && !fin {
-            self.note_application_limit();
-            return self.end_burst(false, now);
+            return Err(Limit::Application);
         }
         let mss = self.window.mss;
         let len = unsent.min(u64::from(mss)) as u32;
@@ -186,27 +217,24 @@ impl Sender {
         }
         let in_flight = self.board.in_flight();
         if in_flight >= self.window.cwnd {
-            return self.end_burst(true, now);
+            return Err(Limit::Window);
         }
         if self.window.nxt + u64::from(len) > self.peer_edge {
-            if self.board.is_empty() {
-                self.start_window_probe(now);
-            }
-            return self.end_burst(false, now);
+            return Err(Limit::Peer);
         }
         if self.window.nxt + u64::from(len) - self.window.una > self.settings.in_flight_max.into() {
-            return self.end_burst(false, now);
+            return Err(Limit::Other);
         }
         if len < mss && !fin && self.nagle_holds() {
-            return self.end_burst(false, now);
+            return Err(Limit::Other);
         }
         if self.settings.tso_segments > 1 && self.tso_waits(unsent, in_flight, now) {
-            return self.end_burst(true, now);
+            return Err(Limit::Window);
         }
         if self.window.paced && self.pacer.must_wait(now.time) {
-            return self.end_burst(false, now);
+            return Err(Limit::Other);
         }
-        Some(self.send_segment(len, now))
+        Ok(len)
     }
 
     /// A small segment is in flight and unacknowledged: another must wait.
@@ -259,7 +287,8 @@ impl Sender {
         let departure = self.sampler.depart(self.board.is_empty(), self.window.delivered, now);
         let mut flags = 0;
         // The end of what was written, and, for the receiver's sake, every half window.
-        if last || end > self.pushed + u64::from(self.peer_window_max / 2) {
+        let stopped = self.source.stopped_at(end);
+        if last || stopped || end > self.pushed + u64::from(self.peer_window_max / 2) {
             flags |= flag::PSH;
             self.pushed = end;
         }
@@ -289,6 +318,9 @@ impl Sender {
             self.rearm_rto(now);
         }
         self.after_sending(len, now);
+        if self.source.unlimited {
+            self.look_for_room();
+        }
         outgoing(&record, true)
     }
 

@@ -44,6 +44,7 @@ mod performance;
 mod plots;
 mod run;
 mod savings;
+mod series;
 mod stated;
 
 pub mod arms;

@@ -36,9 +36,12 @@ quantities! {
     }
 }
 
-/// The contenders and their words. Plain FIFO is not the paper's; it shows what all are against.
+/// The contender that is not the paper's; it shows what all are against.
+pub(super) const NOT_THE_PAPERS: &str = "fifo";
+
+/// The contenders and their words, [`NOT_THE_PAPERS`] first and then as the paper presents them.
 pub(super) const CONTENDERS: [(&str, &str); 8] = [
-    ("fifo", "htb rate {rate} burst 15k pfifo limit 1000"),
+    (NOT_THE_PAPERS, "htb rate {rate} burst 15k pfifo limit 1000"),
     ("sfq", "htb rate {rate} burst 15k sfq limit 1000 perturb 10"),
     ("pie", "htb rate {rate} burst 15k pie ecn"),
     ("codel", "htb rate {rate} burst 15k codel ecn"),

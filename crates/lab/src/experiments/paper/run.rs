@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use simnel_core::{Span, Time};
-use simnel_sim::Run;
+use simnel_sim::{Memory, Run};
 
 use super::arms::{Difference, Ledger, Reading};
 use super::claim::Verdict;
 use super::findings::by_reason;
 use super::measure::{Measures, Sample, View};
+use super::series::Memories;
 use super::witness::{self, Judgement, Witness};
 use super::{set_up, stated, Arm, Experiment, Work};
 use crate::flent;
@@ -30,6 +31,8 @@ pub struct Options {
     pub repetitions: Option<u32>,
     /// Keep flent's data of the first repetition of every arm (of a grid of equal name: the first).
     pub keep: bool,
+    /// B1 to B5 as a series: hosts remember their paths from the tests before.
+    pub series: bool,
 }
 
 /// The watcher.
@@ -146,6 +149,13 @@ pub fn run(
             }
         })
         .collect();
+    let memories: Vec<Memories> = match options.series {
+        true => {
+            let repetitions = jobs.iter().map(|(_, _, seed)| *seed).max().unwrap_or(0);
+            (1..=repetitions).into_par_iter().map(Memories::of).collect()
+        }
+        false => Vec::new(),
+    };
     let done: Vec<Option<Done>> = jobs
         .par_iter()
         .with_max_len(1)
@@ -159,7 +169,9 @@ pub fn run(
             let named = |other: &Arm| other.name == arms[*n][*arm].name;
             let leads = arms[*n].iter().position(named) == Some(*arm);
             let keep = options.keep && *seed == 1 && leads;
-            let done = one(experiments[*n], &arms[*n][*arm], *seed, keep);
+            let memory = memories.get(*seed as usize - 1);
+            let memory = memory.and_then(|memories| memories.before(&texts[*n][*arm]));
+            let done = one(experiments[*n], &arms[*n][*arm], *seed, memory, keep);
             (watch.step)();
             Some(done)
         })
@@ -188,11 +200,16 @@ pub fn run(
         }
     }
     outcomes.retain(|outcome| outcome.arms.iter().any(|arm| arm.runs > 0));
+    let in_series =
+        |arm: &ArmOutcome| memories.first().is_some_and(|one| one.before(&arm.scenario).is_some());
     for outcome in &mut outcomes {
         let id = outcome.experiment.id;
         let claims = stated::claims(id).into_iter();
         outcome.verdicts = claims.map(|claim| claim.judge(&outcome.measures)).collect();
-        outcome.witness = Witness::about(id, &outcome.verdicts, &outcome.measures);
+        // Linux was recorded with hosts that know nothing: of a series it is no witness.
+        if !outcome.arms.iter().any(in_series) {
+            outcome.witness = Witness::about(id, &outcome.verdicts, &outcome.measures);
+        }
     }
     outcomes
 }
@@ -208,8 +225,8 @@ fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
     options.repetitions.unwrap_or(experiment.repetitions).max(1)
 }
 
-fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
-    let (sample, finished) = sample(experiment, arm, seed);
+fn one(experiment: &Experiment, arm: &Arm, seed: u64, memory: Option<&Memory>, keep: bool) -> Done {
+    let (sample, finished) = sample_with(experiment, arm, seed, memory);
     // Written to memory, where nothing can fail.
     let flent = finished.filter(|_| keep).map(|finished| {
         let name = format!("{} {}", experiment.id, arm.name);
@@ -220,6 +237,16 @@ fn one(experiment: &Experiment, arm: &Arm, seed: u64, keep: bool) -> Done {
 
 /// The measures of one run of an arm, and the run if it was one of a scenario.
 pub fn sample(experiment: &Experiment, arm: &Arm, seed: u64) -> (Sample, Option<Finished>) {
+    sample_with(experiment, arm, seed, None)
+}
+
+/// The same with hosts that begin with `memory`.
+fn sample_with(
+    experiment: &Experiment,
+    arm: &Arm,
+    seed: u64,
+    memory: Option<&Memory>,
+) -> (Sample, Option<Finished>) {
     let file = match &arm.work {
         Work::Direct(measured, work) => {
             let sample = work(seed);
@@ -231,6 +258,7 @@ pub fn sample(experiment: &Experiment, arm: &Arm, seed: u64) -> (Sample, Option<
     };
     let (setup, qdisc) = set_up(&format!("{} {}", experiment.id, arm.name), file);
     let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
+    memory.cloned().into_iter().for_each(|memory| run.recall(memory));
     if arm.until_done {
         while !run.is_over() && !run.all_finished() {
             run.advance(run.now() + LOOK);

@@ -42,6 +42,10 @@ pub struct Args {
     /// EXPERIMENTS.html [default: none].
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
+    /// B1 to B5 as the paper ran them: one after another between the same hosts, which remember
+    /// slow-start thresholds as Linux up to 5.5 does.
+    #[arg(long)]
+    series: bool,
     #[command(flatten)]
     arms: arms::ArmArgs,
 }
@@ -58,7 +62,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
         misuse_with_help(format!("no such experiment: `{word}`"), help)
     })?;
     args.arms.check(&experiments)?;
-    let options = Options { repetitions: args.repetitions, keep: args.report.is_some() };
+    let (keep, series) = (args.report.is_some(), args.series);
+    let options = Options { repetitions: args.repetitions, keep, series };
     let interrupt = Interrupt::new()?;
     let progress = Progress::new(paper::count(&experiments, &options) as u64);
     let watch = Watch { stop: interrupt.flag(), step: &|| progress.advance(1) };
