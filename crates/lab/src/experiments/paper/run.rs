@@ -206,10 +206,10 @@ pub fn run(
         let id = outcome.experiment.id;
         let claims = stated::claims(id).into_iter();
         outcome.verdicts = claims.map(|claim| claim.judge(&outcome.measures)).collect();
-        // Linux was recorded with hosts that know nothing: of a series it is no witness.
-        if !outcome.arms.iter().any(in_series) {
-            outcome.witness = Witness::about(id, &outcome.verdicts, &outcome.measures);
-        }
+        outcome.witness = match outcome.arms.iter().any(in_series) {
+            false => Witness::about(id, &outcome.verdicts, &outcome.measures),
+            true => Witness::none(id, "Linux was recorded with hosts that remember nothing"),
+        };
     }
     outcomes
 }

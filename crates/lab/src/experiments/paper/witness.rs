@@ -157,9 +157,18 @@ pub struct Witness {
     /// Where the two are too far apart.
     pub differences: Vec<Difference>,
     refused: BTreeMap<String, String>,
+    /// Why there is none at all, where that is known.
+    absent: Option<&'static str>,
 }
 
 impl Witness {
+    /// No witness about the experiment `id`, for the reason `why`.
+    pub fn none(id: &str, why: &'static str) -> Witness {
+        let measures = Measures::default();
+        let verdicts = stated::claims(id).into_iter().map(|claim| claim.judge(&measures)).collect();
+        Witness { verdicts, absent: Some(why), ..Witness::default() }
+    }
+
     /// The witness about the experiment `id`, of which the simulator measured `simulated`.
     pub fn about(id: &str, verdicts: &[Verdict], simulated: &Measures) -> Witness {
         let recording = Recording::about(id).unwrap_or_default();
@@ -167,7 +176,7 @@ impl Witness {
         let columns = [("simulated", simulated), (NAME, &measures)];
         let differences = Ledger::of_this_program().differences(id, verdicts, &columns);
         let verdicts = stated::claims(id).into_iter().map(|claim| claim.judge(&measures)).collect();
-        Witness { measures, verdicts, differences, refused: recording.refused }
+        Witness { measures, verdicts, differences, refused: recording.refused, absent: None }
     }
 
     /// The judgement of claim number `n`, whose verdict here is `ours`; None if it has none.
@@ -188,6 +197,9 @@ impl Witness {
 
     /// Why Linux is no witness of the claim of `ours`, in words.
     pub fn lack(&self, ours: &Verdict) -> String {
+        if let Some(why) = self.absent {
+            return why.into();
+        }
         let id = ours.claim.id.as_str();
         let arms = ours.claim.judge.measures().into_iter().map(|name| &name.arm);
         let refused = arms.filter_map(|arm| self.refused.get(arm).cloned()).next();
@@ -318,7 +330,7 @@ mod tests {
         let n = verdicts.iter().position(|one| one.claim.id == "A6.conservative.download");
         let n = n.expect("a claim about the gain of the conservative filter");
         let refused = BTreeMap::new();
-        let witness = Witness { measures, verdicts: theirs, differences, refused };
+        let witness = Witness { measures, verdicts: theirs, differences, refused, absent: None };
         witness.judgement(n, &verdicts[n]).expect("it was measured")
     }
 
