@@ -66,6 +66,8 @@ impl Run {
             baseline: None,
             next_sample: Time::ZERO,
         };
+        let flows = setup.traffic.iter().map(|traffic| traffic.count as usize).sum();
+        run.network.reserve(flows);
         for (group, traffic) in setup.traffic.iter().enumerate() {
             for index in 0..traffic.count {
                 run.add_flow(group as u32, traffic, index);
@@ -363,6 +365,8 @@ impl From<Run> for Results {
         let memory = run.network.memories();
         let totals = run.network.tcp_totals();
         let under_way = run.network.ways.under_way() as u64;
+        // What results need of connections is known: they make room for the results.
+        run.network.disband();
         let pool = &run.network.ways.pool;
         let dropped = |fates: &Fates| fates.dropped.iter().sum::<u64>();
         let conservation = Conservation {
@@ -374,7 +378,7 @@ impl From<Run> for Results {
             in_pool: pool.in_use() as u64,
         };
         let (bottleneck_packets, hash) = (pool.passed, pool.hash());
-        let accounts = pool.accounts.clone();
+        let accounts = std::mem::take(&mut run.network.ways.pool.accounts);
         let baseline = run.baseline;
         let mut flows = Vec::with_capacity(run.network.flows.len());
         for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {

@@ -16,8 +16,22 @@ use crate::pool::Tag;
 
 /// The port that is asked.
 const SERVER_PORT: u16 = 443;
+/// Flows for which room is made beforehand: more of them may never be open at once.
+const MOST_RESERVED: usize = 1 << 16;
 
 impl Network {
+    /// Makes room for so many flows with a connection each. Seats begin a cache line, and what is
+    /// aligned so is copied when it grows: for a while, all of them would be there twice.
+    pub fn reserve(&mut self, flows: usize) {
+        let flows = flows.min(MOST_RESERVED);
+        self.flows.reserve_exact(flows);
+        self.ways.pool.accounts.reserve_exact(flows);
+        self.shared.reserve_exact(flows);
+        self.seats.reserve_exact(2 * flows);
+        self.ways.tags.reserve_exact(2 * flows);
+        self.ways.headers.reserve_exact(2 * flows);
+    }
+
     /// Opens a TCP connection: the client's SYN leaves now.
     pub fn open(&mut self, opening: &Opening, now: Time) -> Connection {
         let connection = self.pair(opening, protocol::TCP);
@@ -186,6 +200,12 @@ impl Network {
             self.remember(Connection(connection.0));
         }
         self.memory.take()
+    }
+
+    /// Gives back the memory of all connections, when the run is over.
+    pub fn disband(&mut self) {
+        (self.seats, self.shared) = (Vec::new(), Vec::new());
+        (self.ways.tags, self.ways.headers) = (Vec::new(), Vec::new());
     }
 
     /// Releases a connection both of whose ends are done.
