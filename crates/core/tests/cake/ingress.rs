@@ -111,3 +111,31 @@ fn each_bulk_flow_may_keep_two_packets_waiting() {
     assert_eq!(run("ingress"), 0);
     assert!(run("egress") > 10);
 }
+
+/// After ten seconds the control law has thousands of packets to drop before the next one may go:
+/// more than one call does. Those to come go on with the same queue, and the shaper, which has
+/// been charged for what was dropped, is asked once only.
+#[test]
+fn a_turn_that_takes_several_calls_is_one_turn() {
+    for words in ["ingress bandwidth 8mbit", "egress bandwidth 8mbit", "unlimited"] {
+        let mut driver = Driver::new(&format!("besteffort flows rtt 1ms memlimit 30mb {words}"));
+        driver.put_all(packet(1, 1514), 10);
+        driver.put_all(packet(2, 100), 5_000);
+        // Into a spell of signals, and late.
+        for _ in 0..8 {
+            driver.wait(Span::from_millis(3));
+            driver.take_now();
+        }
+        driver.wait(Span::from_secs(10));
+        let (place, mut calls, before) = (driver.place(), 1, driver.lost().len());
+        while driver.take_now().is_none() {
+            calls += 1;
+            let event = driver.cake.next_event();
+            assert!(event.is_some_and(|at| at <= driver.now), "{words}: {calls}, {event:?}");
+        }
+        let lost = driver.lost().len() - before;
+        assert_eq!(driver.place(), place, "{words}");
+        eprintln!("{words}: {calls} calls, {lost} lost {:?}", driver.place());
+        assert!(calls > 1 && lost > 2_048, "{words}: {calls} calls, {lost} lost");
+    }
+}

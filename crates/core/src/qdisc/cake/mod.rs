@@ -101,6 +101,8 @@ pub struct Cake {
     random: Random,
     /// Packets need more than to be queued: wash, ACK filter, autorate.
     has_extras: bool,
+    /// The last `dequeue` had done enough in the middle of a tin's turn: the next one goes on there.
+    is_cut_short: bool,
     tins: Tins,
     arena: Arena,
     heap: overflow::Heap,
@@ -142,6 +144,7 @@ impl Cake {
             current_flow_index: 0,
             random: Random::new(device.seed),
             has_extras: false,
+            is_cut_short: false,
             tins: Tins::new(params, flows, hosts, guard),
             arena,
             heap,
@@ -233,8 +236,9 @@ impl Cake {
         let tin = self.tins.tin_mut(tin_index);
         if tin.backlog == 0 {
             tin.time_next = tin.time_next.max(now);
-            if self.arena.is_empty() && self.clock.start(now) {
-                self.books.totals.overlimits += 1;
+            if self.arena.is_empty() {
+                self.is_cut_short = false;
+                self.books.totals.overlimits += u64::from(self.clock.start(now));
             }
         }
         if packet.len > tin.counters.max_len {
@@ -473,9 +477,9 @@ impl Cake {
         let bulk_flows = if ingress { tin.bulk_flows } else { 0 };
         if !flow.cobalt.passes(&tin.cobalt, sojourn, now, bulk_flows) {
             let verdict = flow.cobalt.decide(&tin.cobalt, packet, now, bulk_flows, random);
-            // The last packet of a queue may be marked but is never dropped, nor one more than a
-            // call may drop.
-            if verdict.is_drop() && !flow.packets.is_empty() && budget.spend() {
+            // The last packet of a queue may be marked but is never dropped.
+            if verdict.is_drop() && !flow.packets.is_empty() {
+                budget.spend();
                 self.discard(slot, tin_index, flow_index, verdict, now, owner);
                 return Turn::Dropped;
             }
@@ -502,7 +506,8 @@ impl Cake {
     }
 
     /// [`Cake::dequeue`] after a first turn of `tin` in `vain`. Ends: in each turn flows leave the
-    /// rotations or a packet is lost.
+    /// rotations or a packet is lost. A turn that is more work than one call may do goes on in the
+    /// next, whatever it has cost meanwhile: it is one decision.
     #[inline(never)]
     fn dequeue_further(
         &mut self,
@@ -515,7 +520,10 @@ impl Cake {
         loop {
             match vain {
                 Turn::Sent(slot) => return self.arena.release(slot),
-                Turn::Nobody if budget.is_spent() => return None,
+                _ if budget.is_spent() => {
+                    self.is_cut_short = true;
+                    return None;
+                }
                 Turn::Nobody => tin_index = budget.lend(|budget| self.choose_tin(now, budget))?,
                 Turn::Dropped => {}
             }
@@ -598,6 +606,10 @@ impl Qdisc for Cake {
             return None;
         }
         let budget = Budget::default();
+        if core::mem::take(&mut self.is_cut_short) {
+            let tin_index = self.current_tin_index;
+            return self.dequeue_further(Turn::Dropped, tin_index, now, budget, owner);
+        }
         let tin_index = self.choose_tin(now, &budget)?;
         self.tins.decay(tin_index, now);
         match self.turn(tin_index, now, &budget, owner) {
@@ -607,7 +619,9 @@ impl Qdisc for Cake {
     }
 
     fn next_event(&self) -> Option<Time> {
-        (!self.arena.is_empty()).then(|| self.clock.next_due())
+        // What was cut short goes on in the past: now.
+        let due = if self.is_cut_short { Time::ZERO } else { self.clock.next_due() };
+        (!self.arena.is_empty()).then_some(due)
     }
 
     fn placement(&self) -> Option<(u8, u32)> {
@@ -626,6 +640,7 @@ impl Qdisc for Cake {
             }
         }
         self.memory = 0;
+        self.is_cut_short = false;
         self.tins.forget(self.params.queues);
         self.heap.clear();
         (self.current_tin_index, self.current_flow_index) = (0, 0);

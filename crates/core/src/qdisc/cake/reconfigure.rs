@@ -15,6 +15,7 @@ impl Cake {
     /// Takes on the settings of `spare`, and as much of its memory as they need.
     pub(super) fn reconfigure(&mut self, spare: &mut Cake, now: Time, owner: &mut dyn PacketOwner) {
         let params = spare.params;
+        self.is_cut_short = false;
         let old = core::mem::replace(&mut self.params, params);
         if params.bandwidth != old.bandwidth || !old.autorate_ingress {
             self.autorate = Autorate::new(params.bandwidth);

@@ -248,8 +248,11 @@ impl Htb {
         match child {
             Some((index, Some(child))) => {
                 child.enqueue(packet, now, &mut tally);
-                if !self.tree.is_active(index) && !child.is_empty() {
-                    self.tree.activate(index);
+                match (self.tree.is_active(index), child.is_empty()) {
+                    (false, false) => self.tree.activate(index),
+                    // Its discipline dropped all that it had: its turn is over.
+                    (true, true) => self.tree.deactivate(index),
+                    _ => {}
                 }
             }
             _ => {
@@ -401,7 +404,7 @@ impl Htb {
         loop {
             step();
             let child = self.leaves.get_mut(usize::from(index))?.as_mut()?;
-            let mut sent = None;
+            let (mut sent, queued) = (None, child.backlog().packets);
             if child.is_due(now) {
                 if budget.is_spent() {
                     return None;
@@ -429,6 +432,10 @@ impl Htb {
                 let wire_len = class.framing.charge(packet);
                 self.last = class.id.into();
                 packet.adj_len = wire_len;
+                if emptied && queued > 1 {
+                    // The others were dropped, which ends the turn before this one is paid for.
+                    self.tree.deactivate(index);
+                }
                 self.tree.spend(index, level, prio, len);
                 if emptied {
                     self.tree.deactivate(index);
