@@ -40,7 +40,7 @@ fn find(id: &str) -> PyResult<&'static Experiment> {
 }
 
 fn options(repetitions: Option<u32>) -> Options {
-    Options { repetitions, keep: false }
+    Options { repetitions, keep: false, series: false }
 }
 
 /// The identifiers of all experiments.
