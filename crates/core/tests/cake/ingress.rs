@@ -139,7 +139,7 @@ fn a_turn_that_takes_several_calls_is_one_turn() {
     }
 }
 
-/// What was cut short is over when nothing is left: the next packet waits for the shaper.
+/// A turn that was cut short is over when nothing is left: the next packet waits for the shaper.
 #[test]
 fn a_turn_whose_packets_are_gone_is_over() {
     let mut driver = Driver::new("besteffort flows rtt 1ms memlimit 30mb ingress bandwidth 8mbit");

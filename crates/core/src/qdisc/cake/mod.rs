@@ -101,7 +101,7 @@ pub struct Cake {
     random: Random,
     /// Packets need more than to be queued: wash, ACK filter, autorate.
     has_extras: bool,
-    /// The last `dequeue` had done enough in the middle of a tin's turn: the next one goes on there.
+    /// The last `dequeue` had done enough in the middle of a tin's turn: the next goes on there.
     is_cut_short: bool,
     tins: Tins,
     arena: Arena,
