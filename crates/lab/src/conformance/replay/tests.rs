@@ -225,7 +225,9 @@ fn a_binary_trace_decides_as_the_text_that_it_came_from() {
     let (mut compared, mut filtered) = (0, 0);
     for path in golden::list(&recordings()).unwrap() {
         let group = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
-        if !["cake-ackfilter", "cake-tins", "htb", "drr"].contains(&group) {
+        // A trace holds packets only.
+        let is_plain = Recording::read(&path).unwrap().commands.is_empty();
+        if !is_plain || !["cake-ackfilter", "cake-tins", "htb", "drr"].contains(&group) {
             continue;
         }
         let csv = path.with_extension("csv.gz");
