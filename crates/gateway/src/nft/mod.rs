@@ -546,10 +546,11 @@ fn pass_own(batch: &mut Batch<'_>, place: &Place, interface: &str, own: &Own) {
         (libc::IPPROTO_ICMP, [13, 14]),
         (libc::IPPROTO_ICMPV6, [128, 129]),
     ];
-    for (ident, (protocol, [request, reply])) in own.echo.iter().flat_map(|i| kinds.map(|k| (i, k)))
-    {
-        let kind = if leaves { request } else { reply };
-        pass(protocol, &[(0, &[kind]), (4, &ident.to_be_bytes())]);
+    if let Some(ident) = own.echo {
+        for (protocol, [request, reply]) in kinds {
+            let kind = if leaves { request } else { reply };
+            pass(protocol, &[(0, &[kind]), (4, &ident.to_be_bytes())]);
+        }
     }
     if let Some((here, servers)) = &own.datagrams {
         for there in servers {

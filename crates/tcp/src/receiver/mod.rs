@@ -178,11 +178,7 @@ impl Receiver {
         }
         let before = self.nxt;
         self.nxt = end;
-        self.window.queue(
-            before,
-            end,
-            if segment.len > unit { segment.len / unit.max(1) } else { 1 },
-        );
+        self.window.queue(before, end, (segment.len / unit.max(1)).max(1));
         self.acks.schedule();
         self.acks.measure(unit, segment.flags.has(TcpFlags::PSH), &mut self.window);
         self.acks.pace(&self.window, round, now);

@@ -258,7 +258,9 @@ fn sample_with(
     };
     let (setup, qdisc) = set_up(&format!("{} {}", experiment.id, arm.name), file);
     let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
-    memory.cloned().into_iter().for_each(|memory| run.recall(memory));
+    if let Some(memory) = memory {
+        run.recall(memory.clone());
+    }
     if arm.until_done {
         while !run.is_over() && !run.all_finished() {
             run.advance(run.now() + LOOK);
