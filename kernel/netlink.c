@@ -41,6 +41,7 @@ static void follow_settings(struct Qdisc *sch)
 	struct simnel_sched *q = qdisc_priv(sch);
 
 	q->wants = simnel_wants(q->line);
+	q->named_queues = simnel_queues(q->line);
 	q->vain_calls = 0;
 	if (q->wants & SIMNEL_WANTS_BYPASS && !rcu_access_pointer(q->filters))
 		sch->flags |= TCQ_F_CAN_BYPASS;

@@ -171,6 +171,12 @@ static noinline int enqueue_split(struct sk_buff *skb, struct Qdisc *sch, u32 cl
 	return packets ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
 
+/* True if a class names one of the discipline's queues. */
+static bool names_queue(const struct simnel_sched *q, u32 class)
+{
+	return TC_H_MIN(class) - 1 < q->named_queues;
+}
+
 /* Asks the filters for a class. Where they took the packet, it is gone, and false. */
 static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf_proto *filters,
 			      u32 *class, struct sk_buff **to_free, int *result)
@@ -193,11 +199,9 @@ static noinline bool classify(struct sk_buff *skb, struct Qdisc *sch, struct tcf
 		break;
 #endif
 	default:
-		if (verdict >= 0) {
+		if (verdict >= 0)
 			*class = res.classid;
-			return true;
-		}
-		if (!(q->wants & SIMNEL_WANTS_CLASS))
+		if (!q->named_queues || (verdict >= 0 && names_queue(q, *class)))
 			return true;
 	}
 	qdisc_qstats_drop(sch);
@@ -224,10 +228,11 @@ static noinline int enqueue_looking(struct sk_buff *skb, struct Qdisc *sch,
 				    struct tcf_proto *filters, struct sk_buff **to_free)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
+	bool is_named = TC_H_MAJ(skb->priority) == sch->handle && names_queue(q, skb->priority);
 	u32 class = 0;
 	int result;
 
-	if (filters && !classify(skb, sch, filters, &class, to_free, &result))
+	if (filters && !is_named && !classify(skb, sch, filters, &class, to_free, &result))
 		return result;
 	if (skb_is_gso(skb) && q->wants & SIMNEL_WANTS_SPLIT)
 		return enqueue_split(skb, sch, class, to_free);

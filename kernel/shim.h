@@ -19,6 +19,8 @@ struct simnel_sched {
 	struct simnel_arrival *arrival;
 	/* What the settings want of this side: SIMNEL_WANTS_... */
 	u32 wants;
+	/* Queues of which a class of ours names one; 0: classes mean something else. */
+	u32 named_queues;
 	/* Calls of an empty line for a packet, since the last one came. */
 	u32 vain_calls;
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */

@@ -65,11 +65,10 @@ struct simnel_departure {
 
 #define SIMNEL_WANTS_TRANSLATION 1
 #define SIMNEL_WANTS_SPLIT 2
-#define SIMNEL_WANTS_CLASS 4
-#define SIMNEL_WANTS_NEST 8
-#define SIMNEL_WANTS_BYPASS 16
-#define SIMNEL_WANTS_EMPTY 32
-#define SIMNEL_WANTS_REST 64
+#define SIMNEL_WANTS_NEST 4
+#define SIMNEL_WANTS_BYPASS 8
+#define SIMNEL_WANTS_EMPTY 16
+#define SIMNEL_WANTS_REST 32
 
 struct simnel_request {
 	const u8 *kind;
@@ -134,6 +133,7 @@ u64 simnel_next_event(const struct simnel_line *line);
 u32 simnel_is_at_rest(const struct simnel_line *line);
 void simnel_reset(struct simnel_line *line);
 u32 simnel_wants(const struct simnel_line *line);
+u32 simnel_queues(const struct simnel_line *line);
 struct simnel_change *simnel_prepare(const struct simnel_line *line,
 				     const struct simnel_request *request, u64 now,
 				     struct simnel_message *message);

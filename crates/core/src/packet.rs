@@ -186,6 +186,21 @@ impl Packet {
         256 + (len + 336).next_power_of_two()
     }
 
+    /// The minor number of its class, if that is one of the discipline `handle`.
+    #[inline]
+    pub fn minor_of(&self, handle: u32) -> Option<u32> {
+        let is_ours = self.class != 0 && (self.class ^ handle) >> 16 == 0 && handle != 0;
+        is_ours.then_some(self.class & 0xffff)
+    }
+
+    /// The queue that its class names, from 1, among `queues` of the discipline `handle`: one whose
+    /// priority is such a class goes there, whatever its flow (`SO_PRIORITY`; facts D.5).
+    #[inline]
+    pub fn named_queue(&self, handle: u32, queues: u32) -> Option<u32> {
+        let queue = self.minor_of(handle)?.checked_sub(1)?;
+        (queue < queues).then_some(queue)
+    }
+
     /// The differentiated services code point, 0..=63.
     #[inline]
     pub const fn dscp(&self) -> u8 {

@@ -6,11 +6,11 @@ use core::slice::from_raw_parts;
 
 use simnel_core::flow::{Addresses, HashKey};
 use simnel_core::packet::Packet;
-use simnel_core::qdisc::Config;
+use simnel_core::qdisc::{Config, Device};
 use simnel_core::wire::{describe_network, Classifier, FlowKeys, LinkLayer};
 
 use crate::host::bytes;
-use crate::settings::Choice;
+use crate::settings::Chooser;
 
 // The fields that C writes lie where its structure has them.
 const _: () = {
@@ -93,7 +93,7 @@ impl Arrival {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn describe_unusual(&mut self, unusual: &Unusual, reader: &Reader) {
-        let Reader { classifier, choice, .. } = reader;
+        let Reader { classifier, chooser, .. } = reader;
         // SAFETY: the caller's promise.
         let head = unsafe { bytes(self.start, self.captured) }.unwrap_or(&[]);
         let told = self.packet;
@@ -111,7 +111,7 @@ impl Arrival {
             translation.apply(packet, classifier);
         }
         if unusual.class != 0 {
-            choice.apply(unusual.class, packet);
+            chooser.apply(unusual.class, packet);
         }
     }
 }
@@ -119,15 +119,15 @@ impl Arrival {
 /// The reading of packets that a discipline's settings ask for.
 pub(crate) struct Reader {
     classifier: Classifier,
-    choice: Choice,
+    pub(crate) chooser: Chooser,
     tells_flows: bool,
 }
 
 impl Reader {
-    pub(crate) fn of(config: &Config, key: HashKey) -> Reader {
+    pub(crate) fn of(config: &Config, device: &Device, key: HashKey) -> Reader {
         Reader {
             classifier: Classifier::new(config.hasher(key)),
-            choice: Choice::of(config),
+            chooser: Chooser::of(config, device),
             tells_flows: config.tells_flows(),
         }
     }

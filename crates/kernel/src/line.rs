@@ -68,7 +68,7 @@ struct Derived {
 impl Derived {
     fn of(config: &Config, form: Form, device: &Device, key: [u64; 2]) -> Derived {
         Derived {
-            reader: Reader::of(config, HashKey::new(key[0], key[1])),
+            reader: Reader::of(config, device, HashKey::new(key[0], key[1])),
             wants: wanted(config, form, device),
             name: config.name(),
         }
@@ -257,6 +257,12 @@ pub extern "C" fn simnel_reset(line: &mut Line) {
 #[no_mangle]
 pub extern "C" fn simnel_wants(line: &Line) -> u32 {
     line.derived.wants
+}
+
+/// Queues of which filters choose one by its number, from 1; zero if they choose a class.
+#[no_mangle]
+pub extern "C" fn simnel_queues(line: &Line) -> u32 {
+    line.derived.reader.chooser.queues()
 }
 
 /// A discipline with the settings that are to be put in place, and with all memory for that.

@@ -6,7 +6,7 @@ use core::fmt::Display;
 
 use simnel_core::netlink::{Attributes, Options};
 use simnel_core::packet::Packet;
-use simnel_core::qdisc::{amend, discipline, netlink, parse, Config, Device};
+use simnel_core::qdisc::{amend, discipline, netlink, parse, Bypass, Choice, Config, Device};
 
 use crate::host::bytes;
 
@@ -176,94 +176,58 @@ pub(crate) mod wants {
     pub const TRANSLATION: u32 = 1;
     /// Super-packets in pieces.
     pub const SPLIT: u32 = 2;
-    /// Where there are filters, no packet that none of them knows.
-    pub const CLASS: u32 = 4;
     /// Statistics that are attributes, not a structure.
-    pub const NEST: u32 = 8;
+    pub const NEST: u32 = 4;
     /// While nothing is queued, packets go past the discipline, straight to the device.
-    pub const BYPASS: u32 = 16;
+    pub const BYPASS: u32 = 8;
     /// To be asked for packets also while there is none.
-    pub const EMPTY: u32 = 32;
+    pub const EMPTY: u32 = 16;
     /// As `BYPASS`, but only while the discipline is at rest (`simnel_is_at_rest`).
-    pub const REST: u32 = 64;
+    pub const REST: u32 = 32;
 }
 
 /// The C side's duties for `config`.
 pub(crate) fn wanted(config: &Config, form: Form, device: &Device) -> u32 {
-    let mut wanted = match config {
-        Config::Cake(params) => {
-            let split = if params.split_gso { wants::SPLIT } else { 0 };
-            let translation = if params.nat { wants::TRANSLATION } else { 0 };
-            split | translation | wants::NEST
-        }
-        Config::FqCodel(_) | Config::FqPie(_) | Config::Sfq(_) => wants::CLASS,
-        _ => 0,
-    };
-    if form != Form::Linux {
-        wanted |= wants::NEST;
-    }
-    if notes_emptiness(config) {
-        wanted |= wants::EMPTY;
-    }
-    if config.passes_nothing(device).is_none() {
-        wanted |= match config {
-            Config::Pie(_) | Config::Red(_) => wants::REST,
-            _ if is_idle_when_empty(config) => wants::BYPASS,
-            _ => 0,
-        };
-    }
-    let below = config.children();
-    below.into_iter().fold(wanted, |wanted_, (_, child)| {
-        wanted_ | (self::wanted(child, form, device) & (wants::TRANSLATION | wants::SPLIT))
-    })
+    let needs = config.needs(device);
+    let is_nested = form != Form::Linux || config.has_nested_statistics();
+    let bits = [
+        (needs.translation, wants::TRANSLATION),
+        (needs.pieces, wants::SPLIT),
+        (is_nested, wants::NEST),
+        (needs.bypass == Bypass::Empty, wants::BYPASS),
+        (needs.vain_calls, wants::EMPTY),
+        (needs.bypass == Bypass::AtRest, wants::REST),
+    ];
+    bits.into_iter().map(|(is_wanted, bit)| if is_wanted { bit } else { 0 }).sum()
 }
 
-/// True if it matters to a discipline that it was asked for a packet while it had none.
-fn notes_emptiness(config: &Config) -> bool {
-    !matches!(config, Config::Cake(_) | Config::Fifo(_) | Config::Pie(_) | Config::Sfb(_))
-}
-
-/// True if a packet that finds the discipline empty need not be seen by it, as in Linux: what is
-/// kept of an empty queue does not depend on it.
-fn is_idle_when_empty(config: &Config) -> bool {
-    match config {
-        Config::Codel(_) | Config::Fifo(_) | Config::Sfq(_) => true,
-        Config::FqCodel(params) => params.queues.savings.is_none(),
-        _ => false,
-    }
-}
-
-/// Meaning of a filter's choice of a class to a discipline.
+/// A filter's choice of a class, as the discipline `handle` understands it.
 #[derive(Clone, Copy)]
-pub(crate) enum Choice {
-    /// The class is the packet's.
-    Class,
-    /// Of so many queues, the one of the class's minor number, from 1.
-    Queue(u32),
-    /// The minor number is that of a queue in the packet's tier, the major that of a host.
-    QueueAndHost,
+pub(crate) struct Chooser {
+    choice: Choice,
+    handle: u32,
 }
 
-impl Choice {
-    pub(crate) fn of(config: &Config) -> Choice {
-        match config {
-            Config::Cake(_) => Choice::QueueAndHost,
-            Config::FqCodel(params) => Choice::Queue(params.queues.flows),
-            Config::FqPie(params) => Choice::Queue(params.queues.flows),
-            _ => Choice::Class,
+impl Chooser {
+    pub(crate) fn of(config: &Config, device: &Device) -> Chooser {
+        Chooser { choice: config.needs(device).choice, handle: device.handle }
+    }
+
+    /// Queues of which filters choose one; zero if they choose something else.
+    pub(crate) fn queues(self) -> u32 {
+        match self.choice {
+            Choice::Queue(queues) => queues,
+            _ => 0,
         }
     }
 
-    /// Gives `packet` the hashes that lead to what `class` says.
+    /// Gives `packet` what leads it where `class` says.
     #[cold]
     pub(crate) fn apply(self, class: u32, packet: &mut Packet) {
         let (major, minor) = (class >> 16, class & 0xffff);
-        match self {
+        match self.choice {
             Choice::Class => packet.class = class,
-            Choice::Queue(queues) => {
-                let queue = u64::from(minor.saturating_sub(1));
-                packet.flow = (queue << 32).div_ceil(u64::from(queues.max(1)));
-            }
+            Choice::Queue(_) => packet.class = self.handle & 0xffff_0000 | minor,
             Choice::QueueAndHost => {
                 if minor != 0 {
                     packet.flow = u64::from(minor - 1);

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use super::netlink::Abi;
-use super::{Config, ConfigError, Device, Managed, OwnStats};
+use super::{Config, ConfigError, Device, Managed, Needs, OwnStats};
 use crate::flow::{FlowHasher, HashKey};
 use crate::rate::Rate;
 use crate::tc::{Digits, Json, Keywords, ParseError, Words};
@@ -105,6 +105,11 @@ pub trait Described: Sized {
     /// True if it looks at acknowledgements ([`super::PacketOwner::ack_view`]).
     fn filters_acks(&self) -> bool {
         false
+    }
+
+    /// Its needs of a home that hands it packets as they are.
+    fn own_needs(&self) -> Needs {
+        Needs::MOST
     }
 
     /// Why it drops what comes, if its settings leave no room for a full packet of `device`.

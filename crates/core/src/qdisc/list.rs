@@ -131,6 +131,17 @@ macro_rules! disciplines {
                 }
             }
 
+            /// True if Linux has its statistics as attributes, not as a structure.
+            pub fn has_nested_statistics(&self) -> bool {
+                match self {
+                    $(
+                        $(#[$when])*
+                        Config::$variant(_) => <$module::Params as Described>::NETLINK
+                            .is_some_and(|abi| abi.nests_statistics),
+                    )*
+                }
+            }
+
             /// Disciplines that stand below.
             pub fn children(&self) -> Vec<(u32, &Config)> {
                 match self { $($(#[$when])* Config::$variant(params) => params.children(),)* }
@@ -180,6 +191,10 @@ macro_rules! disciplines {
 
             fn filters_acks(&self) -> bool {
                 match self { $($(#[$when])* Config::$variant(params) => params.filters_acks(),)* }
+            }
+
+            fn own_needs(&self) -> Needs {
+                match self { $($(#[$when])* Config::$variant(params) => params.own_needs(),)* }
             }
 
             fn drops_all(&self, device: &Device) -> Option<String> {

@@ -219,6 +219,8 @@ struct Queues<A: FlowAqm> {
     store: Store<u64>,
     aqm: A,
     quantum: u32,
+    /// The discipline's own, with which packets' classes are compared.
+    handle: u32,
     /// Packets that may be queued: less those that are `lent`.
     limit: u32,
     lent: u32,
@@ -242,6 +244,7 @@ impl<A: FlowAqm> Many<A> {
             store: Store::new(settings.limit, device.memory)?,
             aqm,
             quantum: settings.quantum.unwrap_or(device.mtu),
+            handle: device.handle,
             limit: settings.limit.min(MAX_PACKETS),
             lent: 0,
             memory_limit: settings.memory_limit.into(),
@@ -281,7 +284,7 @@ impl<A: FlowAqm> Queues<A> {
         if !A::REFUSES && !has_slot {
             self.make_room(scheduler, self.batch, owner);
         }
-        let index = self.index_of(packet.flow);
+        let index = self.index_of(packet);
         let Some(flow) = self.flows.get_mut(index as usize) else {
             return self.store.refuse(packet, now, DropReason::Overlimit, owner);
         };
@@ -381,10 +384,12 @@ impl<A: FlowAqm> Queues<A> {
         }
     }
 
-    /// The queue of a packet with this hash.
+    /// The queue of a packet: the one that its class names, or its hash.
     #[inline]
-    fn index_of(&self, hash: u64) -> u32 {
-        ((u64::from(hash as u32) * self.flows.len() as u64) >> 32) as u32
+    fn index_of(&self, packet: &Packet) -> u32 {
+        let queues = self.flows.len() as u64;
+        let hashed = || ((u64::from(packet.flow as u32) * queues) >> 32) as u32;
+        packet.named_queue(self.handle, queues as u32).unwrap_or_else(hashed)
     }
 
     /// Queues `packet`, for which there is room, and tells the scheduler.
@@ -532,7 +537,7 @@ impl<A: FlowAqm> Queues<A> {
         core::mem::swap(&mut self.flows, &mut spare.flows);
         core::mem::swap(&mut self.longest, &mut spare.longest);
         while let Some(packet) = self.store.take(&mut waiting) {
-            let index = self.index_of(packet.flow);
+            let index = self.index_of(&packet);
             self.insert(scheduler, index, &packet, packet.enqueued, false);
         }
     }
@@ -632,7 +637,7 @@ impl<A: FlowAqm> Managed for Many<A> {
     }
 
     fn queue_of(&self, packet: &Packet) -> Option<u32> {
-        Some(self.queues.index_of(packet.flow))
+        Some(self.queues.index_of(packet))
     }
 
     fn prepare(&self, config: &Config, now: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {

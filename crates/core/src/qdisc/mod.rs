@@ -32,6 +32,7 @@ mod described;
 mod list;
 pub(crate) mod longest;
 pub mod many;
+mod needs;
 pub mod netlink;
 mod parse;
 mod show;
@@ -42,6 +43,7 @@ pub(crate) mod store;
 
 use described::{built, too_small};
 pub use described::{Described, Listed, Names};
+pub use needs::{Bypass, Choice, Needs};
 use parse::parse_child;
 pub use parse::{
     amend, discipline, disciplines, keywords, parse, parse_with_default, parse_words, Discipline,
@@ -362,7 +364,7 @@ pub struct Device {
     pub tx_queue_len: u32,
     /// Seed of every random decision.
     pub seed: u64,
-    /// The handle (`major:0`) that packet classes are compared with.
+    /// The handle (`major:0`) that packet classes are compared with; 0: none is like it.
     pub handle: u32,
     /// How transmission times are rounded.
     pub arithmetic: crate::rate::Arithmetic,
@@ -372,6 +374,13 @@ pub struct Device {
     pub tick: Tick,
     /// When memory for packets is taken.
     pub memory: Memory,
+}
+
+impl Device {
+    /// Surroundings of a discipline below a class: what a packet's class says has been read.
+    fn below_class(&self) -> Device {
+        Device { handle: 0, ..*self }
+    }
 }
 
 impl Default for Device {

@@ -20,6 +20,8 @@ pub struct Abi<P, S> {
     pub(super) write_options: fn(&P, Option<&S>, &mut Writer<'_>),
     /// Writes statistics as `TCA_STATS_APP` has them.
     pub(super) write_statistics: fn(&S, &mut Writer<'_>),
+    /// True if these are attributes, not a structure.
+    pub(super) nests_statistics: bool,
     /// Writes statistics of a class at a moment likewise, where Linux has some.
     pub(super) write_class: Option<WriteClass>,
 }

@@ -6,21 +6,9 @@
 
 use alloc::boxed::Box;
 
-#[cfg(target_has_atomic = "64")]
-pub(super) use super::parallel::Everywhere;
+use super::parallel::Everywhere;
 use crate::memory::{filled, NoMemory};
 use crate::sched::ways::{search, set_of, Found};
-
-/// Without 64-bit atomics there are no parallel queues.
-#[cfg(not(target_has_atomic = "64"))]
-#[derive(Debug)]
-pub(super) enum Everywhere {}
-
-#[cfg(not(target_has_atomic = "64"))]
-impl Everywhere {
-    fn count(&self, _: End, _: u32) {}
-    fn discount(&self, _: End, _: u32, _: u16) {}
-}
 
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

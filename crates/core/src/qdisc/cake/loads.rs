@@ -119,12 +119,6 @@ impl LoadRule {
         }
     }
 
-    /// `flow` passes from the new flows to the old.
-    #[cfg(target_has_atomic = "64")]
-    pub(super) fn age(self, bulk_flows: &mut u32, base: u32, flow: &Flow, hosts: &mut Hosts) {
-        recount_in(bulk_flows, base, flow, Standing::New, Standing::Old, self, hosts);
-    }
-
     #[inline(always)]
     pub(super) fn counts(self, standing: Standing) -> bool {
         self.counted >> standing as u8 & 1 != 0

@@ -32,7 +32,8 @@ mod hosts;
 mod loads;
 mod netlink;
 mod overflow;
-#[cfg(target_has_atomic = "64")]
+// Without 64-bit atomics no queue has a seat among parallel ones.
+#[cfg_attr(not(target_has_atomic = "64"), path = "alone.rs")]
 mod parallel;
 mod params;
 mod reconfigure;
@@ -44,7 +45,6 @@ mod tin;
 mod tin_map;
 mod tins;
 
-#[cfg(target_has_atomic = "64")]
 pub use parallel::Member;
 pub use params::{AckFilter, FlowMode, HostGuard, HostLoad, Params};
 pub use stats::{tin_name, Stats, TinStats, MAX_TINS};
@@ -178,7 +178,6 @@ impl Cake {
         self.rate = rate;
         self.tins.set_rate(rate, &self.params, &self.device);
         self.clock.set_rate(ByteTime::new(rate, self.device.arithmetic));
-        #[cfg(target_has_atomic = "64")]
         self.leave_rate_to_seat();
         self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
     }
@@ -210,8 +209,7 @@ impl Cake {
         let mask = self.params.fwmark;
         let by_mark =
             if mask == 0 { None } else { nth((packet.mark & mask) >> mask.trailing_zeros()) };
-        let is_ours = packet.class & 0xffff_0000 == self.device.handle & 0xffff_0000;
-        by_mark.or_else(|| nth(packet.class & 0xffff).filter(|_| is_ours))
+        by_mark.or_else(|| nth(packet.minor_of(self.device.handle)?))
     }
 
     /// Queues a copy of `packet` with a length that can be charged.

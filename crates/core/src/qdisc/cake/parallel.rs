@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use super::flows::Flow;
 use super::hosts::{End, Hosts};
-use super::loads::{reciprocal, recount, rounded, LoadRule};
+use super::loads::{reciprocal, recount, recount_in, rounded, LoadRule};
 use super::params::HostGuard;
 use super::tins::{empty, Tins};
 use super::{Cake, DiffservMode, Params, MAX_TINS};
@@ -29,7 +29,8 @@ use crate::qdisc::{
 use crate::random::Random;
 use crate::rate::ByteTime;
 use crate::sched::active::Turns;
-use crate::sched::parallel::{Seat, Shared, MOST_SEATS};
+pub(super) use crate::sched::parallel::Seat;
+use crate::sched::parallel::{Shared, MOST_SEATS};
 use crate::sched::sparse::Quanta;
 use crate::sched::Standing;
 use crate::steps::Budget;
@@ -88,10 +89,12 @@ fn suits(params: &Params) -> Result<(), ConfigError> {
     accept(!params.bandwidth.is_unlimited(), "bandwidth", "a rate that parallel queues share")?;
     let has_tins = params.diffserv != DiffservMode::Besteffort;
     accept(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
-    let is_simple = !params.ingress && !params.autorate_ingress;
-    accept(is_simple, "ingress", "`egress`, at a given rate, on parallel queues")?;
-    let is_plain = params.savings.is_none() && params.host_guard == HostGuard::Off;
-    accept(is_plain, "savings", "no savings and no `host-guard` on parallel queues")
+    let is_steady = !params.autorate_ingress;
+    accept(is_steady, "autorate-ingress", "a rate that is given, on parallel queues")?;
+    accept(!params.ingress, "ingress", "`egress` on parallel queues")?;
+    accept(params.savings.is_none(), "savings", "none on parallel queues")?;
+    let is_unguarded = params.host_guard == HostGuard::Off;
+    accept(is_unguarded, "host-guard", "`no-host-guard` on parallel queues")
 }
 
 impl Cake {
@@ -179,6 +182,13 @@ impl Managed for Member {
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(Member(spare)) = spare_of(spare) else { return };
         self.0.reconfigure(spare, now, owner);
+    }
+}
+
+impl LoadRule {
+    /// `flow` passes from the new flows to the old.
+    fn age(self, bulk_flows: &mut u32, base: u32, flow: &Flow, hosts: &mut Hosts) {
+        recount_in(bulk_flows, base, flow, Standing::New, Standing::Old, self, hosts);
     }
 }
 

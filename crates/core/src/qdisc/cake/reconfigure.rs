@@ -107,7 +107,6 @@ impl Cake {
     /// tins are.
     fn take_tins(&mut self, spare: &mut Cake, keeps_counters: bool) {
         core::mem::swap(&mut self.tins, &mut spare.tins);
-        #[cfg(target_has_atomic = "64")]
         self.tins.take_seat_of(&mut spare.tins);
         if keeps_counters {
             for (tin, old) in self.tins.iter_mut().zip(spare.tins.iter_mut()) {

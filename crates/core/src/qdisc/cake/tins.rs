@@ -19,6 +19,7 @@ use super::guard::Guard;
 use super::hosts::{End, Hosts};
 use super::loads::{part, quantum, recount, recount_in, LoadRule};
 use super::overflow::Heap;
+use super::parallel::Seat;
 use super::params::{FlowMode, Params};
 use super::tin::{share, Tin};
 use super::MAX_TINS;
@@ -57,8 +58,7 @@ pub(super) struct Tins {
     pub(super) savings: Option<u32>,
     pub(super) guard: Option<Box<Guard>>,
     /// Its place among parallel queues, if it is one.
-    #[cfg(target_has_atomic = "64")]
-    pub(super) seat: Option<Box<crate::sched::parallel::Seat>>,
+    pub(super) seat: Option<Box<Seat>>,
     /// Neither savings nor a guard nor a seat: DRR++ with quanta by the load of hosts.
     pub(super) is_plain: bool,
 }
@@ -96,7 +96,6 @@ impl Tins {
             active: 0,
             owing: every_tin(count),
             savings: params.savings,
-            #[cfg(target_has_atomic = "64")]
             seat: None,
             is_plain: params.savings.is_none() && guard.is_none(),
             guard,
@@ -126,7 +125,6 @@ impl Tins {
         self.flows.clear();
         self.hosts.clear();
         self.guard.iter_mut().for_each(|guard| guard.clear());
-        #[cfg(target_has_atomic = "64")]
         self.seat.iter_mut().for_each(|seat| seat.clear());
         self.active = 0;
         self.owing = every_tin(self.count);
@@ -379,7 +377,6 @@ impl Tins {
         random: &mut Random,
     ) {
         if !self.is_plain {
-            #[cfg(target_has_atomic = "64")]
             if self.seat.is_some() {
                 return self.wake_parallel(tin_index, flow_index, random);
             }
@@ -444,7 +441,6 @@ impl Tins {
         budget: &Budget,
     ) -> Option<(u32, &mut Tin, &mut Flow)> {
         if !self.is_plain {
-            #[cfg(target_has_atomic = "64")]
             if self.seat.is_some() {
                 let flow_index =
                     budget.lend(|budget| self.choose_parallel(tin_index, now, random, budget))?;
@@ -531,7 +527,6 @@ impl Tins {
             guard.shrunk(tin_index, flow_index, flow, len);
             guard.charge(tin_index, flow_index, flow, charged);
         }
-        #[cfg(target_has_atomic = "64")]
         if self.seat.is_some() {
             self.sent_parallel(flow_index, charged);
         }

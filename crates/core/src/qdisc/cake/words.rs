@@ -12,7 +12,7 @@ use core::fmt::{self, Write};
 use super::{AckFilter, Cake, DiffservMode, FlowMode, HostGuard, HostLoad, Params, Stats};
 use crate::packet::Packet;
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::rate::Rate;
 use crate::tc::link::FramingWords;
 use crate::tc::units::{shown_size, shown_time, write_rate, ValueError, RATE_OR_NONE};
@@ -291,6 +291,16 @@ impl Described for Params {
         // Zero is none.
         let limit = Some(self.memlimit).filter(|limit| *limit > 0)?;
         too_small("memlimit", limit.into(), device.mtu)
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs {
+            translation: self.nat,
+            pieces: self.split_gso,
+            vain_calls: false,
+            choice: Choice::QueueAndHost,
+            ..Needs::MOST
+        }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -10,7 +10,7 @@ use core::fmt::{self, Write};
 use super::{Codel, Params, Stats};
 use crate::aqm::codel::{CeSelector, CodelParams};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_time, ValueError};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
@@ -118,6 +118,10 @@ impl Described for Params {
 
     fn own_tells_flows(&self) -> bool {
         false
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { bypass: Bypass::Empty, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

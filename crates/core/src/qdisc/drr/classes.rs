@@ -119,7 +119,7 @@ impl Classes {
                     Arithmetic::Exact => quantum,
                     Arithmetic::Linux => quantum.clamp(LINUX_QUANTA.0, LINUX_QUANTA.1),
                 },
-                child: Child::new(discipline(class), device)?,
+                child: Child::new(discipline(class), &device.below_class())?,
                 waits: false,
             });
         }

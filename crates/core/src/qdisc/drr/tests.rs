@@ -321,3 +321,16 @@ fn turns_and_deficits_stay_while_the_classes_do() {
     qdisc.configure(&other, Time(0), &mut Discard).unwrap();
     assert_eq!([next(&mut qdisc, Time(0)), next(&mut qdisc, Time(0))], [Some(3), Some(2)]);
 }
+
+/// The class has been read above: below, a packet's flow alone counts.
+#[test]
+fn a_class_means_nothing_to_what_stands_below() {
+    let mut qdisc = drr("drr class 8001:5 fq_codel flows 1024");
+    for (handle, flow) in [(1, 1), (2, 1), (3, 1), (4, 9 << 22)] {
+        let packet = Packet { flow, ..of_class(handle, 0x8001_0005, 1514) };
+        qdisc.enqueue(&packet, Time(0), &mut Discard);
+    }
+    // The second flow is a new one when the first has used its quantum up.
+    let order: Vec<_> = (0..4).filter_map(|_| next(&mut qdisc, Time(1))).collect();
+    assert_eq!(order, [1, 4, 2, 3]);
+}

@@ -9,7 +9,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::{Fifo, Kind, Params};
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{write_size, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 
@@ -83,6 +83,10 @@ impl Described for Params {
     fn drops_all(&self, device: &Device) -> Option<String> {
         let least = if self.kind == Kind::Bfifo { device.mtu } else { 1 };
         too_small("limit", self.effective_limit(device).into(), least)
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { vain_calls: false, bypass: Bypass::Empty, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

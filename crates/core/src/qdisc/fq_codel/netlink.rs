@@ -69,6 +69,7 @@ pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
+    nests_statistics: false,
     write_class: Some(write_class),
 };
 

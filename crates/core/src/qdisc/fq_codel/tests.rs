@@ -220,3 +220,20 @@ fn thousands_of_flows_with_the_least_quantum_cost_a_call_little() {
     assert!(most <= crate::steps::MOST, "{most} steps");
     assert!(calls < 200_000, "{calls} calls");
 }
+
+#[test]
+fn a_class_names_a_queue_whatever_the_flow() {
+    let qdisc = fq_codel(|params| params.queues.flows = 1024);
+    for (class, queue) in [
+        (0x8001_0001, 0),
+        (0x8001_0400, 1023),
+        (0x8001_0401, 5),
+        (0x8001_0000, 5),
+        (0x8002_0001, 5),
+        (1, 5),
+        (0, 5),
+    ] {
+        let packet = Packet { class, ..packet(1, 5, 100) };
+        assert_eq!(qdisc.queue_of(&packet), Some(queue), "{class:x}");
+    }
+}

@@ -15,7 +15,9 @@ use crate::qdisc::codel::words::{
 };
 use crate::qdisc::many::{Settings, MAX_FLOWS};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{
+    too_small, Bypass, Choice, ConfigError, Described, Device, Managed, Names, Needs,
+};
 use crate::tc::units::shown_size;
 use crate::tc::{
     or_default, savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words,
@@ -152,6 +154,11 @@ impl Described for Params {
     fn drops_all(&self, device: &Device) -> Option<String> {
         too_small("limit", self.queues.limit.into(), 1)
             .or_else(|| too_small("memory_limit", self.queues.memory_limit.into(), device.mtu))
+    }
+
+    fn own_needs(&self) -> Needs {
+        let bypass = if self.queues.savings.is_none() { Bypass::Empty } else { Bypass::Never };
+        Needs { bypass, choice: Choice::Queue(self.queues.flows), ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -10,7 +10,7 @@ use crate::qdisc::netlink::Abi;
 use crate::qdisc::pie::words::{
     write_steering, write_steering_json, write_switches, write_switches_json, AqmWords, LINUX, OURS,
 };
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::shown_size;
 use crate::tc::{savings, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 
@@ -93,6 +93,10 @@ impl Described for Params {
     fn resolve(&mut self, device: &Device) {
         self.queues.quantum.get_or_insert(device.mtu);
         self.aqm.tupdate = device.tick.enough(self.aqm.tupdate);
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { choice: Choice::Queue(self.queues.flows), ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -191,7 +191,7 @@ impl Htb {
         for node in &tree.classes {
             let class = params.classes.iter().find(|class| class.id == node.id);
             leaves.push(match class.filter(|_| node.level == 0) {
-                Some(class) => Some(Child::new(class.below(), device)?),
+                Some(class) => Some(Child::new(class.below(), &device.below_class())?),
                 None => None,
             });
         }
@@ -223,16 +223,11 @@ impl Htb {
     /// The leaf that `packet` belongs to; None for a direct one.
     #[inline]
     fn classify(&self, packet: &Packet) -> Option<u16> {
-        let major = 0xffff_0000;
-        if packet.class != 0 && packet.class & major == self.device.handle & major {
-            if packet.class == self.device.handle {
-                return None;
-            }
-            if let leaf @ Some(_) = self.leaf_of(packet.class as u16) {
-                return leaf;
-            }
+        let Some(minor) = packet.minor_of(self.device.handle) else { return self.default };
+        if minor == 0 {
+            return None;
         }
-        self.default
+        self.leaf_of(minor as u16).or(self.default)
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use core::fmt::{self, Write};
 use super::{Params, Pie, Stats};
 use crate::aqm::pie::{Flavour, PieParams};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_time};
 use crate::tc::{or_default, units, Digits, Json, Keyword, Keywords, ParseError, Value, Words};
 use crate::time::Span;
@@ -142,6 +142,10 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.aqm.tupdate = device.tick.enough(self.aqm.tupdate);
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { vain_calls: false, bypass: Bypass::AtRest, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

@@ -72,6 +72,7 @@ pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| write_options(params, out),
     write_statistics,
+    nests_statistics: false,
     write_class: None,
 };
 

@@ -11,7 +11,7 @@ use core::fmt::{self, Write};
 use super::{Kind, Params, Red, Stats};
 use crate::aqm::red::{ns, Law, RedParams, Signals, Unfit};
 use crate::qdisc::netlink::Abi;
-use crate::qdisc::{too_small, ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{too_small, Bypass, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::rate::Rate;
 use crate::tc::units::{packet_count, shown_probability, shown_rate, shown_size, shown_time};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
@@ -127,6 +127,10 @@ impl Described for Params {
 
     fn own_tells_flows(&self) -> bool {
         false
+    }
+
+    fn own_needs(&self) -> Needs {
+        Needs { bypass: Bypass::AtRest, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {

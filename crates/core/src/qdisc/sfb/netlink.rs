@@ -38,6 +38,7 @@ pub(super) const ABI: Abi<Params, Stats> = Abi {
     read,
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
+    nests_statistics: false,
     write_class: None,
 };
 

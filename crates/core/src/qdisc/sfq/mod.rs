@@ -217,9 +217,12 @@ impl Sfq {
         }
     }
 
-    /// The bucket of `packet`.
+    /// The bucket of `packet`: the one that its class names, or its hash.
     #[inline]
     fn bucket(&self, packet: &Packet, owner: &mut dyn PacketOwner) -> u32 {
+        if let Some(named) = packet.named_queue(self.device.handle, self.limits.divisor) {
+            return named;
+        }
         let theirs = match self.device.arithmetic {
             Arithmetic::Exact => None,
             Arithmetic::Linux => owner.keyed_hash(packet, self.key),

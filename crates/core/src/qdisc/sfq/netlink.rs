@@ -60,6 +60,7 @@ pub(super) const ABI: Abi<Params, Option<Stats>> = Abi {
     write_options,
     // They are among the options.
     write_statistics: |_, _| {},
+    nests_statistics: false,
     write_class: None,
 };
 

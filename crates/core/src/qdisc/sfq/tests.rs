@@ -216,3 +216,18 @@ fn a_new_key_costs_a_call_little_however_much_is_queued() {
         assert!(most <= crate::steps::MOST, "{words}: {most} steps");
     }
 }
+
+#[test]
+fn a_class_names_a_bucket_whatever_the_flow() {
+    let mut qdisc = sfq("sfq limit 100 depth 2 divisor 1024");
+    let mut lost = Lost::default();
+    // Six flows. Three of a bucket's class; another discipline's, one beyond the buckets, none.
+    let classes = [0x8001_0007, 0x8001_0007, 0x8001_0007, 0x8002_0007, 0x8001_0401, 0x8001_0000];
+    for (handle, class) in (0..).zip(classes) {
+        let packet = Packet { class, ..packet(handle, handle << 40, 100) };
+        qdisc.enqueue(&packet, Time(handle), &mut lost);
+    }
+    assert_eq!(lost.0, [2]);
+    let slot = qdisc.buckets[6];
+    assert_eq!(qdisc.depths.packets(slot), 2);
+}

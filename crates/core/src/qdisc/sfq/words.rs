@@ -12,7 +12,7 @@ use crate::aqm::red::{burst_for, Law};
 use crate::qdisc::netlink::Abi;
 use crate::qdisc::red::words::{flags, write_flags, Said};
 use crate::qdisc::red::Kind;
-use crate::qdisc::{ConfigError, Described, Device, Managed, Names};
+use crate::qdisc::{Bypass, Choice, ConfigError, Described, Device, Managed, Names, Needs};
 use crate::tc::units::{packet_count, shown_size, ValueError};
 use crate::tc::{units, Digits, Json, Keyword, Keywords, ParseError, Problem, Value, Words};
 
@@ -157,6 +157,11 @@ impl Described for Params {
 
     fn resolve(&mut self, device: &Device) {
         self.quantum.get_or_insert(device.mtu);
+    }
+
+    fn own_needs(&self) -> Needs {
+        let choice = Choice::Queue(self.effective().divisor);
+        Needs { bypass: Bypass::Empty, choice, ..Needs::MOST }
     }
 
     fn build(&self, device: &Device) -> Result<Box<dyn Managed + Send>, ConfigError> {
