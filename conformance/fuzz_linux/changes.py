@@ -84,9 +84,6 @@ def settings(rng, kind, old, kept):
             del get[key]
             if key in old:
                 get[key] = int(old[key])
-    if get.get("overhead") == int(old.get("overhead", 0)):
-        # Linux forgets the sizes that it has seen, ours only if something changes.
-        del get["overhead"]
     if kind == "cake" and not get.get("rate"):
         # Without a rate Linux keeps the old one's schedule.
         get.pop("rate", None)

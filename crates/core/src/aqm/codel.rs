@@ -6,10 +6,11 @@
 //! the queue goes below target (RFC 8289, section 5). If it stands again soon, dropping resumes
 //! near the rate that had worked (same section). A queue of one MTU or less is never bad.
 //!
-//! Deviations from Linux 6.1 (both are in conformance/ledger.toml where a recording shows them). A
-//! queue that is found empty was below target: Linux before 7.0 kept the old time in that case,
-//! so that a flow's first packet after a pause could be dropped (facts C.4). And a queue that never
-//! dropped has no last spell to resume, where Linux compares with time zero.
+//! Two deviations from Linux 6.1. A queue that is found empty was below target: Linux before March
+//! 2026 kept the old time in that case, so that a flow's first packet after a pause could be
+//! dropped (facts C.4). And a queue that never dropped has no last spell to resume, where Linux
+//! compares with time zero, which half of its clock's 73 minutes takes for recent;
+//! [`Arithmetic::Linux`] does so, too.
 //!
 //! `ce_threshold` is a second, immediate law for senders that answer each mark (DCTCP, L4S): CE on
 //! every ECN-capable packet that has waited longer.
@@ -302,9 +303,7 @@ impl CodelState {
     /// Begins a spell, from where the last one ended if that is not long ago.
     fn begin_spell(&mut self, law: &Law, now: u64) {
         let signals = self.count.wrapping_sub(self.lastcount);
-        let recent = self.drop_next != 0
-            && now.saturating_sub(self.drop_next) < law.interval.saturating_mul(RESUME_INTERVALS);
-        if signals > 1 && recent {
+        if signals > 1 && self.is_recent(law, now) {
             self.count = signals;
             self.update_root(law);
         } else {
@@ -317,6 +316,16 @@ impl CodelState {
         self.spell = Spell::On;
         self.lastcount = self.count;
         self.drop_next = now + self.spacing(law);
+    }
+
+    /// True if the last spell ended not long ago.
+    fn is_recent(&self, law: &Law, now: u64) -> bool {
+        let most = law.interval.saturating_mul(RESUME_INTERVALS);
+        match law.arithmetic {
+            Arithmetic::Exact => self.drop_next != 0 && now.saturating_sub(self.drop_next) < most,
+            // 32 bits, in which "never" is a time, and one that is half a round off is to come.
+            Arithmetic::Linux => (now.wrapping_sub(self.drop_next).wrapping_sub(most) as i32) < 0,
+        }
     }
 
     fn update_root(&mut self, law: &Law) {

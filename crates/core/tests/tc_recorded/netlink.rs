@@ -261,6 +261,29 @@ fn what_linux_ignores_is_ignored() {
 }
 
 #[test]
+fn sizes_are_forgotten_once_when_a_change_names_overhead_or_raw() {
+    let device = Device::default();
+    let cake = |config| match config {
+        Config::Cake(params) => params,
+        _ => panic!("no cake"),
+    };
+    let words = |text| cake(qdisc::parse(text).unwrap().resolved(&device));
+    let read = |payload: &[u8], old: Option<&Config>| {
+        cake(qdisc::netlink::parse("cake", Some(options("cake", payload)), old, &device).unwrap())
+    };
+    let old = words("cake bandwidth 9mbit overhead 18");
+    for (payload, after) in [
+        (number(12, 0), "cake bandwidth 9mbit raw overhead 18"),
+        (number(6, 18), "cake bandwidth 9mbit overhead 18"),
+    ] {
+        let new = read(&payload, Some(&Config::Cake(old)));
+        assert_eq!(new, qdisc::cake::Params { forget_sizes: true, ..words(after) });
+        assert!(!read(&number(7, 30_000), Some(&Config::Cake(new))).forget_sizes);
+        assert!(!read(&payload, None).forget_sizes);
+    }
+}
+
+#[test]
 fn changes_leave_what_they_do_not_name() {
     let device = Device::default();
     let change = |name, old: &Config, payload: &[u8]| {
@@ -268,7 +291,6 @@ fn changes_leave_what_they_do_not_name() {
     };
     for (before, payload, after) in [
         ("cake bandwidth 9mbit nat queues 64 savings 3000", number(7, 30_000), ""),
-        ("cake bandwidth 9mbit overhead 18", number(12, 0), "cake bandwidth 9mbit raw overhead 18"),
         ("codel limit 77 ecn", number(4, 0), "codel limit 77"),
         (
             "fq_codel flows 8 ecn savings 9000",

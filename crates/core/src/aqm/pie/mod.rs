@@ -23,6 +23,8 @@ use super::Verdict;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::rate::Arithmetic;
+use crate::steps::step;
+use crate::tick::MAX_ROUNDS;
 use crate::time::{Span, Time};
 
 /// Probability one.
@@ -190,6 +192,15 @@ impl Law {
         }
     }
 
+    /// Largest probability. Linux lets it run far beyond one, which it returns to when 64 bits are
+    /// full.
+    fn most(&self) -> u64 {
+        match self.arithmetic {
+            Arithmetic::Linux => u64::MAX,
+            Arithmetic::Exact => MAX_PROB,
+        }
+    }
+
     /// Marks up to a probability of `percent`, above which it drops even with ECN; nothing if zero.
     /// PIE's own limit is 10.
     pub fn set_mark_percent(&mut self, percent: u32) {
@@ -294,7 +305,12 @@ impl PieState {
             self.prob
         };
         if law.derandomise {
-            self.accu_prob = if prob == 0 { 0 } else { self.accu_prob.saturating_add(prob) };
+            // Marks let it grow for ever; Linux's begins anew at 64 bits.
+            let sum = match law.arithmetic {
+                Arithmetic::Linux => self.accu_prob.wrapping_add(prob),
+                Arithmetic::Exact => self.accu_prob.saturating_add(prob),
+            };
+            self.accu_prob = if prob == 0 { 0 } else { sum };
             if self.accu_prob < ACCU_LOW {
                 return false;
             }
@@ -366,7 +382,12 @@ impl PieState {
         let (qdelay, qdelay_old) = if law.dq_rate_estimator {
             self.qdelay_old = self.qdelay;
             let rate = u64::from(self.avg_dq_rate);
-            ((backlog << RATE_SHIFT).checked_div(rate).unwrap_or(0), self.qdelay_old)
+            let scaled = match law.arithmetic {
+                // 32 bits: 16 MiB.
+                Arithmetic::Linux => u64::from((backlog as u32) << RATE_SHIFT),
+                Arithmetic::Exact => backlog << RATE_SHIFT,
+            };
+            (scaled.checked_div(rate).unwrap_or(0), self.qdelay_old)
         } else {
             (self.qdelay, self.qdelay_old)
         };
@@ -389,6 +410,52 @@ impl PieState {
         *self != before
     }
 
+    /// As `rounds` of [`PieState::update`] between which no packet comes or goes. Where each adds
+    /// the same they are taken at once; of others only so many.
+    pub(crate) fn update_often(&mut self, law: &Law, backlog: u64, mut rounds: u32) {
+        for _ in 0..MAX_ROUNDS {
+            if rounds == 0 {
+                return;
+            }
+            step();
+            let before = *self;
+            if !self.update(law, backlog) {
+                return;
+            }
+            rounds -= 1;
+            // An empty queue's falls by a part of itself.
+            if backlog > 0 && (PieState { prob: self.prob, ..before }) == *self {
+                rounds -= self.stride(law, before.prob, rounds);
+            }
+        }
+    }
+
+    /// Moves the probability as the last update did from `before`, up to `rounds` times, while it
+    /// stays in the decade that decides how far. Says how often it did.
+    fn stride(&mut self, law: &Law, before: u64, rounds: u32) -> u32 {
+        let tuning = |prob: u64| PieState { prob, ..PieState::NEW }.tuning();
+        if tuning(before) != tuning(self.prob) {
+            return 0;
+        }
+        let part = |decade: u32| MAX_PROB / 10u64.pow(decade);
+        let (low, high) = match tuning(before) {
+            0 => (part(1), law.most()),
+            11 => (0, part(6)),
+            shift => (part(shift.div_ceil(2) + 1), part(shift.div_ceil(2))),
+        };
+        let length = self.prob.abs_diff(before).max(1);
+        let rises = self.prob > before;
+        // Short of the lower end, where more may change.
+        let room =
+            if rises { high.saturating_sub(self.prob) } else { self.prob.saturating_sub(low + 1) };
+        let times = (room / length).min(rounds.into());
+        self.prob = match rises {
+            true => self.prob + times * length,
+            false => self.prob - times * length,
+        };
+        times as u32
+    }
+
     /// Moves the probability. True if it ran against its upper end.
     fn control(&mut self, law: &Law, qdelay: u64, qdelay_old: u64) -> bool {
         let (alpha, beta) = (law.alpha >> self.tuning(), law.beta >> self.tuning());
@@ -401,17 +468,12 @@ impl PieState {
         if law.flavour == Flavour::Linux && qdelay > HIGH_DELAY {
             delta = delta.wrapping_add((MAX_PROB / 50) as i64);
         }
-        // Linux lets the sum run far beyond one, which it calls normal until 64 bits are full.
-        let end = match law.arithmetic {
-            Arithmetic::Linux => u64::MAX,
-            Arithmetic::Exact => MAX_PROB,
-        };
         if delta <= 0 {
             self.prob = self.prob.saturating_sub(delta.unsigned_abs());
             return false;
         }
         match self.prob.checked_add(delta as u64) {
-            Some(prob) if prob <= end => {
+            Some(prob) if prob <= law.most() => {
                 self.prob = prob;
                 false
             }

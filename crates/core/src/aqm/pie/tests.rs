@@ -234,3 +234,26 @@ fn on_off_sleeps_until_a_third_is_full() {
     pie.update(&law, 0);
     assert!(!pie.active);
 }
+
+#[test]
+fn many_updates_at_once_are_as_many_single_ones() {
+    let mut random = Random::new(7);
+    for round in 0..400 {
+        let arithmetic = [Arithmetic::Linux, Arithmetic::Exact][round % 2];
+        let (alpha, beta) = (random.below(33), random.below(33));
+        let dq_rate_estimator = random.below(4) == 0;
+        let params = PieParams { alpha, beta, dq_rate_estimator, ..PieParams::default() };
+        let law = Law::new(&params, 1514, 1 << 20, arithmetic);
+        let mut delay = || units(Span::from_micros(1 << random.below(21)));
+        let (qdelay, qdelay_old) = (delay(), delay());
+        let most = if arithmetic == Arithmetic::Linux { u64::MAX } else { MAX_PROB };
+        let prob = (u64::from(random.u32()) << 32 >> random.below(60)).min(most);
+        let avg_dq_rate = random.below(100_000);
+        let begin = PieState { qdelay, qdelay_old, avg_dq_rate, ..queue(prob) };
+        let backlog = u64::from(1 + random.below(1 << 20));
+        let (mut single, mut all, rounds) = (begin, begin, random.below(20_000));
+        let _ = (0..rounds).all(|_| single.update(&law, backlog));
+        all.update_often(&law, backlog, rounds);
+        assert_eq!(single, all, "{begin:?} {law:?} {rounds} rounds");
+    }
+}

@@ -225,6 +225,12 @@ impl RedState {
         }
     }
 
+    /// Memory that Linux has cleared and not set up yet: the first packet between the thresholds is
+    /// hit.
+    pub fn cleared(self) -> RedState {
+        RedState { count: 0, ..self }
+    }
+
     /// The common case of [`RedState::arrives`]: true if the average stays below `min`, which is
     /// then noted. Else nothing is.
     #[inline]

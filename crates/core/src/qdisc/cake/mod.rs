@@ -179,7 +179,8 @@ impl Cake {
         self.tins.set_rate(rate, &self.params, &self.device);
         self.clock.set_rate(ByteTime::new(rate, self.device.arithmetic));
         self.leave_rate_to_seat();
-        self.memory_limit = self.params.memory_limit(rate, self.device.mtu);
+        let Device { mtu, arithmetic, .. } = self.device;
+        self.memory_limit = self.params.memory_limit(rate, mtu, arithmetic);
     }
 
     /// The tin of `packet`.

@@ -91,6 +91,7 @@ const TABLE: Table<Params> = Table {
             |cake| Some(cake.framing.overhead.into()),
             |cake, bytes| {
                 (cake.framing.overhead, cake.framing.compensate) = (bytes as i16, true);
+                cake.forget_sizes = true;
             },
         )
         .taking(-64, 256, OVERHEADS),
@@ -99,7 +100,7 @@ const TABLE: Table<Params> = Table {
             "TCA_CAKE_RAW",
             12,
             |cake| (!cake.framing.compensate).then_some(0),
-            |cake, _| cake.framing.compensate = false,
+            |cake, _| (cake.framing.compensate, cake.forget_sizes) = (false, true),
         ),
         Field::u32(
             "TCA_CAKE_ATM",
@@ -126,7 +127,13 @@ const TABLE: Table<Params> = Table {
 };
 
 pub(super) const ABI: Abi<Params, Stats> = Abi {
-    read: |request, old| request.read(&TABLE, old),
+    read: |request, old| {
+        let before = old.map(|cake| Params { forget_sizes: false, ..*cake });
+        let mut cake = request.read(&TABLE, before.as_ref())?;
+        // A new one has seen none.
+        cake.forget_sizes &= old.is_some();
+        Ok(cake)
+    },
     write_options: |params, _, out| TABLE.write(params, out),
     write_statistics,
     nests_statistics: true,

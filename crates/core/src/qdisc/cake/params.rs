@@ -4,7 +4,7 @@ use super::tin_map::DiffservMode;
 use crate::framing::Framing;
 use crate::packet::Packet;
 use crate::qdisc::ConfigError;
-use crate::rate::Rate;
+use crate::rate::{Arithmetic, Rate};
 use crate::time::Span;
 use crate::wide::quotient;
 
@@ -58,6 +58,9 @@ pub struct Params {
     pub host_load: HostLoad,
     /// Protection of hosts from one host's many flows. Ours; Linux has no such guard.
     pub host_guard: HostGuard,
+    /// Forget the packet sizes that were seen, once, when these settings come into force, as Linux
+    /// whenever a request names overhead or `raw`.
+    pub forget_sizes: bool,
 }
 
 /// Contents of a queue, and the parties between whom it is fair.
@@ -178,8 +181,9 @@ impl Params {
         check(self.rtt.0 > 0 && self.target.0 > 0, "rtt", "at least 1us")
     }
 
-    /// Memory limit for a rate (facts A.9).
-    pub(super) fn memory_limit(&self, rate: Rate, mtu: u32) -> u64 {
+    /// Memory limit for a rate (facts A.9). Of the bytes that follow from rate and RTT, Linux keeps
+    /// 32 bits.
+    pub(super) fn memory_limit(&self, rate: Rate, mtu: u32, arithmetic: Arithmetic) -> u64 {
         let configured = u64::from(self.memlimit);
         let limit = if configured != 0 {
             configured
@@ -188,7 +192,11 @@ impl Params {
         } else {
             // Four bandwidth-delay products.
             let bytes = quotient(u128::from(rate.0) * u128::from(self.rtt.as_micros()), 250_000);
-            (bytes.min(u128::from(u32::MAX)) as u64).max(LEAST_MEMORY)
+            let bytes = match arithmetic {
+                Arithmetic::Exact => bytes.min(u128::from(u32::MAX)) as u32,
+                Arithmetic::Linux => bytes as u32,
+            };
+            u64::from(bytes).max(LEAST_MEMORY)
         };
         limit.min((PACKET_LIMIT * u64::from(mtu)).max(configured))
     }
@@ -196,7 +204,7 @@ impl Params {
     /// Packets to reserve room for: what the limit can ever become while these settings hold.
     pub(super) fn capacity(&self, mtu: u32) -> u32 {
         let rate = if self.autorate_ingress { Rate(0) } else { self.bandwidth };
-        let limit = self.memory_limit(rate, mtu);
+        let limit = self.memory_limit(rate, mtu, Arithmetic::Exact);
         (limit / LEAST_TRUESIZE + 2).min(MOST_PACKETS) as u32
     }
 }
@@ -223,6 +231,7 @@ impl Default for Params {
             savings: None,
             host_load: HostLoad::default(),
             host_guard: HostGuard::default(),
+            forget_sizes: false,
         }
     }
 }

@@ -14,14 +14,16 @@ use crate::time::Time;
 impl Cake {
     /// Takes on the settings of `spare`, and as much of its memory as they need.
     pub(super) fn reconfigure(&mut self, spare: &mut Cake, now: Time, owner: &mut dyn PacketOwner) {
-        let params = spare.params;
+        let params = Params { forget_sizes: false, ..spare.params };
         self.is_cut_short = false;
         let old = core::mem::replace(&mut self.params, params);
         if params.bandwidth != old.bandwidth || !old.autorate_ingress {
             self.autorate = Autorate::new(params.bandwidth);
         }
         let (framing, before) = (params.framing, old.framing);
-        if (framing.overhead, framing.compensate) != (before.overhead, before.compensate) {
+        if spare.params.forget_sizes
+            || (framing.overhead, framing.compensate) != (before.overhead, before.compensate)
+        {
             self.sizes.forget_extremes();
         }
         let grows = spare.arena.capacity() > self.arena.capacity();

@@ -287,20 +287,31 @@ impl Classes {
         self.classes.iter().map(|class| class.child.qdisc().marked()).sum()
     }
 
-    /// Takes over the packets of `old`: classes that stay keep their disciplines, which become what
-    /// those here are. Packets of the others belong to no class any more. If all stay, so do their
-    /// deficits and turns, as in Linux.
-    pub(super) fn inherit(&mut self, old: &mut Classes, now: Time, owner: &mut Tally<'_>) {
+    /// Takes over the packets of `old`, whose settings were `was`: classes that stay keep their
+    /// disciplines, which become what those here are if that is something else. Packets of other
+    /// classes belong to none any more. If all stay, so do their deficits and turns, as in Linux.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn inherit(
+        &mut self,
+        old: &mut Classes,
+        (was, is): (&[super::Class], &[super::Class]),
+        now: Time,
+        owner: &mut Tally<'_>,
+    ) {
         for &(minor, place) in &old.places {
             let Some(class) = old.classes.get_mut(place as usize) else { continue };
             let new = self.places.binary_search_by_key(&minor, |(minor, _)| *minor);
-            let new = new.ok().and_then(|at| self.places.get(at));
-            let spare = new.and_then(|(_, place)| self.classes.get_mut(*place as usize));
+            let new = new.ok().and_then(|at| Some(self.places.get(at)?.1 as usize));
+            let spare = new.and_then(|place| self.classes.get_mut(place));
             let Some(Class { child: spare, .. }) = spare else {
                 class.child.reset(&mut Renamed(owner));
                 continue;
             };
-            class.child.adopt(spare, now, owner);
+            let was = was.get(place as usize).map(discipline);
+            if was != new.and_then(|place| is.get(place)).map(discipline) {
+                class.child.adopt(spare, now, owner);
+            }
             core::mem::swap(&mut class.child, spare);
         }
         if self.places == old.places && !self.saves && !old.saves {

@@ -304,7 +304,10 @@ impl Managed for Drr {
         let Some(spare) = spare_of::<Drr>(spare) else { return };
         let mut tally = Tally { owner, dropped: &mut self.totals.dropped };
         match (&mut self.form, &mut spare.form) {
-            (Form::Classes(old), Form::Classes(new)) => new.inherit(old, now, &mut tally),
+            (Form::Classes(old), Form::Classes(new)) => {
+                let below = (&*self.params.classes, &*spare.params.classes);
+                new.inherit(old, below, now, &mut tally);
+            }
             (Form::Users(old), new) => old.drain(|packet| new.take_over(packet, now, &mut tally)),
             (Form::Classes(old), new) => old.drain(|packet| new.take_over(packet, now, &mut tally)),
         }

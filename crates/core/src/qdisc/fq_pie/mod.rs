@@ -17,8 +17,7 @@ use crate::qdisc::many::{FlowAqm, Left, Lists, Loss, Many, Settings};
 use crate::qdisc::stats::narrow;
 use crate::qdisc::{ConfigError, Detail, Device, Totals};
 use crate::random::Random;
-use crate::steps::step;
-use crate::tick::{Periodic, MAX_ROUNDS};
+use crate::tick::Periodic;
 use crate::time::Time;
 
 pub use stats::Stats;
@@ -189,14 +188,9 @@ impl Controlled {
     /// come to rest needs no more rounds.
     #[cold]
     fn update(&mut self, state: &mut PieState, bytes: u64) {
-        let missed = self.updates.wrapping_sub(state.updates).min(MAX_ROUNDS);
+        let missed = self.updates.wrapping_sub(state.updates);
         state.updates = self.updates;
-        for _ in 0..missed {
-            step();
-            if !state.update(&self.law, bytes) {
-                return;
-            }
-        }
+        state.update_often(&self.law, bytes, missed);
     }
 }
 

@@ -127,6 +127,12 @@ impl Params {
         Tree::new(nodes, now)?.ok_or(wrong("a tree of at most 8 levels"))
     }
 
+    /// The class with the minor number `id`, which is mostly the one at `place`.
+    fn class(&self, place: usize, id: u16) -> Option<&Class> {
+        let there = self.classes.get(place).filter(|class| class.id == id);
+        there.or_else(|| self.classes.iter().find(|class| class.id == id))
+    }
+
     fn direct(&self) -> fifo::Params {
         fifo::Params { kind: fifo::Kind::Pfifo, limit: self.direct_qlen }
     }
@@ -551,10 +557,13 @@ impl Managed for Htb {
         // What the old classes have saved up, and their disciplines with their packets.
         new.tree.inherit(&self.tree, now);
         (new.totals, new.direct_packets) = (self.totals, self.direct_packets);
-        for (node, leaf) in self.tree.classes.iter().zip(&mut self.leaves) {
+        for (place, (node, leaf)) in self.tree.classes.iter().zip(&mut self.leaves).enumerate() {
             let (Some(child), Some(index)) = (leaf, new.leaf_of(node.id)) else { continue };
             let Some(Some(spare)) = new.leaves.get_mut(usize::from(index)) else { continue };
-            child.adopt(spare, now, &mut Tally { owner, dropped: &mut new.totals.dropped });
+            let was = self.params.class(place, node.id).map(Class::below);
+            if was != new.params.class(place, node.id).map(Class::below) {
+                child.adopt(spare, now, &mut Tally { owner, dropped: &mut new.totals.dropped });
+            }
             core::mem::swap(child, spare);
             if !spare.is_empty() {
                 new.tree.activate(index);

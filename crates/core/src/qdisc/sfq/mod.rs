@@ -441,7 +441,12 @@ impl Early {
             expected: "min below max, and burst and probability that fit them",
         })?;
         let fresh = RedState::new(&blind, &law, device.now, Periodic::never());
-        let slots = filled(flows as usize, fresh.clone())?;
+        let unused = match device.arithmetic {
+            Arithmetic::Exact => fresh.clone(),
+            // Sorting anew may give a slot packets that never had one.
+            Arithmetic::Linux => fresh.clone().cleared(),
+        };
+        let slots = filled(flows as usize, unused)?;
         Ok(Some(Early { law, slots, signals: red.signals, fresh }))
     }
 }
