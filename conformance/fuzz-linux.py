@@ -20,6 +20,8 @@ from fuzz_linux.draw import KINDS
 
 # The oracle's status where Linux takes no such settings.
 REFUSED = 3
+# The release that is meant where a recording names none.
+OLDEST = "6.1"
 
 
 def ask(oracle, case, arrivals):
@@ -123,6 +125,9 @@ def check(options_):
     equal = total = 0
     for path in sorted(pathlib.Path(options_.check).rglob("*.json")):
         case = json.loads(path.read_text())
+        release = next((arg[6:] for arg in case["args"] if arg.startswith("linux=")), OLDEST)
+        if release not in (OLDEST, options_.linux):
+            continue
         csv, out = (gzip.open(path.with_suffix(end), "rt").read() for end in (".csv.gz", ".out.gz"))
         answer, why = ask(options_.oracle, case, csv)
 
@@ -239,7 +244,10 @@ def fuzz(options_):
               f"{' '.join(case['args'])}\n{verdict['difference']}", flush=True)
 
     while seed < last if last else time.monotonic() < until:
-        worker.send(*draw_case(seed, kinds, options_.kept))
+        case, covers = draw_case(seed, kinds, options_.kept)
+        if options_.linux != OLDEST:
+            case["args"].append(f"linux={options_.linux}")
+        worker.send(case, covers)
         seed += 1
         if worker.is_full():
             judged()
@@ -258,6 +266,7 @@ def fuzz(options_):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--oracle", required=True, help="programs, but for -HZ")
+    parser.add_argument("--linux", default=OLDEST, help="release of the oracle's source")
     parser.add_argument("--simnel")
     parser.add_argument("--ledger")
     parser.add_argument("--directory")

@@ -11,6 +11,7 @@
 # (fuzz.json, added to at each run) and what differs (found/; `simnel conformance golden
 # DIRECTORY/fuzz/found` shows it again). Python 3 is needed, too.
 # Without --seed a run begins behind the last seed that was asked. --kept draws also what ours is known to do otherwise (fuzz_linux/changes.py, ledger.toml).
+# VERSION=6.12, or another that the registry has, names the Linux that is fetched (build-linux.sh).
 # --check asks the oracle about recordings that are there. SIMNEL names a simnel to use instead of
 # target/release/simnel, which is built if it is not there. Status 1: something differs; 3: Linux's
 # source, or what compiles it, is not to be had.
@@ -43,5 +44,12 @@ done
 if [ ! -x "$simnel" ]; then
     (cd "$here/.." && cargo build --release --locked --package simnel)
 fi
-exec python3 "$here/fuzz-linux.py" --oracle "$directory/oracle" --simnel "$simnel" \
+# What a release decides otherwise than 6.1 ours does, too, from the first that is known to do so.
+release=$(awk '/^VERSION =/ { v = $3 } /^PATCHLEVEL =/ { print v "." $3; exit }' "$directory/src/Makefile")
+case $release in
+    7.[3-9]) release=7.3 ;;
+    6.1[2-9] | 7.*) release=6.12 ;;
+    *) release=6.1 ;;
+esac
+exec python3 "$here/fuzz-linux.py" --linux "$release" --oracle "$directory/oracle" --simnel "$simnel" \
     --ledger "$here/ledger.toml" --directory "$directory/fuzz" "$@"

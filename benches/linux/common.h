@@ -17,7 +17,12 @@ void *__kmalloc_cache_noprof(struct kmem_cache *s, gfp_t flags, size_t size)
 {
 	return bench_zeroed(size);
 }
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+void *__kvmalloc_node_noprof(DECL_BUCKET_PARAMS(size, buckets), unsigned long align, gfp_t flags,
+			     int node)
+#else
 void *__kvmalloc_node_noprof(DECL_BUCKET_PARAMS(size, buckets), gfp_t flags, int node)
+#endif
 {
 	return bench_zeroed(size);
 }
@@ -34,6 +39,11 @@ void kvfree(const void *memory) { }
 
 /* Locks, statistics, complaints. */
 struct net init_net;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+/* Locks count what holds up the present task. */
+static struct task_struct present;
+struct task_struct *cpu_tasks[NR_CPUS] = { &present };
+#endif
 
 int rtnl_is_locked(void) { return 1; }
 void __local_bh_enable_ip(unsigned long ip, unsigned int count) { }

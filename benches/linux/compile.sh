@@ -12,7 +12,7 @@ link_linux() (
     cd "$source"
     # The kernel's flags for user mode, less those for its own small memory model and its warnings.
     um=arch/um/include x86=arch/x86/include
-    flags=(-O2 -std=gnu11 -w -nostdinc -DMODULE -D__KERNEL__ -D__arch_um__ -m64
+    flags=(-O2 -std=gnu11 -fms-extensions -w -nostdinc -DMODULE -D__KERNEL__ -D__arch_um__ -m64
         -fno-strict-aliasing -fno-common -fshort-wchar -fno-PIE -fno-builtin -fno-stack-protector
         -fno-delete-null-pointer-checks -fno-allow-store-data-races -fno-strict-overflow
         -fomit-frame-pointer -fconserve-stack
@@ -40,6 +40,7 @@ link_linux() (
     }
 
     modules="codel pie red tbf htb drr fq_codel fq_pie cake sfq sfb"
+    if [ -e net/sched/sch_dualpi2.c ]; then modules+=" dualpi2"; fi
     hooks=()
     if [ "$kind" = oracle ]; then hooks=(-include "$here/oracle-hooks.h"); fi
     for name in $modules generic api fifo; do

@@ -51,8 +51,10 @@ unsigned long __usecs_to_jiffies(const unsigned int us)
 {
 	return DIV_ROUND_UP((u64)us * given.hz, 1000000);
 }
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 unsigned int jiffies_to_usecs(const unsigned long j) { return j * (1000000 / given.hz); }
 unsigned int jiffies_to_msecs(const unsigned long j) { return j * (1000 / given.hz); }
+#endif
 
 /* Timers, in the order in which they were armed. */
 #define TIMERS 64
@@ -63,6 +65,9 @@ static struct {
 static int timer_count;
 static u64 arming;
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define init_timer_key timer_init_key
+#endif
 void init_timer_key(struct timer_list *timer, void (*fire)(struct timer_list *), unsigned int flags,
 		    const char *name, struct lock_class_key *key)
 {
@@ -122,6 +127,38 @@ static int first_timer(void)
 			first = i;
 	return first;
 }
+
+/* Linux's dualpi2 has one to the nanosecond. */
+static u64 precise_at = NEVER;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+static struct hrtimer *precise;
+
+void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fire)(struct hrtimer *),
+		   clockid_t id, enum hrtimer_mode mode)
+{
+	ACCESS_PRIVATE(timer, function) = fire;
+	precise = timer;
+}
+void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t at, u64 slack,
+			    const enum hrtimer_mode mode)
+{
+	hrtimer_set_expires(timer, at);
+	precise_at = max_t(u64, at, now);
+}
+int hrtimer_cancel(struct hrtimer *timer)
+{
+	precise_at = NEVER;
+	return 0;
+}
+static void fire_precise(void)
+{
+	precise_at = NEVER;
+	if (ACCESS_PRIVATE(precise, function)(precise) == HRTIMER_RESTART)
+		precise_at = max_t(u64, hrtimer_get_expires(precise), now);
+}
+#else
+static void fire_precise(void) { }
+#endif
 
 /* The watchdogs of shapers: one each, and all of them wake the device. */
 static struct {
@@ -279,7 +316,12 @@ static void all_gone(const char *how, struct sk_buff *list)
 		list = next;
 	}
 }
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+void sk_skb_reason_drop(const struct sock *sk, struct sk_buff *skb, enum skb_drop_reason reason)
+{
+	gone(" drop ", skb);
+}
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 void sk_skb_reason_drop(struct sock *sk, struct sk_buff *skb, enum skb_drop_reason reason)
 {
 	gone(" drop ", skb);
@@ -291,6 +333,12 @@ void kfree_skb_list_reason(struct sk_buff *list, enum skb_drop_reason reason)
 {
 	all_gone(" drop ", list);
 }
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+/* No packet is a socket's, whose memory fq_codel does not count. */
+void sock_wfree(struct sk_buff *skb) { }
+void __sock_wfree(struct sk_buff *skb) { }
+void tcp_wfree(struct sk_buff *skb) { }
+#endif
 void oracle_consumed(struct sk_buff *skb) { gone(" ackfilt ", skb); }
 void rtnl_kfree_skbs(struct sk_buff *head, struct sk_buff *tail)
 {
@@ -424,6 +472,33 @@ static void sent(struct sk_buff *skb)
 	oracle_free(packet);
 }
 
+/* The last that was dropped is the first of the list. */
+static struct sk_buff *turned(struct sk_buff *list)
+{
+	struct sk_buff *first = NULL;
+
+	while (list) {
+		struct sk_buff *next = list->next;
+
+		list->next = first;
+		first = list;
+		list = next;
+	}
+	return first;
+}
+
+static struct sk_buff *dequeued(void)
+{
+	struct sk_buff *skb = root->dequeue(root);
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	/* What was dropped in it is kept until the lock is open. */
+	all_gone(" drop ", turned(root->to_free));
+	root->to_free = NULL;
+#endif
+	return skb;
+}
+
 static void take(void)
 {
 	struct sk_buff *skb;
@@ -431,12 +506,12 @@ static void take(void)
 	if (given.link) {
 		if (busy_until != NEVER)
 			return;
-		skb = root->dequeue(root);
+		skb = dequeued();
 		if (skb)
 			sent(skb);
 		return;
 	}
-	while ((skb = root->dequeue(root)))
+	while ((skb = dequeued()))
 		sent(skb);
 }
 
@@ -450,7 +525,7 @@ void oracle_run(unsigned long long until)
 		for (i = 0; i < watchdog_count; i++)
 			if (watchdogs[i].at < at_dog)
 				at_dog = watchdogs[dog = i].at;
-		next = min(min(at_timer, busy_until), at_dog);
+		next = min(min(at_timer, precise_at), min(busy_until, at_dog));
 		if (next > until)
 			break;
 		set_clock(next);
@@ -459,6 +534,8 @@ void oracle_run(unsigned long long until)
 
 			timers[timer].timer = NULL;
 			fires->function(fires);
+		} else if (precise_at == next) {
+			fire_precise();
 		} else if (busy_until == next) {
 			busy_until = NEVER;
 			take();
@@ -568,12 +645,15 @@ static struct sk_buff *packet_of(const struct arrival *arrival)
 	skb->priority = arrival->class_id;
 	refcount_set(&skb->users, 1);
 	qdisc_skb_cb(skb)->pkt_len = arrival->len;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	qdisc_skb_cb(skb)->pkt_segs = 1;
+#endif
 	return skb;
 }
 
 void oracle_arrive(const struct arrival *arrival)
 {
-	struct sk_buff *skb = packet_of(arrival), *to_free = NULL, *first = NULL;
+	struct sk_buff *skb = packet_of(arrival), *to_free = NULL;
 	int code;
 
 	oracle_run(arrival->time);
@@ -592,15 +672,7 @@ void oracle_arrive(const struct arrival *arrival)
 	code = root->enqueue(skb, root, &to_free);
 	if (code)
 		oracle_print("%llu enq-ret %llu %d\n", now, arrival->id, code);
-	/* The last that was dropped is the first of the list. */
-	while (to_free) {
-		struct sk_buff *next = to_free->next;
-
-		to_free->next = first;
-		first = to_free;
-		to_free = next;
-	}
-	all_gone(" drop-enq ", first);
+	all_gone(" drop-enq ", turned(to_free));
 	take();
 }
 

@@ -153,7 +153,7 @@ impl Surroundings {
         let Surroundings { mtu, tx_queue_len, handle, hz, wheel, now, seed, .. } = *self;
         let (arithmetic, tick) = match hz {
             0 => (Arithmetic::Exact, Tick::Exact),
-            hz => (Arithmetic::Linux, Tick::Jiffies { hz, wheel: wheel != 0 }),
+            hz => (Arithmetic::LINUX, Tick::Jiffies { hz, wheel: wheel != 0 }),
         };
         let (now, memory) = (Time(now), Memory::AsNeeded);
         Device { mtu, tx_queue_len, seed, handle, arithmetic, now, tick, memory }

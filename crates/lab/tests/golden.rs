@@ -15,6 +15,7 @@ const COMPARED: &[&str] = &[
     "changes/*",
     "codel/*",
     "drr/*",
+    "dualpi2/*",
     "fq_codel/*",
     "fq_pie/*",
     "htb/*",

@@ -16,7 +16,7 @@
 use super::inverse_sqrt;
 use crate::packet::Packet;
 use crate::random::Random;
-use crate::rate::Arithmetic;
+use crate::rate::{Arithmetic, Release};
 use crate::steps::Budget;
 use crate::time::{Span, Time};
 use crate::wide::quotient;
@@ -185,8 +185,10 @@ impl CobaltState {
             }
         }
 
-        // BLUE draws for every packet, also for one that is lost already.
-        if self.p_drop != 0 && random.u32() < self.p_drop && verdict != CobaltVerdict::Congested {
+        // BLUE draws for every packet, before Linux 7.3 also for one that is lost already.
+        let is_lost = verdict == CobaltVerdict::Congested;
+        let draws = self.p_drop != 0 && !(is_lost && params.arithmetic.is_since(Release::V7_3));
+        if draws && random.u32() < self.p_drop && !is_lost {
             verdict = CobaltVerdict::Flood { marked: verdict == CobaltVerdict::Marked };
         }
 
@@ -290,7 +292,7 @@ impl CobaltState {
         let interval = match params.arithmetic {
             Arithmetic::Exact => params.interval.0,
             // Linux multiplies 32 bits: of 5 s, 0.7.
-            Arithmetic::Linux => params.interval.0 & u64::from(u32::MAX),
+            Arithmetic::Linux(_) => params.interval.0 & u64::from(u32::MAX),
         };
         Span(((u128::from(interval) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
     }

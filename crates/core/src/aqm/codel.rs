@@ -21,7 +21,7 @@
 
 use super::{inverse_sqrt, Verdict};
 use crate::packet::Packet;
-use crate::rate::Arithmetic;
+use crate::rate::{Arithmetic, Release};
 use crate::time::{Span, Time};
 
 /// Settings, with the names and defaults of `tc`.
@@ -118,6 +118,8 @@ pub struct CodelState {
     /// 1/sqrt(count), Q0.32.
     rec_inv_sqrt: u32,
     spell: Spell,
+    /// Packets dropped one after another since the last one that passed, in a spell under way.
+    run: u16,
 }
 
 /// A time of signals.
@@ -136,6 +138,8 @@ enum Spell {
 
 /// Spells that begin within so many intervals of the last one resume it (RFC 8289, section 5).
 const RESUME_INTERVALS: u64 = 16;
+/// Linux since 7.3 drops so many packets in one call.
+const MOST_DROPS: u16 = 256;
 /// Linux counts time for CoDel in 2^10 ns.
 const LINUX_SHIFT: u32 = 10;
 /// 1/sqrt(1) as Linux keeps it: 16 bits.
@@ -146,7 +150,7 @@ impl Law {
     pub fn new(params: &CodelParams, mtu: u32, arithmetic: Arithmetic) -> Law {
         let shift = match arithmetic {
             Arithmetic::Exact => 0,
-            Arithmetic::Linux => LINUX_SHIFT,
+            Arithmetic::Linux(_) => LINUX_SHIFT,
         };
         Law {
             target: params.target.0 >> shift,
@@ -289,10 +293,17 @@ impl CodelState {
     fn signal_is_due(&mut self, law: &Law, now: u64) -> bool {
         match core::mem::replace(&mut self.spell, Spell::On) {
             Spell::Begun => return false,
-            Spell::Dropped => self.drop_next += self.spacing(law),
-            Spell::On | Spell::Off => {}
+            Spell::Dropped => {
+                self.drop_next += self.spacing(law);
+                self.run = self.run.saturating_add(1);
+            }
+            Spell::On | Spell::Off => self.run = 0,
         }
         if now < self.drop_next {
+            return false;
+        }
+        if self.run >= MOST_DROPS && law.arithmetic.is_since(Release::V7_3) {
+            self.drop_next = now + self.spacing(law);
             return false;
         }
         self.count = self.count.saturating_add(1);
@@ -310,7 +321,7 @@ impl CodelState {
             self.count = 1;
             self.rec_inv_sqrt = match law.arithmetic {
                 Arithmetic::Exact => u32::MAX,
-                Arithmetic::Linux => ONE,
+                Arithmetic::Linux(_) => ONE,
             };
         }
         self.spell = Spell::On;
@@ -324,7 +335,9 @@ impl CodelState {
         match law.arithmetic {
             Arithmetic::Exact => self.drop_next != 0 && now.saturating_sub(self.drop_next) < most,
             // 32 bits, in which "never" is a time, and one that is half a round off is to come.
-            Arithmetic::Linux => (now.wrapping_sub(self.drop_next).wrapping_sub(most) as i32) < 0,
+            Arithmetic::Linux(_) => {
+                (now.wrapping_sub(self.drop_next).wrapping_sub(most) as i32) < 0
+            }
         }
     }
 
@@ -334,7 +347,8 @@ impl CodelState {
 
     /// interval / sqrt(count).
     fn spacing(&self, law: &Law) -> u64 {
-        ((u128::from(law.interval) * u128::from(self.rec_inv_sqrt)) >> 32) as u64
+        let least = law.arithmetic.is_since(Release::V7_3).into();
+        (((u128::from(law.interval) * u128::from(self.rec_inv_sqrt)) >> 32) as u64).max(least)
     }
 }
 
@@ -406,7 +420,7 @@ mod tests {
     fn counters_tell_the_largest_packet_and_how_long_the_last_one_waited() {
         // Linux counts in 1024 ns: 8 ms are 7812 of them, 5 ms 4882.
         for (arithmetic, waited) in
-            [(Arithmetic::Exact, 3 * MILLISECOND), (Arithmetic::Linux, 2930 << LINUX_SHIFT)]
+            [(Arithmetic::Exact, 3 * MILLISECOND), (Arithmetic::LINUX, 2930 << LINUX_SHIFT)]
         {
             let (law, mut codel) = (law(false, arithmetic), CodelState::default());
             let (mut counters, mut queue) = (Counters::default(), Standing::default());
@@ -462,7 +476,7 @@ mod tests {
 
     #[test]
     fn marks_come_when_drops_would() {
-        for arithmetic in [Arithmetic::Exact, Arithmetic::Linux] {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::LINUX] {
             let run =
                 |ecn, tos| signals(&law(ecn, arithmetic), &mut CodelState::default(), 0..3000, tos);
             assert_eq!(run(true, 2), run(false, 2));

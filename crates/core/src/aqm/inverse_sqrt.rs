@@ -4,19 +4,29 @@
 //! count. [`Arithmetic::Linux`] does as Linux's cake: a table for counts below 16, above that one
 //! Newton step from the last value, `x' = x * (3 - count * x^2) / 2`, which is 0.16 % off at 16,
 //! 0.001 % at 200, and loses bits again above 10^5. Linux up to 6.11 filled the table by four
-//! Newton steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %; so do we,
-//! since that is what the recordings show.
+//! Newton steps from each entry to the next, which leaves 1/sqrt(2) short by 0.06 %; since 6.12 the
+//! table is right to the last bits.
 
-use crate::rate::Arithmetic;
+use crate::rate::{Arithmetic, Release};
 
 /// Roots of counts below 16 in Linux.
-const TABLE: [u32; 16] = {
+const TABLE: [u32; 16] = table(4);
+/// The same since 6.12.
+const TABLE_6_12: [u32; 16] = {
+    let mut table = table(8);
+    // Written down in Linux, where this one is rounded up.
+    table[10] += 1;
+    table
+};
+
+/// Roots of counts below 16 by so many Newton steps from each to the next.
+const fn table(steps: u32) -> [u32; 16] {
     let mut table = [u32::MAX; 16];
     let mut count = 1;
     while count < table.len() {
         let mut x = table[count - 1];
         let mut step = 0;
-        while step < 4 {
+        while step < steps {
             x = newton_step(x, count as u32);
             step += 1;
         }
@@ -24,7 +34,7 @@ const TABLE: [u32; 16] = {
         count += 1;
     }
     table
-};
+}
 
 /// The root for `count`, given that of a neighbouring count. Saturates for 0 and 1.
 #[inline]
@@ -32,10 +42,13 @@ pub fn next(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     match arithmetic {
         // 2^32 / sqrt(count) = sqrt(2^64 / count).
         Arithmetic::Exact => (u64::MAX / u64::from(count.max(1))).isqrt() as u32,
-        Arithmetic::Linux => match TABLE.get(count as usize) {
-            Some(&root) => root,
-            None => newton_step(previous, count),
-        },
+        Arithmetic::Linux(release) => {
+            let table = if release >= Release::V6_12 { &TABLE_6_12 } else { &TABLE };
+            match table.get(count as usize) {
+                Some(&root) => root,
+                None => newton_step(previous, count),
+            }
+        }
     }
 }
 
@@ -45,7 +58,7 @@ pub fn next(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
 pub fn next_short(arithmetic: Arithmetic, previous: u32, count: u32) -> u32 {
     match arithmetic {
         Arithmetic::Exact => next(arithmetic, previous, count),
-        Arithmetic::Linux => newton_step(previous, count) & !0xffff,
+        Arithmetic::Linux(_) => newton_step(previous, count) & !0xffff,
     }
 }
 
@@ -81,7 +94,7 @@ mod tests {
         let mut x = 0xffff_0000;
         let roots: std::vec::Vec<u32> = (2..=10)
             .map(|count| {
-                x = next_short(Arithmetic::Linux, x, count);
+                x = next_short(Arithmetic::LINUX, x, count);
                 x >> 16
             })
             .collect();
@@ -89,12 +102,20 @@ mod tests {
     }
 
     #[test]
+    fn roots_of_small_counts_are_right_since_6_12() {
+        for count in 1..16 {
+            let root = next(Arithmetic::Linux(Release::V6_12), 0, count);
+            assert!(root.abs_diff(next(Arithmetic::Exact, 0, count)) <= 1, "count {count}: {root}");
+        }
+    }
+
+    #[test]
     fn linux_roots_as_recorded_and_never_far_off() {
         // `rec_inv_sqrt` at count 2 in recordings of Linux 6.1.
-        assert_eq!(next(Arithmetic::Linux, 0, 2), 3_035_289_760);
+        assert_eq!(next(Arithmetic::LINUX, 0, 2), 3_035_289_760);
         let mut x = 0;
         for count in (1..=1_000_000).chain((1..1_000_000).rev()) {
-            x = next(Arithmetic::Linux, x, count);
+            x = next(Arithmetic::LINUX, x, count);
             let bound = if count < 400 { 1 << 23 } else { 1 << 19 };
             assert!(error(x, count) < bound, "count {count}: {x} is off by {}", error(x, count));
         }

@@ -65,7 +65,7 @@ impl<L: Turns> Sparse<L> {
     pub fn as_by(arithmetic: Arithmetic, memory: Memory) -> Result<Sparse<L>, NoMemory> {
         match arithmetic {
             Arithmetic::Exact => Sparse::with_wheel(memory),
-            Arithmetic::Linux => Ok(Sparse::default()),
+            Arithmetic::Linux(_) => Ok(Sparse::default()),
         }
     }
 

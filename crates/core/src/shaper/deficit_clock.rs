@@ -15,7 +15,7 @@
 //! Nor do the clocks move while there is no rate. A rate that comes then finds them at the time of
 //! the last empty queue: call [`DeficitClock::start`], or that time is sent for at once.
 
-use crate::rate::{Arithmetic, ByteTime};
+use crate::rate::ByteTime;
 use crate::time::{Span, Time};
 
 /// The two clocks.
@@ -58,7 +58,7 @@ impl DeficitClock {
             (self.next, self.failsafe) = (now, now);
             return false;
         }
-        if self.byte_time.arithmetic() == Arithmetic::Exact {
+        if self.byte_time.is_exact() {
             self.failsafe = self.failsafe.max(now);
         }
         self.is_blocked(now)
@@ -90,7 +90,7 @@ impl DeficitClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::Rate;
+    use crate::rate::{Arithmetic, Rate};
 
     fn clock(bits: u64) -> DeficitClock {
         let mut clock = DeficitClock::default();

@@ -150,7 +150,7 @@ pub(crate) fn micros(depth: Span) -> u64 {
 
 /// Bytes of a bucket as `tc` shows them.
 pub(crate) fn shown_burst(rate: Rate, burst: u32, framing: &Framing) -> u64 {
-    let bucket = TokenBucket::new(rate, framing.wire_len(burst), Arithmetic::Linux);
+    let bucket = TokenBucket::new(rate, framing.wire_len(burst), Arithmetic::LINUX);
     let bytes = u128::from(rate.0) * u128::from(micros(bucket.depth())) / 1_000_000;
     bytes as u64
 }

@@ -196,7 +196,7 @@ impl Law {
     /// full.
     fn most(&self) -> u64 {
         match self.arithmetic {
-            Arithmetic::Linux => u64::MAX,
+            Arithmetic::Linux(_) => u64::MAX,
             Arithmetic::Exact => MAX_PROB,
         }
     }
@@ -307,7 +307,7 @@ impl PieState {
         if law.derandomise {
             // Marks let it grow for ever; Linux's begins anew at 64 bits.
             let sum = match law.arithmetic {
-                Arithmetic::Linux => self.accu_prob.wrapping_add(prob),
+                Arithmetic::Linux(_) => self.accu_prob.wrapping_add(prob),
                 Arithmetic::Exact => self.accu_prob.saturating_add(prob),
             };
             self.accu_prob = if prob == 0 { 0 } else { sum };
@@ -384,7 +384,7 @@ impl PieState {
             let rate = u64::from(self.avg_dq_rate);
             let scaled = match law.arithmetic {
                 // 32 bits: 16 MiB.
-                Arithmetic::Linux => u64::from((backlog as u32) << RATE_SHIFT),
+                Arithmetic::Linux(_) => u64::from((backlog as u32) << RATE_SHIFT),
                 Arithmetic::Exact => backlog << RATE_SHIFT,
             };
             (scaled.checked_div(rate).unwrap_or(0), self.qdelay_old)

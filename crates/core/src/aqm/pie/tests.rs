@@ -4,7 +4,7 @@ use super::*;
 use crate::packet::Flags;
 
 fn law(params: &PieParams) -> Law {
-    Law::new(params, 1514, 1514 * 1000, Arithmetic::Linux)
+    Law::new(params, 1514, 1514 * 1000, Arithmetic::LINUX)
 }
 
 /// A queue past its burst allowance, with this probability.
@@ -110,7 +110,7 @@ fn drops_neither_cluster_nor_stay_away() {
         &PieParams { derandomise: false, ..PieParams::default() },
         1514,
         0,
-        Arithmetic::Linux,
+        Arithmetic::LINUX,
     );
     let hit = |_| pie.admit(&plain, &Packet::new(0, 64), 100_000, &mut random) == Verdict::Drop;
     let drops = (0..100_000).map(hit).filter(|hit| *hit).count();
@@ -239,14 +239,14 @@ fn on_off_sleeps_until_a_third_is_full() {
 fn many_updates_at_once_are_as_many_single_ones() {
     let mut random = Random::new(7);
     for round in 0..400 {
-        let arithmetic = [Arithmetic::Linux, Arithmetic::Exact][round % 2];
+        let arithmetic = [Arithmetic::LINUX, Arithmetic::Exact][round % 2];
         let (alpha, beta) = (random.below(33), random.below(33));
         let dq_rate_estimator = random.below(4) == 0;
         let params = PieParams { alpha, beta, dq_rate_estimator, ..PieParams::default() };
         let law = Law::new(&params, 1514, 1 << 20, arithmetic);
         let mut delay = || units(Span::from_micros(1 << random.below(21)));
         let (qdelay, qdelay_old) = (delay(), delay());
-        let most = if arithmetic == Arithmetic::Linux { u64::MAX } else { MAX_PROB };
+        let most = if arithmetic == Arithmetic::LINUX { u64::MAX } else { MAX_PROB };
         let prob = (u64::from(random.u32()) << 32 >> random.below(60)).min(most);
         let avg_dq_rate = random.below(100_000);
         let begin = PieState { qdelay, qdelay_old, avg_dq_rate, ..queue(prob) };

@@ -133,7 +133,7 @@ impl AckStore {
         let mut slot = list.head()?;
         let looks = match arithmetic {
             Arithmetic::Exact => MOST_LOOKS,
-            Arithmetic::Linux => usize::MAX,
+            Arithmetic::Linux(_) => usize::MAX,
         };
         for _ in 0..looks {
             step();

@@ -2,11 +2,11 @@
 //!
 //! Between bursts the bytes of the last window give a bandwidth; a moving average that follows
 //! rises quickly is the capacity estimate, and the shaper is set to 15/16 of it, at most every 250
-//! ms. Linux forgets to note the time of the last change, so that the pause is without effect; here
-//! it holds, but under `Arithmetic::Linux`. (Facts A.11.)
+//! ms. Linux before 7.3 forgot to note the time of the last change, so that the pause was without
+//! effect; here it holds, but under `Arithmetic::Linux` of such a release. (Facts A.11.)
 
 use super::tin::ewma;
-use crate::rate::{Arithmetic, Rate};
+use crate::rate::{Arithmetic, Rate, Release};
 use crate::time::{Span, Time};
 use crate::wide::quotient;
 
@@ -51,7 +51,7 @@ impl Autorate {
         let came = self.window_bytes.wrapping_add(bytes.into());
         self.window_bytes = match arithmetic {
             Arithmetic::Exact => came.saturating_sub(filtered.into()),
-            Arithmetic::Linux => came.wrapping_sub(filtered.into()),
+            Arithmetic::Linux(_) => came.wrapping_sub(filtered.into()),
         };
         let gap = now.since(self.last_packet).min(LONGEST_GAP).0;
         self.last_packet = now;
@@ -65,14 +65,14 @@ impl Autorate {
                 let bandwidth = quotient(u128::from(self.window_bytes) * 1_000_000_000, window);
                 u64::try_from(bandwidth).unwrap_or(u64::MAX)
             }
-            Arithmetic::Linux => self.window_bytes.wrapping_mul(1_000_000_000) / window,
+            Arithmetic::Linux(_) => self.window_bytes.wrapping_mul(1_000_000_000) / window,
         };
         self.peak = ewma(self.peak, bandwidth, if bandwidth > self.peak { 2 } else { 8 });
         (self.window_bytes, self.window_begin) = (0, now);
         if now <= self.last_change + PAUSE {
             return None;
         }
-        if arithmetic == Arithmetic::Exact {
+        if arithmetic == Arithmetic::Exact || arithmetic.is_since(Release::V7_3) {
             self.last_change = now;
         }
         Some(Rate((self.peak.saturating_mul(15) / 16).max(1)))
@@ -102,7 +102,11 @@ mod tests {
 
     #[test]
     fn as_in_linux_there_is_no_pause_and_what_is_filtered_does_not_count() {
-        for (arithmetic, pauses) in [(Arithmetic::Exact, true), (Arithmetic::Linux, false)] {
+        for (arithmetic, pauses) in [
+            (Arithmetic::Exact, true),
+            (Arithmetic::LINUX, false),
+            (Arithmetic::Linux(Release::V7_3), true),
+        ] {
             let mut autorate = Autorate::new(Rate(100_000));
             let mut at = |ms, filtered| {
                 let now = Time::ZERO + Span::from_millis(ms);

@@ -194,7 +194,7 @@ impl Params {
             let bytes = quotient(u128::from(rate.0) * u128::from(self.rtt.as_micros()), 250_000);
             let bytes = match arithmetic {
                 Arithmetic::Exact => bytes.min(u128::from(u32::MAX)) as u32,
-                Arithmetic::Linux => bytes as u32,
+                Arithmetic::Linux(_) => bytes as u32,
             };
             u64::from(bytes).max(LEAST_MEMORY)
         };

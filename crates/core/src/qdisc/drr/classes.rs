@@ -117,7 +117,7 @@ impl Classes {
                 account: Account::default(),
                 quantum: match device.arithmetic {
                     Arithmetic::Exact => quantum,
-                    Arithmetic::Linux => quantum.clamp(LINUX_QUANTA.0, LINUX_QUANTA.1),
+                    Arithmetic::Linux(_) => quantum.clamp(LINUX_QUANTA.0, LINUX_QUANTA.1),
                 },
                 child: Child::new(discipline(class), &device.below_class())?,
                 waits: false,

@@ -11,8 +11,8 @@
 //! are dropped even if they are ECN-capable from 1 / coupling^2 on.
 //!
 //! Deviations from Linux's: signals recur evenly, as in the RFC's pseudo-code, instead of being
-//! drawn; whose turn it is, is deficit round robin. There are no recordings of it (Linux 6.1 does
-//! not have it).
+//! drawn; whose turn it is, is deficit round robin. (Linux 7.3's decisions: `dualpi2/plain` in
+//! conformance/golden.)
 //!
 //! Invariants: order within each queue; `enqueued = sent + dropped + queued`.
 

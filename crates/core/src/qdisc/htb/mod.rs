@@ -161,7 +161,7 @@ impl Class {
 pub(crate) fn bucket(rate: Rate, burst: u32, arithmetic: Arithmetic) -> TokenBucket {
     match arithmetic {
         Arithmetic::Exact => TokenBucket::new(rate, burst, arithmetic),
-        Arithmetic::Linux => {
+        Arithmetic::Linux(_) => {
             let micros = u64::from(burst) * 1_000_000 / rate.0.max(1);
             let depth = Span((micros * 125 / 8) << 6);
             TokenBucket::with_depth(ByteTime::of_bucket(rate, arithmetic), depth)

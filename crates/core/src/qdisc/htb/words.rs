@@ -352,7 +352,7 @@ pub fn write_class(
         out.write_str(" linklayer atm")?;
     }
     let shown = |rate: Rate, burst| {
-        let depth = bucket_of(rate, burst, Arithmetic::Linux).depth();
+        let depth = bucket_of(rate, burst, Arithmetic::LINUX).depth();
         (u128::from(rate.0) * u128::from(micros(depth)) / 1_000_000) as u64
     };
     let burst = |rate, burst| shown_size(shown(rate, burst), Digits::AsTc);

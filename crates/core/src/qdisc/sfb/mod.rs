@@ -187,7 +187,7 @@ impl Blue {
         let key = self.sets[set & 1].key;
         let theirs = match self.arithmetic {
             Arithmetic::Exact => None,
-            Arithmetic::Linux => owner.keyed_hash(packet, key),
+            Arithmetic::Linux(_) => owner.keyed_hash(packet, key),
         };
         theirs.unwrap_or_else(|| mixed(packet.flow, key)).max(1)
     }
@@ -211,7 +211,7 @@ impl Blue {
         let before = self.present;
         self.change_over(now);
         match self.arithmetic {
-            Arithmetic::Linux => before,
+            Arithmetic::Linux(_) => before,
             Arithmetic::Exact => self.present,
         }
     }
@@ -251,7 +251,7 @@ impl Blue {
             let paid = quotient(earned * 1_000_000_000, penalty_rate.into());
             let fraction = u128::from(age.0) - paid;
             self.tokens_at = match self.arithmetic {
-                Arithmetic::Linux => tick,
+                Arithmetic::Linux(_) => tick,
                 Arithmetic::Exact => tick - Span(fraction as u64),
             };
             if self.tokens == 0 {

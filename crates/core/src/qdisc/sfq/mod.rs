@@ -225,7 +225,7 @@ impl Sfq {
         }
         let theirs = match self.device.arithmetic {
             Arithmetic::Exact => None,
-            Arithmetic::Linux => owner.keyed_hash(packet, self.key),
+            Arithmetic::Linux(_) => owner.keyed_hash(packet, self.key),
         };
         let hash = theirs.unwrap_or_else(|| rekeyed(packet.flow, self.key));
         hash & self.limits.divisor.wrapping_sub(1)
@@ -444,7 +444,7 @@ impl Early {
         let unused = match device.arithmetic {
             Arithmetic::Exact => fresh.clone(),
             // Sorting anew may give a slot packets that never had one.
-            Arithmetic::Linux => fresh.clone().cleared(),
+            Arithmetic::Linux(_) => fresh.clone().cleared(),
         };
         let slots = filled(flows as usize, unused)?;
         Ok(Some(Early { law, slots, signals: red.signals, fresh }))

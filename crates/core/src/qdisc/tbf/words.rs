@@ -188,7 +188,7 @@ impl Described for Params {
 
 /// How long a full queue takes, beyond what the buckets hold; None if they hold more than it.
 fn latency(params: &Params) -> Option<Span> {
-    let (bucket, peak_bucket) = params.buckets(Arithmetic::Linux);
+    let (bucket, peak_bucket) = params.buckets(Arithmetic::LINUX);
     let beyond =
         |rate, depth| bucket::micros_of(rate, params.limit).checked_sub(bucket::micros(depth));
     let peak = params.peak.zip(peak_bucket);

@@ -4,9 +4,12 @@
 //! Each recording GROUP/NAME becomes a file GROUP/NAME.plan; what was decided is GROUP/NAME.out.
 //! Compared are order, times, drops, filtered acknowledgements, CE marks, tiers and queues. Lengths
 //! on the line are not told by the module; with a shaper, times follow from them. Recordings with
-//! commands are left out: the module's driver knows packets only.
+//! commands are left out, as the module's driver knows packets only, and those of a Linux after
+//! 6.1.
 
 use std::path::{Path, PathBuf};
+
+use simnel_core::rate::Release;
 
 use super::compare::compare_events;
 use super::format::full_name;
@@ -53,7 +56,7 @@ pub fn compare_decided(
     of_packets_only(directory, pattern)?.iter().map(compared).collect()
 }
 
-/// The recordings without commands, with their paths.
+/// The recordings of Linux 6.1 without commands, with their paths.
 fn of_packets_only(
     directory: &Path,
     pattern: &str,
@@ -61,7 +64,7 @@ fn of_packets_only(
     let mut recordings = Vec::new();
     for path in chosen(directory, pattern)? {
         let recording = Recording::read(&path)?;
-        if recording.commands.is_empty() {
+        if recording.commands.is_empty() && recording.release()? == Release::V6_1 {
             recordings.push((path, recording));
         }
     }

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use simnel_core::rate::Release;
 use simnel_core::Time;
 
 use super::command::{self, Command};
@@ -452,6 +453,19 @@ impl Recording {
         let path = Path::new(&self.group).join(&self.name);
         let missing = || FormatError::whole(&path, "the argument `seed=` is missing");
         self.number("seed")?.ok_or_else(missing)
+    }
+
+    /// The Linux that decided: 6.1 where the argument `linux` names none.
+    pub fn release(&self) -> Result<Release, FormatError> {
+        match self.arg("linux") {
+            None | Some("6.1") => Ok(Release::V6_1),
+            Some("6.12") => Ok(Release::V6_12),
+            Some("7.3") => Ok(Release::V7_3),
+            Some(other) => {
+                let path = Path::new(&self.group).join(&self.name);
+                Err(FormatError::whole(&path, format!("`linux={other}` is no release known here")))
+            }
+        }
     }
 
     /// How many events of each kind are expected.

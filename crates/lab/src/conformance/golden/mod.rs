@@ -155,9 +155,10 @@ impl fmt::Display for Outcome {
 pub fn linux_device(recording: &Recording) -> Result<Device, FormatError> {
     let number = |key: &str, default: u64| recording.number(key).map(|n| n.unwrap_or(default));
     let hz = u32::try_from(number("hz", 1000)?).unwrap_or(u32::MAX);
+    let release = recording.release()?;
     Ok(Device {
         seed: recording.seed()?,
-        arithmetic: Arithmetic::Linux,
+        arithmetic: Arithmetic::Linux(release),
         now: recording.start,
         tick: Tick::Jiffies { hz, wheel: number("wheel", 0)? != 0 },
         ..Device::default()

@@ -7,7 +7,8 @@
 //! discipline (the link, the seed, the keys) is left out.
 
 /// Arguments of the oracle that are no settings of the discipline.
-const SURROUNDINGS: &[&str] = &["seed", "key0", "key1", "t0", "state", "link", "hz", "wheel"];
+const SURROUNDINGS: &[&str] =
+    &["seed", "key0", "key1", "t0", "state", "link", "hz", "wheel", "linux"];
 
 /// Words for the discipline that `tc` names, from `tc` itself or from `args`.
 pub(super) fn words(tc: &str, args: &[(String, String)]) -> Vec<String> {

@@ -80,7 +80,7 @@ pub(super) fn port(lines: &[String], device: &str) -> Result<Port, String> {
     // What is compared is Linux's discipline with ours as Linux computes it: its Newton steps for
     // roots, its rounding, its clock ticks.
     setup.device = Device {
-        arithmetic: Arithmetic::Linux,
+        arithmetic: Arithmetic::LINUX,
         tick: Tick::Jiffies { hz: HZ, wheel: true },
         ..Device::default()
     };
