@@ -3,19 +3,25 @@
 //! ```text
 //!            delay, and load that may have made it
 //!   Rising -----------------------------------------> Draining
-//!     ^  |  download: arrivals below the rate            | delay gone: known capacity * 31/32
+//!     ^  |  download: arrivals below the rate            | delay gone: known capacity * 63/64
 //!     |  +----------------> Holding <--------------------+
 //!     +---- hold is over -----+           no lower delay: another route; the old rate
 //! ```
 //!
+//! A delay that comes at once, and does not grow then, is watched before anything is done: loads
+//! make queues that grow. What had been sent when a line paused comes afterwards in one burst, at
+//! the line's capacity; how long our shaper was busy with it tells how fast it came.
+//!
 //! Sources: the drain is ours. The search takes what was delivered without delay for a floor of the
 //! capacity and tries a gain over it, as BBR does (Cardwell et al., ACM Queue 14(5), 2016); gains
 //! double while they succeed. A hold that doubles while the same capacity is found again is Karn's
-//! backoff turned to probing.
+//! backoff turned to probing. A burst's rate as the capacity is packet-train dispersion (Dovrolis
+//! et al., "What do packet dispersion techniques measure?", INFOCOM 2001), with a train that nobody
+//! had to send.
 
 use simnel_core::{Rate, Span, Time};
 
-use crate::{DRAIN, HIGH, LOW, SLIGHT};
+use crate::{DRAIN, HIGH, INTERVAL, LOW, SLIGHT};
 
 /// Intervals that are remembered.
 const HISTORY: usize = 16;
@@ -41,8 +47,13 @@ const STEP: Span = Span::from_millis(300);
 /// one was not in vain).
 const FIRST_GAIN: u64 = 4;
 const LAST_GAIN: u64 = 16;
+/// A delay that has come at once is watched for so long, if it does not grow: until it is known
+/// whether it stands still.
+const JUMP: Span = Span(INTERVAL.0 * (STILL + ECHO + 2) as u64);
 /// An ordinary full packet.
 const PACKET: u64 = 1514;
+/// Packets that wait at once after a pause and tell the line's capacity.
+const TRAIN: u64 = 16;
 /// Drains without success after which the delay is no queue's.
 const DRAINS: u8 = 2;
 /// A load that is gone for so long had no part in a delay.
@@ -178,6 +189,8 @@ pub(crate) struct Law {
     hold_until: Time,
     gain: u64,
     stepped: Time,
+    /// When the delay last came at once, and how much it was.
+    jumped: Option<(Time, Span)>,
     reason: Option<(Reason, Time)>,
 }
 
@@ -203,6 +216,7 @@ impl Law {
             hold_until: now,
             gain: FIRST_GAIN,
             stepped: now,
+            jumped: None,
             reason: None,
         }
     }
@@ -251,7 +265,7 @@ impl Law {
 
     /// A little less than the capacity last seen; zero if none was.
     fn near(&self) -> u64 {
-        self.known.map_or(0, |known| part(known, 31, 32))
+        self.known.map_or(0, below)
     }
 
     /// Takes note of an interval.
@@ -262,6 +276,10 @@ impl Law {
         self.past[0] = Past { seen: *seen, span, rate: self.rate, delay, votes };
         if self.is_loaded() {
             self.loaded = Some(now);
+        }
+        let [before, after] = [1, 0].map(|n| self.past[n].delay.unwrap_or(Span::ZERO));
+        if before < LOW && after >= HIGH {
+            self.jumped = Some((now, after));
         }
         if let Some(delay) = delay.filter(|_| self.is_no_queue()) {
             self.cleared = Some((now, delay));
@@ -344,8 +362,11 @@ impl Law {
         if self.sends {
             return self.was_loaded();
         }
-        // At exactly the set rate, with packets waiting here, the line has nothing queued.
-        let flood = arriving > part(self.set(), 17, 16);
+        // At exactly the set rate, with packets waiting here, the line has nothing queued. What
+        // comes faster for long may be all that the line can carry.
+        let set = self.mean(HISTORY, |past| part(past.rate, past.span.0, 1_000_000_000));
+        let long = self.mean(HISTORY, |past| past.seen.arrived) > part(set, 129, 128);
+        let flood = long || arriving > part(self.set(), 17, 16);
         arriving >= self.set() / 10 && (self.is_starved() || self.is_limited_by_line() || flood)
     }
 
@@ -357,7 +378,7 @@ impl Law {
 
     /// True if there is hardly any delay that could be this direction's.
     pub fn sees_little(&self) -> bool {
-        self.past[0].delay.is_none_or(|delay| delay < LOW)
+        self.past[0].delay.is_none_or(|delay| delay < SLIGHT)
     }
 
     /// True if the delay is not this direction's.
@@ -378,7 +399,7 @@ impl Law {
         let delays = past.iter().map(|past| past.delay.map_or(0, |delay| delay.0));
         let (low, high) = delays.fold((u64::MAX, 0), |(l, h), delay| (l.min(delay), h.max(delay)));
         let votes: u32 = past.iter().map(|past| past.votes).sum();
-        if low < LOW.0 || votes < VOTES || past[..2].iter().any(|past| past.votes == 0) {
+        if low < SLIGHT.0 || votes < VOTES || past[..2].iter().any(|past| past.votes == 0) {
             return false;
         }
         // What passed shows after a round trip.
@@ -414,6 +435,19 @@ impl Law {
         part(released, time.max(1), time.max(1).saturating_add(growth))
     }
 
+    /// The rate at which a download came after a pause, if it was more than what is set and makes
+    /// a queue here. What had been sent to a line that paused comes at the line's capacity. At most
+    /// a step of the search: the pause may have been our own.
+    fn burst(&self) -> Option<u64> {
+        let [now, before] = [0, 1].map(|n| &self.past[n]);
+        let Seen { arrived, released, backlog } = now.seen;
+        // All that came did so while something was being released.
+        let busy = Span(part(released, 1_000_000_000, now.rate));
+        let paused = before.seen.backlog < PACKET && busy < part_span(now.span, 1, 2);
+        let counts = !self.sends && self.was_loaded() && paused && backlog >= TRAIN * PACKET;
+        counts.then(|| rate(arrived, busy).min(part(now.rate, 64 + LAST_GAIN, 64)))
+    }
+
     /// Sets the rate for this tick.
     pub fn decide(&mut self, evidence: &Evidence, now: Time) {
         let delay = evidence.delay;
@@ -426,17 +460,22 @@ impl Law {
             let drain = *drain;
             return self.go_on_draining(drain, evidence, now);
         }
+        if let (Some(capacity), true) = (self.burst(), delay.is_some_and(|delay| delay < LOW)) {
+            self.known = Some(capacity.max(self.known.unwrap_or(0)));
+            (self.phase, self.gain) = (Phase::Rising, LAST_GAIN);
+        }
         let settled = now.since(self.changed) >= FEEDBACK || self.phase != Phase::Holding;
         match delay {
+            Some(delay) if self.is_jump(delay, now) => {}
             Some(delay) if evidence.accused && settled && (delay >= HIGH || self.lasts()) => {
                 self.start_draining(delay, now);
             }
-            Some(delay) if delay >= SLIGHT && self.finds_its_end(evidence) => {
+            Some(delay) if self.finds_its_end(delay, evidence) => {
                 self.found(self.arriving());
-                self.set_rate(part(self.arriving(), 31, 32), Reason::Arrivals, now);
+                self.set_rate(below(self.arriving()), Reason::Arrivals, now);
                 self.start_holding(now);
             }
-            Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence, now) => {
+            Some(delay) if delay >= LOW && self.has_stepped_too_far(evidence) => {
                 self.start_draining(delay, now);
             }
             Some(delay) if delay < LOW => self.go_on(delay, evidence.searches, now),
@@ -444,13 +483,26 @@ impl Law {
         }
     }
 
+    /// True if the latest change was a rise whose effect may still be coming.
+    fn has_just_risen(&self) -> bool {
+        let of_late = |at: Time| self.noted.since(at) < STEP * 2;
+        self.phase == Phase::Rising
+            && matches!(self.reason, Some((Reason::Room, at)) if of_late(at))
+    }
+
     /// An upload that has just been raised beyond the capacity.
-    fn has_stepped_too_far(&self, evidence: &Evidence, now: Time) -> bool {
-        let raised = matches!(self.reason, Some((Reason::Room, at)) if now.since(at) < STEP * 2);
-        self.sends
-            && self.phase == Phase::Rising
-            && raised
-            && (evidence.searches || self.rate < self.near())
+    fn has_stepped_too_far(&self, evidence: &Evidence) -> bool {
+        self.sends && self.has_just_risen() && (evidence.searches || self.rate < self.near())
+    }
+
+    /// True if the delay has come at once and not grown since, and no less arrives. A queue that
+    /// the load makes grows from interval to interval; this is a route's, or what a moment without
+    /// the line has left.
+    fn is_jump(&self, delay: Span, now: Time) -> bool {
+        let known = self.known.unwrap_or(0);
+        let is_less = self.is_limited_by_line() && self.arriving() < part(known, 7, 8);
+        let stands = |(at, then): (Time, Span)| now.since(at) < JUMP && delay < then + SLIGHT;
+        !is_less && self.jumped.is_some_and(stands)
     }
 
     /// True if a small delay does not go by itself.
@@ -459,9 +511,11 @@ impl Law {
         self.past[..STILL * 2].iter().all(low)
     }
 
-    /// A download whose search has just passed the capacity.
-    fn finds_its_end(&self, evidence: &Evidence) -> bool {
-        evidence.accused && self.phase == Phase::Rising && self.is_limited_by_line()
+    /// A download whose search has just passed the capacity. Without a rise before it, a small
+    /// delay says nothing: arrivals that our own drops have lowered are even, too.
+    fn finds_its_end(&self, delay: Span, evidence: &Evidence) -> bool {
+        let late = evidence.accused && delay >= SLIGHT;
+        late && self.has_just_risen() && self.is_limited_by_line()
     }
 
     fn go_on(&mut self, delay: Span, searches: bool, now: Time) {
@@ -621,7 +675,7 @@ impl Law {
         }
         let found = self.known.map_or(rate, |known| known.min(rate));
         self.learn(known);
-        self.set_rate(part(found, 31, 32), Reason::Drained, now);
+        self.set_rate(below(found), Reason::Drained, now);
         self.start_holding(now);
     }
 
@@ -676,6 +730,11 @@ fn rate(bytes: u64, span: Span) -> u64 {
 fn drained(capacity: u64, delay: Span) -> u64 {
     let left = DRAIN.saturating_sub(delay).0.max(DRAIN.0 / 2);
     part(capacity, left, DRAIN.0)
+}
+
+/// The rate for a line of this capacity, so that what little is queued there goes.
+fn below(capacity: u64) -> u64 {
+    part(capacity, 63, 64)
 }
 
 /// `value * numerator / denominator`, without overflow.

@@ -243,7 +243,7 @@ impl Controller {
         // What is neither's is the route's.
         let mut laws = self.laws.iter().flatten();
         let grows = laws.clone().any(Law::sees_growth);
-        shifted |= high
+        shifted |= self.delay.is_some_and(|delay| delay >= SLIGHT)
             && !grows
             && laws.clone().any(|law| law.was_loaded() && law.is_acquitted())
             && laws.all(|law| law.sees_little() || law.is_acquitted());

@@ -13,6 +13,7 @@ fn limits(floor: u64, ceiling: u64) -> Option<Limits> {
 }
 
 /// One direction with endless load, before (upload) or behind (download) a line.
+#[derive(Clone)]
 struct Line {
     which: usize,
     controller: Controller,
@@ -43,7 +44,6 @@ impl Line {
     /// An interval at a capacity in Mbit/s, with or without load. Download senders offer 2 % more
     /// than the set rate, and what the line cannot carry waits before it.
     fn step(&mut self, capacity: u64, load: bool) {
-        self.now += INTERVAL;
         let seconds = INTERVAL.0 as f64 / 1e9;
         let capacity = capacity * MBIT;
         let offered = if load { self.rate as f64 } else { 0.0 };
@@ -58,6 +58,12 @@ impl Line {
             released: (passed.min(rate) * seconds) as u64,
             backlog: if load && passed >= rate { 20_000 } else { 0 },
         };
+        self.tick(seen);
+    }
+
+    /// An interval in which our queue saw this.
+    fn tick(&mut self, seen: Seen) {
+        self.now += INTERVAL;
         let rtt = self.base + Span((self.queue * 1e9) as u64);
         for reflector in self.controller.active().collect::<Vec<u8>>() {
             if self.silent.contains(&reflector) {
@@ -70,6 +76,21 @@ impl Line {
         both[self.which] = seen;
         let decision = self.controller.tick(self.now, both);
         self.rate = decision.rates[self.which].expect("a shaped direction").bytes();
+    }
+
+    /// A line of 20 Mbit/s whose rate was found and whose queue is gone.
+    fn at_rest(which: usize) -> Line {
+        let mut line = Line::new(which);
+        line.run(20, 20, true);
+        for _ in 0..400 {
+            let state = line.controller.state();
+            let is_calm = state.delay.is_some_and(|delay| delay < Span::from_millis(1));
+            if is_calm && state.phases[which] == Some(Phase::Holding) {
+                return line;
+            }
+            line.step(20, true);
+        }
+        panic!("{which}: no rest in 20 s");
     }
 
     fn run(&mut self, seconds: u64, capacity: u64, load: bool) -> Vec<(u64, f64)> {
@@ -134,6 +155,56 @@ fn another_route_is_no_load() {
         line.run(2, 20, true);
         assert!(line.rate >= before * 8 / 10, "{which}: {} after {before}", line.rate);
     }
+}
+
+#[test]
+fn a_delay_that_comes_at_once_is_watched_and_one_that_grows_is_answered() {
+    for which in [UP, DOWN] {
+        let mut line = Line::at_rest(which);
+        let (base, before) = (line.base, line.rate);
+        let mut then = line.clone();
+        // A moment's: gone before anybody could have said whose it is.
+        line.base = base + Span::from_millis(40);
+        (0..5).for_each(|_| line.step(20, true));
+        assert_eq!(line.rate, before, "{which}");
+        // The same, and a queue that grows.
+        then.base = base + Span::from_millis(40);
+        (0..7).for_each(|_| then.step(12, true));
+        assert!(then.rate < 12 * MBIT, "{which}: {} after {before}", then.rate);
+    }
+}
+
+#[test]
+fn a_small_delay_that_stands_still_is_a_routes() {
+    let mut line = Line::at_rest(DOWN);
+    let shifts = line.controller.state().shifts;
+    line.base += Span::from_millis(5);
+    // What passes varies, as TCP's windows do; the delay does not.
+    let passes = |line: &mut Line, n: u64| line.step(20, n % 4 < 2);
+    (0..40).for_each(|n| passes(&mut line, n));
+    assert!(line.controller.state().shifts > shifts);
+}
+
+#[test]
+fn a_burst_after_a_pause_tells_the_capacity() {
+    let mut line = Line::at_rest(DOWN);
+    let before = line.rate;
+    let known = |line: &Line| line.controller.state().known[DOWN].expect("found").bytes();
+    let interval = |line: &mut Line, busy_ms: u64, backlog: u64| {
+        let released = line.rate * busy_ms / 1000;
+        line.tick(Seen { arrived: released + backlog, released, backlog });
+    };
+    // Ten milliseconds of packets after forty of silence, of which a part still waits.
+    let mut other = line.clone();
+    interval(&mut line, 50, 0);
+    interval(&mut line, 10, 36 * 1514);
+    assert!(known(&line) > before * 6 / 5, "{} of {before}", known(&line));
+    interval(&mut line, 50, 20 * 1514);
+    assert!(line.rate > before);
+    // As much, but it did not come at once.
+    interval(&mut other, 50, 0);
+    interval(&mut other, 50, 36 * 1514);
+    assert!(known(&other) <= before * 9 / 8, "{} of {before}", known(&other));
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod table;
 #[command(after_help = "Examples:\n  \
     simnel paper                     list the experiments\n  \
     simnel paper A3 B4               run some\n  \
-    simnel paper autorate            rates on lines that change (F1 to F8)\n  \
+    simnel paper autorate            rates on lines that change (F1 to F9)\n  \
     simnel paper all --report out/   run all, with figures and data\n  \
     simnel paper B4 --live --linux   run one also on the gateway and on Linux's own qdiscs\n\n\
 --live needs root; --linux needs Debian's package user-mode-linux and no root.")]

@@ -84,7 +84,8 @@ pub struct Driven {
     pub capacity: [Capacity; 2],
     /// Rates in bit/s over time, upload and download, from each time on.
     pub rates: [Vec<(Time, u64)>; 2],
-    /// When each of the user's pings was sent, and its RTT above all propagation.
+    /// When each of the user's pings was sent, and its RTT above all propagation. Jitter is not
+    /// propagation.
     pub added: Vec<(Time, Span)>,
     /// Baselines that the controller took instead of lower rates.
     pub shifts: u32,
@@ -180,7 +181,11 @@ pub fn drive(kind: Kind, fault: Fault, contender: Contender, seed: u64) -> Drive
         run.advance(until);
         driver.tick(&mut run);
         for (sent, rtt) in run.answers(ping) {
-            let route = capacity[1].delay(sent + Span(rtt.0 / 2)) + capacity[0].delay(sent);
+            let route = match kind {
+                // Nobody's fault but the line's, and felt all the same.
+                Kind::Jitter => Span::ZERO,
+                _ => capacity[1].delay(sent + Span(rtt.0 / 2)) + capacity[0].delay(sent),
+            };
             added.push((sent, rtt.saturating_sub(BASE + route)));
         }
     }

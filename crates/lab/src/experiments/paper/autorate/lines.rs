@@ -3,7 +3,8 @@
 //! Capacities are made from the seed: shapes that the field reports, no recordings. Steps of 100 ms
 //! for radio, of seconds for shared cable, of 15 s for a satellite's schedule (Mohan et al., "A
 //! multifaceted look at Starlink performance", WWW 2024: reconfiguration every 15 s, with another
-//! path and RTT and a short cut).
+//! path and RTT and a short cut), of 10 ms for frames that wait for their turn (LTE's uplink: a
+//! request may be made each 5 to 80 ms, 3GPP TS 36.213, 10.1.5; a frame is repeated after 8 ms).
 
 use simnel_core::random::Random;
 use simnel_core::{Rate, Span, Time};
@@ -29,7 +30,12 @@ pub enum Kind {
     Fading,
     Evening,
     Routes,
+    Jitter,
 }
+
+/// Time between changes of a jittering line's delay, and the most that each way is longer, in ms.
+const TURN: u64 = 10;
+const JITTER: u64 = 10;
 
 /// Faults of the reflectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +81,7 @@ impl Kind {
         let times = |every: u64| (0..SECONDS * 1000).step_by(every as usize);
         for (line, kbit) in both.iter_mut().zip(nominal) {
             match self {
-                Kind::Constant | Kind::Routes => {}
+                Kind::Constant | Kind::Routes | Kind::Jitter => {}
                 Kind::Halving => line.rates.push(step(STEP_AT * 1000, kbit / 2)),
                 Kind::Doubling => line.rates.push(step(STEP_AT * 1000, kbit * 2)),
                 Kind::Satellite => {
@@ -118,6 +124,13 @@ impl Kind {
         if self == Kind::Routes {
             let delays = [25, 0, 40];
             both[1].delays = ROUTES_AT.iter().zip(delays).map(|(at, ms)| delay(*at, ms)).collect();
+        }
+        if self == Kind::Jitter {
+            for line in &mut both {
+                let at = times(TURN).map(|ms| Time::ZERO + Span::from_millis(ms));
+                let late = |at| (at, Span::from_micros(between(&mut random, 0, JITTER * 1000)));
+                line.delays = at.map(late).collect();
+            }
         }
         if self == Kind::Satellite {
             let at = (0..SECONDS).step_by(15);

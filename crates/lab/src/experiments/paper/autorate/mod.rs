@@ -1,4 +1,4 @@
-//! Lines that change (F1 to F8): how well do rates follow?
+//! Lines that change (F1 to F9): how well do rates follow?
 //!
 //! No paper: an experiment of our own, in the form of the others. Every line (`lines.rs`) is run
 //! under every contender (`drive.rs`), with four downloads, two uploads and a user's ping at 40 ms.
@@ -55,6 +55,8 @@ experiments! {
         SETUP, 5; || arms(Kind::Routes, Fault::None), measure, |measures| figures("F7", measures);
     "F8": "Reflectors that fail, on a line that halves", "What if probes tell nothing, or lies?";
         SETUP, 5; fault_arms, measure, |_| Vec::new();
+    "F9": "A constant line with up to 20 ms of jitter", "Is jitter taken for load?";
+        SETUP, 5; || arms(Kind::Jitter, Fault::None), measure, |measures| figures("F9", measures);
 }
 
 /// Faults and their names.

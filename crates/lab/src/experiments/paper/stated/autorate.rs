@@ -10,7 +10,7 @@ use crate::experiments::paper::claim::Judge::{AtLeast, AtMost};
 pub(super) fn state(list: &mut List<'_>) {
     match list.id {
         "F8" => return faults(list),
-        "F1" => {
+        "F1" | "F9" => {
             for way in Direction::BOTH {
                 let text = format!("the {way} rate varies around its mean by (%)");
                 list.claim(format!("steady.{way}"), text)
