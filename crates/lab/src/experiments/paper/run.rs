@@ -15,7 +15,7 @@ use super::arms::{Difference, Ledger, Reading};
 use super::claim::Verdict;
 use super::findings::by_reason;
 use super::measure::{Measures, Sample, View};
-use super::series::Memories;
+use super::series::{self, Memories};
 use super::witness::{self, Judgement, Witness};
 use super::{set_up, stated, Arm, Experiment, Work};
 use crate::flent;
@@ -115,10 +115,14 @@ impl Outcome {
     }
 }
 
-/// Number of runs of `experiments`.
+/// Number of runs of `experiments`, and of those that a series takes to learn.
 pub fn count(experiments: &[&'static Experiment], options: &Options) -> usize {
     let runs = |e: &&Experiment| (e.arms)().len() * repetitions(e, options) as usize;
-    experiments.iter().map(runs).sum()
+    let learning = match options.series {
+        true => most_repetitions(experiments, options) as usize * series::count(),
+        false => 0,
+    };
+    experiments.iter().map(runs).sum::<usize>() + learning
 }
 
 /// Runs `experiments` and judges their claims.
@@ -151,8 +155,9 @@ pub fn run(
         .collect();
     let memories: Vec<Memories> = match options.series {
         true => {
-            let repetitions = jobs.iter().map(|(_, _, seed)| *seed).max().unwrap_or(0);
-            (1..=repetitions).into_par_iter().map(Memories::of).collect()
+            let seeds = 1..=most_repetitions(experiments, options);
+            let learn = |seed: u32| Memories::of(seed.into(), watch);
+            seeds.into_par_iter().map(learn).collect()
         }
         false => Vec::new(),
     };
@@ -223,6 +228,10 @@ struct Done {
 
 fn repetitions(experiment: &Experiment, options: &Options) -> u32 {
     options.repetitions.unwrap_or(experiment.repetitions).max(1)
+}
+
+fn most_repetitions(experiments: &[&'static Experiment], options: &Options) -> u32 {
+    experiments.iter().map(|experiment| repetitions(experiment, options)).max().unwrap_or(0)
 }
 
 fn one(experiment: &Experiment, arm: &Arm, seed: u64, memory: Option<&Memory>, keep: bool) -> Done {

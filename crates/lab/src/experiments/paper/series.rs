@@ -9,10 +9,12 @@
 //! What is not the paper's comes after that. [`Memories`] has what the hosts knew before each run.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use simnel_core::Time;
 use simnel_sim::{Memory, Run};
 
+use super::run::Watch;
 use super::{contenders, experiments, performance, set_up, Arm, Work};
 
 /// The tests, in the order in which the paper presents them: up, down, both ways, rrul, fifty up.
@@ -23,18 +25,20 @@ const TESTS: [&str; 5] = ["B2", "B1", "B3", "B4", "B5"];
 pub(super) struct Memories(BTreeMap<String, Memory>);
 
 impl Memories {
-    /// Runs the series of repetition `seed`.
-    pub(super) fn of(seed: u64) -> Memories {
+    /// Runs the series of repetition `seed`, up to the run in which it is stopped.
+    pub(super) fn of(seed: u64, watch: &Watch<'_>) -> Memories {
         let mut memories = BTreeMap::new();
         let mut memory = Memory { thresholds: true, ..Memory::default() };
         for arm in series() {
-            let Work::Scenario(file) = &arm.work else { continue };
-            memories.insert(arm.text(), memory.clone());
-            let (setup, _) = set_up(&arm.name, file);
-            let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
-            run.recall(memory.clone());
-            run.advance(Time::MAX);
-            memory = run.results().memory.unwrap_or(memory);
+            if let (Work::Scenario(file), false) = (&arm.work, watch.stop.load(Ordering::Relaxed)) {
+                memories.insert(arm.text(), memory.clone());
+                let (setup, _) = set_up(&arm.name, file);
+                let mut run = Run::new(&setup, seed).expect("a set-up that was checked");
+                run.recall(memory.clone());
+                run.advance(Time::MAX);
+                memory = run.results().memory.unwrap_or(memory);
+            }
+            (watch.step)();
         }
         Memories(memories)
     }
@@ -43,6 +47,11 @@ impl Memories {
     pub(super) fn before(&self, scenario: &str) -> Option<&Memory> {
         self.0.get(scenario)
     }
+}
+
+/// Number of runs of a series.
+pub(super) fn count() -> usize {
+    series().len()
 }
 
 /// The runs of a series, in their order.
@@ -68,6 +77,7 @@ fn series() -> Vec<Arm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     #[test]
     fn the_series_is_every_discipline_with_every_test_once() {
@@ -77,5 +87,17 @@ mod tests {
         assert_eq!(series.len(), TESTS.len() * disciplines);
         assert_eq!(texts.len(), series.len());
         assert!(series[..TESTS.len()].iter().all(|arm| arm.name == "sfq"));
+        assert_eq!(count(), series.len());
+    }
+
+    #[test]
+    fn a_series_that_is_stopped_begins_no_further_run_and_counts_all() {
+        let (stop, steps) = (AtomicBool::new(true), AtomicUsize::new(0));
+        let step = || {
+            steps.fetch_add(1, Ordering::Relaxed);
+        };
+        let memories = Memories::of(1, &Watch { stop: &stop, step: &step });
+        assert!(memories.0.is_empty());
+        assert_eq!(steps.into_inner(), count());
     }
 }
