@@ -45,6 +45,12 @@ impl Now {
     pub(crate) fn timestamp(&self) -> u32 {
         self.ms.wrapping_add(1)
     }
+
+    /// What the timestamp was at `earlier` (a wrapping stamp in microseconds).
+    pub(crate) fn timestamp_at(&self, earlier: u32) -> u32 {
+        let us = self.time.0 / 1_000 - u64::from(self.since_us(earlier));
+        ((us / 1_000) as u32).wrapping_add(1)
+    }
 }
 
 /// `a` is before `b` on a wrapping 32-bit scale.
@@ -79,6 +85,11 @@ impl Ticks {
             0 => us,
             tick => us.div_ceil(tick),
         }
+    }
+
+    /// Whole ticks in `span`.
+    pub(crate) fn within(&self, span: Span) -> u32 {
+        (span.0 / (u64::from(self.us.max(1)) * 1_000)).min(u64::from(u32::MAX >> 1)) as u32
     }
 
     /// Microseconds in `ticks`.

@@ -3,7 +3,7 @@
 mod script;
 
 use script::{plain, Script};
-use simnel_tcp::{Config, CongestionControl, EcnMode};
+use simnel_tcp::{Config, CongestionControl, EcnMode, Pacing};
 
 fn reno() -> Config {
     Config { congestion: CongestionControl::Reno, ..plain() }
@@ -170,6 +170,30 @@ fn a_probe_prefers_new_data() {
 }
 
 #[test]
+fn the_timeout_starts_anew_with_a_probe() {
+    Script::new(&reno()).play(
+        "50 write 11
+         50 > data 0..10
+         150.1 > data 10..11
+         398 > nothing
+         400.1 > data 0..1          # srtt 50 + 200 after the probe
+         400.1 = timeouts 1",
+    );
+}
+
+#[test]
+fn timers_start_when_a_paced_segment_leaves() {
+    let config = Config { pacing: Pacing::On, ..reno() };
+    Script::new(&config).play(
+        "50 write 11
+         50 > data 0..10
+         151 > nothing
+         151.3 > data 10..11        # 2 RTT, and half a segment's time at two windows a RTT
+         151.3 = probes 1",
+    );
+}
+
+#[test]
 fn overtaking_is_not_loss() {
     Script::new(&reno()).play(
         "50 write 40
@@ -238,6 +262,21 @@ fn timestamps_undo_a_spurious_timeout() {
          320 < ack 1 ecr 50         # answers the original
          320 = undos 1
          320 > data 10..12",
+    );
+}
+
+#[test]
+fn an_answer_to_the_original_tells_nothing_of_what_was_sent_with_the_repetition() {
+    let config = Config { tail_loss_probe: false, frto: false, timestamps: true, ..reno() };
+    Script::new(&config).play(
+        "50 write 60
+         50 > data 0..10
+         300 > data 0..1
+         400 < ack 1 ecr 50         # more than a RTT after the repetition
+         400 = undos 1
+         400 > data 10..12          # and no proof that the other nine are lost
+         401 < ack 10 ecr 50
+         401 = resent 1",
     );
 }
 

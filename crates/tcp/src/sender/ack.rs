@@ -5,7 +5,7 @@
 
 use super::scoreboard::{flag, Id, Record};
 use super::{Resend, Sender};
-use crate::clock::Now;
+use crate::clock::{before, Now};
 use crate::congestion::{AckSample, Event, Phase};
 use crate::segment::{Segment, TcpFlags, MAX_SACK};
 
@@ -390,7 +390,9 @@ impl Sender {
             }
             if !record.has(flag::SACKED) {
                 self.window.delivered = self.window.delivered.wrapping_add(1);
-                self.rack.advance(&record, self.rtt.min_us(), now);
+                if !ack.has(fact::RESENT_ACKED) || !answers_original(&record, ack.echo, now) {
+                    self.rack.advance(&record, self.rtt.min_us(), now);
+                }
                 let departure = self.board.departure(self.board.head());
                 self.sampler.on_delivered(&record, departure);
             }
@@ -498,4 +500,13 @@ impl Sender {
     pub(super) fn tell(&mut self, event: Event, now: &Now) {
         self.control.on_event(&mut self.window, event, now);
     }
+}
+
+/// The echoed timestamp is older than the last transmission of `record`, which was a repetition:
+/// that was needless, and when it left tells nothing (RFC 8985, 6.2, step 2).
+#[cold]
+fn answers_original(record: &Record, echo: u32, now: &Now) -> bool {
+    record.has(flag::RESENT | flag::EVER_RESENT)
+        && echo != 0
+        && before(echo, now.timestamp_at(record.sent_us))
 }

@@ -34,6 +34,12 @@ impl Pacer {
         false
     }
 
+    /// How long a segment would have to wait.
+    #[inline]
+    pub(super) fn delay(&self, now: Time) -> Span {
+        self.next.since(now)
+    }
+
     /// A segment of `len` bytes, the `count`th, left at `now` at `rate` bytes per second.
     #[inline]
     pub(super) fn after_sending(&mut self, len: u32, count: u64, rate: u64, now: Time) {

@@ -68,6 +68,16 @@ impl Sender {
         self.timers.at = self.ticks.deadline(now, ticks);
     }
 
+    /// The same, with what a paced segment waits before it leaves on top.
+    #[inline]
+    fn arm_paced(&mut self, kind: Kind, ticks: u32, now: &Now) {
+        let wait = match self.window.paced {
+            true => self.ticks.within(self.pacer.delay(now.time)),
+            false => 0,
+        };
+        self.arm(kind, ticks + wait, now);
+    }
+
     #[inline]
     fn disarm(&mut self) {
         self.timers.kind = Kind::None;
@@ -95,7 +105,7 @@ impl Sender {
         if matches!(self.timers.kind, Kind::Probe | Kind::Reordering) {
             ticks = self.ticks.covering(self.rto_remaining_us(now).max(1) as u32);
         }
-        self.arm(Kind::Rto, ticks, now);
+        self.arm_paced(Kind::Rto, ticks, now);
     }
 
     /// After progress: a tail loss probe if one is due before the timeout, else the timeout.
@@ -134,7 +144,7 @@ impl Sender {
         if rto_us > 0 {
             ticks = ticks.min(self.ticks.covering(rto_us as u32));
         }
-        self.arm(Kind::Probe, ticks, now);
+        self.arm_paced(Kind::Probe, ticks, now);
         true
     }
 
@@ -153,7 +163,7 @@ impl Sender {
     pub(super) fn start_window_probe(&mut self, now: &Now) {
         if self.timers.kind == Kind::None {
             let ticks = self.backed_off(self.timers.window_probes);
-            self.arm(Kind::WindowProbe, ticks, now);
+            self.arm_paced(Kind::WindowProbe, ticks, now);
         }
     }
 
@@ -261,8 +271,9 @@ impl Sender {
         }
     }
 
-    /// Call after a probe was sent: the timeout starts where it would have been.
+    /// Call after a probe was sent: the timeout starts anew, and nothing else guards the probe.
     pub(super) fn probe_sent(&mut self, resent: bool, now: &Now) {
+        self.burst = 0;
         self.recovery.probe_end = self.window.nxt;
         self.recovery.probe_resent = resent;
         self.timers.kind = Kind::None;
