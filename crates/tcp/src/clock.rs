@@ -46,7 +46,7 @@ impl Now {
         self.ms.wrapping_add(1)
     }
 
-    /// What the timestamp was at `earlier` (a wrapping stamp in microseconds).
+    /// The timestamp at `earlier`, a wrapping stamp in microseconds.
     pub(crate) fn timestamp_at(&self, earlier: u32) -> u32 {
         let us = self.time.0 / 1_000 - u64::from(self.since_us(earlier));
         ((us / 1_000) as u32).wrapping_add(1)
