@@ -2,6 +2,7 @@
 # Runs the fuzz targets for a bounded time each, on stable Rust, without cargo-fuzz.
 #
 #   scripts/fuzz.sh SECONDS [TARGET...]      default: every target in fuzz/fuzz_targets
+#   scripts/fuzz.sh build [TARGET...]        builds them only
 #
 # The flags below are what cargo-fuzz passes, less the address sanitizer (which needs nightly, and
 # has little to find where there is no unsafe code). --target is given so that build scripts and the
@@ -19,11 +20,11 @@ CANARY_RUNS=20000000
 cd "$(dirname "$0")/.."
 
 usage() {
-    echo "usage: scripts/fuzz.sh SECONDS [TARGET...]   (SECONDS for each target, at least 1)" >&2
+    echo "usage: scripts/fuzz.sh SECONDS|build [TARGET...]   (SECONDS for each target, at least 1)" >&2
     exit 2
 }
 
-[[ ${1:-} =~ ^[1-9][0-9]*$ ]] || usage
+[[ ${1:-} =~ ^([1-9][0-9]*|build)$ ]] || usage
 seconds=$1
 shift
 targets=("$@")
@@ -51,6 +52,7 @@ for target in "${targets[@]}"; do
     bins+=(--bin "$target")
 done
 cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$triple" "${bins[@]}"
+[[ $seconds == build ]] && exit
 
 # Fuzzes one target; prints what came of it.
 fuzz() { # TARGET LOG

@@ -26,7 +26,8 @@ step() { # NAME COMMAND...
     ' "$log.processor" >>"$logs/summary"
 }
 
-# Runs steps beside the tests, on what those leave of the processor: live tests mostly wait.
+# Runs steps beside the builds and tests, on what those leave of the processor: one crate is often
+# all that can be built, and live tests mostly wait.
 beside() { # FUNCTION
     set -m # a process group of its own, which is ended as one
     (chrt --idle --pid 0 $BASHPID; "$1") >"$logs/lane-$1" 2>&1 &
@@ -78,18 +79,27 @@ tests_built() {
     cargo test --quiet --workspace --locked --no-run
 }
 
+# What comes after this in a lane needs the program that the tests come with, or shares their folder.
+after_build() {
+    until [ -e "$logs/built" ]; do sleep 1; done
+}
+
 # What builds or runs on one core most of the time.
 on_one_core() {
     step 'gateway alone' gateway_alone
     step 'compiled code' kernel/check
+    after_build
     step 'kernel' env SIMNEL=target/debug/simnel kernel/test/run target/kernel-test short
 }
 
-# With the program that the tests come with. What waits for somebody else's answer comes last.
+# What waits for somebody else's answer comes last.
 on_all_cores() {
     # A fixed seed: what fails here fails for everybody. New ground is broken by `make fuzz`, whose
     # optimised build would take longer here than all its targets.
-    step 'fuzz' env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 scripts/fuzz.sh 6
+    local bounded=(env FUZZ_SEED=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=0)
+    step 'fuzz targets' "${bounded[@]}" scripts/fuzz.sh build
+    after_build
+    step 'fuzz' "${bounded[@]}" scripts/fuzz.sh 6
     step 'simulation side' simulation_side
     step 'documentation' documentation
     step 'Linux beside' linux_beside
@@ -99,10 +109,11 @@ on_all_cores() {
 }
 
 step 'format' scripts/format.sh --check
-step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-step 'build' tests_built
 beside on_one_core
 beside on_all_cores
+step 'lints' cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+step 'build' tests_built
+touch "$logs/built"
 # --show-output: what tests could not run must be seen even when they pass.
 step 'tests' cargo test --workspace --locked --no-fail-fast -- --show-output
 for lane in "${lanes[@]}"; do
