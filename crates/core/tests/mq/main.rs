@@ -4,7 +4,9 @@ mod run;
 mod traffic;
 
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
-use simnel_core::qdisc::{Config, ConfigError, Detail, Device, Discard, Managed};
+use simnel_core::qdisc::{
+    Config, ConfigError, Detail, Device, Discard, DropReason, Managed, PacketOwner,
+};
 use simnel_core::sched::parallel::{AHEAD, LATE, LOT};
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
@@ -53,6 +55,18 @@ fn queues_that_are_asked_late_do_not_exceed_the_rate() {
     }
 }
 
+/// A packet of one flow of a host.
+fn packet(flow: u64, host: u32) -> Packet {
+    let mut packet = Packet::new(flow, FULL);
+    (packet.flow, packet.src_host, packet.dst_host) = (flow, 77 + host, 5 + host);
+    packet
+}
+
+/// Queues so many copies of `packet`.
+fn fill(member: &mut Member, packets: usize, packet: &Packet, now: Time) {
+    (0..packets).for_each(|_| member.enqueue(packet, now, &mut Discard));
+}
+
 /// Members that share 1 Gbit/s, with packets of one flow of a host of its own in each.
 fn backlogged(count: usize) -> Vec<Member> {
     let params = Params {
@@ -62,10 +76,7 @@ fn backlogged(count: usize) -> Vec<Member> {
     };
     let mut members = Member::all(&params, &Device::default(), count).expect("parallel queues");
     for (number, member) in members.iter_mut().enumerate() {
-        let mut packet = Packet::new(number as u64, FULL);
-        let host = number as u32;
-        (packet.flow, packet.src_host, packet.dst_host) = (number as u64, 77 + host, 5 + host);
-        (0..6_000).for_each(|_| member.enqueue(&packet, Time::ZERO, &mut Discard));
+        fill(member, 6_000, &packet(number as u64, number as u32), Time::ZERO);
     }
     members
 }
@@ -100,9 +111,7 @@ fn a_queue_that_nobody_asks_stops_no_other_and_catches_nothing_up() {
 fn a_host_counts_over_all_queues_and_no_longer_than_its_flows() {
     let mut members = backlogged(3);
     // The second host has a flow in the first queue, too.
-    let mut packet = Packet::new(9, FULL);
-    (packet.flow, packet.src_host, packet.dst_host) = (9, 78, 9);
-    (0..6_000).for_each(|_| members[0].enqueue(&packet, Time::ZERO, &mut Discard));
+    fill(&mut members[0], 6_000, &packet(9, 1), Time::ZERO);
     let is_near = |bytes: &[u64], ideal: &[u64]| {
         bytes.iter().zip(ideal).all(|(bytes, ideal)| bytes.abs_diff(*ideal) < ideal / 20)
     };
@@ -112,6 +121,45 @@ fn a_host_counts_over_all_queues_and_no_longer_than_its_flows() {
     members.remove(0);
     let shared = sent(&mut members, 40_000, 60_000);
     assert!(is_near(&shared, &[1_250_000, 1_250_000]), "{shared:?}");
+}
+
+/// Packets that were dropped.
+struct Lost(u32);
+
+impl PacketOwner for Lost {
+    fn dropped(&mut self, _: Packet, _: DropReason) {
+        self.0 += 1;
+    }
+}
+
+/// A queue whose last packet leaves after others were dropped contends no longer: the others have the
+/// line as soon as they may ask again.
+#[test]
+fn a_queue_that_congestion_control_empties_holds_nobody_up() {
+    let (mut thinned, mut longest) = (0, Span::ZERO);
+    for packets in 400..440 {
+        let mut members = backlogged(2);
+        members[0].reset(&mut Discard);
+        fill(&mut members[0], packets, &packet(0, 0), Time::ZERO);
+        // Soon each turn drops some.
+        configure(&mut members[..1], 0, |params| params.set_rtt(Span::from_micros(100)));
+        let (mut lost, mut free) = (Lost(0), Time::ZERO);
+        for now in (1..12_000).map(|micros| Time(micros * 1_000)) {
+            // As a kernel does: what is empty is not asked.
+            for member in members.iter_mut().filter(|member| member.backlog().packets > 0) {
+                let before = lost.0;
+                let Some(packet) = member.dequeue(now, &mut lost) else { continue };
+                longest = longest.max(now.since(free));
+                free = now.max(free) + Span(u64::from(packet.len) * 8);
+                let is_thinned = member.backlog().packets == 0 && lost.0 > before;
+                thinned += u32::from(is_thinned);
+            }
+        }
+        assert_eq!(members[0].backlog().packets, 0, "{packets}");
+        assert!(members[1].backlog().packets > 0, "{packets}");
+    }
+    assert!(thinned >= 10, "{thinned} of 40");
+    assert!(longest <= Span::from_micros(20), "the line stood still for {longest:?}");
 }
 
 /// Changes the settings of all members.
@@ -147,9 +195,7 @@ fn settings_change_while_packets_wait_and_shares_stay() {
 
     // A queue that was emptied keeps to the shared rate, too.
     members[0].reset(&mut Discard);
-    let mut packet = Packet::new(0, FULL);
-    (packet.flow, packet.src_host, packet.dst_host) = (0, 77, 5);
-    (0..6_000).for_each(|_| members[0].enqueue(&packet, Time(60_000_000), &mut Discard));
+    fill(&mut members[0], 6_000, &packet(0, 0), Time(60_000_000));
     let both = sent(&mut members, 60_000, 80_000);
     assert!(near(&both, 625_000), "{both:?}");
 

@@ -54,5 +54,7 @@ impl Tins {
         None
     }
 
+    pub(super) fn leave_line(&mut self) {}
+
     pub(super) fn sent_parallel(&mut self, _: u32, _: u32) {}
 }

@@ -495,6 +495,9 @@ impl Cake {
         if !self.tins.is_plain() {
             self.tins.settle(tin_index, flow_index, true, now, &self.arena);
             self.tins.note_turn(tin_index, flow_index, len, adj_len);
+            if self.arena.len() == 1 {
+                self.tins.leave_line();
+            }
         }
         if self.arena.len() > NEAR_PACKETS {
             if let Some(packets) = self.tins.upcoming(flow_index) {

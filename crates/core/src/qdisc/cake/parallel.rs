@@ -77,6 +77,14 @@ impl Member {
         }
         Ok(members)
     }
+
+    /// Leaves the line to the others if all that was queued has been dropped: nobody asks an empty
+    /// queue again, and they would wait for it.
+    fn settle(&mut self) {
+        if self.0.arena.is_empty() {
+            self.0.tins.leave_line();
+        }
+    }
 }
 
 /// An error unless `ok`.
@@ -116,17 +124,15 @@ impl Drop for Member {
 impl Qdisc for Member {
     fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
         self.0.enqueue(packet, now, owner);
+        self.settle();
     }
 
     fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
-        let is_sparse = self.0.tins.serves_new();
-        let left = self.0.arena.len();
-        let seat = self.0.tins.seat.as_mut()?;
-        if left == 0 {
-            seat.leave();
+        if self.0.arena.is_empty() {
             return None;
         }
-        seat.expects_last(left == 1);
+        let is_sparse = self.0.tins.serves_new();
+        let seat = self.0.tins.seat.as_mut()?;
         if !seat.may_send(now, is_sparse) {
             return None;
         }
@@ -182,6 +188,7 @@ impl Managed for Member {
     fn adopt(&mut self, spare: &mut dyn Managed, now: Time, owner: &mut dyn PacketOwner) {
         let Some(Member(spare)) = spare_of(spare) else { return };
         self.0.reconfigure(spare, now, owner);
+        self.settle();
     }
 }
 
@@ -205,6 +212,11 @@ impl Tins {
         seat.clear();
         old.hosts.clear();
         self.take_seat(seat, old.hosts.everywhere.take());
+    }
+
+    /// Nothing is left but what is being sent.
+    pub(super) fn leave_line(&mut self) {
+        self.seat.iter_mut().for_each(|seat| seat.leave());
     }
 
     /// True if a flow without a standing queue is next.

@@ -98,7 +98,7 @@ impl Shared {
 /// One queue's place among the others.
 ///
 /// Caller's rule: [`Seat::may_send`] before each look for a packet; [`Seat::sent`] for each packet
-/// that leaves; [`Seat::reweigh`] and [`Seat::charge`] as flows come, go and run into debt.
+/// that leaves, and [`Seat::leave`] when none is left; [`Seat::reweigh`] and [`Seat::charge`] as flows come, go and run into debt.
 #[derive(Debug)]
 pub struct Seat {
     shared: Arc<Shared>,
@@ -119,7 +119,6 @@ pub struct Seat {
     /// One quantum, in the unit of `served`.
     quantum: u64,
     contends: bool,
-    is_last: bool,
     /// When it last looked at the others.
     looked: Time,
     /// Ahead of the others until about then.
@@ -147,7 +146,6 @@ impl Seat {
             lead_bytes: 0,
             quantum: 0,
             contends: false,
-            is_last: false,
             looked: Time::ZERO,
             naps_until: Time::ZERO,
             now: Time::ZERO,
@@ -201,24 +199,20 @@ impl Seat {
         AHEAD.max(self.byte_time.of(1514) * 2)
     }
 
-    /// The next packet that leaves is the last one queued.
-    pub fn expects_last(&mut self, is_last: bool) {
-        self.is_last = is_last;
-    }
-
     /// A packet of `len` bytes leaves, from a standing queue if `is_bulk`.
     pub fn sent(&mut self, len: u32, is_bulk: bool) {
         self.unpaid += self.byte_time.charge(len, &mut self.remainder);
-        if self.unpaid >= LOT || self.is_last {
-            self.shared.clock.pay(self.unpaid, self.now);
-            self.unpaid = Span::ZERO;
+        if self.unpaid >= LOT {
+            self.pay();
         }
         if is_bulk {
             self.charge(len);
         }
-        if self.is_last {
-            self.leave();
-        }
+    }
+
+    fn pay(&mut self) {
+        self.shared.clock.pay(self.unpaid, self.now);
+        self.unpaid = Span::ZERO;
     }
 
     /// `bytes` of service that flows with a standing queue had, or forwent.
@@ -235,8 +229,11 @@ impl Seat {
         self.mine.weight.store(self.weight, Relaxed);
     }
 
-    /// Contends for the line no longer: nothing is queued.
+    /// Contends for the line no longer: nothing is queued, or what is queued has been sent.
     pub fn leave(&mut self) {
+        if self.unpaid > Span::ZERO {
+            self.pay();
+        }
         if self.contends {
             self.contends = false;
             self.mine.asked.store(0, Relaxed);
