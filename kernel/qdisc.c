@@ -13,9 +13,6 @@
 
 #include "shim.h"
 
-/* Calls in a row where a discipline has more work than one call may do. */
-#define TURNS 16
-
 static char *aliases = "";
 module_param(aliases, charp, 0444);
 MODULE_PARM_DESC(aliases, "Linux's names to answer to, if it has none of them: cake,fq_codel");
@@ -256,12 +253,12 @@ static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
 	struct simnel_departure departure = {};
 	u32 turn;
 
-	for (turn = 0; turn < TURNS; turn++) {
+	for (turn = 0; turn < SIMNEL_TURNS; turn++) {
 		u64 due = simnel_next_event(q->line);
 
 		if (due == U64_MAX)
 			return departure;
-		if (due > now || turn == TURNS - 1) {
+		if (due > now || turn == SIMNEL_TURNS - 1) {
 			qdisc_watchdog_schedule_ns(&q->watchdog, max(due, now));
 			return departure;
 		}
@@ -277,12 +274,10 @@ static noinline struct simnel_departure try_again(struct Qdisc *sch, u64 now)
  * take the next packet for a new one's. After so many calls all is found. Others can let packets
  * pass them by, once they have nothing in mind.
  */
-static void find_empty(struct Qdisc *sch)
+static noinline void find_empty(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
-	if (q->vain_calls == TURNS || !(q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST)))
-		return;
 	q->vain_calls++;
 	if (q->wants & SIMNEL_WANTS_EMPTY)
 		simnel_dequeue(q->line, ktime_get_ns());
@@ -291,19 +286,13 @@ static void find_empty(struct Qdisc *sch)
 		sch->flags |= TCQ_F_CAN_BYPASS;
 }
 
-static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
+static noinline struct sk_buff *dequeue_some(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	struct simnel_departure departure;
+	u64 now = ktime_get_ns();
+	struct simnel_departure departure = simnel_dequeue(q->line, now);
 	struct sk_buff *skb;
-	u64 now;
 
-	if (!sch->q.qlen) {
-		find_empty(sch);
-		return NULL;
-	}
-	now = ktime_get_ns();
-	departure = simnel_dequeue(q->line, now);
 	if (unlikely(!departure.handle))
 		departure = try_again(sch, now);
 	skb = (struct sk_buff *)(unsigned long)departure.handle;
@@ -320,6 +309,18 @@ static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 	if (unlikely(q->lost_packets) && sch->q.qlen)
 		simnel_tell_parents(sch);
 	return skb;
+}
+
+/* Apart from the rest, which needs registers to itself: packets that go past an empty discipline come here, too. */
+static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
+{
+	struct simnel_sched *q = qdisc_priv(sch);
+
+	if (likely(sch->q.qlen))
+		return dequeue_some(sch);
+	if (q->vain_calls < q->most_vain_calls)
+		find_empty(sch);
+	return NULL;
 }
 
 static void simnel_qdisc_reset(struct Qdisc *sch)

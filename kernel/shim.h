@@ -9,6 +9,9 @@
 
 #include "simnel.h"
 
+/* Calls in a row where a discipline has more work than one call may do. */
+#define SIMNEL_TURNS 16
+
 /* As many bytes of headers as the parser looks at. */
 #define SIMNEL_HEADERS 256
 
@@ -21,8 +24,9 @@ struct simnel_sched {
 	u32 wants;
 	/* Queues of which a class of ours names one; 0: classes mean something else. */
 	u32 named_queues;
-	/* Calls of an empty line for a packet, since the last one came. */
+	/* Calls of an empty line for a packet, since the last one came; and how many matter to it. */
 	u32 vain_calls;
+	u32 most_vain_calls;
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
 	u32 lost_packets;
 	u32 lost_bytes;
