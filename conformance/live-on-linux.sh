@@ -3,16 +3,31 @@
 # this machine may lack: nftables' own `queue` expression, flowtables. The kernel runs as a user
 # process with this machine's files, read only; it needs no root.
 #
-#     conformance/live-on-linux.sh DIRECTORY [CASE...]
+#     conformance/live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]
 #
 # DIRECTORY holds, or will hold, the kernel (build-linux.sh says what that needs). Without CASE all
-# run that do not measure: this kernel has one core and spends some 0.2 ms on a packet.
+# run that do not measure: this kernel has one core and spends some 0.2 ms on a packet. With
+# `--backend kernel` the kernel module does the work, in a kernel as kernel/guest/build-uml builds it.
 set -eu
-directory=${1:?usage: live-on-linux.sh DIRECTORY [CASE...]}
+directory=${1:?usage: live-on-linux.sh DIRECTORY [--backend kernel] [CASE...]}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
-
-if ! [ -x "$directory/linux" ]; then
+prepare=:
+if [ "${1-}" = --backend ]; then
+    if [ "${2-}" != kernel ]; then
+        echo 'live-on-linux.sh: --backend kernel, or nothing' >&2
+        exit 1
+    fi
+    shift 2
+    export GW_BACKEND=kernel
+    [ -x "$directory/linux" ] || "$here/../kernel/guest/build-uml" "$directory"
+    if ! grep -q '^CONFIG_MODULES=y' "$directory/src/.config"; then
+        echo "live-on-linux.sh: $directory/linux takes no modules: name another directory" >&2
+        exit 1
+    fi
+    "$here/../kernel/build" "$directory/module" "$directory/src"
+    prepare="insmod '$(realpath "$directory/module/simnel.ko")'; export GW_BACKEND=kernel"
+elif ! [ -x "$directory/linux" ]; then
     "$here/build-linux.sh" "$directory" MCONSOLE MAGIC_SYSRQ IPV6 XFRM XFRM_USER NETFILTER \
         NETFILTER_ADVANCED NETFILTER_INGRESS NETFILTER_NETLINK NETFILTER_NETLINK_QUEUE \
         NF_CONNTRACK NF_NAT NF_TABLES NF_TABLES_INET NF_TABLES_IPV4 NF_TABLES_IPV6 NFT_CT \
@@ -38,6 +53,7 @@ mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/tmp
 cd /run
+$prepare
 for case in $*; do timeout 60 '$program' \$case 2>&1; done
 echo o > /proc/sysrq-trigger
 sleep 10

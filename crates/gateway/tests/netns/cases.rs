@@ -19,6 +19,7 @@ use crate::cgroups;
 use crate::control;
 use crate::flows;
 use crate::hangs;
+use crate::in_kernel;
 use crate::kernel;
 use crate::marks;
 use crate::names;
@@ -86,6 +87,22 @@ pub const ALONE: &[Case] = &[
     ),
 ];
 
+/// Cases for the kernel's disciplines: what does not depend on who does the work, and what does.
+pub const IN_THE_KERNEL: &[Case] = &[
+    ("both_directions_are_shaped_v4", || both_directions_are_shaped("10.77.2.2")),
+    ("both_directions_are_shaped_v6", || both_directions_are_shaped("fd77:2::2")),
+    ("the_routers_own_traffic_is_shaped_v4", || own_traffic_is_shaped("10.77.2.2", SHARE_V4)),
+    ("the_routers_own_traffic_is_shaped_v6", || own_traffic_is_shaped("fd77:2::2", SHARE_V6)),
+    ("masqueraded_flows_are_shaped", masquerade),
+    ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
+    ("damaged_packets_pass", damaged_packets_pass),
+    ("show_change_and_down", in_kernel::show_change_and_down),
+    (
+        "a_killed_daemon_leaves_the_kernel_shaping",
+        in_kernel::a_killed_daemon_leaves_the_kernel_shaping,
+    ),
+];
+
 thread_local! {
     static NOT_RUN: Cell<bool> = const { Cell::new(false) };
 }
@@ -136,7 +153,7 @@ fn assert_share(
 }
 
 /// A rate within 3 % of the ideal; the exact figure is for `measure`.
-fn assert_rate(what: &str, ideal: f64, measure: impl FnMut() -> f64) {
+pub fn assert_rate(what: &str, ideal: f64, measure: impl FnMut() -> f64) {
     assert_share(what, ideal, 0.97..=1.03, measure);
 }
 
@@ -485,6 +502,9 @@ fn damaged_packets_pass() {
     });
     wait.recv().unwrap();
     let received = |world: &World| {
+        if in_kernel::is_asked() {
+            return in_kernel::sent(world);
+        }
         let shown = world.client("wan0").show().unwrap();
         shown.iter().find(|e| e.direction == Direction::Upload).unwrap().datapath.received
     };

@@ -3,7 +3,8 @@
 //! Runs as root only; otherwise it says loudly that nothing was checked. The daemon is this program
 //! again, told by GW_DAEMON. Arguments choose cases by name, `--list` lists them. `GW_MEASURE=1`
 //! with a release build prints figures instead: added round-trip time, throughput, processor time,
-//! accuracy.
+//! accuracy. With `GW_BACKEND=kernel` the kernel module does the work, in those cases that this
+//! concerns.
 
 mod accuracy;
 mod bridge;
@@ -12,6 +13,7 @@ mod cgroups;
 mod control;
 mod flows;
 mod hangs;
+mod in_kernel;
 mod kernel;
 mod marks;
 mod measure;
@@ -31,19 +33,20 @@ use std::thread;
 use cases::Case;
 use simnel_core::qdisc;
 use simnel_gateway::daemon::Daemon;
-use simnel_gateway::{config, Error, Settings};
+use simnel_gateway::{config, Backend, Error, Settings};
 
 fn main() {
     if let Ok(interfaces) = std::env::var("GW_DAEMON") {
         return daemon(&interfaces);
     }
     if std::env::args().any(|argument| argument == "--list") {
-        cases::TOGETHER.iter().chain(cases::ALONE).for_each(|(name, _)| println!("{name}: test"));
+        let all = lists().iter().flat_map(|(cases, _)| *cases);
+        all.for_each(|(name, _)| println!("{name}: test"));
         return;
     }
     // SAFETY: takes nothing.
     if unsafe { libc::geteuid() } != 0 {
-        let cases = cases::TOGETHER.len() + cases::ALONE.len();
+        let cases: usize = lists().iter().map(|(cases, _)| cases.len()).sum();
         eprintln!("\n*** NOT RUN: {cases} tests of the live data path need root ***\n");
         println!("test result: ok. 0 passed; 0 failed; {cases} NOT RUN (no root)");
         return;
@@ -54,14 +57,22 @@ fn main() {
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let chosen =
         |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
-    let mut results = run(cases::TOGETHER, &chosen, 2);
-    results.extend(run(cases::ALONE, &chosen, 1));
+    let each = |(cases, at_once): &(&[Case], usize)| run(cases, &chosen, *at_once);
+    let results: Vec<Verdict> = lists().iter().flat_map(each).collect();
     let count = |wanted| results.iter().filter(|&&result| result == wanted).count();
     let (passed, failed) = (count(Verdict::Passed), count(Verdict::Failed));
     let (verdict, not_run) = (if failed == 0 { "ok" } else { "FAILED" }, count(Verdict::NotRun));
     println!("test result: {verdict}. {passed} passed; {failed} failed; {not_run} NOT RUN");
     if failed > 0 {
         std::process::exit(1);
+    }
+}
+
+/// The cases, and how many of them at a time.
+fn lists() -> &'static [(&'static [Case], usize)] {
+    match in_kernel::is_asked() {
+        true => &[(cases::IN_THE_KERNEL, 1)],
+        false => &[(cases::TOGETHER, 2), (cases::ALONE, 1)],
     }
 }
 
@@ -129,6 +140,9 @@ fn parse(interfaces: &str) -> Vec<Settings> {
         let (download, upload) = words.split_once('|').unwrap();
         let config = |words: &str| (!words.is_empty()).then(|| qdisc::parse(words).unwrap());
         let mut settings = Settings::new(name);
+        if in_kernel::is_asked() {
+            settings.backend = Backend::Kernel;
+        }
         settings.download = config(download);
         settings.upload = config(upload);
         settings.control_dir = PathBuf::from(std::env::var_os("GW_CONTROL").unwrap());
