@@ -42,8 +42,7 @@ static void follow_settings(struct Qdisc *sch)
 
 	q->wants = simnel_wants(q->line);
 	q->named_queues = simnel_queues(q->line);
-	q->vain_calls = 0;
-	q->most_vain_calls = q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST) ? SIMNEL_TURNS : 0;
+	q->asks = SIMNEL_TURNS;
 	if (q->wants & SIMNEL_WANTS_BYPASS && !rcu_access_pointer(q->filters))
 		sch->flags |= TCQ_F_CAN_BYPASS;
 	else

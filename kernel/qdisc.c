@@ -104,8 +104,8 @@ static __always_inline void hand_over(struct Qdisc *sch, struct sk_buff *skb, u3
 	simnel_books_take(q, skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
-	if (unlikely(q->vain_calls)) {
-		q->vain_calls = 0;
+	if (unlikely(q->asks < SIMNEL_TURNS)) {
+		q->asks = SIMNEL_TURNS;
 		if (q->wants & SIMNEL_WANTS_REST)
 			sch->flags &= ~TCQ_F_CAN_BYPASS;
 	}
@@ -278,7 +278,11 @@ static noinline void find_empty(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
-	q->vain_calls++;
+	if (!(q->wants & (SIMNEL_WANTS_EMPTY | SIMNEL_WANTS_REST))) {
+		q->asks = 0;
+		return;
+	}
+	q->asks--;
 	if (q->wants & SIMNEL_WANTS_EMPTY)
 		simnel_dequeue(q->line, ktime_get_ns());
 	if (q->wants & SIMNEL_WANTS_REST && !rcu_access_pointer(q->filters) &&
@@ -286,13 +290,19 @@ static noinline void find_empty(struct Qdisc *sch)
 		sch->flags |= TCQ_F_CAN_BYPASS;
 }
 
-static noinline struct sk_buff *dequeue_some(struct Qdisc *sch)
+static noinline struct sk_buff *ask(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
-	struct simnel_departure departure = simnel_dequeue(q->line, now);
+	struct simnel_departure departure;
 	struct sk_buff *skb;
+	u64 now;
 
+	if (unlikely(!sch->q.qlen)) {
+		find_empty(sch);
+		return NULL;
+	}
+	now = ktime_get_ns();
+	departure = simnel_dequeue(q->line, now);
 	if (unlikely(!departure.handle))
 		departure = try_again(sch, now);
 	skb = (struct sk_buff *)(unsigned long)departure.handle;
@@ -311,16 +321,12 @@ static noinline struct sk_buff *dequeue_some(struct Qdisc *sch)
 	return skb;
 }
 
-/* Apart from the rest, which needs registers to itself: packets that go past an empty discipline come here, too. */
+/* Apart from the rest, which needs registers: for each packet that goes past, an empty line is called. */
 static struct sk_buff *simnel_qdisc_dequeue(struct Qdisc *sch)
 {
 	struct simnel_sched *q = qdisc_priv(sch);
 
-	if (likely(sch->q.qlen))
-		return dequeue_some(sch);
-	if (q->vain_calls < q->most_vain_calls)
-		find_empty(sch);
-	return NULL;
+	return likely(q->asks) ? ask(sch) : NULL;
 }
 
 static void simnel_qdisc_reset(struct Qdisc *sch)

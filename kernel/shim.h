@@ -9,7 +9,7 @@
 
 #include "simnel.h"
 
-/* Calls in a row where a discipline has more work than one call may do. */
+/* Calls in a row where a discipline has more work than one call may do, or has none. */
 #define SIMNEL_TURNS 16
 
 /* As many bytes of headers as the parser looks at. */
@@ -24,9 +24,8 @@ struct simnel_sched {
 	u32 wants;
 	/* Queues of which a class of ours names one; 0: classes mean something else. */
 	u32 named_queues;
-	/* Calls of an empty line for a packet, since the last one came; and how many matter to it. */
-	u32 vain_calls;
-	u32 most_vain_calls;
+	/* Not 0 while the line is to be asked for packets: it has some, or must know that it has none. */
+	u32 asks;
 	/* Packets and bytes that were queued and dropped, which the parents do not know of yet. */
 	u32 lost_packets;
 	u32 lost_bytes;
