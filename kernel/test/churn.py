@@ -25,7 +25,7 @@ WHOLE = [
     "fq_pie savings 15kb limit 100", "codel", "cobalt", "blue", "red limit 100kb avpkt 1000",
     "sfq", "sfq perturb 1 depth 10", "sfb", "pfifo limit 7", "bfifo limit 20kb", "drr",
     "tbf rate 5mbit burst 10kb latency 20ms", "dualpi2", "htb rate 10mbit",
-    "mq cake bandwidth 10mbit", "mq cake bandwidth 1gbit nat ack-filter",
+    "mq cake bandwidth 10mbit", "mq cake bandwidth 1gbit nat ack-filter ingress",
 ]
 CHANGES = ["bandwidth 3mbit", "diffserv8", "besteffort", "limit 10", "limit 1000", "flows",
            "triple-isolate", "rtt 20ms", "target 1ms", "memlimit 50kb", "unlimited", "ack-filter",

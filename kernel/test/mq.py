@@ -115,7 +115,7 @@ def main():
     measure(tc, "m0", 50e6, SECONDS)
     for text, number, part in [
         ("diffserv4", 22, "`diffserv`"), ("bandwith 1mbit", 22, "did you mean"), ("unlimited", 22, "`bandwidth`"),
-        ("fq_codel", 22, "`fq_codel` (word 1)"), ("queues 64", 0, ""), ("dual-srchost", 0, ""),
+        ("fq_codel", 22, "`fq_codel` (word 1)"), ("queues 64", 0, ""), ("ingress", 0, ""), ("dual-srchost egress", 0, ""),
         ("mq cake bandwidth 30mbit", 0, ""),
     ]:
         say("change", text, number, part)

@@ -289,7 +289,6 @@ fn parallel_queues_are_made_changed_and_shown_together() {
         ("mq fq_codel", "`fq_codel` (word 2)"),
         ("mq cake", "`bandwidth`"),
         ("mq cake bandwidth 1mbit diffserv4", "`diffserv`"),
-        ("mq cake bandwidth 1mbit ingress", "`ingress`"),
         ("mq cake bandwidth 1mbit autorate-ingress", "`autorate-ingress`"),
         ("mq cake bandwidth 1mbit savings 15kb", "`savings`"),
         ("mq cake bandwidth 1mbit host-guard", "`host-guard`"),

@@ -1,5 +1,6 @@
 //! Parallel queues: the bounds that `sched::parallel` states, over a hostile order of queues.
 
+mod ingress;
 mod run;
 mod traffic;
 
@@ -214,7 +215,7 @@ fn what_is_not_shared_yet_is_refused() {
     let refused = [
         (Params { bandwidth: Rate(0), ..plain }, 4, "bandwidth"),
         (Params { diffserv: DiffservMode::Diffserv4, ..plain }, 4, "diffserv"),
-        (Params { ingress: true, ..plain }, 4, "ingress"),
+        (Params { ingress: true, autorate_ingress: true, ..plain }, 4, "autorate-ingress"),
         (Params { savings: Some(15_000), ..plain }, 4, "savings"),
         (plain, 0, "mq"),
         (plain, 257, "mq"),

@@ -57,4 +57,12 @@ impl Tins {
     pub(super) fn leave_line(&mut self) {}
 
     pub(super) fn sent_parallel(&mut self, _: u32, _: u32) {}
+
+    pub(super) fn dropped_parallel(&mut self, _: u32, _: u32, _: Time) {}
+
+    pub(super) fn charge_line(&mut self, _: u32, _: Time) {}
+
+    pub(super) fn bulk_elsewhere(&self) -> u32 {
+        0
+    }
 }

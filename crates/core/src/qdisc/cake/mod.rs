@@ -354,9 +354,7 @@ impl Cake {
         self.account_removal(ack.len, ack.truesize, tin_index, flow_index);
         self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         self.tins.tin_mut(tin_index).counters.ack_drops += 1;
-        if self.params.ingress {
-            charge(&mut self.clock, self.tins.tin_mut(tin_index), ack.adj_len, now, false);
-        }
+        self.charge_early(tin_index, ack.adj_len, now);
         self.books.discard(&ack, DropReason::AckFilter, owner);
         ack.len
     }
@@ -430,12 +428,18 @@ impl Cake {
         tin.counters.unresponsive += u32::from(flow.cobalt.queue_full(&tin.cobalt, now));
         tin.counters.drops += 1;
         self.account_removal(packet.len, packet.truesize, tin_index, flow_index);
-        if self.params.ingress {
-            charge(&mut self.clock, self.tins.tin_mut(tin_index), packet.adj_len, now, false);
-        }
+        self.charge_early(tin_index, packet.adj_len, now);
         self.heap.shrunk(flow_index, &self.tins.flows);
         self.tins.settle(tin_index, flow_index, false, now, &self.arena);
         self.books.discard(&packet, DropReason::Overlimit, owner);
+    }
+
+    /// Charges a packet that was dropped before its turn, if drops are charged.
+    fn charge_early(&mut self, tin_index: usize, adj_len: u32, now: Time) {
+        if self.params.ingress {
+            charge(&mut self.clock, self.tins.tin_mut(tin_index), adj_len, now, false);
+            self.tins.charge_line(adj_len, now);
+        }
     }
 
     /// The tin to serve, if one may be served now.
@@ -463,6 +467,7 @@ impl Cake {
         self.current_tin_index = tin_index;
         let ingress = self.params.ingress;
         let Cake { tins, arena, random, .. } = self;
+        let elsewhere = if ingress { tins.bulk_elsewhere() } else { 0 };
         let chosen = tins.choose_flow(tin_index, now, ingress, arena, random, budget);
         let Some((flow_index, tin, flow)) = chosen else { return Turn::Nobody };
         let Some((slot, packet)) = arena.detach(&mut flow.packets) else { return Turn::Nobody };
@@ -473,7 +478,7 @@ impl Cake {
         self.memory -= u64::from(truesize);
 
         let sojourn = now.since(enqueued);
-        let bulk_flows = if ingress { tin.bulk_flows } else { 0 };
+        let bulk_flows = if ingress { tin.bulk_flows + elsewhere } else { 0 };
         if !flow.cobalt.passes(&tin.cobalt, sojourn, now, bulk_flows) {
             let verdict = flow.cobalt.decide(&tin.cobalt, packet, now, bulk_flows, random);
             // The last packet of a queue may be marked but is never dropped.
@@ -495,6 +500,7 @@ impl Cake {
         if !self.tins.is_plain() {
             self.tins.settle(tin_index, flow_index, true, now, &self.arena);
             self.tins.note_turn(tin_index, flow_index, len, adj_len);
+            self.tins.sent_parallel(flow_index, adj_len);
             if self.arena.len() == 1 {
                 self.tins.leave_line();
             }
@@ -556,6 +562,7 @@ impl Cake {
         if self.params.ingress {
             flow.account.deficit -= packet.adj_len as i32;
             charge_turn(&mut self.clock, tin, packet.adj_len, now, false);
+            self.tins.dropped_parallel(flow_index, packet.adj_len, now);
         }
         let charged = if self.params.ingress { packet.adj_len } else { 0 };
         self.tins.note_turn(tin_index, flow_index, packet.len, charged);

@@ -8,8 +8,8 @@
 //! A change is prepared and adopted member by member; in between, members run at different rates,
 //! each in the others' rounds.
 //!
-//! So far for one tin, without `ingress`, `autorate-ingress`, savings and a guard of hosts; with
-//! these a member is refused.
+//! So far for one tin, without `autorate-ingress`, savings and a guard of hosts; with these a member
+//! is refused.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -99,7 +99,6 @@ fn suits(params: &Params) -> Result<(), ConfigError> {
     accept(!has_tins, "diffserv", "`besteffort` on parallel queues")?;
     let is_steady = !params.autorate_ingress;
     accept(is_steady, "autorate-ingress", "a rate that is given, on parallel queues")?;
-    accept(!params.ingress, "ingress", "`egress` on parallel queues")?;
     accept(params.savings.is_none(), "savings", "none on parallel queues")?;
     let is_unguarded = params.host_guard == HostGuard::Off;
     accept(is_unguarded, "host-guard", "`no-host-guard` on parallel queues")
@@ -110,7 +109,8 @@ impl Cake {
     pub(super) fn leave_rate_to_seat(&mut self) {
         let quantum = self.tins.tin(0).flow_quantum;
         let Some(seat) = &mut self.tins.seat else { return };
-        seat.configure(self.rate, self.device.arithmetic, quantum);
+        let charges_drops = self.params.ingress;
+        seat.configure(self.rate, self.device.arithmetic, quantum, charges_drops);
         self.clock.set_rate(ByteTime::default());
     }
 }
@@ -298,11 +298,34 @@ impl Tins {
 
     /// The flow has sent a packet of which so many bytes are charged.
     pub(super) fn sent_parallel(&mut self, flow_index: u32, charged: u32) {
-        let Some(flow) = self.flows.get(flow_index) else { return };
-        let is_bulk = flow.account.standing == Standing::Old;
-        if let Some(seat) = self.seat.as_mut().filter(|_| charged > 0) {
+        let is_bulk = self.is_bulk(flow_index);
+        if let Some(seat) = &mut self.seat {
             seat.sent(charged, is_bulk);
         }
+    }
+
+    /// A packet of the flow was dropped when it was to be sent; so many bytes are charged.
+    pub(super) fn dropped_parallel(&mut self, flow_index: u32, charged: u32, now: Time) {
+        let is_bulk = self.is_bulk(flow_index);
+        let Some(seat) = &mut self.seat else { return };
+        seat.dropped(charged, now);
+        if is_bulk {
+            seat.charge(charged);
+        }
+    }
+
+    fn is_bulk(&self, flow_index: u32) -> bool {
+        self.flows.get(flow_index).is_some_and(|flow| flow.account.standing == Standing::Old)
+    }
+
+    /// A packet that was not yet to be sent was dropped, of which so many bytes are charged.
+    pub(super) fn charge_line(&mut self, charged: u32, now: Time) {
+        self.seat.iter_mut().for_each(|seat| seat.dropped(charged, now));
+    }
+
+    /// Flows with a standing queue in other parallel queues.
+    pub(super) fn bulk_elsewhere(&self) -> u32 {
+        self.seat.as_ref().map_or(0, |seat| seat.bulk_elsewhere())
     }
 }
 

@@ -527,9 +527,6 @@ impl Tins {
             guard.shrunk(tin_index, flow_index, flow, len);
             guard.charge(tin_index, flow_index, flow, charged);
         }
-        if self.seat.is_some() {
-            self.sent_parallel(flow_index, charged);
-        }
     }
 
     /// The packets of the flow whose turn comes after this one's.

@@ -14,18 +14,46 @@ pub const LATE: Span = Span::from_micros(500);
 /// When the line is free again, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Clock(AtomicU64);
+pub struct Clock {
+    next: AtomicU64,
+    /// Where drops are charged: the same for what was delivered alone, at two thirds of the rate.
+    failsafe: AtomicU64,
+}
 
 impl Clock {
     /// When the line is free again.
     pub fn next(&self) -> Time {
-        Time(self.0.load(Relaxed))
+        Time(self.next.load(Relaxed))
     }
 
-    /// The line was used for `time`, up to `now`. Two steps that no other queue can hold up; if one
-    /// comes between them, the clock is the same.
-    pub fn pay(&self, time: Span, now: Time) {
-        self.0.fetch_max(now.0.saturating_sub(LATE.0), Relaxed);
-        self.0.fetch_add(time.0, Relaxed);
+    /// When it is free again whatever was dropped.
+    pub fn failsafe(&self) -> Time {
+        Time(self.failsafe.load(Relaxed))
     }
+
+    /// The line was used for `time`, up to `now`.
+    pub fn pay(&self, time: Span, now: Time) {
+        advance(&self.next, time, now);
+    }
+
+    /// Packets that take `time` on the line were delivered, up to `now`.
+    pub fn pay_failsafe(&self, time: Span, now: Time) {
+        advance(&self.failsafe, failsafe(time), now);
+    }
+
+    /// Forgets drops: from now on the line is free when it would be without them, or earlier.
+    pub fn forgive(&self) {
+        self.next.fetch_min(self.failsafe.load(Relaxed), Relaxed);
+    }
+}
+
+/// `time` on the line as the failsafe clock counts it.
+pub fn failsafe(time: Span) -> Span {
+    Span(time.0 * 3 / 2)
+}
+
+/// Two steps that no other queue can hold up; if one comes between them, the clock is the same.
+fn advance(clock: &AtomicU64, time: Span, now: Time) {
+    clock.fetch_max(now.0.saturating_sub(LATE.0), Relaxed);
+    clock.fetch_add(time.0, Relaxed);
 }

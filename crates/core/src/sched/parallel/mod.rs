@@ -16,6 +16,11 @@
 //!   quantum if that is more. No rate is divided and no period chosen: what one queue leaves, the
 //!   others have at once, in equal rounds.
 //!
+//! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts what
+//! was delivered once more, at two thirds of the rate: the line is free when either says so, and so
+//! drops alone cannot stop it (`shaper::DeficitClock` on one queue). Each queue publishes how many
+//! flows stand in it: what AQM allows a flow there depends on how many there are in all.
+//!
 //! Bounds, for N queues, a rate R and packets of at most M bytes (`crates/core/tests/mq` asserts
 //! them over a hostile order of queues):
 //!
@@ -38,8 +43,9 @@ mod loads;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use self::clock::failsafe;
 pub use self::clock::{Clock, AHEAD, LATE, LOT};
 pub use self::loads::Loads;
 use crate::memory::{reserved, NoMemory};
@@ -81,6 +87,8 @@ struct Lane {
     asked: AtomicU64,
     /// Sum of its flows' weights.
     weight: AtomicU64,
+    /// Flows with a standing queue.
+    bulk_flows: AtomicU32,
 }
 
 impl Shared {
@@ -105,10 +113,16 @@ pub struct Seat {
     mine: Arc<Lane>,
     byte_time: ByteTime,
     remainder: u64,
+    charges_drops: bool,
     /// Time on the line that was used and not yet paid.
     unpaid: Span,
+    /// The part of it that was dropped.
+    undelivered: Span,
     /// Sum of the weights of flows with a standing queue, in 65536ths.
     weight: u64,
+    /// How many these are, and how many the others have, when last looked at.
+    bulk_flows: u32,
+    bulk_elsewhere: u32,
     served: u64,
     /// The least service of those that contended, when last looked at.
     least: u64,
@@ -138,8 +152,12 @@ impl Seat {
             shared,
             byte_time: ByteTime::default(),
             remainder: 0,
+            charges_drops: false,
             unpaid: Span::ZERO,
+            undelivered: Span::ZERO,
             weight: 0,
+            bulk_flows: 0,
+            bulk_elsewhere: 0,
             served: 0,
             least: 0,
             lead: 0,
@@ -157,8 +175,21 @@ impl Seat {
         &self.shared
     }
 
-    /// Runs at this rate and this quantum from now on, as all others must.
-    pub fn configure(&mut self, rate: Rate, arithmetic: Arithmetic, quantum: u32) {
+    /// Runs at this rate and this quantum from now on, as all others must. Where drops are charged,
+    /// [`Seat::dropped`] must tell of them.
+    pub fn configure(
+        &mut self,
+        rate: Rate,
+        arithmetic: Arithmetic,
+        quantum: u32,
+        charges_drops: bool,
+    ) {
+        if self.charges_drops && !charges_drops {
+            // What nobody would count any more must not stop the line.
+            (self.unpaid, self.undelivered) = (self.delivered(), Span::ZERO);
+            self.shared.clock.forgive();
+        }
+        self.charges_drops = charges_drops;
         (self.byte_time, self.remainder) = (ByteTime::new(rate, arithmetic), 0);
         self.lead_bytes = (rate.0 / 1_000_000).saturating_mul(LEAD.as_micros()).min(1 << 32);
         self.quantum = u64::from(quantum) << 8;
@@ -187,7 +218,11 @@ impl Seat {
 
     /// When a packet may leave, as far as is known.
     pub fn due(&self, is_sparse: bool) -> Time {
-        let free = self.shared.clock.next() + self.unpaid;
+        let clock = &self.shared.clock;
+        let mut free = clock.next() + self.unpaid;
+        if self.charges_drops {
+            free = free.min(clock.failsafe() + failsafe(self.delivered()));
+        }
         match is_sparse {
             true => Time(free.0.saturating_sub(self.ahead().0)),
             false => free.max(self.naps_until),
@@ -210,9 +245,34 @@ impl Seat {
         }
     }
 
+    /// A packet of `len` bytes that would have left was dropped, as it came or at its turn.
+    pub fn dropped(&mut self, len: u32, now: Time) {
+        let time = self.byte_time.charge(len, &mut self.remainder);
+        self.now = now;
+        self.unpaid += time;
+        self.undelivered += time;
+        if self.unpaid >= LOT {
+            self.pay();
+        }
+    }
+
     fn pay(&mut self) {
-        self.shared.clock.pay(self.unpaid, self.now);
-        self.unpaid = Span::ZERO;
+        let clock = &self.shared.clock;
+        clock.pay(self.unpaid, self.now);
+        if self.charges_drops {
+            clock.pay_failsafe(self.delivered(), self.now);
+        }
+        (self.unpaid, self.undelivered) = (Span::ZERO, Span::ZERO);
+    }
+
+    /// Unpaid time of what was delivered.
+    fn delivered(&self) -> Span {
+        Span(self.unpaid.0 - self.undelivered.0)
+    }
+
+    /// Flows with a standing queue in the other queues, when last looked at.
+    pub fn bulk_elsewhere(&self) -> u32 {
+        self.bulk_elsewhere
     }
 
     /// `bytes` of service that flows with a standing queue had, or forwent.
@@ -227,6 +287,11 @@ impl Seat {
     pub fn reweigh(&mut self, from: u16, to: u16) {
         self.weight = self.weight + u64::from(to) - u64::from(from);
         self.mine.weight.store(self.weight, Relaxed);
+        let flows = self.bulk_flows + u32::from(from == 0) - u32::from(to == 0);
+        if flows != self.bulk_flows {
+            self.bulk_flows = flows;
+            self.mine.bulk_flows.store(flows, Relaxed);
+        }
     }
 
     /// Contends for the line no longer: nothing is queued, or what is queued has been sent.
@@ -243,8 +308,9 @@ impl Seat {
     /// Forgets all flows.
     pub fn clear(&mut self) {
         self.leave();
-        self.weight = 0;
+        (self.weight, self.bulk_flows) = (0, 0);
         self.mine.weight.store(0, Relaxed);
+        self.mine.bulk_flows.store(0, Relaxed);
     }
 
     /// Joins those that contend, if the others do not know of it, in their present round.
@@ -268,11 +334,16 @@ impl Seat {
     /// Looks for the least service of all that contend. Those who missed their turn are passed
     /// over. If this queue is ahead, says for how long.
     fn look(&mut self) {
-        let free = self.shared.clock.next();
+        let clock = &self.shared.clock;
+        let free = match self.charges_drops {
+            true => clock.next().min(clock.failsafe()),
+            false => clock.next(),
+        };
         let is_idle = free + STALL < self.now;
         // It goes on when it is ahead by half of that.
         let limit = self.served.wrapping_sub(self.lead / 2);
         let (mut least, mut work, mut weights) = (None, 0, self.weight);
+        self.bulk_elsewhere = 0;
         for lane in &self.shared.lanes {
             step();
             let asked = lane.asked.load(Relaxed);
@@ -287,6 +358,7 @@ impl Seat {
             let served = lane.served.load(Relaxed);
             let weight = lane.weight.load(Relaxed);
             weights += weight;
+            self.bulk_elsewhere += lane.bulk_flows.load(Relaxed);
             let behind = beyond(limit, served).max(0) as u64;
             work += (behind >> 8).saturating_mul(weight) >> 16;
             least = match least {
