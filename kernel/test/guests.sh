@@ -2,6 +2,8 @@
 # the root file system $ROOT, and of the architecture $ARCH (kernel/guest/suite).
 
 export ARCH=${ARCH:-$(uname -m)}
+# Guests are made in directories of their own.
+[ -z "${ROOT:-}" ] || export ROOT=$(realpath "$ROOT")
 
 not_run() { echo "NOT RUN: the kernel module: $*"; }
 

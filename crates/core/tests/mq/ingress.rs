@@ -51,8 +51,8 @@ impl PacketOwner for Lost {
 /// Microseconds for which a flood lasts.
 const END: u64 = 500_000;
 
-/// Lets eight flows that heed nothing send `load` times what 1 Gbit/s takes, and says which parts of
-/// that are delivered and dropped, once all has settled.
+/// Lets eight flows that heed nothing send `load` times what 1 Gbit/s takes, and says which parts
+/// of that are delivered and dropped, once all has settled.
 fn flood(queues: &mut [Box<dyn Managed + Send>], load: f64) -> (f64, f64) {
     const SETTLED: u64 = 300_000;
     let (mut offered, mut flow, mut delivered, mut lost) = (0.0, 0, 0, Lost::default());
@@ -77,8 +77,7 @@ fn flood(queues: &mut [Box<dyn Managed + Send>], load: f64) -> (f64, f64) {
     (delivered as f64 / line, (lost.0 - before) as f64 / line)
 }
 
-/// Unlike one that is filled by drops alone, the line is never stopped by them: two thirds of the rate
-/// are delivered at least.
+/// Drops never stop the line: two thirds of the rate are delivered at least.
 #[test]
 fn drops_are_charged_as_in_one_queue() {
     let params = Params { memlimit: 2 << 20, ..params(1_000_000_000) };
@@ -116,8 +115,9 @@ fn drops_are_forgiven_where_they_are_charged_no_longer() {
     assert!((part - 1.0).abs() <= 0.04, "{part:.3} of the rate");
 }
 
-/// Each flow may have two packets standing there, for as long as the flows of all queues take to send
-/// as many: nearly none is dropped. (Where queues counted their own flows alone, one of three was.)
+/// Each flow may have two packets standing there, for as long as the flows of all queues take to
+/// send as many: nearly none is dropped. (Where queues counted their own flows alone, one of three
+/// was.)
 #[test]
 fn flows_of_all_queues_count_for_what_may_stand() {
     // A packet in 12.1 ms.

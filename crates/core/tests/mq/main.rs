@@ -133,8 +133,8 @@ impl PacketOwner for Lost {
     }
 }
 
-/// A queue whose last packet leaves after others were dropped contends no longer: the others have the
-/// line as soon as they may ask again.
+/// A queue whose last packet leaves after others were dropped contends no longer: the others have
+/// the line as soon as they may ask again.
 #[test]
 fn a_queue_that_congestion_control_empties_holds_nobody_up() {
     let (mut thinned, mut longest) = (0, Span::ZERO);

@@ -1,5 +1,5 @@
-//! Interfaces that the kernel shapes: what holds whoever does the work, and what is different there.
-//! With GW_BACKEND=kernel, where the module is loaded.
+//! Interfaces that the kernel shapes: what holds whoever does the work, and what is different
+//! there. With GW_BACKEND=kernel, where the module is loaded.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub fn is_asked() -> bool {
     std::env::var_os("GW_BACKEND").is_some_and(|backend| backend == "kernel")
 }
 
-/// What the kernel shapes at `wan0`.
+/// Directions of `wan0` that the kernel shapes.
 fn shaped(world: &World) -> Vec<Shaped> {
     world.within("g", || kernel::shaped(Some("wan0")).unwrap())
 }

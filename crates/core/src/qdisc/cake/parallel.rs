@@ -8,8 +8,8 @@
 //! A change is prepared and adopted member by member; in between, members run at different rates,
 //! each in the others' rounds.
 //!
-//! So far for one tin, without `autorate-ingress`, savings and a guard of hosts; with these a member
-//! is refused.
+//! So far for one tin, without `autorate-ingress`, savings and a guard of hosts; with these a
+//! member is refused.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

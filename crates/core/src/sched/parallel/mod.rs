@@ -16,10 +16,10 @@
 //!   quantum if that is more. No rate is divided and no period chosen: what one queue leaves, the
 //!   others have at once, in equal rounds.
 //!
-//! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts what
-//! was delivered once more, at two thirds of the rate: the line is free when either says so, and so
-//! drops alone cannot stop it (`shaper::DeficitClock` on one queue). Each queue publishes how many
-//! flows stand in it: what AQM allows a flow there depends on how many there are in all.
+//! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts
+//! what was delivered once more, at two thirds of the rate: the line is free when either says so,
+//! and so drops alone cannot stop it (`shaper::DeficitClock` on one queue). Each queue publishes
+//! how many flows stand in it: what AQM allows a flow there depends on how many there are in all.
 //!
 //! Bounds, for N queues, a rate R and packets of at most M bytes (`crates/core/tests/mq` asserts
 //! them over a hostile order of queues):
@@ -106,7 +106,8 @@ impl Shared {
 /// One queue's place among the others.
 ///
 /// Caller's rule: [`Seat::may_send`] before each look for a packet; [`Seat::sent`] for each packet
-/// that leaves, and [`Seat::leave`] when none is left; [`Seat::reweigh`] and [`Seat::charge`] as flows come, go and run into debt.
+/// that leaves, and [`Seat::leave`] when none is left; [`Seat::reweigh`] and [`Seat::charge`] as
+/// flows come, go and run into debt.
 #[derive(Debug)]
 pub struct Seat {
     shared: Arc<Shared>,
