@@ -97,10 +97,6 @@ pub const IN_THE_KERNEL: &[Case] = &[
     ("marks_and_washing_reach_the_far_side", marks_and_washing_reach_the_far_side),
     ("damaged_packets_pass", damaged_packets_pass),
     ("show_change_and_down", in_kernel::show_change_and_down),
-    (
-        "a_killed_daemon_leaves_the_kernel_shaping",
-        in_kernel::a_killed_daemon_leaves_the_kernel_shaping,
-    ),
 ];
 
 thread_local! {
