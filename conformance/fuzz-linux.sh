@@ -18,7 +18,9 @@
 #
 #     conformance/fuzz-linux.sh ~/linux --seconds 600 --seed 1000 --only cake
 set -euo pipefail
-directory=${1:?usage: fuzz-linux.sh DIRECTORY [--seconds N | --cases N] [--seed S] [--only DISCIPLINE]}
+usage='usage: fuzz-linux.sh DIRECTORY [--seconds N | --cases N] [--seed S] [--only DISCIPLINE] [--kept] | --check RECORDINGS'
+case ${1-} in '' | -*) echo "$usage" >&2 && exit 1 ;; esac
+directory=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 simnel=${SIMNEL:-$here/../target/release/simnel}

@@ -301,6 +301,7 @@ impl CobaltState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Flags;
 
     #[test]
     fn winding_down_at_once_comes_to_what_steps_come_to() {
@@ -332,6 +333,29 @@ mod tests {
                 let off = steps.count.abs_diff(cobalt.count);
                 assert!(off <= 2 + count / 10_000, "{} and {}", steps.count, cobalt.count);
             }
+        }
+    }
+
+    #[test]
+    fn blue_draws_for_lost_packets_before_7_3_only() {
+        for (release, draws) in [(Release::V6_12, true), (Release::V7_3, false)] {
+            let arithmetic = Arithmetic::Linux(release);
+            let params = CobaltParams { arithmetic, ..CobaltParams::default() };
+            let decide = |ecn, random: &mut Random| {
+                let mut packet = Packet::new(0, 1514);
+                (packet.tos, packet.flags) = (ecn, Flags::IPV4);
+                let dropping =
+                    CobaltState { count: 1, p_drop: 1, dropping: true, ..CobaltState::NEW };
+                dropping.clone().decide(&params, &mut packet, Time(1 << 40), 0, random)
+            };
+            let fresh = Random::new(1 << 40);
+            let mut random = fresh;
+            assert_eq!(decide(0, &mut random), CobaltVerdict::Congested);
+            assert_eq!(random != fresh, draws);
+            // One that is only marked may still be dropped.
+            let mut random = fresh;
+            assert_eq!(decide(2, &mut random), CobaltVerdict::Marked);
+            assert_ne!(random, fresh);
         }
     }
 }

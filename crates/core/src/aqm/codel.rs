@@ -507,6 +507,37 @@ mod tests {
     }
 
     #[test]
+    fn in_linux_a_queue_that_never_dropped_did_so_at_time_zero() {
+        // Of 2^32 units the first 16 intervals, and the second half.
+        for (seconds, resumes) in [(1, true), (2, false), (2000, false), (2300, true)] {
+            let law = law(false, Arithmetic::LINUX);
+            let mut codel = CodelState::default();
+            codel.overflowed(50);
+            signals(&law, &mut codel, seconds * 1000..seconds * 1000 + 150, 0);
+            assert_eq!(codel.counts().1, if resumes { 50 } else { 1 }, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn since_7_3_a_call_drops_256_packets_and_counts_anew() {
+        let interval = Span::from_micros(20);
+        let params = CodelParams { interval, ..CodelParams::default() };
+        let lost = |release| {
+            let law = Law::new(&params, 1514, Arithmetic::Linux(release));
+            let (mut codel, mut queue) = (CodelState::default(), Standing::default());
+            queue.packets = (0..700).map(|_| packet(Time::ZERO, 0)).collect();
+            [10, 20, 30].map(|ms| {
+                let before = queue.lost;
+                queue.dequeue(&mut codel, &law, &mut Counters::default(), Time(ms * MILLISECOND));
+                queue.lost - before
+            })
+        };
+        assert_eq!(lost(Release::V7_3), [0, 1, u32::from(MOST_DROPS)]);
+        // No time between two: all go but three that pass, the one before, and the last.
+        assert_eq!(lost(Release::V6_12), [0, 1, 700 - 5]);
+    }
+
+    #[test]
     fn an_empty_queue_was_below_target() {
         let law = law(false, Arithmetic::Exact);
         let mut codel = CodelState::default();
