@@ -21,7 +21,7 @@ pub type Names = &'static [(&'static str, &'static str)];
 /// With its line in the list of `qdisc/mod.rs` this is all that a discipline needs to be known
 /// wherever disciplines are: on the command line, in configuration files, scenarios, tables, JSON
 /// and property tests.
-pub trait Described: Sized {
+pub trait Described: Sized + PartialEq {
     /// The discipline's name, the first word, and what it is, in one line. Most have one name.
     const NAMES: Names;
     /// Its keywords.
@@ -105,6 +105,12 @@ pub trait Described: Sized {
     /// True if it looks at acknowledgements ([`super::PacketOwner::ack_view`]).
     fn filters_acks(&self) -> bool {
         false
+    }
+
+    /// True if the settings are those of `other`, as far as that can be told without looking at what
+    /// stands below: it must not take stack for each level.
+    fn is_surely(&self, other: &Self) -> bool {
+        self == other
     }
 
     /// Its needs of a home that hands it packets as they are.

@@ -193,6 +193,16 @@ macro_rules! disciplines {
                 match self { $($(#[$when])* Config::$variant(params) => params.filters_acks(),)* }
             }
 
+            fn is_surely(&self, other: &Config) -> bool {
+                match (self, other) {
+                    $(
+                        $(#[$when])*
+                        (Config::$variant(params), Config::$variant(other)) => params.is_surely(other),
+                    )*
+                    _ => false,
+                }
+            }
+
             fn own_needs(&self) -> Needs {
                 match self { $($(#[$when])* Config::$variant(params) => params.own_needs(),)* }
             }

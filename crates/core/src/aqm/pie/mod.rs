@@ -29,6 +29,16 @@ use crate::time::{Span, Time};
 
 /// Probability one.
 pub const MAX_PROB: u64 = u64::MAX >> 8;
+/// The first powers of a tenth, as probabilities.
+const DECADES: [u64; 7] = [
+    MAX_PROB,
+    MAX_PROB / 10,
+    MAX_PROB / 100,
+    MAX_PROB / 1_000,
+    MAX_PROB / 10_000,
+    MAX_PROB / 100_000,
+    MAX_PROB / 1_000_000,
+];
 /// From the making of a queue to its first update.
 pub const FIRST_UPDATE: Span = Span::from_millis(500);
 
@@ -437,7 +447,7 @@ impl PieState {
         if tuning(before) != tuning(self.prob) {
             return 0;
         }
-        let part = |decade: u32| MAX_PROB / 10u64.pow(decade);
+        let part = |decade: u32| DECADES.get(decade as usize).copied().unwrap_or(0);
         let (low, high) = match tuning(before) {
             0 => (part(1), law.most()),
             11 => (0, part(6)),

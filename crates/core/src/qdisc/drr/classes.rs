@@ -309,7 +309,8 @@ impl Classes {
                 continue;
             };
             let was = was.get(place as usize).map(discipline);
-            if was != new.and_then(|place| is.get(place)).map(discipline) {
+            let is = new.and_then(|place| is.get(place)).map(discipline);
+            if !was.zip(is).is_some_and(|(was, is)| was.is_surely(is)) {
                 class.child.adopt(spare, now, owner);
             }
             core::mem::swap(&mut class.child, spare);

@@ -137,6 +137,10 @@ impl Described for Params {
         savings::write_json(self.savings, json)
     }
 
+    fn is_surely(&self, _: &Params) -> bool {
+        false
+    }
+
     fn children(&self) -> Vec<(u32, &Config)> {
         let classes = self.classes.iter();
         classes.filter_map(|class| Some((class.id, class.child.as_deref()?))).collect()

@@ -561,7 +561,8 @@ impl Managed for Htb {
             let (Some(child), Some(index)) = (leaf, new.leaf_of(node.id)) else { continue };
             let Some(Some(spare)) = new.leaves.get_mut(usize::from(index)) else { continue };
             let was = self.params.class(place, node.id).map(Class::below);
-            if was != new.params.class(place, node.id).map(Class::below) {
+            let is = new.params.class(place, node.id).map(Class::below);
+            if !was.zip(is).is_some_and(|(was, is)| was.is_surely(is)) {
                 child.adopt(spare, now, &mut Tally { owner, dropped: &mut new.totals.dropped });
             }
             core::mem::swap(child, spare);

@@ -195,6 +195,10 @@ impl Described for Params {
         self.direct_qlen.get_or_insert(device.tx_queue_len);
     }
 
+    fn is_surely(&self, _: &Params) -> bool {
+        false
+    }
+
     fn children(&self) -> Vec<(u32, &Config)> {
         let classes = self.classes.iter();
         classes.filter_map(|class| Some((class.id.into(), class.child.as_ref()?))).collect()

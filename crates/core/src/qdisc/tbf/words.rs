@@ -155,6 +155,10 @@ impl Described for Params {
         bucket::write_framing_json(&self.framing, json)
     }
 
+    fn is_surely(&self, _: &Params) -> bool {
+        false
+    }
+
     fn children(&self) -> Vec<(u32, &Config)> {
         self.child.as_deref().map(|child| (1, child)).into_iter().collect()
     }
