@@ -107,8 +107,8 @@ pub trait Described: Sized + PartialEq {
         false
     }
 
-    /// True if the settings are those of `other`, as far as that can be told without looking at what
-    /// stands below: it must not take stack for each level.
+    /// True if the settings are those of `other`, as far as that can be told without looking at
+    /// what stands below: it must not take stack for each level.
     fn is_surely(&self, other: &Self) -> bool {
         self == other
     }

@@ -197,7 +197,9 @@ macro_rules! disciplines {
                 match (self, other) {
                     $(
                         $(#[$when])*
-                        (Config::$variant(params), Config::$variant(other)) => params.is_surely(other),
+                        (Config::$variant(params), Config::$variant(other)) => {
+                            params.is_surely(other)
+                        }
                     )*
                     _ => false,
                 }
