@@ -7,6 +7,7 @@ mod run;
 #[path = "../tests/mq/traffic.rs"]
 mod traffic;
 
+use simnel_core::sched::parallel::Timing;
 use simnel_core::Span;
 
 fn main() {
@@ -19,7 +20,7 @@ fn main() {
     println!("queues traffic     scheme     hosts  flows  excess     least rate  sparse   asked");
     for count in [2, 4, 8] {
         for (name, flows) in traffic::all(count) {
-            for (scheme, mut queues) in traffic::schemes(count) {
+            for (scheme, mut queues) in traffic::schemes(count, rate, &Timing::KERNEL) {
                 let lateness = Span::from_micros(20);
                 let report = run::run(&mut queues, &flows, rate, traffic::WINDOWS, lateness);
                 let (hosts, within) = traffic::worst(&flows, &report);

@@ -11,6 +11,7 @@ use core::ffi::c_void;
 use simnel_core::memory::reserved;
 use simnel_core::qdisc::cake::Member;
 use simnel_core::qdisc::{Config, ConfigError};
+use simnel_core::sched::parallel::Timing;
 
 use crate::line::{refused, Line, Message, Surroundings};
 use crate::settings::Request;
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn simnel_create_parallel(
         let Config::Cake(params) = &config else {
             return Err(refused(&ConfigError::OtherDiscipline));
         };
-        let members = Member::all(params, &device, count as usize);
+        let members = Member::all(params, &device, count as usize, &Timing::KERNEL);
         let members = members.map_err(|error| refused(&error))?;
         let mut lines = reserved(members.len()).map_err(|error| refused(&error.into()))?;
         let line = |member| Line::new(Box::new(member), form, &device, surroundings);

@@ -42,6 +42,17 @@ impl Totals {
     }
 }
 
+impl Totals {
+    fn join(&mut self, other: &Totals) {
+        self.enqueued_packets += other.enqueued_packets;
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(count, other)| *count += other);
+        self.marked += other.marked;
+        self.overlimits += other.overlimits;
+    }
+}
+
 /// One of many queues at one moment: a class, as `tc class show` calls it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
@@ -75,6 +86,18 @@ pub struct Snapshot {
     pub backlog: Backlog,
     /// Counters of this discipline alone.
     pub detail: Detail,
+}
+
+impl Snapshot {
+    /// Adds what another of several parallel queues counted.
+    pub fn join(&mut self, other: &Snapshot) {
+        self.totals.join(&other.totals);
+        self.backlog.packets = self.backlog.packets.saturating_add(other.backlog.packets);
+        self.backlog.bytes = self.backlog.bytes.saturating_add(other.backlog.bytes);
+        if let (Detail::Cake(all), Detail::Cake(stats)) = (&mut self.detail, &other.detail) {
+            all.join(stats);
+        }
+    }
 }
 
 /// Counters and state of one discipline, beyond [`Totals`], as `tc` shows them. `()` is none.

@@ -2,6 +2,7 @@
 
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
 use simnel_core::qdisc::{build, Config, Device, DropReason, Managed, PacketOwner};
+use simnel_core::sched::parallel::Timing;
 use simnel_core::{Packet, Qdisc, Rate, Time};
 
 use crate::run::{run, FULL};
@@ -18,7 +19,8 @@ fn params(bits: u64) -> Params {
 }
 
 fn members(params: &Params, count: usize) -> Vec<Box<dyn Managed + Send>> {
-    let members = Member::all(params, &Device::default(), count).expect("parallel queues");
+    let members =
+        Member::all(params, &Device::default(), count, &Timing::KERNEL).expect("parallel queues");
     members.into_iter().map(|member| Box::new(member) as Box<dyn Managed + Send>).collect()
 }
 
@@ -26,14 +28,16 @@ fn members(params: &Params, count: usize) -> Vec<Box<dyn Managed + Send>> {
 fn hosts_and_flows_share_where_drops_are_charged() {
     for (name, flows) in traffic::all(4) {
         let device = Device { seed: 0x9e37_79b9_7f4a_7c15, ..Device::default() };
-        let all = Member::all(&params(8 * RATE), &device, 4).expect("parallel queues");
+        let all =
+            Member::all(&params(8 * RATE), &device, 4, &Timing::KERNEL).expect("parallel queues");
         let mut queues: Vec<Box<dyn Qdisc>> =
             all.into_iter().map(|member| Box::new(member) as Box<dyn Qdisc>).collect();
         let report = run(&mut queues, &flows, RATE, WINDOWS, LATENESS);
         let (hosts, within) = traffic::worst(&flows, &report);
         let case = format!("{name}: {hosts:.3} of hosts, {within:.3} of flows");
         assert!(hosts <= TOLERANCE && within <= TOLERANCE, "{case}");
-        assert!(report.excess <= most_excess(4), "{name}: {} B", report.excess);
+        let most = most_excess(4, RATE, &Timing::KERNEL);
+        assert!(report.excess <= most, "{name}: {} B", report.excess);
         assert!(report.least_rate >= 0.95, "{name}: {}", report.least_rate);
     }
 }

@@ -8,7 +8,7 @@ use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
 use simnel_core::qdisc::{
     Config, ConfigError, Detail, Device, Discard, DropReason, Managed, PacketOwner,
 };
-use simnel_core::sched::parallel::{AHEAD, LATE, LOT};
+use simnel_core::sched::parallel::{Timing, LOT};
 use simnel_core::{Packet, Qdisc, Rate, Span, Time};
 
 use run::{run, FULL};
@@ -16,24 +16,33 @@ use traffic::{RATE, WINDOWS};
 
 /// How late queues wake.
 const LATENESS: Span = Span::from_micros(20);
-/// Largest deviation from the ideal share over 100 ms.
+/// Length of the windows in which shares are compared.
+const WINDOW_SECONDS: f64 = 0.1;
+/// Largest deviation from the ideal share over a window.
 const TOLERANCE: f64 = 0.05;
 
-/// Bytes by which an interval of `count` queues may hold more than its length at the rate.
-fn most_excess(count: u64) -> u64 {
-    RATE * (LATE.0 + AHEAD.0 + count * LOT.0) / 1_000_000_000 + count * u64::from(FULL)
+/// Bytes by which an interval of `count` queues may hold more than its length at `rate`.
+fn most_excess(count: u64, rate: u64, timing: &Timing) -> u64 {
+    // Two full packets, where they take longer than that.
+    let ahead = (timing.ahead.0 * rate / 1_000_000_000).max(2 * u64::from(FULL));
+    rate * (timing.late.0 + count * LOT.0) / 1_000_000_000 + ahead + count * u64::from(FULL)
 }
 
 #[test]
 fn hosts_and_flows_share_over_all_queues() {
     for count in [2, 4, 8] {
         for (name, flows) in traffic::all(count) {
-            let [(_, mut parallel), (_, mut alone)] = traffic::schemes(count);
+            let [(_, mut parallel), (_, mut alone)] =
+                traffic::schemes(count, RATE, &Timing::KERNEL);
             let report = run(&mut parallel, &flows, RATE, WINDOWS, LATENESS);
             let (hosts, within) = traffic::worst(&flows, &report);
             let case = format!("{name} over {count}: {hosts:.3} of hosts, {within:.3} of flows");
             assert!(hosts <= TOLERANCE && within <= TOLERANCE, "{case}");
-            assert!(report.excess <= most_excess(count as u64), "{name}: {} B", report.excess);
+            assert!(
+                report.excess <= most_excess(count as u64, RATE, &Timing::KERNEL),
+                "{name}: {} B",
+                report.excess
+            );
             assert!(report.least_rate >= 0.95, "{name} over {count}: {}", report.least_rate);
             // No other packet delays a sparse flow, but those that left at the same instant.
             assert!(report.worst_sparse <= LATENESS, "{name}: {:?}", report.worst_sparse);
@@ -49,9 +58,42 @@ fn hosts_and_flows_share_over_all_queues() {
 fn queues_that_are_asked_late_do_not_exceed_the_rate() {
     for lateness in [300, 2_000] {
         for (name, flows) in traffic::all(8) {
-            let [(_, mut queues), _] = traffic::schemes(8);
+            let [(_, mut queues), _] = traffic::schemes(8, RATE, &Timing::KERNEL);
             let report = run(&mut queues, &flows, RATE, 2, Span::from_micros(lateness));
-            assert!(report.excess <= most_excess(8), "{name}: {} B", report.excess);
+            assert!(
+                report.excess <= most_excess(8, RATE, &Timing::KERNEL),
+                "{name}: {} B",
+                report.excess
+            );
+        }
+    }
+}
+
+/// Threads at 1 Gbit/s that wake when batches are due, on a quiet machine and on a busy one.
+#[test]
+fn threads_that_wake_late_keep_rate_and_shares() {
+    let rate = 125_000_000;
+    let timing = &Timing::THREADS;
+    for lateness in [100, 1_500].map(Span::from_micros) {
+        for (count, (name, flows)) in [2, 4].into_iter().flat_map(|n| {
+            let all = traffic::all(n);
+            all.into_iter().map(move |traffic| (n, traffic))
+        }) {
+            let [(_, mut queues), _] = traffic::schemes(count, rate, timing);
+            let report = run(&mut queues, &flows, rate, WINDOWS, lateness);
+            let (hosts, within) = traffic::worst(&flows, &report);
+            let sums = report.windows.iter().skip(1).map(|window| window.iter().sum::<u64>());
+            let used = sums.min().unwrap_or(0) as f64 / (rate as f64 * WINDOW_SECONDS);
+            let case = format!(
+                "{name} over {count}, {} us late: {hosts:.3} of hosts, {within:.3} of flows, \
+                 {used:.3} of the rate, excess {} B",
+                lateness.as_micros(),
+                report.excess
+            );
+            println!("{case}");
+            assert!(hosts <= TOLERANCE && within <= TOLERANCE, "{case}");
+            assert!(used >= 0.98, "{case}");
+            assert!(report.excess <= most_excess(count as u64, rate, timing), "{case}");
         }
     }
 }
@@ -75,7 +117,8 @@ fn backlogged(count: usize) -> Vec<Member> {
         diffserv: DiffservMode::Besteffort,
         ..Params::default()
     };
-    let mut members = Member::all(&params, &Device::default(), count).expect("parallel queues");
+    let mut members =
+        Member::all(&params, &Device::default(), count, &Timing::KERNEL).expect("parallel queues");
     for (number, member) in members.iter_mut().enumerate() {
         fill(member, 6_000, &packet(number as u64, number as u32), Time::ZERO);
     }
@@ -210,7 +253,9 @@ fn settings_change_while_packets_wait_and_shares_stay() {
 fn what_is_not_shared_yet_is_refused() {
     let bandwidth = Rate::from_bits(1_000_000_000);
     let plain = Params { bandwidth, diffserv: DiffservMode::Besteffort, ..Params::default() };
-    let of = |params: Params, count| Member::all(&params, &Device::default(), count).map(drop);
+    let of = |params: Params, count| {
+        Member::all(&params, &Device::default(), count, &Timing::KERNEL).map(drop)
+    };
     assert_eq!(of(plain, 4), Ok(()));
     let refused = [
         (Params { bandwidth: Rate(0), ..plain }, 4, "bandwidth"),

@@ -3,6 +3,7 @@
 use simnel_core::qdisc::cake::{DiffservMode, Member, Params};
 use simnel_core::qdisc::{build, Config, Device};
 use simnel_core::random::Random;
+use simnel_core::sched::parallel::Timing;
 use simnel_core::{Qdisc, Rate, Span, Time};
 
 use crate::run::{unfairness, Flow, Report};
@@ -53,13 +54,17 @@ pub fn all(count: usize) -> Vec<(&'static str, Vec<Flow>)> {
 }
 
 /// Parallel queues, and queues of which each has an equal part of the rate while all are active.
-pub fn schemes(count: usize) -> [(&'static str, Vec<Box<dyn Qdisc>>); 2] {
+pub fn schemes(
+    count: usize,
+    rate: u64,
+    timing: &'static Timing,
+) -> [(&'static str, Vec<Box<dyn Qdisc>>); 2] {
     let params =
-        Params { bandwidth: Rate(RATE), diffserv: DiffservMode::Besteffort, ..Params::default() };
+        Params { bandwidth: Rate(rate), diffserv: DiffservMode::Besteffort, ..Params::default() };
     let device = Device { seed: 0x9e37_79b9_7f4a_7c15, ..Device::default() };
-    let members = Member::all(&params, &device, count).expect("parallel queues");
+    let members = Member::all(&params, &device, count, timing).expect("parallel queues");
     let parallel = members.into_iter().map(|member| Box::new(member) as Box<dyn Qdisc>).collect();
-    let part = Params { bandwidth: Rate(RATE / count as u64), ..params };
+    let part = Params { bandwidth: Rate(rate / count as u64), ..params };
     let alone = |_| build(&Config::Cake(part), &device).expect("cake") as Box<dyn Qdisc>;
     [("parallel", parallel), ("rate only", (0..count).map(alone).collect())]
 }

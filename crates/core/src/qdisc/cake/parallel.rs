@@ -30,7 +30,7 @@ use crate::random::Random;
 use crate::rate::ByteTime;
 use crate::sched::active::Turns;
 pub(super) use crate::sched::parallel::Seat;
-use crate::sched::parallel::{Shared, MOST_SEATS};
+use crate::sched::parallel::{Shared, Timing, MOST_SEATS};
 use crate::sched::sparse::Quanta;
 use crate::sched::Standing;
 use crate::steps::Budget;
@@ -61,13 +61,19 @@ impl Everywhere {
 pub struct Member(Box<Cake>);
 
 impl Member {
-    /// A discipline for each of `count` transmit queues, with `params` for all of them together.
-    pub fn all(params: &Params, device: &Device, count: usize) -> Result<Vec<Member>, ConfigError> {
+    /// A discipline for each of `count` queues, with `params` for all of them together, that are
+    /// asked as `timing` says.
+    pub fn all(
+        params: &Params,
+        device: &Device,
+        count: usize,
+        timing: &'static Timing,
+    ) -> Result<Vec<Member>, ConfigError> {
         let range = (1..=MOST_SEATS).contains(&count);
         accept(range, "mq", "1 to 256 transmit queues")?;
         suits(params)?;
         let mut members = reserved(count)?;
-        for (number, seat) in Shared::seats(count)?.enumerate() {
+        for (number, seat) in Shared::seats(count, timing)?.enumerate() {
             let seed = Random::derive(device.seed, number as u64).u64();
             let mut cake = Cake::boxed(0, params, &Device { seed, ..*device })?;
             let everywhere = Everywhere(seat.shared().clone());

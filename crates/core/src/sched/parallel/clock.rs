@@ -6,10 +6,6 @@ use crate::time::{Span, Time};
 
 /// A lot of time that a queue uses before it pays.
 pub const LOT: Span = Span::from_micros(5);
-/// How early a flow without a standing queue may send, if two full packets do not take longer.
-pub const AHEAD: Span = Span::from_micros(20);
-/// Most time that is caught up with after the line was free: late timers, and idleness.
-pub const LATE: Span = Span::from_micros(500);
 
 /// When the line is free again, in cache lines of its own.
 #[derive(Debug, Default)]
@@ -31,14 +27,14 @@ impl Clock {
         Time(self.failsafe.load(Relaxed))
     }
 
-    /// The line was used for `time`, up to `now`.
-    pub fn pay(&self, time: Span, now: Time) {
-        advance(&self.next, time, now);
+    /// The line was used for `time`, up to `now`; of time before, at most `late` is caught up with.
+    pub fn pay(&self, time: Span, now: Time, late: Span) {
+        advance(&self.next, time, now, late);
     }
 
-    /// Packets that take `time` on the line were delivered, up to `now`.
-    pub fn pay_failsafe(&self, time: Span, now: Time) {
-        advance(&self.failsafe, failsafe(time), now);
+    /// Packets that take `time` on the line were delivered, likewise.
+    pub fn pay_failsafe(&self, time: Span, now: Time, late: Span) {
+        advance(&self.failsafe, failsafe(time), now, late);
     }
 
     /// Forgets drops: from now on the line is free when it would be without them, or earlier.
@@ -53,7 +49,7 @@ pub fn failsafe(time: Span) -> Span {
 }
 
 /// Two steps that no other queue can hold up; if one comes between them, the clock is the same.
-fn advance(clock: &AtomicU64, time: Span, now: Time) {
-    clock.fetch_max(now.0.saturating_sub(LATE.0), Relaxed);
+fn advance(clock: &AtomicU64, time: Span, now: Time, late: Span) {
+    clock.fetch_max(now.0.saturating_sub(late.0), Relaxed);
     clock.fetch_add(time.0, Relaxed);
 }

@@ -5,16 +5,16 @@
 //!
 //! * *One rate.* [`Clock`] says when the line is free again. Each packet moves it on by its time on
 //!   the line; nothing is sent while it is ahead of time. A queue may pay in lots of [`LOT`].
-//!   A flow without a standing queue may go [`AHEAD`] early, so that no other queue's backlog
-//!   delays it. A line that was late or idle catches up with at most [`LATE`].
+//!   A flow without a standing queue may go [`Timing::ahead`] early, so that no other's backlog
+//!   delays it. A line that was late or idle catches up with at most [`Timing::late`].
 //! * *One load of each host.* [`Loads`] counts the flows of a host over all queues, so the weight
 //!   of a flow, one by the larger load of its hosts, is the same wherever it is served.
 //! * *One round.* Deficit round robin gives each flow its quantum once a round. All queues' rounds
 //!   keep pace: each publishes the service it has given to a flow of weight one (`served`, its
 //!   number of rounds). It sends from standing queues only while that is at most a *lead* beyond
-//!   the least of all queues that contend. The lead is what the line serves in [`LEAD`], or one
-//!   quantum if that is more. No rate is divided and no period chosen: what one queue leaves, the
-//!   others have at once, in equal rounds.
+//!   the least of all queues that contend. The lead is what the line serves in [`Timing::lead`], or
+//!   one quantum if that is more. No rate is divided and no period chosen: what one queue leaves,
+//!   the others have at once, in equal rounds.
 //!
 //! Behind the bottleneck (`ingress`) a queue charges what it drops as well, and [`Clock`] counts
 //! what was delivered once more, at two thirds of the rate: the line is free when either says so,
@@ -24,45 +24,38 @@
 //! Bounds, for N queues, a rate R and packets of at most M bytes (`crates/core/tests/mq` asserts
 //! them over a hostile order of queues):
 //!
-//! * *Rate.* In any interval t at most R (t + LATE + AHEAD + N LOT) + N M bytes.
+//! * *Rate.* In any interval t at most R (t + late + ahead + N LOT) + N M bytes.
 //! * *Fairness.* Of two flows with standing queues, each has its weight times the rounds of its
 //!   queue, but for a quantum and a packet; two queues' rounds differ by at most a lead and a
 //!   packet.
 //! * *Work.* The queue with the fewest rounds may always send, so a line with a backlog is idle
-//!   only if that queue is asked later than LEAD. One that was not asked for [`STALL`] while the
-//!   line was free is passed over, and joins again in the present round.
+//!   only if that queue is asked later than the lead. One that was not asked for
+//!   [`Timing::stall`] while the line was free is passed over, and joins again in the present
+//!   round.
 //! * *Staleness.* Loads are always present; a flow's weight follows them at its next turn. The
 //!   least number of rounds and the lead are looked up when older ones forbid to send, and at
-//!   least every 500 µs.
+//!   least every [`Timing::look`].
 //!
 //! Work: an atomic addition a lot and a store a packet. A queue looks at all N others when it is
 //! ahead, and then sleeps until they have made up for half of its lead.
 
 mod clock;
 mod loads;
+mod timing;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use self::clock::failsafe;
-pub use self::clock::{Clock, AHEAD, LATE, LOT};
+pub use self::clock::{Clock, LOT};
 pub use self::loads::Loads;
+pub use self::timing::Timing;
 use crate::memory::{reserved, NoMemory};
 use crate::rate::{Arithmetic, ByteTime, Rate};
 use crate::steps::step;
 use crate::time::{Span, Time};
 
-/// A queue that was not asked for so long while the line was free gives up its turn.
-pub const STALL: Span = Span::from_micros(400);
-/// Service of all queues, in time on the line, by which one may be ahead of the least: so late may
-/// a queue be asked without the line being idle. Over 100 ms it is 0.25 %.
-pub const LEAD: Span = Span::from_micros(250);
-/// Longest sleep of a queue that is ahead, while the line is free: it must neither be taken for
-/// absent nor be missed when the others are ahead in their turn.
-const NAP: Span = Span::from_micros(100);
-/// Longest time between two looks at the others while a queue sends: so old may the lead be.
-const LOOK: Span = Span::from_micros(500);
 /// The weight of a host's only flow.
 const WHOLE: u64 = 1 << 16;
 /// Most queues: each may look at all of them.
@@ -71,6 +64,7 @@ pub const MOST_SEATS: usize = 256;
 /// State that all queues share.
 #[derive(Debug)]
 pub struct Shared {
+    timing: &'static Timing,
     clock: Clock,
     /// Flows of each host over all queues.
     pub loads: Loads,
@@ -92,13 +86,17 @@ struct Lane {
 }
 
 impl Shared {
-    /// Seats for `count` queues, at most [`MOST_SEATS`].
-    pub fn seats(count: usize) -> Result<impl Iterator<Item = Seat>, NoMemory> {
+    /// Seats for `count` queues, at most [`MOST_SEATS`], that are asked as `timing` says.
+    pub fn seats(
+        count: usize,
+        timing: &'static Timing,
+    ) -> Result<impl Iterator<Item = Seat>, NoMemory> {
         let count = count.clamp(1, MOST_SEATS);
         let mut lanes = reserved(count)?;
         lanes.resize_with(count, Arc::default);
         let lanes: Box<[Arc<Lane>]> = lanes.into_boxed_slice();
-        let shared = Arc::new(Shared { clock: Clock::default(), loads: Loads::new()?, lanes });
+        let shared =
+            Arc::new(Shared { timing, clock: Clock::default(), loads: Loads::new()?, lanes });
         Ok((0..count).filter_map(move |n| Seat::new(shared.clone(), n)))
     }
 }
@@ -110,6 +108,7 @@ impl Shared {
 /// flows come, go and run into debt.
 #[derive(Debug)]
 pub struct Seat {
+    timing: &'static Timing,
     shared: Arc<Shared>,
     mine: Arc<Lane>,
     byte_time: ByteTime,
@@ -127,9 +126,9 @@ pub struct Seat {
     served: u64,
     /// The least service of those that contended, when last looked at.
     least: u64,
-    /// Service by which this queue may be ahead of the least: [`LEAD`], or one quantum.
+    /// Service by which this queue may be ahead of the least: [`Timing::lead`], or one quantum.
     lead: u64,
-    /// Bytes of all queues in [`LEAD`].
+    /// Bytes of all queues in [`Timing::lead`].
     lead_bytes: u64,
     /// One quantum, in the unit of `served`.
     quantum: u64,
@@ -150,6 +149,7 @@ impl Seat {
     fn new(shared: Arc<Shared>, n: usize) -> Option<Seat> {
         Some(Seat {
             mine: shared.lanes.get(n)?.clone(),
+            timing: shared.timing,
             shared,
             byte_time: ByteTime::default(),
             remainder: 0,
@@ -192,7 +192,8 @@ impl Seat {
         }
         self.charges_drops = charges_drops;
         (self.byte_time, self.remainder) = (ByteTime::new(rate, arithmetic), 0);
-        self.lead_bytes = (rate.0 / 1_000_000).saturating_mul(LEAD.as_micros()).min(1 << 32);
+        self.lead_bytes =
+            (rate.0 / 1_000_000).saturating_mul(self.timing.lead.as_micros()).min(1 << 32);
         self.quantum = u64::from(quantum) << 8;
         self.lead = self.quantum;
     }
@@ -211,7 +212,7 @@ impl Seat {
         if is_sparse {
             return true;
         }
-        if self.is_ahead() || self.looked + LOOK < now {
+        if self.is_ahead() || self.looked + self.timing.look < now {
             self.look();
         }
         !self.is_ahead()
@@ -232,7 +233,7 @@ impl Seat {
 
     /// How early flows without a standing queue may send: at least two full packets.
     fn ahead(&self) -> Span {
-        AHEAD.max(self.byte_time.of(1514) * 2)
+        self.timing.ahead.max(self.byte_time.of(1514) * 2)
     }
 
     /// A packet of `len` bytes leaves, from a standing queue if `is_bulk`.
@@ -259,9 +260,9 @@ impl Seat {
 
     fn pay(&mut self) {
         let clock = &self.shared.clock;
-        clock.pay(self.unpaid, self.now);
+        clock.pay(self.unpaid, self.now, self.timing.late);
         if self.charges_drops {
-            clock.pay_failsafe(self.delivered(), self.now);
+            clock.pay_failsafe(self.delivered(), self.now, self.timing.late);
         }
         (self.unpaid, self.undelivered) = (Span::ZERO, Span::ZERO);
     }
@@ -340,7 +341,8 @@ impl Seat {
             true => clock.next().min(clock.failsafe()),
             false => clock.next(),
         };
-        let is_idle = free + STALL < self.now;
+        let Timing { stall, nap, .. } = *self.timing;
+        let is_idle = free + stall < self.now;
         // It goes on when it is ahead by half of that.
         let limit = self.served.wrapping_sub(self.lead / 2);
         let (mut least, mut work, mut weights) = (None, 0, self.weight);
@@ -351,7 +353,7 @@ impl Seat {
             if asked == 0 || Arc::ptr_eq(lane, &self.mine) {
                 continue;
             }
-            if is_idle && Time(asked) + STALL < self.now {
+            if is_idle && Time(asked) + stall < self.now {
                 // Unless it asks at this moment.
                 let _ = lane.asked.compare_exchange(asked, 0, Relaxed, Relaxed);
                 continue;
@@ -376,7 +378,7 @@ impl Seat {
         };
         if self.contends && self.is_ahead() {
             let work = self.byte_time.of(work.min(u64::from(ByteTime::MOST_BYTES)) as u32);
-            let nap = work.min(NAP).max(Span::from_micros(1));
+            let nap = work.min(nap).max(Span::from_micros(1));
             self.naps_until = self.now.max(free) + nap;
         }
     }
