@@ -22,7 +22,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{Backend, Settings, DEFAULT_CONTROL_DIR};
 use crate::links::check_name;
-use crate::nft::MarkBits;
+use crate::nft::{MarkBits, Spread};
 use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
 use crate::words::settings_of;
@@ -76,6 +76,9 @@ struct Interface {
     catch_up_us: Option<u32>,
     /// Microseconds between batches at high rates.
     batch_us: Option<u32>,
+    lanes: Option<u32>,
+    #[serde(default)]
+    lanes_by: Spread,
     /// Packets that the kernel keeps for us.
     queue_length: Option<u32>,
     lock_memory: Option<bool>,
@@ -115,6 +118,11 @@ const CATCH_UP: Bounds = Bounds {
 };
 const BATCH: Bounds =
     Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
+const LANES: Bounds = Bounds {
+    key: "lanes",
+    range: 1..=4,
+    reason: "each is a thread that shares the rate with the others",
+};
 const QUEUE_LENGTH: Bounds = Bounds {
     key: "queue_length",
     range: 256..=262_144,
@@ -280,6 +288,8 @@ impl Interface {
         tuning.spin = SPIN.check(self.spin_us)?.map_or(tuning.spin, micros);
         tuning.catch_up = CATCH_UP.check(self.catch_up_us)?.map_or(tuning.catch_up, micros);
         tuning.batch = BATCH.check(self.batch_us)?.map_or(tuning.batch, micros);
+        tuning.lanes = LANES.check(self.lanes)?.map_or(tuning.lanes, |lanes| lanes as u16);
+        tuning.spread = self.lanes_by;
         tuning.queue_length = QUEUE_LENGTH.check(self.queue_length)?;
         tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
         Ok(settings)

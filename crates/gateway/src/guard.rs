@@ -32,7 +32,7 @@ use simnel_core::Span;
 
 use crate::nfqueue;
 use crate::sys;
-use crate::vitals::{Board, Pulse, SLOTS};
+use crate::vitals::{Board, Pulse, SLOTS, SLOT_LANES};
 
 /// Time between looks.
 const LOOK: Span = Span::from_millis(50);
@@ -44,12 +44,14 @@ const AGAIN: Span = Span::from_millis(10);
 /// Above every thread of the data path.
 const PRIORITY: u8 = 99;
 /// Table and queues.
-const DESCRIPTORS: usize = 3;
+const DESCRIPTORS: usize = 1 + SLOT_LANES;
 /// Bytes of a message: a head, and the netlink messages that remove the rules.
 const MESSAGE: usize = 512;
 const WATCH: u8 = 1;
 const FORGET: u8 = 2;
-const HEAD: usize = 8;
+/// Kind, slot and number of lanes; of each lane its place in the slot and its queue.
+const HEAD: usize = 3 + LANE * SLOT_LANES;
+const LANE: usize = 3;
 
 /// One direction, as the guard must know it.
 pub(crate) struct GuardedLane<'a> {
@@ -81,12 +83,12 @@ impl Guarded {
         stop: &[u8],
         lanes: &[GuardedLane<'_>],
     ) -> io::Result<()> {
-        let mut head = [WATCH, slot as u8, lanes.len() as u8, 0, 0, 0, 0, 0];
-        for (lane, place) in lanes.iter().zip(head[4..].chunks_mut(2)) {
-            place.copy_from_slice(&lane.queue.to_ne_bytes());
+        let mut head = [0; HEAD];
+        head[..3].copy_from_slice(&[WATCH, slot as u8, lanes.len() as u8]);
+        for (lane, place) in lanes.iter().zip(head[3..].chunks_exact_mut(LANE)) {
+            place[0] = (lane.index % SLOT_LANES) as u8;
+            place[1..].copy_from_slice(&lane.queue.to_ne_bytes());
         }
-        // Indices of a slot's lanes are 2 × slot and the next: one bit says which.
-        head[3] = lanes.iter().enumerate().map(|(n, lane)| ((lane.index & 1) << n) as u8).sum();
         let sockets: Vec<BorrowedFd<'_>> =
             [table].into_iter().chain(lanes.iter().map(|lane| lane.socket)).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -99,7 +101,8 @@ impl Guarded {
 
     /// The guard is to close what it has of an interface.
     pub(crate) fn forget(&self, slot: usize) {
-        let head = [FORGET, slot as u8, 0, 0, 0, 0, 0, 0];
+        let mut head = [0; HEAD];
+        head[..2].copy_from_slice(&[FORGET, slot as u8]);
         // Without a guard there is nothing to be forgotten.
         let _ = rustix::net::send(&self.0, &head, SendFlags::NOSIGNAL);
     }
@@ -121,7 +124,7 @@ struct Watched {
     table: OwnedFd,
     stop: [u8; MESSAGE],
     length: usize,
-    lanes: [Option<WatchedLane>; 2],
+    lanes: [Option<WatchedLane>; SLOT_LANES],
 }
 
 struct WatchedLane {
@@ -207,7 +210,7 @@ fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]
             sockets.iter_mut().zip(rights).for_each(|(place, socket)| *place = Some(socket));
         }
     }
-    let Some((&[kind, slot, count, sides, ref queues @ ..], stop)) =
+    let Some((&[kind, slot, count, ref places @ ..], stop)) =
         bytes[..received.bytes].split_first_chunk::<HEAD>()
     else {
         return;
@@ -216,13 +219,18 @@ fn receive(board: &Board, line: &OwnedFd, watched: &mut [Option<Watched>; SLOTS]
     let Some(place) = watched.get_mut(slot) else { return };
     *place = None;
     let (WATCH, Some(table)) = (kind, table) else { return };
-    let mut new =
-        Watched { table, stop: [0; MESSAGE], length: stop.len(), lanes: [const { None }; 2] };
+    let mut new = Watched {
+        table,
+        stop: [0; MESSAGE],
+        length: stop.len(),
+        lanes: [const { None }; SLOT_LANES],
+    };
     new.stop[..stop.len()].copy_from_slice(stop);
-    let lanes = sockets.into_iter().flatten().take(count.into()).enumerate();
-    for ((n, socket), place) in lanes.zip(&mut new.lanes) {
-        let index = 2 * slot + usize::from(sides >> n & 1);
-        let queue = u16::from_ne_bytes([queues[2 * n], queues[2 * n + 1]]);
+    let lanes = sockets.into_iter().flatten().take(count.into());
+    let places = places.chunks_exact(LANE);
+    for ((socket, told), place) in lanes.zip(places).zip(&mut new.lanes) {
+        let index = SLOT_LANES * slot + usize::from(told[0]) % SLOT_LANES;
+        let queue = u16::from_ne_bytes([told[1], told[2]]);
         let pulse = Pulse::new(board.lane(index).turns());
         *place = Some(WatchedLane { index, queue, socket, pulse });
     }
@@ -239,8 +247,8 @@ mod tests {
         let (guarded, line) = line().unwrap();
         let mut watched = [const { None }; SLOTS];
         let lane = |index, queue| GuardedLane { index, queue, socket: line.as_fd() };
-        guarded.watch(3, line.as_fd(), b"stop", &[lane(6, 77), lane(7, 78)]).unwrap();
-        guarded.watch(30, line.as_fd(), b"", &[lane(61, 79)]).unwrap();
+        guarded.watch(3, line.as_fd(), b"stop", &[lane(24, 77), lane(28, 78)]).unwrap();
+        guarded.watch(30, line.as_fd(), b"", &[lane(241, 79)]).unwrap();
         receive(board, &line, &mut watched);
         receive(board, &line, &mut watched);
         let third = watched[3].as_ref().unwrap();
@@ -248,8 +256,8 @@ mod tests {
         let places = |watched: &Watched| {
             watched.lanes.iter().flatten().map(|lane| (lane.index, lane.queue)).collect::<Vec<_>>()
         };
-        assert_eq!(places(third), [(6, 77), (7, 78)]);
-        assert_eq!(places(watched[30].as_ref().unwrap()), [(61, 79)]);
+        assert_eq!(places(third), [(24, 77), (28, 78)]);
+        assert_eq!(places(watched[30].as_ref().unwrap()), [(241, 79)]);
         guarded.forget(3);
         receive(board, &line, &mut watched);
         assert!(watched[3].is_none() && watched[30].is_some());
@@ -258,11 +266,11 @@ mod tests {
         for turn in 0..LOOKS {
             assert_eq!(find_hung(board, &mut watched), None);
             if turn == 0 {
-                board.lane(61).progress(1);
+                board.lane(241).progress(1);
             }
         }
         assert_eq!(find_hung(board, &mut watched), None);
-        assert_eq!(find_hung(board, &mut watched), Some(61));
+        assert_eq!(find_hung(board, &mut watched), Some(241));
     }
 
     #[test]
@@ -270,7 +278,7 @@ mod tests {
         let board = Board::shared().unwrap();
         let (guarded, line) = line().unwrap();
         let mut watched = [const { None }; SLOTS];
-        for bytes in [&[][..], &[1], &[1, 255, 9, 9, 9, 9, 9, 9], &[2; 8], &[1; 512]] {
+        for bytes in [&[][..], &[1], &[1, 255, 9, 9, 9, 9, 9, 9], &[2; HEAD], &[1; 512]] {
             let _ = rustix::net::send(&guarded.0, bytes, SendFlags::NOSIGNAL);
             receive(board, &line, &mut watched);
             assert!(watched.iter().all(Option::is_none));

@@ -89,6 +89,25 @@ pub(crate) struct Verdicts {
     pub(crate) errors: u64,
 }
 
+/// Binds to `count` free queue numbers that follow each other, as [`open`] to one.
+pub(crate) fn open_all(
+    numbers: std::ops::RangeInclusive<u16>,
+    count: usize,
+    length: u32,
+) -> Result<Vec<(u16, Queue, Verdicts)>, Error> {
+    let mut all: Vec<(u16, Queue, Verdicts)> = Vec::with_capacity(count);
+    let mut next = *numbers.start();
+    while all.len() < count {
+        let one = open(next..=*numbers.end(), length)?;
+        next = one.0 + 1;
+        if all.last().is_some_and(|last| last.0 + 1 != one.0) {
+            all.clear();
+        }
+        all.push(one);
+    }
+    Ok(all)
+}
+
 /// Binds to the first free queue number in `numbers` with room for `length` packets.
 pub(crate) fn open(
     numbers: std::ops::RangeInclusive<u16>,
@@ -386,6 +405,16 @@ pub struct KernelCounters {
     pub user_dropped: u64,
     /// Packets that were ever queued.
     pub id_sequence: u64,
+}
+
+impl KernelCounters {
+    /// Adds another queue's.
+    pub(crate) fn join(&mut self, other: &KernelCounters) {
+        self.waiting += other.waiting;
+        self.queue_dropped += other.queue_dropped;
+        self.user_dropped += other.user_dropped;
+        self.id_sequence += other.id_sequence;
+    }
 }
 
 /// Reads the counters of queue `number` from /proc, in the calling thread's network namespace.

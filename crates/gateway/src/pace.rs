@@ -46,7 +46,12 @@ pub(crate) struct Pace {
     worst: [Span; SLOTS],
     slot: usize,
     began: Time,
+    /// Shared with other lanes: nothing that happens here changes it.
+    is_shared: bool,
 }
+
+/// Nanoseconds that a shared clock loses in a second: what its lanes may be late by all together.
+const SHARED_SLIP: u64 = 5_000_000;
 
 impl Pace {
     /// A clock that agrees with the real one at `now`, for the discipline that `config` describes.
@@ -59,13 +64,31 @@ impl Pace {
             worst: [Span::ZERO; SLOTS],
             slot: 0,
             began: now,
+            is_shared: false,
         };
         pace.follow(config, device, now);
         pace
     }
 
+    /// The clock of lanes that share a rate: the same wherever it is asked.
+    pub(crate) fn shared() -> Pace {
+        Pace {
+            real: Time::ZERO,
+            told: Time::ZERO,
+            slip: SHARED_SLIP,
+            packet: None,
+            worst: [Span::ZERO; SLOTS],
+            slot: 0,
+            began: Time::ZERO,
+            is_shared: true,
+        }
+    }
+
     /// Follows changed settings.
     pub(crate) fn follow(&mut self, config: &Config, device: &Device, now: Time) {
+        if self.is_shared {
+            return;
+        }
         // An emulated `line` has its rate as a wire has, and a bucket its burst.
         self.packet = config.packet_time(device).map(|time| time.min(MOST_FOR_PACKET));
         self.adjust(now);
@@ -116,6 +139,9 @@ impl Pace {
 
     /// Stands still for `span`: lag that will not be made up for.
     pub(crate) fn forfeit(&mut self, span: Span, now: Time) {
+        if self.is_shared {
+            return;
+        }
         self.told = self.at(now) - span;
         self.real = now;
     }

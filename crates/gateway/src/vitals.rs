@@ -11,8 +11,12 @@ use crate::sys::{self, ZeroIsValid};
 
 /// Interfaces of one daemon.
 pub(crate) const SLOTS: usize = 31;
-/// Two directions each.
-pub(crate) const LANES: usize = 2 * SLOTS;
+/// Lanes of a direction at most.
+pub(crate) const MOST_LANES: usize = 4;
+/// Lanes of an interface at most: two directions.
+pub(crate) const SLOT_LANES: usize = 2 * MOST_LANES;
+/// Lanes of all interfaces.
+const LANES: usize = SLOT_LANES * SLOTS;
 /// A thread of the data path takes a turn at least so often, idle or not.
 pub(crate) const BEAT: simnel_core::Span = simnel_core::Span::from_millis(100);
 
@@ -68,9 +72,9 @@ impl Lane {
     }
 }
 
-/// Place of a direction on the board.
-pub(crate) fn lane_index(slot: usize, direction: Direction) -> usize {
-    2 * slot + usize::from(direction == Direction::Upload)
+/// Place of a direction's lane on the board.
+pub(crate) fn lane_index(slot: usize, direction: Direction, number: usize) -> usize {
+    SLOT_LANES * slot + MOST_LANES * usize::from(direction == Direction::Upload) + number
 }
 
 /// A count that is looked at now and then.
@@ -106,14 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn every_direction_of_every_interface_has_a_place_of_its_own() {
+    fn every_lane_of_every_interface_has_a_place_of_its_own() {
         let board = Board::shared().unwrap();
         for slot in 0..SLOTS {
             for direction in [Direction::Upload, Direction::Download] {
-                let lane = board.lane(lane_index(slot, direction));
-                assert_eq!(lane.turns(), 0);
-                lane.progress(9);
-                assert_eq!((lane.turns(), lane.last_id()), (1, 9));
+                for number in 0..MOST_LANES {
+                    let lane = board.lane(lane_index(slot, direction, number));
+                    assert_eq!(lane.turns(), 0);
+                    lane.progress(9);
+                    assert_eq!((lane.turns(), lane.last_id()), (1, 9));
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ mod autorate;
 mod emulated;
 mod fail_open;
 mod flood;
+mod lanes;
 mod latency;
 mod link;
 mod measure;

@@ -255,6 +255,11 @@ impl Engine {
         self.passing = passing;
     }
 
+    /// Keeps the time that all lanes of a direction keep.
+    pub(super) fn shares_its_clock(&mut self) {
+        self.pace = Pace::shared();
+    }
+
     /// Bytes that the discipline has seen.
     #[inline]
     pub(super) fn passed(&self) -> Passed {

@@ -33,6 +33,7 @@ use simnel_core::Span;
 pub(crate) use self::mailbox::Remote;
 pub(crate) use self::thread::{Surroundings, Worker};
 use crate::nfqueue::LONGEST;
+use crate::nft::Spread;
 
 /// Buckets of the lateness histogram.
 pub const LATENESS_BUCKETS: usize = 16;
@@ -58,6 +59,10 @@ pub struct Tuning {
     pub queue_length: Option<u32>,
     /// Keep all of the process in memory (mlockall).
     pub lock_memory: bool,
+    /// Queues and threads of each direction, which share a rate if there are several.
+    pub lanes: u16,
+    /// How packets are spread over them.
+    pub spread: Spread,
 }
 
 impl Default for Tuning {
@@ -69,6 +74,8 @@ impl Default for Tuning {
             batch: Span::from_micros(500),
             queue_length: None,
             lock_memory: false,
+            lanes: 1,
+            spread: Spread::default(),
         }
     }
 }
@@ -141,6 +148,30 @@ pub struct Node {
     pub below: Vec<Node>,
 }
 
+impl Counters {
+    /// Adds those of another lane.
+    pub(crate) fn join(&mut self, other: &Counters) {
+        for (count, other) in [
+            (&mut self.received, other.received),
+            (&mut self.released, other.released),
+            (&mut self.dropped, other.dropped),
+            (&mut self.marked, other.marked),
+            (&mut self.washed, other.washed),
+            (&mut self.unknown, other.unknown),
+            (&mut self.stale_verdicts, other.stale_verdicts),
+            (&mut self.verdict_errors, other.verdict_errors),
+            (&mut self.receive_errors, other.receive_errors),
+            (&mut self.turns, other.turns),
+        ] {
+            *count += other;
+        }
+        self.lateness.iter_mut().zip(other.lateness).for_each(|(count, other)| *count += other);
+        self.forfeited += other.forfeited;
+        self.cpu += other.cpu;
+        self.realtime &= other.realtime;
+    }
+}
+
 impl Node {
     fn of(class: u32, qdisc: &dyn Managed, device: &Device) -> Node {
         let below = (0..).map_while(|n| qdisc.below(n));
@@ -150,6 +181,14 @@ impl Node {
             snapshot: qdisc.snapshot(),
             below: below.map(|(class, child)| Node::of(class, child, device)).collect(),
         }
+    }
+}
+
+impl Status {
+    /// Adds what another lane of the same direction counted.
+    pub(crate) fn join(&mut self, other: &Status) {
+        self.root.snapshot.join(&other.root.snapshot);
+        self.counters.join(&other.counters);
     }
 }
 

@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use simnel_core::flow::HashKey;
 use simnel_core::qdisc::Device;
 use simnel_core::{Span, Time};
 
 use super::engine::{Engine, Kernel, Rest};
 use super::mailbox::{mailbox, Inbox, Remote};
 use super::{BoxedQdisc, Tuning};
-use crate::classify;
 use crate::nfqueue::{Event, Queue, Verdicts};
 use crate::nft::MarkBits;
 use crate::passing::Passing;
@@ -65,6 +65,10 @@ pub(crate) struct Surroundings {
     pub(crate) passing: Option<Passing>,
     /// Where it tells that it lives.
     pub(crate) vitals: &'static Vitals,
+    /// One of several lanes that share a rate.
+    pub(crate) is_member: bool,
+    /// Key of the flow hashes: lanes that count a host's flows together have the same.
+    pub(crate) key: HashKey,
 }
 
 /// The thread's own state.
@@ -86,12 +90,15 @@ impl Worker {
         qdisc: BoxedQdisc,
         surroundings: Surroundings,
     ) -> io::Result<(Worker, Remote)> {
-        let Surroundings { device, bits, tuning, segments, passing, vitals } = surroundings;
-        let key = classify::random_key()?;
+        let Surroundings { device, bits, tuning, segments, passing, vitals, is_member, key } =
+            surroundings;
         let (inbox, remote) = mailbox()?;
         let now = sys::now();
         let mut engine = Engine::new(qdisc, verdicts, (device, bits), (tuning, key), segments, now);
         engine.tells_of_passing(passing);
+        if is_member {
+            engine.shares_its_clock();
+        }
         let realtime = tuning.realtime;
         Ok((Worker { engine, queue, inbox, vitals, realtime, slept: now }, remote))
     }

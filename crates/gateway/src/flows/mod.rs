@@ -121,6 +121,19 @@ pub(crate) struct Part {
     pub(crate) flows: Vec<Flow>,
 }
 
+impl Part {
+    /// Adds another lane's: a flow is in one.
+    pub(crate) fn join(&mut self, mut other: Part) {
+        self.now = self.now.max(other.now);
+        self.flows.append(&mut other.flows);
+        let Whole { sojourns, sojourn, untracked, evicted } = &mut self.whole;
+        sojourns.0.iter_mut().zip(other.whole.sojourns.0).for_each(|(n, other)| *n += other);
+        *sojourn = other.whole.sojourn.max(*sojourn);
+        *untracked += other.whole.untracked;
+        *evicted += other.whole.evicted;
+    }
+}
+
 /// A part for [`Table::copy`] to fill.
 pub(crate) fn empty_part() -> Vec<Flow> {
     Vec::with_capacity(MOST_FLOWS / PARTS)

@@ -17,10 +17,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use simnel_autorate::RoundTrips;
+use simnel_core::flow::HashKey;
+use simnel_core::qdisc::cake::Member;
 use simnel_core::qdisc::{self, Config, ConfigError, Device};
+use simnel_core::sched::parallel::Timing;
 use simnel_core::Rate;
 
 use crate::autorate::{Autorate, Own, Passed};
+use crate::classify;
 use crate::control_dir::Lock;
 use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
 use crate::direction::Direction;
@@ -30,8 +34,8 @@ use crate::guard::{Guarded, GuardedLane};
 use crate::links;
 use crate::marks::{self, Choice};
 use crate::names::Names;
-use crate::nfqueue::{self, kernel_counters, KernelCounters};
-use crate::nft::{Family, MarkBits, Table, Wanted};
+use crate::nfqueue::{self, kernel_counters, KernelCounters, Queue, Verdicts};
+use crate::nft::{Family, MarkBits, Queues, Table, Wanted};
 use crate::passing::{self, Passing};
 use crate::record::{self, Recorded};
 use crate::rules::cgroup::Found;
@@ -159,6 +163,8 @@ pub struct Gateway {
     tiers: u32,
     watch: Watch,
     device: Device,
+    /// Of the flow hashes.
+    key: HashKey,
     segments: Arc<SegmentSizes>,
     /// Where rates follow the line.
     passing: Option<passing::Shared>,
@@ -170,6 +176,8 @@ pub struct Gateway {
 
 struct Lane {
     direction: Direction,
+    /// Among the lanes of its direction.
+    number: usize,
     queue: u16,
     socket: Arc<OwnedFd>,
     remote: Remote,
@@ -220,6 +228,7 @@ impl Gateway {
         let segments =
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
         let segments = Arc::new(segments);
+        let key = classify::random_key().map_err(|e| Error::system("asking for randomness", e))?;
         let passing = settings.autorate.as_ref().map(|_| passing::Shared::new()).transpose();
         let passing = passing.map_err(|e| Error::system("asking for randomness", e))?;
         let mut gateway = Gateway {
@@ -231,6 +240,7 @@ impl Gateway {
             tiers: 0,
             watch,
             device,
+            key,
             segments,
             passing,
             lanes,
@@ -247,14 +257,19 @@ impl Gateway {
         self.watch(&self.settings.rules.clone())?;
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
-            let qdisc = self.build(direction, config)?;
             let length = self.settings.tuning.queue_length(config);
-            let lane = self.lane(direction, qdisc, length)?;
-            lane.set_whole(config, &self.segments)?;
-            self.lanes.push(lane);
+            let qdiscs = self.build_all(direction, config)?;
+            let queues = nfqueue::open_all(QUEUE_NUMBERS, qdiscs.len(), length)?;
+            for (number, (qdisc, queue)) in qdiscs.into_iter().zip(queues).enumerate() {
+                let lane = self.lane((direction, number), qdisc, queue)?;
+                lane.set_whole(config, &self.segments)?;
+                self.lanes.push(lane);
+            }
         }
         let queue = |direction| {
-            self.lanes.iter().find(|lane| lane.direction == direction).map(|lane| lane.queue)
+            let first = self.lanes_of(direction).next()?.queue;
+            let count = self.lanes_of(direction).count() as u16;
+            Some(Queues { first, count, spread: self.settings.tuning.spread })
         };
         self.table = Some(Table::create(Wanted {
             family: self.family()?,
@@ -280,8 +295,33 @@ impl Gateway {
             .map_err(|e| Error::Discipline { direction, reason: e.to_string() })
     }
 
-    fn lane(&self, direction: Direction, qdisc: BoxedQdisc, length: u32) -> Result<Lane, Error> {
-        let (number, queue, verdicts) = nfqueue::open(QUEUE_NUMBERS, length)?;
+    /// A discipline for each lane of a direction.
+    fn build_all(&self, direction: Direction, config: &Config) -> Result<Vec<BoxedQdisc>, Error> {
+        let count = usize::from(self.settings.tuning.lanes);
+        if count < 2 {
+            return Ok(vec![self.build(direction, config)?]);
+        }
+        let refused = |reason| Error::Discipline { direction, reason };
+        let Config::Cake(params) = self.told(config) else {
+            return Err(refused(
+                "only cake shares a rate over several lanes: leave `lanes` out".into(),
+            ));
+        };
+        let members = Member::all(&params, &self.device, count, &Timing::THREADS)
+            .map_err(|e| refused(format!("{e}; with one lane it can be had")))?;
+        Ok(members.into_iter().map(|member| Box::new(member) as BoxedQdisc).collect())
+    }
+
+    fn lanes_of(&self, direction: Direction) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(move |lane| lane.direction == direction)
+    }
+
+    fn lane(
+        &self,
+        (direction, place): (Direction, usize),
+        qdisc: BoxedQdisc,
+        (number, queue, verdicts): (u16, Queue, Verdicts),
+    ) -> Result<Lane, Error> {
         let socket = queue.socket();
         let surroundings = Surroundings {
             device: self.device,
@@ -289,7 +329,9 @@ impl Gateway {
             tuning: self.settings.tuning,
             segments: Arc::clone(&self.segments),
             passing: self.passing.clone().map(|shared| Passing::new(shared, direction)),
-            vitals: self.watch.board.lane(lane_index(self.watch.slot, direction)),
+            vitals: self.watch.board.lane(lane_index(self.watch.slot, direction, place)),
+            is_member: self.settings.tuning.lanes > 1,
+            key: self.key,
         };
         let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
             .map_err(|e| Error::system("making an eventfd", e))?;
@@ -301,7 +343,15 @@ impl Gateway {
                 worker.run();
             })
             .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane { direction, queue: number, socket, remote, thread: Some(thread), recorder: None })
+        Ok(Lane {
+            direction,
+            number: place,
+            queue: number,
+            socket,
+            remote,
+            thread: Some(thread),
+            recorder: None,
+        })
     }
 
     /// The interface's place on the board.
@@ -316,7 +366,7 @@ impl Gateway {
             .lanes
             .iter()
             .map(|lane| GuardedLane {
-                index: lane_index(self.watch.slot, lane.direction),
+                index: lane_index(self.watch.slot, lane.direction, lane.number),
                 queue: lane.queue,
                 socket: lane.socket.as_fd(),
             })
@@ -359,7 +409,18 @@ impl Gateway {
                 kernel: kernel_counters(lane.queue).unwrap_or_default(),
             })
         };
-        self.lanes.iter().map(report).collect()
+        let mut all: Vec<Report> = Vec::new();
+        for lane in &self.lanes {
+            let report = report(lane)?;
+            match all.last_mut().filter(|last| last.direction == lane.direction) {
+                None => all.push(report),
+                Some(last) => {
+                    last.status.join(&report.status);
+                    last.kernel.join(&report.kernel);
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// The flows of both directions; each thread answers in parts of some 20 µs.
@@ -377,7 +438,15 @@ impl Gateway {
             }
             Ok((lane.direction, all))
         };
-        self.lanes.iter().map(all).collect()
+        let mut flows: Vec<(Direction, Part)> = Vec::new();
+        for lane in &self.lanes {
+            let (direction, part) = all(lane)?;
+            match flows.last_mut().filter(|(last, _)| *last == direction) {
+                None => flows.push((direction, part)),
+                Some((_, last)) => last.join(part),
+            }
+        }
+        Ok(flows)
     }
 
     /// Arrivals of `direction` since `client` last asked; the first time begins the recording.
@@ -390,6 +459,10 @@ impl Gateway {
         client: u64,
         is_there: impl Fn(u64) -> bool,
     ) -> Result<Recorded, Error> {
+        if self.lanes_of(direction).count() > 1 {
+            let reason = "a recording is of one lane: leave `lanes` out".into();
+            return Err(Error::Discipline { direction, reason });
+        }
         let interface = self.settings.interface.clone();
         let lane = self.lanes.iter_mut().find(|lane| lane.direction == direction);
         let Some(lane) = lane else { return Err(Error::NoDirection { interface, direction }) };
@@ -445,8 +518,12 @@ impl Gateway {
 
     /// Bytes that a direction's discipline has seen.
     pub(crate) fn passed(&self, direction: Direction) -> Option<Passed> {
-        let lane = self.lanes.iter().find(|lane| lane.direction == direction)?;
-        Some(lane.remote.passed())
+        let lanes = self.lanes_of(direction).map(|lane| lane.remote.passed());
+        lanes.reduce(|all, lane| Passed {
+            arrived: all.arrived.wrapping_add(lane.arrived),
+            released: all.released.wrapping_add(lane.released),
+            backlog: all.backlog.saturating_add(lane.backlog),
+        })
     }
 
     /// RTTs of passing TCP, where rates follow the line.
@@ -463,14 +540,16 @@ impl Gateway {
         let Some(config) = present.and_then(|present| present.with_rate(rate, words::burst)) else {
             return Ok(());
         };
-        let lane = self.lanes.iter().find(|lane| lane.direction == direction);
-        let Some(lane) = lane else { return Ok(()) };
-        lane.remote
-            .configure(self.told(&config))
-            .map_err(|_| Error::Unresponsive(direction))?
-            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        if present.is_some_and(|p| p.takes_super_packets() != config.takes_super_packets()) {
-            lane.set_whole(&config, &self.segments)?;
+        let other =
+            present.is_some_and(|p| p.takes_super_packets() != config.takes_super_packets());
+        for lane in self.lanes_of(direction) {
+            lane.remote
+                .configure(self.told(&config))
+                .map_err(|_| Error::Unresponsive(direction))?
+                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+            if other {
+                lane.set_whole(&config, &self.segments)?;
+            }
         }
         match direction {
             Direction::Upload => self.settings.upload = Some(config),
@@ -488,24 +567,26 @@ impl Gateway {
 
     fn configure(&self, direction: Direction, config: &Config) -> Result<(), Error> {
         let interface = self.settings.interface.clone();
-        let lane = self
-            .lanes
-            .iter()
-            .find(|lane| lane.direction == direction)
-            .ok_or(Error::NoDirection { interface, direction })?;
-        let result = match lane.remote.configure(self.told(config)) {
-            Ok(Err(ConfigError::OtherDiscipline)) => {
-                lane.remote.replace(self.build(direction, config)?, self.device).map(Ok)
-            }
-            other => other,
-        };
-        result
-            .map_err(|_| Error::Unresponsive(direction))?
-            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-        let length = self.queue_length(direction, config);
-        nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
-            .map_err(|e| Error::system("setting the length of the queue", e))?;
-        lane.set_whole(config, &self.segments)
+        if self.lanes_of(direction).next().is_none() {
+            return Err(Error::NoDirection { interface, direction });
+        }
+        let is_alone = self.settings.tuning.lanes < 2;
+        for lane in self.lanes_of(direction) {
+            let result = match lane.remote.configure(self.told(config)) {
+                Ok(Err(ConfigError::OtherDiscipline)) if is_alone => {
+                    lane.remote.replace(self.build(direction, config)?, self.device).map(Ok)
+                }
+                other => other,
+            };
+            result
+                .map_err(|_| Error::Unresponsive(direction))?
+                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+            let length = self.queue_length(direction, config);
+            nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
+                .map_err(|e| Error::system("setting the length of the queue", e))?;
+            lane.set_whole(config, &self.segments)?;
+        }
+        Ok(())
     }
 
     /// Follows what the interface says of itself now. Disciplines are made anew where that decides
@@ -519,11 +600,13 @@ impl Gateway {
             return Ok(());
         }
         self.device = device;
-        for lane in &self.lanes {
-            let Some(config) = self.settings.direction(lane.direction) else { continue };
-            let qdisc = self.build(lane.direction, config)?;
-            let replaced = lane.remote.replace(qdisc, device);
-            replaced.map_err(|_| Error::Unresponsive(lane.direction))?;
+        for direction in [Direction::Download, Direction::Upload] {
+            let Some(config) = self.settings.direction(direction) else { continue };
+            let qdiscs = self.build_all(direction, config)?;
+            for (lane, qdisc) in self.lanes_of(direction).zip(qdiscs) {
+                let replaced = lane.remote.replace(qdisc, device);
+                replaced.map_err(|_| Error::Unresponsive(direction))?;
+            }
         }
         Ok(())
     }
@@ -547,7 +630,8 @@ impl Gateway {
         std::thread::sleep(STRAGGLERS);
         for lane in &self.lanes {
             if lane.is_dead() {
-                let vitals = self.watch.board.lane(lane_index(self.watch.slot, lane.direction));
+                let vitals =
+                    self.watch.board.lane(lane_index(self.watch.slot, lane.direction, lane.number));
                 let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, vitals.last_id());
                 continue;
             }

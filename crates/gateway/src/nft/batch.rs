@@ -21,6 +21,34 @@ pub(crate) enum Family {
     Bridged,
 }
 
+/// NFQUEUEs with consecutive numbers, over which one rule spreads packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queues {
+    pub(crate) first: u16,
+    pub(crate) count: u16,
+    pub(crate) spread: Spread,
+}
+
+/// The choice of a queue for a packet. Either keeps a flow in one queue, and so in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// By a hash of both addresses.
+    #[default]
+    #[serde(rename = "address")]
+    ByAddress,
+    /// By the processor that handles it: by the receive queues of a card that has several.
+    #[serde(rename = "cpu")]
+    ByCpu,
+}
+
+impl Queues {
+    /// One queue.
+    pub(crate) const fn one(first: u16) -> Queues {
+        Queues { first, count: 1, spread: Spread::ByAddress }
+    }
+}
+
 /// One nftables transaction. Message `n` has the sequence number `n`, so that errors can be placed.
 pub(super) struct Batch<'a> {
     writer: Writer,
@@ -286,17 +314,21 @@ impl Expressions<'_> {
     }
 
     /// Bypass in both forms: nobody listening means accept.
-    pub(super) fn queue(&mut self, number: u16, native: bool) {
+    pub(super) fn queue(&mut self, queues: Queues, native: bool) {
+        const BYPASS: u16 = 1;
+        const CPU_FANOUT: u16 = 2;
+        let Queues { first, count, spread } = queues;
+        let flags = BYPASS | if spread == Spread::ByCpu { CPU_FANOUT } else { 0 };
         if native {
             return self.expression("queue", |w| {
-                w.attribute(1, &number.to_be_bytes());
-                w.attribute(2, &1u16.to_be_bytes());
-                w.attribute(3, &1u16.to_be_bytes());
+                w.attribute(1, &first.to_be_bytes());
+                w.attribute(2, &count.to_be_bytes());
+                w.attribute(3, &flags.to_be_bytes());
             });
         }
         self.expression("target", |w| {
             // struct xt_NFQ_info_v3 in host order, padded to eight bytes: number, queues, flags.
-            let words = [number, 1, 1, 0];
+            let words = [first, count, flags, 0];
             w.string(1, "NFQUEUE");
             w.number(2, 3);
             w.attribute(3, &words.map(u16::to_ne_bytes).concat());

@@ -43,8 +43,9 @@ use crate::netlink::Socket;
 use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
-pub(crate) use batch::Family;
+pub use batch::Spread;
 use batch::{Batch, TABLE_SEQUENCE};
+pub(crate) use batch::{Family, Queues};
 
 /// After destination NAT (-100).
 const ARRIVING: i32 = -90;
@@ -106,10 +107,10 @@ impl Default for MarkBits {
 pub(crate) struct Wanted {
     pub(crate) family: Family,
     pub(crate) interface: String,
-    /// Number of the NFQUEUE of what arrives.
-    pub(crate) download: Option<u16>,
-    /// Number of the NFQUEUE of what leaves.
-    pub(crate) upload: Option<u16>,
+    /// NFQUEUEs of what arrives.
+    pub(crate) download: Option<Queues>,
+    /// NFQUEUEs of what leaves.
+    pub(crate) upload: Option<Queues>,
     pub(crate) bits: MarkBits,
     pub(crate) own: Own,
     pub(crate) rules: Ruling,
@@ -130,7 +131,7 @@ pub(crate) struct Ruling {
 
 impl Wanted {
     /// The directions that run, with queue, chains and rules.
-    fn directions(&self) -> impl Iterator<Item = (u16, &'static Place, &Plan)> {
+    fn directions(&self) -> impl Iterator<Item = (Queues, &'static Place, &Plan)> {
         let queues = [(self.download, &ARRIVE), (self.upload, &LEAVE)];
         let both = queues.into_iter().zip(&self.rules.plans);
         both.filter_map(|((queue, place), plan)| Some((queue?, place, plan)))
@@ -333,10 +334,10 @@ pub(crate) enum Queueing {
 /// Lets the kernel judge a rule that queues, without keeping it: a transaction that does not end is
 /// only checked. Its chain has no hook, so that no queue is touched when it goes again.
 pub(crate) fn judge_queueing() -> io::Result<Queueing> {
-    match judge(|rule| rule.queue(0, true)) {
+    match judge(|rule| rule.queue(Queues::one(0), true)) {
         Ok(()) => Ok(Queueing::Native),
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-            judge(|rule| rule.queue(0, false)).map(|()| Queueing::Iptables)
+            judge(|rule| rule.queue(Queues::one(0), false)).map(|()| Queueing::Iptables)
         }
         Err(error) => Err(error),
     }
@@ -431,8 +432,8 @@ fn fill(batch: &mut Batch<'_>, wanted: &Wanted, kernel: Kernel) {
             chains::log_names(batch, chain, &wanted.interface, place.name_key, group);
         }
     }
-    for (queue, place, plan) in wanted.directions() {
-        fill_direction(batch, place, wanted, queue, plan, kernel);
+    for (queues, place, plan) in wanted.directions() {
+        fill_direction(batch, place, wanted, queues, plan, kernel);
     }
 }
 
@@ -441,7 +442,7 @@ fn fill_direction(
     batch: &mut Batch<'_>,
     place: &Place,
     wanted: &Wanted,
-    queue: u16,
+    queues: Queues,
     plan: &Plan,
     kernel: Kernel,
 ) {
@@ -485,7 +486,7 @@ fn fill_direction(
             }
             rule.compare(libc::NFT_CMP_EQ, &[0]);
         }
-        rule.queue(queue, kernel.queue_expression);
+        rule.queue(queues, kernel.queue_expression);
     });
 
     // The device's own discipline is not to see our classes.
@@ -628,7 +629,8 @@ mod tests {
             for queue_expression in [true, false] {
                 let kernel = Kernel { queue_expression, security_paths: true };
                 let interface = String::from("lo");
-                let wanted = Wanted { interface, download: Some(7), ..Wanted::default() };
+                let wanted =
+                    Wanted { interface, download: Some(Queues::one(7)), ..Wanted::default() };
                 let table = Table::create_on(kernel, wanted);
                 if let Err(Error::KernelLacks { what, .. }) = table {
                     eprintln!("NOT RUN: without_a_listener_packets_pass lacks {what}");

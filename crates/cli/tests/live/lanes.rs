@@ -1,0 +1,93 @@
+//! Several lanes of a direction: queues and threads that share one rate and one fairness.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
+
+use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
+use simnel_testbed::{Home, HomeOptions, Namespace};
+
+use crate::{text, within, within_tries, Live, Watch, SECOND, SIMNEL};
+
+/// Mbit/s of payload that 40 Mbit/s carry in full frames.
+const IDEAL: f64 = 40.0 * 1448.0 / 1514.0;
+/// The server's other addresses: flows to them are spread over the queues.
+const ADDRESSES: u8 = 8;
+
+/// A flow to each of `addresses`.
+fn upload(live: &Live, host: &Namespace, addresses: std::ops::Range<u8>) -> Vec<Bulk> {
+    let options = BulkOptions { direction: Direction::Upload, flows: 1, congestion: "cubic" };
+    let open = |last| {
+        let address = IpAddr::V4(Ipv4Addr::new(10, 77, 0, last));
+        let connections = Connections::open(host, &live.home.server, address, options).unwrap();
+        connections.start().unwrap()
+    };
+    addresses.map(open).collect()
+}
+
+fn received(flows: &[Bulk]) -> u64 {
+    flows.iter().flat_map(Bulk::received).sum()
+}
+
+/// Packets that each queue has had.
+fn queued(live: &Live) -> Vec<u64> {
+    let queues = within(&live.home.gateway, "cat", &["/proc/net/netfilter/nfnetlink_queue"]);
+    let fields = |line: &str| line.split_whitespace().nth(7).and_then(|field| field.parse().ok());
+    text(&queues.stdout).lines().filter_map(fields).collect()
+}
+
+#[test]
+fn lanes_share_a_rate_and_hosts_their_shares_of_it() {
+    let test = "lanes_share_a_rate_and_hosts_their_shares_of_it";
+    let Some(live) = Live::with(test, HomeOptions::default()) else { return };
+    let home = &live.home;
+    // A line without a limit of its own.
+    home.isp.ip(&["link", "add", "line", "type", "bridge"]).unwrap();
+    for interface in ["line", Home::LINE_HOME, Home::LINE_CORE] {
+        if interface != "line" {
+            home.isp.ip(&["link", "set", interface, "master", "line"]).unwrap();
+        }
+        home.isp.ip(&["link", "set", interface, "up"]).unwrap();
+    }
+    for last in 100..=100 + ADDRESSES {
+        home.server.ip(&["addr", "add", &format!("10.77.0.{last}/24"), "dev", "net0"]).unwrap();
+    }
+    let file = home.testbed.directory().unwrap().join("lanes.toml");
+    let words = format!(
+        "control_dir = {:?}\n[[interface]]\nname = \"wan\"\nupload = \"40mbit\"\n\
+         upload_qdisc = \"cake besteffort dual-srchost no-host-guard\"\nlanes = 2\n",
+        live.control_dir()
+    );
+    std::fs::write(&file, words).unwrap();
+    let words = ["daemon", "--config", &file.to_string_lossy()];
+    let mut gateway = home.gateway.spawn(SIMNEL, &words).unwrap();
+    let start = std::time::Instant::now();
+    while live.simnel("show wan").status.code() != Some(0) {
+        let is_late = start.elapsed() > SECOND * 10;
+        assert!(!is_late, "{:?}, {:?}", gateway.failure(), live.simnel("show wan"));
+        thread::sleep(SECOND / 20);
+    }
+    within_tries("two lanes: the rate, and one host as much as the other", || {
+        let watch = Watch::start();
+        let many = upload(&live, &home.lan1, 100..100 + ADDRESSES);
+        let one = upload(&live, &home.lan2, 100..101);
+        thread::sleep(SECOND * 3);
+        let before = (received(&many), received(&one));
+        thread::sleep(SECOND * 6);
+        let [many, one] = [received(&many) - before.0, received(&one) - before.1];
+        let total = (many + one) as f64 * 8.0 / 6e6;
+        let share = one as f64 / (many + one) as f64;
+        println!("{total:.2} of {IDEAL:.2} Mbit/s; share {share:.3}; queued {:?}", queued(&live));
+        let is_right = (0.9 * IDEAL..=1.005 * IDEAL).contains(&total);
+        watch.judge(is_right && (0.43..=0.57).contains(&share))
+    });
+    let queued = queued(&live);
+    assert!(queued.len() == 2 && queued.iter().all(|count| *count > 100), "{queued:?}");
+    // One direction to whoever looks, and its counters are sums.
+    let shown = live.ok("show -s wan");
+    assert_eq!(shown.matches("qdisc cake").count(), 1, "{shown}");
+    live.ok("change wan upload 20mbit cake besteffort dual-srchost no-host-guard");
+    let refused = live.simnel("change wan upload 20mbit cake diffserv4");
+    assert!(text(&refused.stderr).contains("besteffort"), "{refused:?}");
+    assert!(gateway.stop().is_some_and(|status| status.success()));
+    assert!(live.is_clean());
+}
