@@ -31,7 +31,6 @@ pub(crate) struct Queues {
 
 /// The choice of a queue for a packet. Either keeps a flow in one queue, and so in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
 pub enum Spread {
     /// By a hash of both addresses.
     #[default]
