@@ -25,6 +25,7 @@ use crate::links::check_name;
 use crate::nft::{MarkBits, Spread};
 use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
+use crate::vitals::MOST_LANES;
 use crate::words::settings_of;
 
 /// Where the file lies unless told otherwise.
@@ -120,7 +121,7 @@ const BATCH: Bounds =
     Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
 const LANES: Bounds = Bounds {
     key: "lanes",
-    range: 1..=4,
+    range: 1..=MOST_LANES as u32,
     reason: "each is a thread that shares the rate with the others",
 };
 const QUEUE_LENGTH: Bounds = Bounds {

@@ -40,9 +40,7 @@ impl Totals {
         let sent_packets = self.enqueued_packets - self.drops() - u64::from(queued);
         Totals { sent_packets, ..self }
     }
-}
 
-impl Totals {
     fn join(&mut self, other: &Totals) {
         self.enqueued_packets += other.enqueued_packets;
         self.sent_packets += other.sent_packets;

@@ -162,7 +162,10 @@ impl Engine {
             frugality: Frugality::of(&config),
             counters: Counters::default(),
             arrived_bytes: 0,
-            pace: Pace::new(&config, &sends(&config, device), now),
+            pace: match tuning.lanes {
+                0 | 1 => Pace::new(&config, &sends(&config, device), now),
+                _ => Pace::shared(),
+            },
             device,
             told: Time::ZERO,
             planned: None,
@@ -253,11 +256,6 @@ impl Engine {
     /// Whom it tells of TCP's timestamps.
     pub(super) fn tells_of_passing(&mut self, passing: Option<Passing>) {
         self.passing = passing;
-    }
-
-    /// Keeps the time that all lanes of a direction keep.
-    pub(super) fn shares_its_clock(&mut self) {
-        self.pace = Pace::shared();
     }
 
     /// Bytes that the discipline has seen.

@@ -107,7 +107,6 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
         segments: Arc::new(SegmentSizes::new().unwrap()),
         passing: None,
         vitals: lane,
-        is_member: false,
         key: crate::classify::random_key().unwrap(),
     };
     let (worker, remote) = Worker::new(queue, verdicts, Box::new(slow), surroundings).unwrap();

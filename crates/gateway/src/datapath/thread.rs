@@ -65,8 +65,6 @@ pub(crate) struct Surroundings {
     pub(crate) passing: Option<Passing>,
     /// Where it tells that it lives.
     pub(crate) vitals: &'static Vitals,
-    /// One of several lanes that share a rate.
-    pub(crate) is_member: bool,
     /// Key of the flow hashes: lanes that count a host's flows together have the same.
     pub(crate) key: HashKey,
 }
@@ -90,15 +88,11 @@ impl Worker {
         qdisc: BoxedQdisc,
         surroundings: Surroundings,
     ) -> io::Result<(Worker, Remote)> {
-        let Surroundings { device, bits, tuning, segments, passing, vitals, is_member, key } =
-            surroundings;
+        let Surroundings { device, bits, tuning, segments, passing, vitals, key } = surroundings;
         let (inbox, remote) = mailbox()?;
         let now = sys::now();
         let mut engine = Engine::new(qdisc, verdicts, (device, bits), (tuning, key), segments, now);
         engine.tells_of_passing(passing);
-        if is_member {
-            engine.shares_its_clock();
-        }
         let realtime = tuning.realtime;
         Ok((Worker { engine, queue, inbox, vitals, realtime, slept: now }, remote))
     }

@@ -330,7 +330,6 @@ impl Gateway {
             segments: Arc::clone(&self.segments),
             passing: self.passing.clone().map(|shared| Passing::new(shared, direction)),
             vitals: self.watch.board.lane(lane_index(self.watch.slot, direction, place)),
-            is_member: self.settings.tuning.lanes > 1,
             key: self.key,
         };
         let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
@@ -409,15 +408,26 @@ impl Gateway {
                 kernel: kernel_counters(lane.queue).unwrap_or_default(),
             })
         };
-        let mut all: Vec<Report> = Vec::new();
+        let join = |all: &mut Report, other: Report| {
+            all.status.join(&other.status);
+            all.kernel.join(&other.kernel);
+        };
+        let reports = self.of_each_direction(report, join)?;
+        Ok(reports.into_iter().map(|(_, report)| report).collect())
+    }
+
+    /// The answers of each direction's lanes, joined.
+    fn of_each_direction<T>(
+        &self,
+        tell: impl Fn(&Lane) -> Result<T, Error>,
+        join: impl Fn(&mut T, T),
+    ) -> Result<Vec<(Direction, T)>, Error> {
+        let mut all: Vec<(Direction, T)> = Vec::new();
         for lane in &self.lanes {
-            let report = report(lane)?;
-            match all.last_mut().filter(|last| last.direction == lane.direction) {
-                None => all.push(report),
-                Some(last) => {
-                    last.status.join(&report.status);
-                    last.kernel.join(&report.kernel);
-                }
+            let told = tell(lane)?;
+            match all.last_mut().filter(|(last, _)| *last == lane.direction) {
+                None => all.push((lane.direction, told)),
+                Some((_, last)) => join(last, told),
             }
         }
         Ok(all)
@@ -436,17 +446,9 @@ impl Gateway {
             for number in 1..flows::PARTS {
                 all.flows.append(&mut part(lane, number)?.flows);
             }
-            Ok((lane.direction, all))
+            Ok(all)
         };
-        let mut flows: Vec<(Direction, Part)> = Vec::new();
-        for lane in &self.lanes {
-            let (direction, part) = all(lane)?;
-            match flows.last_mut().filter(|(last, _)| *last == direction) {
-                None => flows.push((direction, part)),
-                Some((_, last)) => last.join(part),
-            }
-        }
-        Ok(flows)
+        self.of_each_direction(all, Part::join)
     }
 
     /// Arrivals of `direction` since `client` last asked; the first time begins the recording.

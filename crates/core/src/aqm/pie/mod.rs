@@ -497,16 +497,11 @@ impl PieState {
     /// By how many powers of two the weights are scaled down: 1 below 10 %, 2 more for each decade
     /// below 1 % down to a millionth.
     fn tuning(&self) -> u32 {
-        if self.prob >= MAX_PROB / 10 {
+        let [_, tenth, below @ ..] = &DECADES;
+        if self.prob >= *tenth {
             return 0;
         }
-        let mut shift = 1;
-        let mut parts = 100;
-        while parts <= 1_000_000 && self.prob < MAX_PROB / parts {
-            shift += 2;
-            parts *= 10;
-        }
-        shift
+        1 + 2 * below.iter().take_while(|end| self.prob < **end).count() as u32
     }
 
     /// Drop probability in units of 1/[`MAX_PROB`].
