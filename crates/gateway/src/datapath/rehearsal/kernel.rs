@@ -136,6 +136,10 @@ impl Model {
         self.next_arrival = self.clock();
     }
 
+    pub(super) fn is_loaded(&self) -> bool {
+        self.load.is_some()
+    }
+
     /// Nothing arrives any more.
     pub(super) fn end_load(&mut self) {
         self.load = None;
@@ -234,10 +238,10 @@ impl Model {
             let most = if self.strikes(Trouble::Late, 20) { 200 } else { 4 };
             late = self.time_of(Trouble::Late, Span::from_millis(most));
         }
-        if self.load.is_some() && self.strikes(Trouble::Suspended, 5_000) {
+        if self.is_loaded() && self.strikes(Trouble::Suspended, 5_000) {
             late = self.time_of(Trouble::Suspended, Span::from_secs(20));
         }
-        let starved = self.load.is_some() && self.strikes(Trouble::Starved, 20_000);
+        let starved = self.is_loaded() && self.strikes(Trouble::Starved, 20_000);
         if starved {
             // The guard looks at each 50 ms, five times.
             let more = self.time_of(Trouble::Starved, Span::from_millis(100));

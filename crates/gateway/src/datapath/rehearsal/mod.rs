@@ -196,6 +196,7 @@ impl Case {
             let together = [1, 1, 2, 10, 64][self.random.below(5) as usize];
             let mean = u64::from(largest) * 8 * 1_000_000_000 / 2;
             self.model.begin_load(Span(mean / self.rate * 100 / part), largest, together);
+            self.next_command = self.next_command.min(self.soon(3_000));
             self.until(self.model.clock() + busy)?;
             self.model.end_load();
             let silence = Span::from_secs(u64::from(self.random.below(600)));
@@ -241,10 +242,14 @@ impl Case {
         (self.rate, self.drained, self.alive) = (rate, false, now);
     }
 
-    /// Somebody asks for something.
+    /// A time from now on, within so many milliseconds.
+    fn soon(&mut self, within: u32) -> Time {
+        self.model.clock() + Span::from_millis(u64::from(self.random.below(within)))
+    }
+
+    /// Somebody asks for something: more often while there is something to lose.
     fn command(&mut self) {
-        let pause = Span::from_millis(u64::from(self.random.below(3_000)));
-        self.next_command = self.model.clock() + pause;
+        self.next_command = self.soon(if self.model.is_loaded() { 3_000 } else { 300_000 });
         let kind = [Trouble::Reports, Trouble::Changes, Trouble::Replacements, Trouble::Drains];
         let kind = kind[self.random.below(4) as usize];
         let (config, bounds, rate) = settings(&mut self.random);
