@@ -85,8 +85,8 @@ pub(crate) struct FlowRecord {
     sampled: u64,
     /// Samples of the sender, interval by interval.
     pub windows: Vec<WindowSample>,
-    /// Counters of connections that are over.
-    pub closed: TcpTotals,
+    /// Counters of connections that are over; None before the first is.
+    closed: Option<Box<TcpTotals>>,
     /// When its first packet left.
     pub started: Time,
     /// When a transfer of limited size was complete.
@@ -94,20 +94,36 @@ pub(crate) struct FlowRecord {
 }
 
 impl FlowRecord {
-    pub fn new(group: u32, index: u32, direction: Direction, started: Time) -> FlowRecord {
+    /// The record of flow `index` of a traffic, with room for so many intervals.
+    pub fn new(
+        (group, index): (u32, u32),
+        direction: Direction,
+        started: Time,
+        intervals: usize,
+    ) -> FlowRecord {
         FlowRecord {
             group,
             index,
             direction,
             windows_wanted: false,
             delivered: [0; 2],
-            series: Vec::new(),
+            series: Vec::with_capacity(intervals),
             sampled: 0,
             windows: Vec::new(),
-            closed: TcpTotals::default(),
+            closed: None,
             started,
             finished: None,
         }
+    }
+
+    /// One of its connections is over.
+    pub fn close(&mut self, stats: &Stats) {
+        self.closed.get_or_insert_default().add(stats);
+    }
+
+    /// Counters of connections that are over.
+    pub fn closed(&self) -> TcpTotals {
+        self.closed.as_deref().copied().unwrap_or_default()
     }
 
     /// An interval is over.

@@ -144,13 +144,40 @@ impl Fates {
     }
 }
 
+/// The same while the run lasts, where there may be thousands: each stops at 2^32 - 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    dropped: [u32; DropReason::COUNT],
+    marked: u32,
+    lost: u32,
+    late: u32,
+}
+
+impl Account {
+    /// Its counters.
+    pub fn fates(&self) -> Fates {
+        Fates {
+            dropped: self.dropped.map(u64::from),
+            marked: self.marked.into(),
+            lost: self.lost.into(),
+            late: self.late.into(),
+        }
+    }
+}
+
+/// Counts one more.
+#[inline]
+fn count(counter: &mut u32) {
+    *counter = counter.saturating_add(1);
+}
+
 /// All packets that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     slots: Vec<InFlight>,
     free: Vec<u32>,
     /// Counters of each flow's packets, by direction.
-    pub accounts: Vec<[Fates; 2]>,
+    pub accounts: Vec<[Account; 2]>,
     hash: u64,
     /// Packets that disciplines have let through.
     pub passed: u64,
@@ -257,14 +284,14 @@ impl Pool {
     /// The packet got lost on the line.
     pub fn lost(&mut self, handle: u32) {
         self.lost += 1;
-        self.fates_mut(handle).lost += 1;
+        count(&mut self.account(handle).lost);
         self.mix(u64::from(handle) | 1 << 40);
         self.free.push(handle);
     }
 
     /// The packet came for a connection that was over.
     pub fn late(&mut self, handle: u32) {
-        self.fates_mut(handle).late += 1;
+        count(&mut self.account(handle).late);
         self.delivered(handle);
     }
 
@@ -277,7 +304,7 @@ impl Pool {
         tag.tos = packet.tos;
         let (group, socket) = (tag.group, tag.socket);
         if packet.flags.has(Flags::MARKED) {
-            self.fates_mut(handle).marked += 1;
+            count(&mut self.account(handle).marked);
         }
         self.mix(now.0);
         self.mix(u64::from(socket) << 32 | u64::from(packet.len) << 8 | u64::from(packet.tos));
@@ -308,7 +335,7 @@ impl Pool {
     }
 
     #[inline]
-    fn fates_mut(&mut self, handle: u32) -> &mut Fates {
+    fn account(&mut self, handle: u32) -> &mut Account {
         let tag = &self.slots[handle as usize].tag;
         let (flow, direction) = (tag.flow as usize, usize::from(tag.direction & 1));
         &mut self.accounts[flow][direction]
@@ -318,7 +345,7 @@ impl Pool {
 impl PacketOwner for Pool {
     fn dropped(&mut self, packet: Packet, reason: DropReason) {
         let handle = packet.handle as u32;
-        self.fates_mut(handle).dropped[reason as usize] += 1;
+        count(&mut self.account(handle).dropped[reason as usize]);
         let direction = self.tag(handle).direction & 1;
         self.dropped[usize::from(direction)] += 1;
         self.mix(u64::from(handle) | (reason as u64 + 2) << 40);

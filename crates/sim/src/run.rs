@@ -16,7 +16,7 @@ use crate::flow::{FlowRecord, TcpTotals};
 use crate::line::{Line, Medium};
 use crate::memory::Memory;
 use crate::network::{Network, Opening, Waiting, Watch, Ways};
-use crate::pool::Fates;
+use crate::pool::Account;
 use crate::record::LineRecord;
 use crate::results::{Conservation, FlowResult, LineResult, Results};
 use crate::setup::{Direction, Kind, LineSetup, Setup, SetupError, Shaper, Traffic};
@@ -41,7 +41,7 @@ pub struct Run {
 
 /// Counters at the beginning of the window.
 pub(crate) struct Baseline {
-    pub accounts: Vec<[Fates; 2]>,
+    pub accounts: Vec<[Account; 2]>,
     pub delivered: Vec<[u64; 2]>,
     pub tcp: Vec<TcpTotals>,
 }
@@ -51,13 +51,13 @@ impl Run {
     pub fn new(setup: &Setup, seed: u64) -> Result<Run, SetupError> {
         setup.check()?;
         let groups = setup.traffic.len();
-        let intervals = (setup.duration.0 / setup.recording.interval.0) as usize + 1;
-        let line = |direction| line(setup, direction, seed, groups, intervals);
+        let line = |direction| line(setup, direction, seed, groups, setup.intervals());
         let lines = [line(Direction::Up)?, line(Direction::Down)?];
         let losses = [setup.lines[0].loss, setup.lines[1].loss];
         let jitter = [setup.lines[0].jitter, setup.lines[1].jitter];
+        let settings = setup.traffic.iter().map(|traffic| traffic.tcp).collect();
         let mut run = Run {
-            network: Network::new(lines, losses, jitter, &setup.hosts, seed),
+            network: Network::new(lines, losses, jitter, &setup.hosts, settings, seed),
             apps: Vec::new(),
             setup: setup.clone(),
             seed,
@@ -68,6 +68,7 @@ impl Run {
         };
         let flows = setup.traffic.iter().map(|traffic| traffic.count as usize).sum();
         run.network.reserve(flows);
+        run.apps.reserve_exact(flows);
         for (group, traffic) in setup.traffic.iter().enumerate() {
             for index in 0..traffic.count {
                 run.add_flow(group as u32, traffic, index);
@@ -302,7 +303,6 @@ impl Run {
                 hosts,
                 direction: opens,
                 dscp: traffic.dscp,
-                tcp: traffic.tcp,
                 watched: Watch::Nothing,
             },
             stop: traffic.stop.map_or(Time::MAX, |stop| Time::ZERO + stop),
@@ -314,10 +314,11 @@ impl Run {
             ),
             random,
         };
-        let mut record = FlowRecord::new(group, index, traffic.direction, start);
+        let intervals = self.setup.intervals();
+        let mut record = FlowRecord::new((group, index), traffic.direction, start, intervals);
         record.windows_wanted = self.setup.recording.windows;
         self.network.flows.push(record);
-        self.network.ways.pool.accounts.push([Fates::default(); 2]);
+        self.network.ways.pool.accounts.push([Account::default(); 2]);
         self.apps.push(App::new(traffic, context));
         self.network.wake(flow, start);
     }
@@ -368,7 +369,7 @@ impl From<Run> for Results {
         // What results need of connections is known: they make room for the results.
         run.network.disband();
         let pool = &run.network.ways.pool;
-        let dropped = |fates: &Fates| fates.dropped.iter().sum::<u64>();
+        let dropped = |account: &Account| account.fates().dropped.iter().sum::<u64>();
         let conservation = Conservation {
             sent: pool.sent,
             delivered: pool.delivered,
@@ -382,12 +383,13 @@ impl From<Run> for Results {
         let baseline = run.baseline;
         let mut flows = Vec::with_capacity(run.network.flows.len());
         for (n, (record, app)) in run.network.flows.into_iter().zip(run.apps).enumerate() {
-            let (mut delivered, mut fates, mut tcp) = (record.delivered, accounts[n], totals[n]);
+            let fates = accounts[n].map(|account| account.fates());
+            let (mut delivered, mut fates, mut tcp) = (record.delivered, fates, totals[n]);
             if let Some(baseline) = &baseline {
                 for direction in 0..2 {
                     delivered[direction] -= baseline.delivered[n][direction];
-                    let before = &baseline.accounts[n][direction];
-                    fates[direction] = fates[direction].since(before);
+                    let before = baseline.accounts[n][direction].fates();
+                    fates[direction] = fates[direction].since(&before);
                 }
                 tcp = tcp.since(&baseline.tcp[n]);
             }

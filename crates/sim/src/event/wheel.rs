@@ -17,6 +17,31 @@ const SLOT_NS: u64 = 1_000_000;
 /// Slots: most timers are shorter than half a second.
 const SLOTS: usize = 512;
 
+/// Timers in a block of a slot's list: with its header, three cache lines.
+const BLOCK: usize = 11;
+/// No block.
+const NO_BLOCK: u32 = u32::MAX;
+
+/// Part of a slot's list. Lists share their blocks: of vectors of their own, most would keep the
+/// room that the fullest slot has needed.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct Block {
+    length: u32,
+    /// The block that follows in the list, or among those that are free.
+    next: u32,
+    timers: [u128; BLOCK],
+}
+
+const _: () = assert!(size_of::<Block>() == 192);
+
+/// A slot's list, from its first block to its last.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
 /// Pending timers, but for those that have no place.
 #[derive(Clone, Debug)]
 pub(super) struct Wheel {
@@ -26,11 +51,12 @@ pub(super) struct Wheel {
     /// Number of the opened slot, counted from time zero.
     number: u64,
     /// Timers of the slots that follow, each at its number modulo [`SLOTS`].
-    slots: Vec<Vec<u128>>,
+    slots: [List; SLOTS],
     /// Those of them that have timers, a bit each.
     occupied: [u64; SLOTS / 64],
-    /// Lists that are not in use: the last one is in the cache.
-    spare: Vec<Vec<u128>>,
+    blocks: Vec<Block>,
+    /// First of the blocks that are not in use: the last that was is in the cache.
+    free: u32,
 }
 
 impl Default for Wheel {
@@ -39,9 +65,10 @@ impl Default for Wheel {
             opened: Vec::new(),
             next: 0,
             number: 0,
-            slots: vec![Vec::new(); SLOTS],
+            slots: [List { first: NO_BLOCK, last: NO_BLOCK }; SLOTS],
             occupied: [0; SLOTS / 64],
-            spare: Vec::new(),
+            blocks: Vec::new(),
+            free: NO_BLOCK,
         }
     }
 }
@@ -72,13 +99,7 @@ impl Wheel {
         if number.wrapping_sub(self.number + 1) >= SLOTS as u64 - 1 {
             return false;
         }
-        let slot = number as usize % SLOTS;
-        let (word, bit) = (slot / 64, 1 << (slot % 64));
-        if self.occupied[word] & bit == 0 {
-            self.occupied[word] |= bit;
-            self.slots[slot] = self.spare.pop().unwrap_or_default();
-        }
-        self.slots[slot].push(entry);
+        self.append(number as usize % SLOTS, entry);
         if is_idle {
             self.open();
         }
@@ -94,6 +115,40 @@ impl Wheel {
         }
     }
 
+    /// Puts an entry at the end of a slot's list.
+    fn append(&mut self, slot: usize, entry: u128) {
+        let (word, bit) = (slot / 64, 1 << (slot % 64));
+        let last = self.slots[slot].last;
+        let block = if self.occupied[word] & bit == 0 {
+            self.occupied[word] |= bit;
+            let block = self.take_block();
+            self.slots[slot] = List { first: block, last: block };
+            block
+        } else if self.blocks[last as usize].length as usize == BLOCK {
+            let block = self.take_block();
+            self.blocks[last as usize].next = block;
+            self.slots[slot].last = block;
+            block
+        } else {
+            last
+        };
+        let block = &mut self.blocks[block as usize];
+        block.timers[block.length as usize] = entry;
+        block.length += 1;
+    }
+
+    /// An empty block.
+    fn take_block(&mut self) -> u32 {
+        if self.free == NO_BLOCK {
+            self.blocks.push(Block { length: 0, next: NO_BLOCK, timers: [NOTHING; BLOCK] });
+            return (self.blocks.len() - 1) as u32;
+        }
+        let taken = self.free;
+        let block = &mut self.blocks[taken as usize];
+        (self.free, block.next, block.length) = (block.next, NO_BLOCK, 0);
+        taken
+    }
+
     /// Opens the first slot that has timers, if there is one. The one before must be empty.
     fn open(&mut self) {
         let start = (self.number as usize + 1) % SLOTS;
@@ -101,10 +156,15 @@ impl Wheel {
         let slot = (start + ahead) % SLOTS;
         self.number += 1 + ahead as u64;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        let mut emptied =
-            std::mem::replace(&mut self.opened, std::mem::take(&mut self.slots[slot]));
-        emptied.clear();
-        self.spare.push(emptied);
+        self.opened.clear();
+        let List { first, last } = self.slots[slot];
+        let mut at = first;
+        while let Some(block) = self.blocks.get(at as usize) {
+            self.opened.extend_from_slice(&block.timers[..block.length as usize]);
+            at = block.next;
+        }
+        self.blocks[last as usize].next = self.free;
+        self.free = first;
         self.opened.sort_unstable();
         self.next = 0;
     }

@@ -36,7 +36,7 @@ impl Network {
     pub fn open(&mut self, opening: &Opening, now: Time) -> Connection {
         let connection = self.pair(opening, protocol::TCP);
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
-        let mut config = opening.tcp;
+        let mut config = self.settings[opening.group as usize];
         for socket in [client, server] {
             config.seed = self.ways.tags[socket as usize].hash;
             let mut endpoint = Endpoint::new(&config);
@@ -175,7 +175,7 @@ impl Network {
             let socket = connection.socket(side) as usize;
             let seat = std::mem::replace(&mut self.seats[socket], Seat::EMPTY);
             if let Some(endpoint) = seat.endpoint {
-                self.flows[flow].closed.add(&endpoint.stats());
+                self.flows[flow].close(&endpoint.stats());
             }
             let generation = self.ways.tags[socket].generation.wrapping_add(1);
             self.ways.tags[socket] = Tag { generation, ..Tag::NONE };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use simnel_core::qdisc::Managed;
 
 use super::Network;
-use crate::pool::Fates;
+use crate::pool::Account;
 
 /// Packets of one flow that wait in a discipline, and what became of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub struct Waiting {
 impl Network {
     /// Packets that wait in both disciplines, flow by flow.
     pub fn waiting(&self) -> Vec<[Waiting; 2]> {
-        let account = |fates: &Fates| Waiting {
-            dropped: fates.dropped.iter().sum(),
-            marked: fates.marked,
-            ..Waiting::default()
+        let account = |account: &Account| {
+            let fates = account.fates();
+            let dropped = fates.dropped.iter().sum();
+            Waiting { dropped, marked: fates.marked, ..Waiting::default() }
         };
         let mut flows: Vec<[Waiting; 2]> =
             self.ways.pool.accounts.iter().map(|[up, down]| [account(up), account(down)]).collect();

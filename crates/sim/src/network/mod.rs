@@ -106,8 +106,6 @@ pub(crate) struct Opening {
     pub direction: Direction,
     /// Differentiated services code point.
     pub dscp: u8,
-    /// Settings of both ends.
-    pub tcp: simnel_tcp::Config,
     /// Events that the application asks for.
     pub watched: Watch,
 }
@@ -149,6 +147,8 @@ pub(crate) struct Network {
     pub notices: VecDeque<(u32, Notice)>,
     /// The hosts' memory of paths; None if they remember nothing.
     pub memory: Option<Memory>,
+    /// Settings of both ends of connections, by traffic.
+    settings: Vec<simnel_tcp::Config>,
     hosts: Vec<Host>,
     attachments: Vec<Attachment>,
     seats: Vec<Seat>,
@@ -164,6 +164,7 @@ impl Network {
         losses: [Loss; 2],
         jitter: [Span; 2],
         hosts: &[Host],
+        settings: Vec<simnel_tcp::Config>,
         seed: u64,
     ) -> Network {
         let mut key = Random::derive(seed, 1);
@@ -173,6 +174,7 @@ impl Network {
             flows: Vec::new(),
             notices: VecDeque::new(),
             memory: None,
+            settings,
             hosts: hosts.to_vec(),
             attachments,
             seats: Vec::new(),
@@ -342,7 +344,7 @@ impl Network {
 
     /// TCP's counters of every flow so far.
     pub fn tcp_totals(&self) -> Vec<TcpTotals> {
-        let mut totals: Vec<TcpTotals> = self.flows.iter().map(|flow| flow.closed).collect();
+        let mut totals: Vec<TcpTotals> = self.flows.iter().map(|flow| flow.closed()).collect();
         for (index, shared) in self.shared.iter().enumerate().filter(|(_, shared)| shared.open) {
             for endpoint in self.seats[2 * index..2 * index + 2]
                 .iter()

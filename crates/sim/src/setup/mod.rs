@@ -393,6 +393,11 @@ impl Setup {
         self.lines.iter().map(|line| line.device.mtu).min().unwrap_or(1514)
     }
 
+    /// Intervals of time series, one that has only begun included.
+    pub(crate) fn intervals(&self) -> usize {
+        (self.duration.0 / self.recording.interval.0) as usize + 1
+    }
+
     /// Where results start.
     pub fn window(&self) -> (Time, Time) {
         (Time::ZERO + self.warmup, Time::ZERO + self.duration)
