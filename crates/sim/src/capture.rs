@@ -51,6 +51,8 @@ pub(crate) struct Headers {
     pub destination: [u8; 4],
     pub ports: (u16, u16),
     pub protocol: u8,
+    /// Sequence number that stands for the sender's zero.
+    pub isn: u32,
     /// True for the side that is asked.
     pub answers: bool,
 }

@@ -43,9 +43,19 @@ pub(crate) struct Datagram {
     pub size: u32,
 }
 
-/// The part of a packet for lines and pipes: one cache line.
+/// Events of its connections that an application asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    Nothing,
+    /// That one has opened, closed or failed.
+    Ends,
+    /// Also that data has come.
+    Everything,
+}
+
+/// The part of a packet for lines and pipes.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C)]
 pub(crate) struct Tag {
     /// Keyed hash of the five-tuple.
     pub hash: u64,
@@ -59,7 +69,9 @@ pub(crate) struct Tag {
     pub group: u32,
     /// Bytes of the Ethernet frame.
     pub len: u32,
-    /// The pipe behind the bottleneck.
+    /// The pipe to the bottleneck, and the one behind it.
+    pub to_bottleneck: u32,
+    /// See `to_bottleneck`.
     pub from_bottleneck: u32,
     /// Which of the connections that have used the socket it belongs to.
     pub generation: u16,
@@ -69,9 +81,11 @@ pub(crate) struct Tag {
     pub direction: u8,
     /// The descriptor's flags.
     pub flags: Flags,
+    /// Events that the sender's application asks for.
+    pub watch: Watch,
 }
 
-const _: () = assert!(size_of::<Tag>() == 64);
+const _: () = assert!(size_of::<Tag>() == 48);
 
 impl Tag {
     /// Of a socket that belongs to nobody.
@@ -82,11 +96,13 @@ impl Tag {
         flow: 0,
         group: 0,
         len: 0,
+        to_bottleneck: NO_PIPE,
         from_bottleneck: NO_PIPE,
         generation: 0,
         tos: 0,
         direction: 0,
         flags: Flags(0),
+        watch: Watch::Nothing,
     };
 
     /// The descriptor that a discipline gets of the packet with this handle.
@@ -101,11 +117,12 @@ impl Tag {
     }
 }
 
-/// A packet in the network: a cache line for the way, and one for what it carries.
+/// A packet in the network: a cache line for what it carries, and one for the way.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 struct InFlight {
-    tag: Tag,
     payload: Payload,
+    tag: Tag,
 }
 
 const _: () = assert!(size_of::<InFlight>() == 128);
@@ -258,8 +275,9 @@ impl Pool {
     /// Has the processor fetch a packet, and does not wait.
     #[inline]
     pub fn prefetch(&self, handle: u32) {
-        prefetch_index(&self.slots, handle as usize);
-        prefetch_index(slice::from_ref(&self.slots[handle as usize].payload), 0);
+        let slot = &self.slots[handle as usize];
+        prefetch_index(slice::from_ref(&slot.tag), 0);
+        prefetch_index(slice::from_ref(&slot.payload), 0);
     }
 
     /// Contents of a packet as it arrives: with the mark that it was given on its way.
@@ -354,7 +372,7 @@ impl PacketOwner for Pool {
 
     fn expect(&mut self, next: &Packet, after: &Packet) {
         prefetch_index(slice::from_ref(after), 0);
-        prefetch_index(&self.slots, next.handle as usize);
+        prefetch_index(slice::from_ref(&self.slots[next.handle as usize].tag), 0);
     }
 
     fn ack_view(&mut self, packet: &Packet) -> Option<AckView> {

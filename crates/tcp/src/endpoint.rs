@@ -385,7 +385,7 @@ impl Endpoint {
             return Some(out);
         }
         self.work &= !work::OWED;
-        let owed = self.receiver.owed.take()?;
+        let owed = *self.receiver.owed.take()?;
         self.compose_ack(&mut out, now);
         match owed {
             Owed::Mark { ack, echo } => {
@@ -613,8 +613,8 @@ impl Endpoint {
     /// Memory that the next data meets beside the endpoint: data out of order, and SACK blocks.
     /// For whoever fetches it beforehand.
     #[inline]
-    pub fn held(&self) -> (Option<&impl Sized>, Option<&impl Sized>) {
-        self.receiver.reassembly.records()
+    pub fn held(&self) -> Option<&impl Sized> {
+        self.receiver.reassembly.record()
     }
 
     /// All the numbers.
@@ -632,11 +632,11 @@ impl Endpoint {
             segments_received: self.segments_received,
             data_segments_received: self.data_received,
             acks_sent: self.acks_sent,
-            retransmits: sender.counters.resends,
-            timeouts: sender.counters.timeouts,
-            probes: sender.counters.probes,
-            undos: sender.counters.undos,
-            reductions: sender.counters.reductions,
+            retransmits: sender.counters.resends.into(),
+            timeouts: sender.counters.timeouts.into(),
+            probes: sender.counters.probes.into(),
+            undos: sender.counters.undos.into(),
+            reductions: sender.counters.reductions.into(),
             ce_received: receiver.ce_received,
             cwnd: window.cwnd,
             ssthresh: if window.ssthresh >= crate::congestion::INFINITE {

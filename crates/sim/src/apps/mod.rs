@@ -10,7 +10,8 @@ use simnel_core::random::Random;
 use simnel_core::{Span, Time};
 
 use crate::distribution::Distribution;
-use crate::network::{Network, Notice, Opening, Watch};
+use crate::network::{Network, Notice, Opening};
+use crate::pool::Watch;
 use crate::setup::{Kind, Traffic};
 
 use over_time::Moment;

@@ -28,7 +28,6 @@ impl Network {
         self.ways.pool.accounts.reserve_exact(flows);
         self.shared.reserve_exact(flows);
         self.seats.reserve_exact(2 * flows);
-        self.ways.tags.reserve_exact(2 * flows);
         self.ways.headers.reserve_exact(2 * flows);
     }
 
@@ -38,7 +37,7 @@ impl Network {
         let (client, server) = (connection.socket(Side::Client), connection.socket(Side::Server));
         let mut config = self.settings[opening.group as usize];
         for socket in [client, server] {
-            config.seed = self.ways.tags[socket as usize].hash;
+            config.seed = self.seats[socket as usize].tag.hash;
             let mut endpoint = Endpoint::new(&config);
             if let Some(memory) = &self.memory {
                 memory.prepare(&self.ways.headers[socket as usize], &mut endpoint);
@@ -51,7 +50,7 @@ impl Network {
         if let Some(endpoint) = &mut self.seats[client as usize].endpoint {
             endpoint.connect(now);
         }
-        self.ways.attend(&mut self.seats[client as usize], client, now);
+        self.ways.attend(&mut self.seats[client as usize], now);
         connection
     }
 
@@ -66,7 +65,6 @@ impl Network {
             let index = self.shared.len() as u32;
             self.shared.push(Shared::CLOSED);
             for _ in [Side::Client, Side::Server] {
-                self.ways.tags.push(Tag::NONE);
                 self.ways.headers.push(Headers::default());
                 self.seats.push(Seat::EMPTY);
             }
@@ -92,35 +90,36 @@ impl Network {
                 destination: self.hosts[to].address,
                 ports,
                 protocol,
+                isn: 0,
                 answers: side == Side::Server,
             };
             let socket = connection.socket(side) as usize;
             let (hash, flags) = self.identify(&headers);
-            self.ways.headers[socket] = headers;
-            let tag = Tag {
+            self.ways.headers[socket] = Headers { isn: hash.flow as u32, ..headers };
+            let tag = &mut self.seats[socket].tag;
+            *tag = Tag {
                 hash: hash.flow,
                 hosts: (hash.src_host, hash.dst_host),
                 socket: socket as u32,
                 flow: opening.flow,
                 group: opening.group,
                 len: 0,
+                to_bottleneck: self.attachments[from].egress,
                 from_bottleneck: self.attachments[to].ingress,
-                generation: self.ways.tags[socket].generation,
+                generation: tag.generation,
                 tos: opening.dscp << 2,
                 direction: direction as u8,
                 flags,
+                watch: opening.watched,
             };
-            self.ways.tags[socket] = tag;
-            self.seats[socket].to_bottleneck = self.attachments[from].egress;
-            self.seats[socket].watch = opening.watched;
         }
         connection
     }
 
     /// The hash of what the client sends in the connection of which one way has this hash.
     pub fn client_hash(&self, hash: u64) -> Option<u64> {
-        let socket = self.ways.tags.iter().position(|tag| tag.hash == hash)?;
-        Some(self.ways.tags[socket & !1].hash)
+        let socket = self.seats.iter().position(|seat| seat.tag.hash == hash)?;
+        Some(self.seats[socket & !1].tag.hash)
     }
 
     /// Facts that a classifier would find in a socket's packets.
@@ -151,7 +150,7 @@ impl Network {
         let socket = connection.socket(side);
         let seat = &mut self.seats[socket as usize];
         let result = act(seat.endpoint.as_mut()?);
-        self.ways.attend(seat, socket, now);
+        self.ways.attend(seat, now);
         Some(result)
     }
 
@@ -177,8 +176,7 @@ impl Network {
             if let Some(endpoint) = seat.endpoint {
                 self.flows[flow].close(&endpoint.stats());
             }
-            let generation = self.ways.tags[socket].generation.wrapping_add(1);
-            self.ways.tags[socket] = Tag { generation, ..Tag::NONE };
+            self.seats[socket].tag.generation = seat.tag.generation.wrapping_add(1);
         }
         self.free.push(connection.0);
     }
@@ -205,7 +203,7 @@ impl Network {
     /// Gives back the memory of all connections, when the run is over.
     pub fn disband(&mut self) {
         (self.seats, self.shared) = (Vec::new(), Vec::new());
-        (self.ways.tags, self.ways.headers) = (Vec::new(), Vec::new());
+        self.ways.headers = Vec::new();
     }
 
     /// Releases a connection both of whose ends are done.

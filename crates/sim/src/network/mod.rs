@@ -1,8 +1,8 @@
 //! The network: sockets, ways, the bottleneck, and what moves between them.
 //!
 //! A *connection* is a pair of sockets, numbers 2c and 2c + 1, so that the other end of socket s is
-//! s ^ 1. A socket has a `Tag`, with all about its packets that does not change: hashes, the line,
-//! the pipe behind it; and a `Seat`, where it keeps what changes. TCP sockets have an endpoint;
+//! s ^ 1. A socket has a `Seat`: with a `Tag`, which has all about its packets that does not change
+//! (hashes, the line, the pipe behind it), and with what changes. TCP sockets have an endpoint;
 //! datagram sockets belong to an application. `connections` opens and closes them; `ways` carries
 //! their packets through pipes and the bottleneck.
 //!
@@ -15,7 +15,6 @@
 
 use std::collections::VecDeque;
 
-use prefetch_index::prefetch_index;
 use simnel_core::flow::{FlowHasher, HashKey};
 use simnel_core::random::Random;
 use simnel_core::{Span, Time};
@@ -25,7 +24,7 @@ use crate::flow::{FlowRecord, TcpTotals, WindowSample};
 use crate::line::Line;
 use crate::memory::Memory;
 use crate::pipe::Pipe;
-use crate::pool::{Datagram, Payload, NO_PIPE};
+use crate::pool::{Datagram, Payload, Watch, NO_PIPE};
 use crate::setup::{Direction, Host, Loss};
 
 mod connections;
@@ -79,16 +78,6 @@ pub(crate) enum Notice {
     Tcp(Connection, Side, simnel_tcp::Events),
     /// A datagram has arrived.
     Datagram(Connection, Side, Datagram),
-}
-
-/// Events of its connections that an application asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watch {
-    Nothing,
-    /// That one has opened, closed or failed.
-    Ends,
-    /// Also that data has come.
-    Everything,
 }
 
 /// How a connection is to be made.
@@ -194,9 +183,10 @@ impl Network {
     ) {
         let len = ETHERNET + IPV4 + UDP + datagram.size;
         let socket = connection.socket(side) as usize;
-        let (handle, place) = self.ways.pool.insert(&self.ways.tags[socket], len, 0);
+        let tag = &self.seats[socket].tag;
+        let (handle, place) = self.ways.pool.insert(tag, len, 0);
         *place = Payload::Datagram(datagram);
-        self.ways.send(handle, self.seats[socket].to_bottleneck, len, now);
+        self.ways.send(handle, tag.to_bottleneck, len, now);
     }
 
     /// Wakes an application.
@@ -243,7 +233,6 @@ impl Network {
             self.ways.pool.prefetch(handle);
         }
         if let Some((socket, has_data)) = self.upcoming_delivery(pipe, AHEAD) {
-            prefetch_index(&self.ways.tags, socket);
             self.seats[socket].prefetch(has_data);
         }
     }
@@ -258,7 +247,6 @@ impl Network {
             self.ways.pool.prefetch(handle);
         }
         if let Some((socket, has_data)) = self.upcoming_delivery(pipe, 2 * AHEAD) {
-            prefetch_index(&self.ways.tags, socket);
             self.seats[socket].prefetch_first(has_data);
         }
         if let Some((socket, has_data)) = self.upcoming_delivery(pipe, 3 * AHEAD / 2) {
@@ -301,13 +289,13 @@ impl Network {
         }
         seat.armed = Time::MAX;
         if seat.wanted > now {
-            self.ways.arm(seat, socket, now);
+            self.ways.arm(seat, now);
             return;
         }
         let Some(endpoint) = &mut seat.endpoint else { return };
         endpoint.on_timer(now);
-        self.ways.attend(seat, socket, now);
-        if seat.watch != Watch::Nothing {
+        self.ways.attend(seat, now);
+        if seat.tag.watch != Watch::Nothing {
             self.tell(socket);
         }
     }
@@ -321,7 +309,6 @@ impl Network {
         if let Some(Target::Endpoint(socket)) = self.ways.events.upcoming_timer(AHEAD) {
             let seat = &self.seats[socket as usize];
             if seat.wanted <= seat.armed {
-                prefetch_index(&self.ways.tags, socket as usize);
                 seat.prefetch(true);
             }
         }
@@ -398,19 +385,19 @@ impl Network {
         let tag = self.ways.pool.tag(handle);
         let (socket, generation) = (tag.socket ^ 1, tag.generation);
         self.ways.pool.mix(now.0 ^ u64::from(handle));
-        if generation != self.ways.tags[socket as usize].generation {
+        let seat = &mut self.seats[socket as usize];
+        if generation != seat.tag.generation {
             self.ways.pool.late(handle);
             return;
         }
         match self.ways.pool.arrive(handle) {
             Payload::Tcp(segment) => {
-                let seat = &mut self.seats[socket as usize];
                 if let Some(endpoint) = &mut seat.endpoint {
                     endpoint.on_segment(segment, now);
                 }
                 self.ways.pool.delivered(handle);
-                self.ways.attend(seat, socket, now);
-                if seat.watch != Watch::Nothing {
+                self.ways.attend(seat, now);
+                if seat.tag.watch != Watch::Nothing {
                     self.tell(socket);
                 }
             }
@@ -432,7 +419,7 @@ impl Network {
         let Some(endpoint) = &mut seat.endpoint else { return };
         let mut events = endpoint.take_events();
         events.acked = false;
-        if seat.watch == Watch::Ends {
+        if seat.tag.watch == Watch::Ends {
             events.data = false;
         }
         if events != simnel_tcp::Events::default() {

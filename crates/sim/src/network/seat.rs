@@ -1,6 +1,6 @@
 //! Where endpoints sit, and how they are fetched before they are needed.
 //!
-//! An endpoint is some twenty cache lines. Among thousands, those of the one whose packet arrives
+//! A seat is seventeen cache lines. Among thousands, those of the one whose packet arrives
 //! have long been pushed out of the cache, and to wait for each in turn takes more time than all
 //! that is done with them. What arrives next is known, though: it is the next in its pipe. Only
 //! those lines are fetched that are needed: the fewer they are, the more of all endpoints' stay.
@@ -12,8 +12,7 @@ use prefetch_index::prefetch_index;
 use simnel_core::Time;
 use simnel_tcp::Endpoint;
 
-use super::Watch;
-use crate::pool::NO_PIPE;
+use crate::pool::Tag;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -26,31 +25,24 @@ const SENDING_LINES: usize = size_of::<Seat>() / LINE;
 /// How many of the latter are fetched at once.
 const FIRST_LINES: usize = SENDING_LINES / 2;
 
-/// State of a socket between segments. Begins a cache line, with `armed`.
+/// State of a socket between segments. All but the endpoint is its first cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Seat {
+    /// Common part of the socket's packets.
+    pub tag: Tag,
     /// When the endpoint's event fires; `Time::MAX` if none is planned.
     pub armed: Time,
     /// When the endpoint wants to be called, as it last said; `Time::MAX` if it does not.
     pub wanted: Time,
-    /// The pipe to the bottleneck.
-    pub to_bottleneck: u32,
-    /// Events that the application asks for.
-    pub watch: Watch,
     /// None for datagrams, and while nobody uses the socket.
     pub endpoint: Option<Endpoint>,
 }
 
 impl Seat {
     /// Nobody sits here.
-    pub const EMPTY: Seat = Seat {
-        armed: Time::MAX,
-        wanted: Time::MAX,
-        to_bottleneck: NO_PIPE,
-        watch: Watch::Nothing,
-        endpoint: None,
-    };
+    pub const EMPTY: Seat =
+        Seat { tag: Tag::NONE, armed: Time::MAX, wanted: Time::MAX, endpoint: None };
 
     /// Has the processor fetch what a segment with data, or an acknowledgement, meets, and does not
     /// wait.
@@ -96,15 +88,12 @@ impl Seat {
             return;
         }
         // While all comes in order there is nothing to SACK.
-        if let (Some(range), reports) = endpoint.held() {
-            fetch(range);
-            reports.map(fetch);
-        }
+        endpoint.held().map(fetch);
     }
 
     #[inline(always)]
     fn prefetch_lines(&self, lines: Range<usize>) {
-        let first = slice::from_ref(&self.armed.0);
+        let first = slice::from_ref(&self.tag.hash);
         for line in lines {
             prefetch_index(first, line * LINE / size_of::<u64>());
         }

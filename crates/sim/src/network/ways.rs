@@ -28,8 +28,6 @@ pub(crate) struct Ways {
     pub lines: [Line; 2],
     pub capture: Option<InOrder>,
     pub(super) pipes: Vec<Pipe>,
-    /// Common part of a socket's packets.
-    pub(super) tags: Vec<Tag>,
     pub(super) headers: Vec<Headers>,
     /// Deliveries without delay.
     pub(super) arrived: VecDeque<u32>,
@@ -55,7 +53,6 @@ impl Ways {
             lines,
             capture: None,
             pipes: Vec::new(),
-            tags: Vec::new(),
             headers: Vec::new(),
             arrived: VecDeque::new(),
             loss,
@@ -119,7 +116,7 @@ impl Ways {
     /// After anything was done to an endpoint: sends what it wants to send, tells its application,
     /// and arms its timer.
     #[inline]
-    pub(super) fn attend(&mut self, seat: &mut Seat, socket: u32, now: Time) {
+    pub(super) fn attend(&mut self, seat: &mut Seat, now: Time) {
         let Some(endpoint) = &mut seat.endpoint else { return };
         loop {
             let pool = &mut self.pool;
@@ -128,19 +125,19 @@ impl Ways {
             };
             let len = ETHERNET + IPV4 + segment.wire_len();
             let ecn = segment.ecn as u8;
-            let (handle, _) = self.pool.insert(&self.tags[socket as usize], len, ecn);
-            self.send(handle, seat.to_bottleneck, len, now);
+            let (handle, _) = self.pool.insert(&seat.tag, len, ecn);
+            self.send(handle, seat.tag.to_bottleneck, len, now);
         }
         seat.wanted = endpoint.next_timer().unwrap_or(Time::MAX);
-        self.arm(seat, socket, now);
+        self.arm(seat, now);
     }
 
     /// Plans an endpoint's event, unless there is one that comes early enough.
     #[inline]
-    pub(super) fn arm(&mut self, seat: &mut Seat, socket: u32, now: Time) {
+    pub(super) fn arm(&mut self, seat: &mut Seat, now: Time) {
         if seat.wanted < seat.armed {
             seat.armed = seat.wanted.max(now);
-            self.events.push(seat.armed, Target::Endpoint(socket));
+            self.events.push(seat.armed, Target::Endpoint(seat.tag.socket));
         }
     }
 
@@ -238,9 +235,8 @@ impl Ways {
     #[cold]
     fn capture(&mut self, handle: u32, at: Time, now: Time) {
         let tag = self.pool.tag(handle);
-        let isn = |socket: u32| self.tags[socket as usize].hash as u32;
-        let headers = &self.headers[tag.socket as usize];
-        let isns = (isn(tag.socket), isn(tag.socket ^ 1));
+        let [headers, answers] = [tag.socket, tag.socket ^ 1].map(|s| &self.headers[s as usize]);
+        let isns = (headers.isn, answers.isn);
         write_frame((tag, self.pool.payload(handle)), headers, isns, &mut self.frame);
         let direction = Direction::BOTH[usize::from(tag.direction & 1)];
         if let Some(capture) = &mut self.capture {

@@ -19,6 +19,8 @@ const LOW_WINDOW: u32 = 16;
 const MIN_SAMPLES: u32 = 8;
 /// ACKs further apart than this do not belong to one train (Linux's `hystart_ack_delta_us`).
 const TRAIN_GAP_US: u32 = 2_000;
+/// Largest super-packet of the sending device, in bytes.
+const BURST_BYTES: u64 = 65_536;
 /// Bounds of the delay that counts as increase.
 const DELAY_MIN_US: u32 = 4_000;
 /// See [`DELAY_MIN_US`].
@@ -128,7 +130,7 @@ impl HyStart {
         // Time that four super-packets take to leave lies in the train as well, a ms at most.
         let burst_us = match window.current_rate() {
             0 => 0,
-            rate => (u64::from(window.burst_bytes) * 4_000_000 / rate).min(1_000) as u32,
+            rate => (BURST_BYTES * 4_000_000 / rate).min(1_000) as u32,
         };
         let mut threshold = least_us + burst_us;
         if !window.paced {

@@ -60,8 +60,6 @@ pub(crate) struct Window {
     pub lost: u32,
     /// The last data was sent then, in milliseconds.
     pub last_sent_ms: u32,
-    /// Largest super-packet of the sending device, in bytes.
-    pub burst_bytes: u32,
     /// The window, not the application, limits sending.
     pub cwnd_limited: bool,
     /// Segments leave at the pacing rate.

@@ -9,7 +9,7 @@
 use simnel_core::time::{Span, Time};
 
 use super::window::ReceiveWindow;
-use crate::clock::{Now, Ticks};
+use crate::clock::{before, Now, Ticks};
 use crate::config::Config;
 
 /// The delayed-ACK time never exceeds this (RFC 1122 says 500 ms; Linux 200).
@@ -57,12 +57,12 @@ pub(crate) struct AckTimers {
     quick: u32,
     /// The delayed-ACK time in ticks; zero before the first data.
     ato: u32,
-    /// Tick in which data last came.
-    last_data: u64,
+    /// Tick in which data last came, wrapping.
+    last_data: u32,
     /// Data goes both ways: acknowledgements ride on data.
     pingpong: bool,
-    /// The delayed ACK's time: its tick, and when the timer fires.
-    due_tick: u64,
+    /// The delayed ACK's time: its tick, wrapping, and when the timer fires.
+    due_tick: u32,
     due: Time,
     /// The last full segment's length, as a hint for the peer's MSS.
     last_len: u32,
@@ -171,12 +171,12 @@ impl AckTimers {
     /// Data has come: adapts the delayed-ACK time to its rhythm.
     #[inline]
     pub(crate) fn pace(&mut self, window: &ReceiveWindow, round: &Round, now: &Now) {
-        let tick = self.ticks.number(now);
+        let tick = self.ticks.number(now) as u32;
         if self.ato == 0 {
             self.add_quick(self.most_quick, window);
             self.ato = self.least_ticks;
         } else {
-            let gap = (tick - self.last_data).min(u64::from(u32::MAX)) as u32;
+            let gap = tick.wrapping_sub(self.last_data);
             if gap <= self.least_ticks / 2 {
                 self.ato = self.ato / 2 + self.least_ticks / 2;
             } else if gap < self.ato {
@@ -192,7 +192,8 @@ impl AckTimers {
     /// Data of ours leaves: if it answers data just received, ACKs may as well ride on answers.
     #[inline]
     pub(crate) fn on_data_sent(&mut self, now: &Now) {
-        if self.ato != 0 && self.ticks.number(now) - self.last_data < u64::from(self.ato) {
+        let tick = self.ticks.number(now) as u32;
+        if self.ato != 0 && tick.wrapping_sub(self.last_data) < self.ato {
             self.pingpong = true;
         }
     }
@@ -272,13 +273,13 @@ impl AckTimers {
             ato = ato.min(most);
         }
         let ato = ato.min(most_ticks);
-        let tick = self.ticks.number(now);
-        let due_tick = tick + u64::from(ato);
+        let tick = self.ticks.number(now) as u32;
+        let due_tick = tick.wrapping_add(ato);
         if self.due != Time::MAX {
-            if self.due_tick <= tick + u64::from(ato / 4) {
+            if !before(tick.wrapping_add(ato / 4), self.due_tick) {
                 return true;
             }
-            if due_tick >= self.due_tick {
+            if !before(due_tick, self.due_tick) {
                 return false;
             }
         }

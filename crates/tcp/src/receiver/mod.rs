@@ -9,6 +9,8 @@ pub(crate) mod delayed_ack;
 pub(crate) mod reassembly;
 pub(crate) mod window;
 
+use alloc::boxed::Box;
+
 use simnel_core::packet::Ecn;
 use simnel_core::time::Time;
 
@@ -28,7 +30,7 @@ const QUICK_AFTER_MARK: u8 = 2;
 pub(crate) struct Receiver {
     pub reassembly: Reassembly,
     /// ACK of the state before the last segment, not yet sent.
-    pub owed: Option<Owed>,
+    pub owed: Option<Box<Owed>>,
     /// FIN's number; the last of all while it has not come.
     fin_seq: u64,
     pub ce_received: u64,
@@ -160,7 +162,7 @@ impl Receiver {
             if self.acks.holds_back() && self.reassembly.displaces(segment.seq, end) {
                 let mut ranges = [(0, 0); MAX_SACK];
                 let count = self.reassembly.blocks(&mut ranges);
-                self.owed = Some(Owed::Ranges(ranges, count));
+                self.owed = Some(Box::new(Owed::Ranges(ranges, count)));
             }
             let fresh = self.reassembly.store(segment.seq, end);
             if !fresh && self.sack {
@@ -215,7 +217,8 @@ impl Receiver {
         let marked = ecn == Ecn::Ce;
         if self.accurate && ecn != Ecn::NotEct && marked != self.echo {
             if self.acks.waiting() && self.prior_nxt > self.window.acked {
-                self.owed = Some(Owed::Mark { ack: self.prior_nxt, echo: self.echo });
+                let owed = Owed::Mark { ack: self.prior_nxt, echo: self.echo };
+                self.owed = Some(Box::new(owed));
             }
             self.echo = marked;
             self.acks.now();

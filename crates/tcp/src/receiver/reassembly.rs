@@ -16,18 +16,18 @@ const TOLD: usize = 2;
 /// The out-of-order store. While all comes in order, only this much of it is looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reassembly {
-    ranges: Ranges,
-    /// Bytes in `ranges`: at most a window.
+    /// Bytes in the store: at most a window.
     held: u32,
     recent_count: u8,
     has_duplicate: bool,
-    /// None until there is something to report.
-    reports: Option<Box<Reports>>,
+    /// None until there is something to store or to report.
+    store: Option<Box<Store>>,
 }
 
-/// SACK blocks.
+/// Ranges out of order, and SACK blocks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reports {
+pub(crate) struct Store {
+    ranges: Ranges,
     /// The newest first, `recent_count` of them.
     recent: [(u64, u64); RECENT],
     /// With `has_duplicate`: what came twice.
@@ -37,18 +37,19 @@ pub(crate) struct Reports {
 impl Reassembly {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.held == 0
     }
 
-    /// The lowest range, and what to SACK.
+    /// The store, while there is something in it or to report.
     #[inline]
-    pub(crate) fn records(&self) -> (Option<&(u64, u64)>, Option<&Reports>) {
-        (self.ranges.first_ref(), self.reports.as_deref())
+    pub(crate) fn record(&self) -> Option<&Store> {
+        let in_use = self.held > 0 || self.has_blocks();
+        self.store.as_deref().filter(|_| in_use)
     }
 
     /// Number of ranges out of order.
     pub(crate) fn ranges(&self) -> usize {
-        self.ranges.count()
+        self.store.as_ref().map_or(0, |store| store.ranges.count())
     }
 
     /// Bytes held out of order.
@@ -60,15 +61,16 @@ impl Reassembly {
     pub(crate) fn displaces(&self, left: u64, right: u64) -> bool {
         let count = usize::from(self.recent_count);
         let touches = |range: &(u64, u64)| range.0 <= right && left <= range.1;
-        let place = self.reports.as_ref().and_then(|r| r.recent[..count].iter().position(touches));
+        let place = self.store.as_ref().and_then(|s| s.recent[..count].iter().position(touches));
         place.unwrap_or(count) >= TOLD
     }
 
     /// Stores `[left, right)`. False if all of it was there.
     pub(crate) fn store(&mut self, left: u64, right: u64) -> bool {
+        let store = self.store.get_or_insert_default();
         let mut fresh = 0;
         let mut from = left;
-        while let Some((start, end)) = self.ranges.first_gap(from, right) {
+        while let Some((start, end)) = store.ranges.first_gap(from, right) {
             fresh += end - start;
             from = end;
         }
@@ -76,18 +78,18 @@ impl Reassembly {
             return false;
         }
         self.held += fresh as u32;
-        self.ranges.insert(left, right);
+        store.ranges.insert(left, right);
         self.remember(left, right);
         true
     }
 
     /// Puts a range in front of the list by age, joined with what it touches there.
     fn remember(&mut self, left: u64, right: u64) {
-        let reports = self.reports.get_or_insert_default();
+        let store = self.store.get_or_insert_default();
         let mut joined = (left, right);
         let mut kept = 0;
         let mut list = [(0, 0); RECENT + 1];
-        for &(l, r) in &reports.recent[..usize::from(self.recent_count)] {
+        for &(l, r) in &store.recent[..usize::from(self.recent_count)] {
             if l <= joined.1 && joined.0 <= r {
                 joined = (joined.0.min(l), joined.1.max(r));
             } else {
@@ -97,21 +99,21 @@ impl Reassembly {
         }
         list[0] = joined;
         self.recent_count = (kept + 1).min(RECENT) as u8;
-        reports.recent.copy_from_slice(&list[..RECENT]);
+        store.recent.copy_from_slice(&list[..RECENT]);
     }
 
     /// All up to `next` is in order: how far what was held reaches on from there.
     pub(crate) fn advance(&mut self, next: u64) -> u64 {
+        let Some(store) = &mut self.store else { return next };
         let mut next = next;
-        while let Some((left, right)) = self.ranges.take_first_up_to(next) {
+        while let Some((left, right)) = store.ranges.take_first_up_to(next) {
             self.held -= (right - left) as u32;
             next = next.max(right);
         }
-        let Some(reports) = &mut self.reports else { return next };
         let mut kept = 0;
         for n in 0..usize::from(self.recent_count) {
-            if reports.recent[n].1 > next {
-                reports.recent[kept] = reports.recent[n];
+            if store.recent[n].1 > next {
+                store.recent[kept] = store.recent[n];
                 kept += 1;
             }
         }
@@ -122,8 +124,8 @@ impl Reassembly {
     /// `[left, right)` came twice: the next ACK says so.
     #[cold]
     pub(crate) fn report_duplicate(&mut self, left: u64, right: u64) {
-        let reports = self.reports.get_or_insert_default();
-        reports.duplicate = match reports.duplicate {
+        let store = self.store.get_or_insert_default();
+        store.duplicate = match store.duplicate {
             (l, r) if self.has_duplicate && left <= r && l <= right => (l.min(left), r.max(right)),
             _ => (left, right),
         };
@@ -137,9 +139,9 @@ impl Reassembly {
 
     /// Writes the blocks of the next ACK into `out` and forgets the duplicate.
     pub(crate) fn blocks(&mut self, out: &mut [(u32, u32)]) -> u8 {
-        let Some(reports) = &self.reports else { return 0 };
-        let duplicate = core::mem::take(&mut self.has_duplicate).then_some(reports.duplicate);
-        let recent = reports.recent[..usize::from(self.recent_count)].iter().copied();
+        let Some(store) = &self.store else { return 0 };
+        let duplicate = core::mem::take(&mut self.has_duplicate).then_some(store.duplicate);
+        let recent = store.recent[..usize::from(self.recent_count)].iter().copied();
         let mut count = 0;
         for (slot, (left, right)) in out.iter_mut().zip(duplicate.into_iter().chain(recent)) {
             *slot = (left as u32, right as u32);

@@ -471,7 +471,7 @@ impl Sender {
         self.window.srtt8_us = self.rtt.srtt8_us;
         self.window.min_rtt_us = self.rtt.min_us();
         self.timers.rto_ticks = self.ticks.covering(self.rtt.timeout_us().min(super::MAX_RTO_US));
-        self.timers.backoff = 0;
+        self.timers.is_doubled = false;
         true
     }
 

@@ -45,11 +45,11 @@ const UNLIMITED: u64 = 1 << 62;
 pub(crate) struct Counters {
     pub bytes_sent: u64,
     pub data_segments: u64,
-    pub resends: u64,
-    pub timeouts: u64,
-    pub probes: u64,
-    pub undos: u64,
-    pub reductions: u64,
+    pub resends: u32,
+    pub timeouts: u32,
+    pub probes: u32,
+    pub undos: u32,
+    pub reductions: u32,
 }
 
 /// Permission to send, as the last acknowledgement or timer left it.
@@ -127,7 +127,6 @@ pub(crate) struct Sender {
 /// The part of [`Config`] that sending needs.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    min_rto_ticks: u32,
     initial_rto_ticks: u32,
     frto: bool,
     tail_loss_probe: bool,
@@ -166,7 +165,6 @@ pub(crate) fn initial_window(config: &Config) -> Window {
         last_sent_ms: 0,
         paced: config.pacing == crate::config::Pacing::On,
         pacing_rate: congestion::UNPACED,
-        burst_bytes: 65_536,
         app_limited: false,
         ignore_rates: false,
         phase: Phase::Open,
@@ -180,7 +178,6 @@ impl Sender {
         let min_rto_us = config.min_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let initial_us = config.initial_rto.as_micros().min(u64::from(MAX_RTO_US)) as u32;
         let settings = Settings {
-            min_rto_ticks: ticks.covering(min_rto_us),
             initial_rto_ticks: ticks.covering(initial_us),
             frto: config.frto,
             tail_loss_probe: config.tail_loss_probe,
@@ -250,7 +247,7 @@ impl Sender {
     pub(crate) fn experience(&self) -> Experience {
         let window = &self.window;
         Experience {
-            srtt8_us: if self.timers.backoff > 0 { 0 } else { window.srtt8_us },
+            srtt8_us: if self.timers.is_doubled { 0 } else { window.srtt8_us },
             cwnd: window.cwnd,
             ssthresh: (window.ssthresh < congestion::INFINITE).then_some(window.ssthresh),
             open: window.phase == Phase::Open,

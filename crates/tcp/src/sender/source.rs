@@ -8,6 +8,7 @@
 //! what is in flight swings below the window.
 
 use super::{Sender, UNLIMITED};
+use crate::clock::before;
 use crate::config::Config;
 
 /// The buffer.
@@ -26,10 +27,13 @@ pub(super) struct Source {
     sizing: u32,
     /// The writer sleeps until no more than so many bytes are unacknowledged or unsent, nothing of
     /// which is merged.
-    wake: u64,
+    wake: u32,
     pace: Pace,
-    /// Where the writer fell asleep and nothing was sent yet, in order; zeros for none.
-    stops: [u64; STOPS],
+    /// How many of `stops` there are.
+    stop_count: u8,
+    /// Where the writer fell asleep and nothing was sent yet, in order: the low 32 bits, since all
+    /// lie within a buffer.
+    stops: [u32; STOPS],
 }
 
 /// State of the writer.
@@ -51,7 +55,8 @@ const STOPS: usize = 4;
 impl Source {
     pub(super) fn new(config: &Config) -> Source {
         Source {
-            cap: config.sndbuf_max,
+            // Linux's is an `int`.
+            cap: config.sndbuf_max.min(i32::MAX as u32),
             overhead: config.segment_overhead,
             // Room for the window twice over, in case of losses (`tcp_sndbuf_expand`).
             sizing: 2 * config.segment_sizing(),
@@ -61,22 +66,20 @@ impl Source {
 
     /// The writer falls asleep having written up to `end`.
     fn stop_at(&mut self, end: u64) {
-        let free = self.stops.iter().position(|stop| *stop == 0).unwrap_or(STOPS - 1);
-        self.stops[free] = end;
+        let last = usize::from(self.stop_count).min(STOPS - 1);
+        self.stops[last] = end as u32;
+        self.stop_count = last as u8 + 1;
     }
 
     /// True if `end`, which is being sent, is where the writer fell asleep: it has nothing more to
     /// say for now, which PSH tells the receiver.
     #[inline]
     pub(super) fn stopped_at(&mut self, end: u64) -> bool {
-        if self.stops[0] == 0 || self.stops[0] > end {
-            return false;
-        }
         let mut found = false;
-        while self.stops[0] != 0 && self.stops[0] <= end {
-            found |= self.stops[0] == end;
+        while self.stop_count > 0 && !before(end as u32, self.stops[0]) {
+            found |= self.stops[0] == end as u32;
             self.stops.rotate_left(1);
-            self.stops[STOPS - 1] = 0;
+            self.stop_count -= 1;
         }
         found
     }
@@ -116,7 +119,8 @@ impl Sender {
         if self.window.cwnd > self.source.window && self.board.in_flight() < self.window.cwnd {
             self.expand();
         }
-        if self.write_end - self.window.una <= self.source.wake || self.board.sacked_out > 0 {
+        if self.write_end - self.window.una <= self.source.wake.into() || self.board.sacked_out > 0
+        {
             self.wake();
         }
     }
@@ -133,7 +137,7 @@ impl Sender {
         let wanted = u64::from(sizing) * u64::from(window);
         self.source.size = wanted.min(cap.into()) as u32;
         let mss = u64::from(self.window.mss);
-        self.source.wake = self.source.awake() / (mss + u64::from(overhead)) * mss;
+        self.source.wake = (self.source.awake() / (mss + u64::from(overhead)) * mss) as u32;
     }
 
     fn wake(&mut self) {

@@ -28,9 +28,9 @@ pub(super) enum Kind {
 }
 
 /// Timeouts in a row after which the connection is given up (`tcp_retries2`).
-pub(super) const MAX_RETRIES: u32 = 15;
+pub(super) const MAX_RETRIES: u8 = 15;
 /// SYNs in vain after which the connection is given up (`tcp_syn_retries`).
-pub(super) const MAX_SYN_RETRIES: u32 = 6;
+pub(super) const MAX_SYN_RETRIES: u8 = 6;
 /// Linux's least timer in ticks (`TCP_TIMEOUT_MIN`).
 const LEAST_TICKS: u32 = 2;
 
@@ -41,11 +41,11 @@ pub(super) struct Timers {
     pub at: Time,
     /// Retransmission timeout, backoff included.
     pub rto_ticks: u32,
-    /// Doublings in it.
-    pub backoff: u32,
+    /// That has been doubled since the last sample of the RTT.
+    pub is_doubled: bool,
     /// Timeouts since something was acknowledged.
-    pub retries: u32,
-    pub window_probes: u32,
+    pub retries: u8,
+    pub window_probes: u8,
 }
 
 impl Timers {
@@ -54,7 +54,7 @@ impl Timers {
             kind: Kind::None,
             at: Time::MAX,
             rto_ticks: initial_ticks,
-            backoff: 0,
+            is_doubled: false,
             retries: 0,
             window_probes: 0,
         }
@@ -134,7 +134,10 @@ impl Sender {
         let mut ticks = self.settings.initial_rto_ticks;
         if self.rtt.srtt8_us != 0 {
             ticks = self.ticks.covering(self.rtt.srtt8_us >> 2);
-            ticks += if self.board.len() == 1 { self.settings.min_rto_ticks } else { LEAST_TICKS };
+            ticks += match self.board.len() {
+                1 => self.ticks.covering(self.rtt.floor_us()),
+                _ => LEAST_TICKS,
+            };
         }
         let rto_us = if fresh {
             self.ticks.to_us(self.timers.rto_ticks) as i32
@@ -162,7 +165,7 @@ impl Sender {
     /// The peer's window is shut and nothing is in flight: ask from time to time.
     pub(super) fn start_window_probe(&mut self, now: &Now) {
         if self.timers.kind == Kind::None {
-            let ticks = self.backed_off(self.timers.window_probes);
+            let ticks = self.backed_off(self.timers.window_probes.into());
             self.arm_paced(Kind::WindowProbe, ticks, now);
         }
     }
@@ -232,7 +235,7 @@ impl Sender {
             self.forced = Some(Forced::Again { counted: true });
         }
         self.timers.retries += 1;
-        self.timers.backoff += 1;
+        self.timers.is_doubled = true;
         self.timers.rto_ticks = self.backed_off(1);
         self.arm(Kind::Rto, self.timers.rto_ticks, now);
         true
