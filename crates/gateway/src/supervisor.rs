@@ -31,7 +31,7 @@ use crate::guard::{self, Guarded};
 use crate::notice::Notice;
 use crate::sys::{self, Fork};
 use crate::trial::Trial;
-use crate::vitals::{Board, Pulse, SLOTS};
+use crate::vitals::{whose_lane, Board, Pulse, SLOTS};
 
 /// Time between looks at the guard and the daemon's main loop.
 const LOOK: Duration = Duration::from_secs(1);
@@ -365,8 +365,8 @@ impl Family {
             .unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or_default());
         let reason = match hung.checked_sub(1) {
             Some(lane) => {
-                let direction = if lane % 2 == 1 { Direction::Upload } else { Direction::Download };
-                let name = &self.names[lane / 2];
+                let (slot, direction) = whose_lane(lane);
+                let name = self.names.get(slot).map_or("", String::as_str);
                 format!("{name}: the {direction} made no progress, so its traffic was let pass")
             }
             None => match status.terminating_signal() {

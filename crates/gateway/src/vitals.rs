@@ -77,6 +77,15 @@ pub(crate) fn lane_index(slot: usize, direction: Direction, number: usize) -> us
     SLOT_LANES * slot + MOST_LANES * usize::from(direction == Direction::Upload) + number
 }
 
+/// The slot and the direction whose lane has that place.
+pub(crate) fn whose_lane(index: usize) -> (usize, Direction) {
+    let direction = match index % SLOT_LANES / MOST_LANES {
+        0 => Direction::Download,
+        _ => Direction::Upload,
+    };
+    (index / SLOT_LANES, direction)
+}
+
 /// A count that is looked at now and then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
@@ -115,7 +124,9 @@ mod tests {
         for slot in 0..SLOTS {
             for direction in [Direction::Upload, Direction::Download] {
                 for number in 0..MOST_LANES {
-                    let lane = board.lane(lane_index(slot, direction, number));
+                    let index = lane_index(slot, direction, number);
+                    assert_eq!(whose_lane(index), (slot, direction));
+                    let lane = board.lane(index);
                     assert_eq!(lane.turns(), 0);
                     lane.progress(9);
                     assert_eq!((lane.turns(), lane.last_id()), (1, 9));
