@@ -21,12 +21,12 @@ use crate::autorate::{self, Autorate};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::gateway::{Backend, Settings, DEFAULT_CONTROL_DIR};
+use crate::lanes::Lanes;
 use crate::links::check_name;
-use crate::nft::{MarkBits, Spread};
+use crate::nft::MarkBits;
 use crate::rules::shares::{self, Share, MOST_SHARES};
 use crate::rules::{self, Rule, Table, MOST_CGROUPS, MOST_RULES};
-use crate::vitals::MOST_LANES;
-use crate::words::settings_of;
+use crate::words::{settings_of, Said};
 
 /// Where the file lies unless told otherwise.
 pub const DEFAULT_FILE: &str = "/etc/simnel/simnel.toml";
@@ -78,8 +78,8 @@ struct Interface {
     /// Microseconds between batches at high rates.
     batch_us: Option<u32>,
     lanes: Option<u32>,
-    #[serde(default)]
-    lanes_by: Spread,
+    /// How packets are spread over them.
+    lanes_by: Option<String>,
     /// Packets that the kernel keeps for us.
     queue_length: Option<u32>,
     lock_memory: Option<bool>,
@@ -119,11 +119,6 @@ const CATCH_UP: Bounds = Bounds {
 };
 const BATCH: Bounds =
     Bounds { key: "batch_us", range: 0..=10_000, reason: "every packet may wait as long" };
-const LANES: Bounds = Bounds {
-    key: "lanes",
-    range: 1..=MOST_LANES as u32,
-    reason: "each is a thread that shares the rate with the others",
-};
 const QUEUE_LENGTH: Bounds = Bounds {
     key: "queue_length",
     range: 256..=262_144,
@@ -212,13 +207,13 @@ fn known(name: Option<&str>, all: &[Interface]) -> Result<(), String> {
     }
 }
 
-/// Checks that the interface's disciplines can do what its rules ask for.
+/// Checks that the interface's backend and disciplines can do what is asked of them.
 fn fit(settings: &Settings) -> Result<(), String> {
+    if let (Backend::Kernel, Some(error)) = (settings.backend, settings.needs_daemon()) {
+        return Err(error.to_string());
+    }
     if settings.rules.is_empty() {
         return Ok(());
-    }
-    if settings.backend == Backend::Kernel {
-        return Err(Error::RulesInKernel(settings.interface.clone()).to_string());
     }
     for direction in [Direction::Download, Direction::Upload] {
         let Some(config) = settings.direction(direction) else { continue };
@@ -238,6 +233,7 @@ impl Interface {
         check_name(&self.name).map_err(|e| e.to_string())?;
         let mut settings = Settings::new(&self.name);
         settings.backend = self.backend;
+        let lanes = Lanes::said(self.lanes, self.lanes_by.as_deref())?;
         let both = self.qdisc.as_deref();
         let mut limits = [None; 2];
         let mut compose = |direction, rate: &Option<String>, words: &Option<String>| {
@@ -246,6 +242,7 @@ impl Interface {
                 return Ok(None);
             }
             let words = words.as_deref().or(both).unwrap_or("cake");
+            let words = Said { words, before: 0, unguarded: lanes.are_several() };
             let rate = rate.as_deref().map(|rate| autorate::range(direction, rate, self.autorate));
             let (rate, range) = rate.transpose()?.unzip();
             let config = settings_of(direction, rate, words)?;
@@ -273,9 +270,6 @@ impl Interface {
                 self.reflectors.as_ref().map(|all| all.iter().map(String::as_str).collect());
             let [upload, download] = limits;
             settings.autorate = Some(Autorate::new(upload, download, named.as_deref())?);
-            if settings.backend == Backend::Kernel {
-                return Err(Error::AutorateInKernel(self.name).to_string());
-            }
         } else if self.reflectors.is_some() {
             return Err("`reflectors` without autorate: add `autorate = true`".into());
         }
@@ -289,8 +283,7 @@ impl Interface {
         tuning.spin = SPIN.check(self.spin_us)?.map_or(tuning.spin, micros);
         tuning.catch_up = CATCH_UP.check(self.catch_up_us)?.map_or(tuning.catch_up, micros);
         tuning.batch = BATCH.check(self.batch_us)?.map_or(tuning.batch, micros);
-        tuning.lanes = LANES.check(self.lanes)?.map_or(tuning.lanes, |lanes| lanes as u16);
-        tuning.spread = self.lanes_by;
+        tuning.lanes = lanes;
         tuning.queue_length = QUEUE_LENGTH.check(self.queue_length)?;
         tuning.lock_memory = self.lock_memory.unwrap_or(tuning.lock_memory);
         Ok(settings)
@@ -329,6 +322,8 @@ mod tests {
                 "upload = \"1mbit..9mbit\"\nautorate = true\nbackend = \"kernel\"",
                 "needs the daemon",
             ),
+            ("upload = \"9mbit\"\nlanes = 2\nbackend = \"kernel\"", "lanes of `wwan0` need the"),
+            ("upload = \"9mbit\"\nlanes_by = \"cpu\"", "add `lanes`"),
         ] {
             let error = read(rest).unwrap_err();
             assert!(error.contains(expected), "{rest}: {error}");

@@ -31,6 +31,7 @@ use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{FlowEntry, LineEntry};
 use crate::gateway::Report;
+use crate::lanes::Lanes;
 use crate::links::check_name;
 use crate::nfqueue::KernelCounters;
 use crate::record::{self, Recorded};
@@ -162,7 +163,10 @@ pub struct Entry {
     pub below: Vec<Below>,
     /// The data path's counters.
     pub datapath: Counters,
-    /// Number of the NFQUEUE.
+    /// Its lanes: queues and threads that share its rate.
+    #[serde(default)]
+    pub lanes: Lanes,
+    /// Number of the NFQUEUE, or of the first lane's.
     pub queue: u16,
     /// The kernel's counters of it.
     pub kernel: KernelCounters,
@@ -178,6 +182,7 @@ impl From<Report> for Entry {
             stats,
             below,
             datapath: report.status.counters,
+            lanes: report.lanes,
             queue: report.queue,
             kernel: report.kernel,
         }

@@ -234,17 +234,10 @@ impl Daemon {
         if settings.backend == Backend::Userspace {
             return Ok(false);
         }
-        if settings.autorate.is_some() {
+        if let Some(error) = settings.needs_daemon() {
             return match settings.backend {
                 Backend::Auto => Ok(false),
-                _ => Err(Error::AutorateInKernel(settings.interface.clone())),
-            };
-        }
-        if !settings.rules.is_empty() {
-            // The marks that rules make are the daemon's.
-            return match settings.backend {
-                Backend::Auto => Ok(false),
-                _ => Err(Error::RulesInKernel(settings.interface.clone())),
+                _ => Err(error),
             };
         }
         match kernel::hold(settings) {

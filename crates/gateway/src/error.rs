@@ -190,6 +190,9 @@ pub enum Error {
     /// Autorate of an interface that the kernel shapes.
     #[error("autorate of `{0}` needs the daemon: leave `backend` out, or `autorate`")]
     AutorateInKernel(String),
+    /// Lanes of an interface that the kernel shapes.
+    #[error("lanes of `{0}` need the daemon: leave `backend` out, or `lanes`")]
+    LanesInKernel(String),
     /// A trial's time.
     #[error("a trial lasts from 1 s to 7 days, so {0} ms is no time for one")]
     TrialTime(u64),

@@ -30,11 +30,13 @@ pub struct Said<'a> {
     pub words: &'a str,
     /// How many words stand before them where they were said, so that errors tell the right place.
     pub before: usize,
+    /// Nobody guards hosts unless the words ask for it.
+    pub unguarded: bool,
 }
 
 impl<'a> From<&'a str> for Said<'a> {
     fn from(words: &'a str) -> Said<'a> {
-        Said { words, before: 0 }
+        Said { words, before: 0, unguarded: false }
     }
 }
 
@@ -52,7 +54,7 @@ pub fn settings_of<'a>(
     if let Some(rate) = rate {
         check_rate(direction, rate)?;
     }
-    let (before, words) = compose(direction, rate, said.words)?;
+    let (before, words) = compose(direction, rate, said)?;
     let named = usize::from(names_discipline(said.words));
     understood(direction, &before, words, said.before + named)
 }
@@ -99,7 +101,8 @@ pub fn changed<'a>(
                 config.name()
             ));
         }
-        _ => compose(direction, Some(rate), present).map(|(before, rest)| before + " " + rest)?,
+        _ => compose(direction, Some(rate), present.into())
+            .map(|(before, rest)| before + " " + rest)?,
     };
     let named = usize::from(name.is_some());
     understood(direction, &before, rest, said.before + named)
@@ -219,7 +222,7 @@ fn one_rate(direction: Direction, name: &str, rate: &str, words: &str) -> Result
 fn compose<'a>(
     direction: Direction,
     rate: Option<&str>,
-    words: &'a str,
+    Said { words, unguarded, .. }: Said<'a>,
 ) -> Result<(String, &'a str), String> {
     let (name, rest) = name_and_rest(words);
     let name = name.unwrap_or("cake");
@@ -241,7 +244,8 @@ fn compose<'a>(
     if knows("ingress") && direction == Direction::Download && !decided {
         composed.push_str(" ingress");
     }
-    if knows("host-guard") && !UNGUARDED.iter().any(|word| said(word)) {
+    let guards = !unguarded && knows("host-guard");
+    if guards && !UNGUARDED.iter().any(|word| said(word)) {
         // The hosts at home.
         composed.push_str(match direction {
             Direction::Upload => " host-guard src",
@@ -305,6 +309,17 @@ mod tests {
             let composed = settings_of(direction, rate, words).unwrap();
             assert_eq!(composed, settings(expected), "{rate:?} {words}");
             assert_eq!(settings(&composed.to_string()), composed, "{rate:?} {words}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_guards_hosts_words_may_ask_for_it_still() {
+        for (words, expected) in [
+            ("cake besteffort", "cake bandwidth 1mbit besteffort"),
+            ("host-guard src", "cake bandwidth 1mbit host-guard src"),
+        ] {
+            let said = Said { words, before: 0, unguarded: true };
+            assert_eq!(settings_of(Upload, Some("1mbit"), said), Ok(settings(expected)));
         }
     }
 

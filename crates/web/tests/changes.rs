@@ -55,6 +55,7 @@ fn answer(asked: &Mutex<Vec<Request>>, request: Request) -> Reply {
                 },
                 below: Vec::new(),
                 datapath: Counters::default(),
+                lanes: simnel_gateway::Lanes::default(),
                 queue: 0,
                 kernel: KernelCounters::default(),
             };

@@ -41,6 +41,12 @@ pub struct Args {
 
 /// Asks the daemon or the kernel.
 pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
+    let all = args.words.iter().chain([&args.direction]);
+    if let Some(word) = all.into_iter().find(|word| ["lanes", "lanes-by"].contains(&word.as_str()))
+    {
+        let help = "end it with `simnel down`, and begin with `simnel up` and other lanes";
+        return Err(misuse_with_help(format!("`{word}` cannot change while it runs"), help));
+    }
     let direction = match args.direction.as_str() {
         "download" => Direction::Download,
         "upload" => Direction::Upload,
@@ -52,7 +58,8 @@ pub fn run(args: &Args, _: &mut dyn Write) -> miette::Result<ExitCode> {
     let rate = args.words.first().map(String::as_str).filter(|word| is_rate(word));
     let words = args.words[usize::from(rate.is_some())..].join(" ");
     // Before them stand the command, the interface, the direction and the rate.
-    let said = Said { words: &words, before: 3 + usize::from(rate.is_some()) };
+    let before = 3 + usize::from(rate.is_some());
+    let said = Said { words: &words, before, unguarded: false };
     // What is wrong whatever runs is said first, and what is a word of no discipline is wrong.
     if rate.is_some() || !begins_with_keyword(&words) {
         let early = if begins_with_keyword(&words) { Said::default() } else { said };

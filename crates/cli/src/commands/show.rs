@@ -12,7 +12,7 @@ use simnel_gateway::autorate::Report;
 use simnel_gateway::control::{Below, Client, Request};
 use simnel_gateway::kernel::{self, Listed, Shaped};
 use simnel_gateway::trial::{Back, Left};
-use simnel_gateway::{Direction, Error};
+use simnel_gateway::{Direction, Error, Lanes};
 
 use super::tc::View;
 use super::{duration, interface_name, output_failed, Control};
@@ -54,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     shaped_names.dedup();
     let mut kernels = in_kernel(shaped)?;
     let mut shown = Shown::default();
-    let mut autorates = Vec::new();
+    let (mut autorates, mut shared) = (Vec::new(), Vec::new());
     for name in names {
         let mut client = match Client::connect(directory, &name) {
             // The socket of a daemon that was killed.
@@ -74,6 +74,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
                 Direction::Upload => entry.dev,
                 Direction::Download => format!("{}:download", entry.dev),
             };
+            if entry.lanes.are_several() && !args.classes {
+                let lanes = Shared { dev: dev.clone(), lanes: entry.lanes };
+                if !args.json {
+                    lanes.tell();
+                }
+                shared.push(lanes);
+            }
             let root =
                 Below { class: 0, config: entry.config, stats: entry.stats, below: entry.below };
             shown.add(&dev, Parent::Root, root)?;
@@ -93,7 +100,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let written = if args.classes {
         shown.write_classes(&mut text)
     } else if args.json {
-        write_json(&shown, &kernels, &autorates, &mut text)
+        write_json(&shown, &kernels, (&autorates, &shared), &mut text)
     } else {
         write(&shown, &kernels, args.statistics, &mut text)
     };
@@ -179,6 +186,29 @@ fn write_autorate(report: &Report, json: &mut Json<'_>) -> fmt::Result {
     json.end_object()
 }
 
+/// A direction whose rate several lanes share.
+struct Shared {
+    dev: String,
+    lanes: Lanes,
+}
+
+impl Shared {
+    /// Says so, on standard error as well.
+    fn tell(&self) {
+        let Lanes { count, by } = self.lanes;
+        crate::say!("simnel: {}: {count} lanes share the rate, by {}", self.dev, by.name());
+    }
+
+    /// The same as an object with a kind of its own.
+    fn write(&self, json: &mut Json<'_>) -> fmt::Result {
+        json.begin_object()?;
+        json.key("kind")?.string("lanes")?;
+        json.key("dev")?.string(&self.dev)?;
+        json.members(&serde_json::to_string(&self.lanes).unwrap_or_default())?;
+        json.end_object()
+    }
+}
+
 /// A discipline that runs in the kernel, with its interface as it is shown, and its words.
 type InKernel = (Listed, String);
 
@@ -206,7 +236,7 @@ fn write(shown: &Shown, kernels: &[InKernel], statistics: bool, out: &mut String
 fn write_json(
     shown: &Shown,
     kernels: &[InKernel],
-    autorates: &[Report],
+    (autorates, shared): (&[Report], &[Shared]),
     out: &mut String,
 ) -> fmt::Result {
     let view = View { device: true, statistics: true };
@@ -215,6 +245,7 @@ fn write_json(
     qdisc::show_json_items(&mut json, &shown.views(), Statistics::Tc)?;
     kernels.iter().try_for_each(|(listed, words)| view.write_json(listed, words, &mut json))?;
     autorates.iter().try_for_each(|report| write_autorate(report, &mut json))?;
+    shared.iter().try_for_each(|lanes| lanes.write(&mut json))?;
     json.end_array()
 }
 

@@ -13,7 +13,7 @@ use simnel_gateway::daemon::{Daemon, Notice};
 use simnel_gateway::kernel::{self, Maker};
 use simnel_gateway::trial::Back;
 use simnel_gateway::words::{misgiving, names_discipline, settings_of, Said};
-use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Settings};
+use simnel_gateway::{check_name, default_routes, Backend, Direction, Error, Lanes, Settings};
 
 use super::{auto, duration, interface_name, misuse, misuse_with_help, trial_time, Control};
 
@@ -24,7 +24,7 @@ pub struct Args {
     /// The interface, then `download RATE`, `upload RATE` or both, then the discipline's words.
     #[arg(
         required = true,
-        value_name = "IFACE [download RATE] [upload RATE] [autorate] [QDISC WORDS]",
+        value_name = "IFACE [download RATE] [upload RATE] [autorate] [lanes N] [QDISC WORDS]",
         allow_negative_numbers = true
     )]
     words: Vec<String>,
@@ -62,6 +62,7 @@ const EXAMPLES: &str = "Examples:\n  \
     simnel up eth0 download 50mbit upload 10mbit --for 10m\n  \
     simnel up eth0 htb rate 10mbit burst 15k fq_codel\n  \
     simnel up wwan0 download 10mbit..80mbit upload 2mbit..20mbit autorate\n  \
+    simnel up eth0 upload 2gbit lanes 2 cake besteffort\n  \
     simnel up auto --server 192.0.2.1          # measures, proposes, tries, writes the file\n  \
     simnel up eth0 download 500mbit upload 50mbit --backend kernel\n\n\
 IFACE is the interface towards the Internet. Give a little less than the line's real\n\
@@ -69,7 +70,9 @@ rates, so that the queue stands here and not in the modem. What does not shape i
 below htb. Without rates a discipline that is named serves both directions. With\n\
 `autorate` rates are ranges, and follow the line by what echoes of public resolvers, or\n\
 of `reflectors ADDRESS,irtt:ADDRESS` (or `none`), passing TCP and the queues tell\n\
-(docs/OPERATING.md). Needs root or CAP_NET_ADMIN. When the process ends, however it\n\
+(docs/OPERATING.md). With `lanes N` so many threads, on as many cores, share each\n\
+direction's rate; packets are spread by their addresses, or `lanes-by cpu` by the core\n\
+that the card interrupts. Needs root or CAP_NET_ADMIN. When the process ends, however it\n\
 ends, the kernel removes its rules and traffic passes as before. With `--backend\n\
 kernel` no process runs: the kernel shapes until `simnel down` (docs/KERNEL.md).";
 
@@ -90,9 +93,17 @@ struct Request {
     autorate: bool,
     /// Addresses that were named for it.
     reflectors: Option<String>,
+    lanes: Lanes,
     discipline: String,
     /// Words before those of the discipline, the command's own name included.
     before: usize,
+}
+
+impl Request {
+    /// The discipline's words; `unguarded`: nobody guards hosts unless they ask for it.
+    fn said(&self, unguarded: bool) -> Said<'_> {
+        Said { words: &self.discipline, before: self.before, unguarded }
+    }
 }
 
 fn understand(all: &[String]) -> miette::Result<Request> {
@@ -100,12 +111,15 @@ fn understand(all: &[String]) -> miette::Result<Request> {
     let interface = words.next().cloned().unwrap_or_default();
     check_name(&interface).map_err(misuse)?;
     let (mut download, mut upload, mut reflectors) = (None, None, None);
+    let (mut lanes, mut lanes_by) = (None, None);
     let mut autorate = false;
     loop {
         let place = match words.peek().map(|word| word.as_str()) {
             Some("download") => &mut download,
             Some("upload") => &mut upload,
             Some("reflectors") => &mut reflectors,
+            Some("lanes") => &mut lanes,
+            Some("lanes-by") => &mut lanes_by,
             Some("autorate") => {
                 autorate = true;
                 words.next();
@@ -113,26 +127,36 @@ fn understand(all: &[String]) -> miette::Result<Request> {
             }
             _ => break,
         };
-        let direction = words.next().cloned().unwrap_or_default();
-        let rate = words.next().cloned().ok_or_else(|| {
-            let (what, example) = match direction.as_str() {
+        let key = words.next().cloned().unwrap_or_default();
+        let value = words.next().cloned().ok_or_else(|| {
+            let (what, example) = match key.as_str() {
                 "reflectors" => ("addresses, or `none`", "192.0.2.1,irtt:192.0.2.2"),
+                "lanes" => ("a number", "2"),
+                "lanes-by" => ("`address` or `cpu`", "cpu"),
                 _ => ("a rate", "50mbit"),
             };
-            let help = format!("for example: {direction} {example}");
-            misuse_with_help(format!("`{direction}` needs {what}"), help)
+            misuse_with_help(
+                format!("`{key}` needs {what}"),
+                format!("for example: {key} {example}"),
+            )
         })?;
-        if let Some(first) = place.replace(rate.clone()) {
-            let help = format!("leave out `{direction} {first}` or `{direction} {rate}`");
-            return Err(misuse_with_help(format!("`{direction}` is said twice"), help));
+        if let Some(first) = place.replace(value.clone()) {
+            let help = format!("leave out `{key} {first}` or `{key} {value}`");
+            return Err(misuse_with_help(format!("`{key}` is said twice"), help));
         }
     }
+    let number = |word: String| {
+        let what =
+            || misuse_with_help(format!("`lanes {word}` is no number"), "for example: lanes 2");
+        word.parse().map_err(|_| what())
+    };
+    let lanes = Lanes::said(lanes.map(number).transpose()?, lanes_by.as_deref()).map_err(misuse)?;
     let before = 1 + all.len() - words.len();
     let discipline: Vec<&str> = words.map(String::as_str).collect();
     let discipline = discipline.join(" ");
     // Words of cake without a rate are a rate forgotten; a discipline's name is meant.
     if download.is_none() && upload.is_none() && !names_discipline(&discipline) {
-        let said = Said { words: &discipline, before };
+        let said = Said { words: &discipline, before, unguarded: lanes.are_several() };
         let unknown = settings_of(Direction::Upload, None, said).err();
         if let Some(error) = unknown.filter(|_| !discipline.is_empty()) {
             return Err(misuse(error));
@@ -150,7 +174,7 @@ fn understand(all: &[String]) -> miette::Result<Request> {
     if reflectors.is_some() && !autorate {
         return Err(misuse_with_help("`reflectors` without `autorate`", "add `autorate`"));
     }
-    Ok(Request { interface, download, upload, autorate, reflectors, discipline, before })
+    Ok(Request { interface, download, upload, autorate, reflectors, lanes, discipline, before })
 }
 
 /// Runs the gateway.
@@ -165,11 +189,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     let request = understand(&args.words)?;
     let mut settings = Settings::new(request.interface.as_str());
     settings.control_dir.clone_from(&args.control.directory);
+    settings.tuning.lanes = request.lanes;
     let both = request.download.is_none() && request.upload.is_none();
     let mut limits = [None; 2];
     let mut config = |direction, rate: &Option<String>| {
         let wanted = both || rate.is_some();
-        let said = Said { words: &request.discipline, before: request.before };
+        let said = request.said(request.lanes.are_several());
         let settings = || {
             let rate = rate.as_deref().map(|rate| range(direction, rate, request.autorate));
             let (rate, range) = rate.transpose()?.unzip();
@@ -198,11 +223,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     } else if !args.anyway {
         leads_out(&request.interface)?;
     }
-    if request.autorate && args.backend == Backend::Kernel {
-        let help = "leave out --backend";
-        return Err(misuse_with_help("autorate needs a process that watches the line", help));
+    let daemon_only = settings.needs_daemon();
+    if args.backend == Backend::Kernel {
+        daemon_only.as_ref().map_or(Ok(()), |why| Err(misuse(why)))?;
     }
-    if args.backend != Backend::Userspace && !request.autorate {
+    if args.backend != Backend::Userspace && daemon_only.is_none() {
         match in_kernel(&settings, &request, args) {
             Err(Error::NoModule) if args.backend == Backend::Auto => {}
             done => return done.map(|()| ExitCode::SUCCESS).into_diagnostic(),
@@ -245,7 +270,7 @@ fn in_kernel(settings: &Settings, request: &Request, args: &Args) -> Result<(), 
         Maker::Module => settings.direction(direction).cloned(),
         Maker::Linux if args.backend == Backend::Kernel => {
             settings.direction(direction)?;
-            plain(direction, request).or_else(|| settings.direction(direction).cloned())
+            plain(direction, request)
         }
         Maker::Linux => None,
     };
@@ -277,15 +302,11 @@ fn in_kernel(settings: &Settings, request: &Request, args: &Args) -> Result<(), 
 
 /// Settings without the guard of hosts that only ours has, if nobody asked for it.
 fn plain(direction: Direction, request: &Request) -> Option<Config> {
-    let words = &request.discipline;
-    if words.split_whitespace().any(|word| word == "host-guard") {
-        return None;
-    }
     let rate = match direction {
         Direction::Upload => &request.upload,
         Direction::Download => &request.download,
     };
-    settings_of(direction, rate.as_deref(), format!("{words} no-host-guard").as_str()).ok()
+    settings_of(direction, rate.as_deref(), request.said(true)).ok()
 }
 
 /// An error if the default route, where there is one, leads by other interfaces.
@@ -365,6 +386,24 @@ mod tests {
         assert!(misspelt.contains("did you mean `fq_codel`"), "{misspelt}");
         let twice = message("eth0 upload 1mbit upload 2mbit nat").unwrap();
         assert!(twice.contains("`upload` is said twice"), "{twice}");
+    }
+
+    #[test]
+    fn lanes_come_before_the_discipline() {
+        let said = |words| request(words).map(|request| (request.lanes, request.discipline));
+        let (lanes, discipline) = said("eth0 lanes 2 upload 2gbit lanes-by cpu cake").unwrap();
+        assert_eq!((lanes.count, lanes.by.name(), discipline.as_str()), (2, "cpu", "cake"));
+        assert_eq!(said("eth0 upload 2gbit").unwrap().0, Lanes::default());
+        for (words, expected) in [
+            ("lanes", "`lanes` needs a number"),
+            ("lanes two", "`lanes two` is no number"),
+            ("lanes 9", "9 lanes: expected 1 to 4"),
+            ("lanes-by cpu", "add `lanes`"),
+            ("lanes 2 lanes-by core", "expected `address` or `cpu`"),
+        ] {
+            let error = request(&format!("eth0 upload 2gbit {words}")).err().unwrap().to_string();
+            assert!(error.contains(expected), "{words}: {error}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 
+use serde_json::Value;
+use simnel_gateway::control::Client;
 use simnel_testbed::traffic::{Bulk, BulkOptions, Connections, Direction};
 use simnel_testbed::{Home, HomeOptions, Namespace};
 
@@ -35,6 +37,40 @@ fn queued(live: &Live) -> Vec<u64> {
     text(&queues.stdout).lines().filter_map(fields).collect()
 }
 
+/// All that arrives at both lanes is in one file, in the order of time.
+fn record_both(live: &Live) {
+    let name = live.home.testbed.directory().unwrap().join("lanes");
+    let file = name.with_extension("upload.pcap");
+    let received = || {
+        let mut client = Client::connect(name.parent().unwrap(), "wan").unwrap();
+        client.show().unwrap()[0].datapath.received
+    };
+    let words = format!("record wan {} --control-dir {}", name.display(), live.control_dir());
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let before = received();
+    let mut recording = live.home.gateway.spawn(SIMNEL, &words).unwrap();
+    while !file.exists() {
+        assert!(recording.failure().is_none(), "{:?}", recording.failure());
+        thread::sleep(SECOND / 100);
+    }
+    let flows = upload(live, &live.home.lan1, 100..100 + ADDRESSES);
+    thread::sleep(SECOND);
+    drop(flows);
+    thread::sleep(SECOND / 2);
+    let after = received();
+    assert!(recording.stop().is_some_and(|status| status.success()));
+    let bytes = std::fs::read(&file).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut times) = (24, Vec::new());
+    while at < bytes.len() {
+        times.push((word(at), word(at + 4)));
+        at += 16 + word(at + 8) as usize;
+    }
+    println!("recorded {} of {} packets", times.len(), after - before);
+    assert_eq!(times.len() as u64, after - before);
+    assert!(times.is_sorted(), "not in the order of time");
+}
+
 #[test]
 fn lanes_share_a_rate_and_hosts_their_shares_of_it() {
     let test = "lanes_share_a_rate_and_hosts_their_shares_of_it";
@@ -51,21 +87,8 @@ fn lanes_share_a_rate_and_hosts_their_shares_of_it() {
     for last in 100..=100 + ADDRESSES {
         home.server.ip(&["addr", "add", &format!("10.77.0.{last}/24"), "dev", "net0"]).unwrap();
     }
-    let file = home.testbed.directory().unwrap().join("lanes.toml");
-    let words = format!(
-        "control_dir = {:?}\n[[interface]]\nname = \"wan\"\nupload = \"40mbit\"\n\
-         upload_qdisc = \"cake besteffort dual-srchost no-host-guard\"\nlanes = 2\n",
-        live.control_dir()
-    );
-    std::fs::write(&file, words).unwrap();
-    let words = ["daemon", "--config", &file.to_string_lossy()];
-    let mut gateway = home.gateway.spawn(SIMNEL, &words).unwrap();
-    let start = std::time::Instant::now();
-    while live.simnel("show wan").status.code() != Some(0) {
-        let is_late = start.elapsed() > SECOND * 10;
-        assert!(!is_late, "{:?}, {:?}", gateway.failure(), live.simnel("show wan"));
-        thread::sleep(SECOND / 20);
-    }
+    let words = "up wan upload 40mbit lanes 2 cake besteffort dual-srchost";
+    let gateway = live.start("wan", words);
     within_tries("two lanes: the rate, and one host as much as the other", || {
         let watch = Watch::start();
         let many = upload(&live, &home.lan1, 100..100 + ADDRESSES);
@@ -83,11 +106,21 @@ fn lanes_share_a_rate_and_hosts_their_shares_of_it() {
     let queued = queued(&live);
     assert!(queued.len() == 2 && queued.iter().all(|count| *count > 100), "{queued:?}");
     // One direction to whoever looks, and its counters are sums.
-    let shown = live.ok("show -s wan");
+    let output = live.simnel("show -s wan");
+    let (shown, said) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(shown.matches("qdisc cake").count(), 1, "{shown}");
-    live.ok("change wan upload 20mbit cake besteffort dual-srchost no-host-guard");
+    assert!(said.contains("wan: 2 lanes share the rate, by address"), "{said}");
+    let json: Value = serde_json::from_str(&live.ok("show -j wan")).unwrap();
+    let told = serde_json::json!({"kind": "lanes", "dev": "wan", "count": 2, "by": "address"});
+    assert!(json.as_array().unwrap().contains(&told), "{json}");
+    live.ok("change wan upload 20mbit cake besteffort dual-srchost");
+    let refused = live.simnel("change wan upload 20mbit lanes 3");
+    assert!(text(&refused.stderr).contains("`lanes` cannot change while"), "{refused:?}");
+    let refused = live.simnel("change wan upload 20mbit fq_codel");
+    assert!(text(&refused.stderr).contains("only cake shares a rate"), "{refused:?}");
     let refused = live.simnel("change wan upload 20mbit cake diffserv4");
     assert!(text(&refused.stderr).contains("besteffort"), "{refused:?}");
+    record_both(&live);
     assert!(gateway.stop().is_some_and(|status| status.success()));
     assert!(live.is_clean());
 }

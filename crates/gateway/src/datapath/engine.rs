@@ -162,9 +162,9 @@ impl Engine {
             frugality: Frugality::of(&config),
             counters: Counters::default(),
             arrived_bytes: 0,
-            pace: match tuning.lanes {
-                0 | 1 => Pace::new(&config, &sends(&config, device), now),
-                _ => Pace::shared(),
+            pace: match tuning.lanes.are_several() {
+                false => Pace::new(&config, &sends(&config, device), now),
+                true => Pace::shared(),
             },
             device,
             told: Time::ZERO,
@@ -214,10 +214,13 @@ impl Engine {
             Command::Report(reply) => {
                 let _ = reply.try_send(self.status(kernel.cpu()));
             }
-            Command::Configure(config, reply) => {
-                let result = self.qdisc.configure(&config, now, &mut self.owner);
+            Command::Prepare(config, reply) => {
+                let _ = reply.try_send(self.qdisc.prepare(&config, now));
+            }
+            Command::Adopt(mut spare, reply) => {
+                self.qdisc.adopt(spare.as_mut(), now, &mut self.owner);
                 self.follow_settings(kernel.now());
-                let _ = reply.try_send(result);
+                let _ = reply.try_send(spare);
             }
             Command::Replace(qdisc, device, reply) => {
                 self.empty();

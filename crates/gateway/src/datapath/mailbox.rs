@@ -22,7 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Requests of the control thread.
 pub(super) enum Command {
     Report(SyncSender<Status>),
-    Configure(Box<Config>, SyncSender<Result<(), ConfigError>>),
+    /// A spare for a change.
+    Prepare(Box<Config>, SyncSender<Result<BoxedQdisc, ConfigError>>),
+    /// The change itself; what is left of the spare goes back, to be freed by whoever asked.
+    Adopt(BoxedQdisc, SyncSender<BoxedQdisc>),
     Replace(BoxedQdisc, Device, SyncSender<()>),
     Drain(SyncSender<u64>),
     /// One part of the table of flows, into memory of the asker's.
@@ -75,9 +78,12 @@ impl Remote {
         Passed { arrived, released, backlog }
     }
 
-    /// Changes the settings of the discipline that runs.
-    pub(crate) fn configure(&self, config: Config) -> Result<Result<(), ConfigError>, NoAnswer> {
-        self.ask(|reply| Command::Configure(Box::new(config), reply))
+    fn prepare(&self, config: Config) -> Result<Result<BoxedQdisc, ConfigError>, NoAnswer> {
+        self.ask(|reply| Command::Prepare(Box::new(config), reply))
+    }
+
+    fn adopt(&self, spare: BoxedQdisc) -> Result<(), NoAnswer> {
+        self.ask(|reply| Command::Adopt(spare, reply)).map(drop)
     }
 
     /// Another discipline, made for `device`, takes over what is queued.
@@ -105,6 +111,22 @@ impl Remote {
     pub(crate) fn stop(&self) {
         self.send(Command::Stop);
     }
+}
+
+/// Changes the settings of the disciplines that run in all lanes of a direction, or in none: each
+/// has prepared the change before the first adopts it.
+pub(crate) fn configure<'a>(
+    lanes: impl Iterator<Item = &'a Remote> + Clone,
+    config: &Config,
+) -> Result<Result<(), ConfigError>, NoAnswer> {
+    let mut spares = Vec::new();
+    for lane in lanes.clone() {
+        match lane.prepare(config.clone())? {
+            Ok(spare) => spares.push(spare),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+    lanes.zip(spares).try_for_each(|(lane, spare)| lane.adopt(spare)).map(Ok)
 }
 
 /// The data path's end.

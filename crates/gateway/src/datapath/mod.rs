@@ -30,10 +30,10 @@ use serde::{Deserialize, Serialize};
 use simnel_core::qdisc::{Config, Device, Managed, Snapshot};
 use simnel_core::Span;
 
-pub(crate) use self::mailbox::Remote;
+pub(crate) use self::mailbox::{configure, Remote};
 pub(crate) use self::thread::{Surroundings, Worker};
+use crate::lanes::Lanes;
 use crate::nfqueue::LONGEST;
-use crate::nft::Spread;
 
 /// Buckets of the lateness histogram.
 pub const LATENESS_BUCKETS: usize = 16;
@@ -60,9 +60,7 @@ pub struct Tuning {
     /// Keep all of the process in memory (mlockall).
     pub lock_memory: bool,
     /// Queues and threads of each direction, which share a rate if there are several.
-    pub lanes: u16,
-    /// How packets are spread over them.
-    pub spread: Spread,
+    pub lanes: Lanes,
 }
 
 impl Default for Tuning {
@@ -74,8 +72,7 @@ impl Default for Tuning {
             batch: Span::from_micros(500),
             queue_length: None,
             lock_memory: false,
-            lanes: 1,
-            spread: Spread::default(),
+            lanes: Lanes::default(),
         }
     }
 }

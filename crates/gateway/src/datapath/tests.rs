@@ -74,6 +74,18 @@ fn packet_message() -> Vec<u8> {
     message
 }
 
+fn surroundings() -> Surroundings {
+    Surroundings {
+        device: Device::default(),
+        bits: MarkBits::DEFAULT,
+        tuning: Tuning::default(),
+        segments: Arc::new(SegmentSizes::new().unwrap()),
+        passing: None,
+        vitals: Board::shared().unwrap().lane(0),
+        key: crate::classify::random_key().unwrap(),
+    }
+}
+
 /// How often a thread of ours has given its core up.
 fn voluntary_switches(thread: impl std::fmt::Display) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
@@ -99,17 +111,7 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     let (queue, verdicts) = on_stream(ours);
     let config = qdisc::parse("pfifo limit 10").unwrap();
     let slow = Slow(qdisc::build(&config, &Device::default()).unwrap());
-    let lane = Board::shared().unwrap().lane(0);
-    let surroundings = Surroundings {
-        device: Device::default(),
-        bits: MarkBits::DEFAULT,
-        tuning: Tuning::default(),
-        segments: Arc::new(SegmentSizes::new().unwrap()),
-        passing: None,
-        vitals: lane,
-        key: crate::classify::random_key().unwrap(),
-    };
-    let (worker, remote) = Worker::new(queue, verdicts, Box::new(slow), surroundings).unwrap();
+    let (worker, remote) = Worker::new(queue, verdicts, Box::new(slow), surroundings()).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
@@ -132,4 +134,73 @@ fn a_real_time_thread_gives_its_core_up_also_while_more_is_to_be_received() {
     assert!((1_000..PACKETS).contains(&received), "there was a time without a flood: {received}");
     let least = time.as_millis() as u64 / 20;
     assert!(switches >= least, "{switches} voluntary switches in {time:?}, not {least}");
+}
+
+/// Has no memory for any change.
+struct Poor(BoxedQdisc);
+
+impl Qdisc for Poor {
+    fn enqueue(&mut self, packet: &Packet, now: Time, owner: &mut dyn PacketOwner) {
+        self.0.enqueue(packet, now, owner);
+    }
+
+    fn dequeue(&mut self, now: Time, owner: &mut dyn PacketOwner) -> Option<&mut Packet> {
+        self.0.dequeue(now, owner)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.0.next_event()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+
+    fn reset(&mut self, owner: &mut dyn PacketOwner) {
+        self.0.reset(owner);
+    }
+}
+
+impl Managed for Poor {
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+
+    fn config(&self) -> Config {
+        self.0.config()
+    }
+
+    fn prepare(&self, _: &Config, _: Time) -> Result<Box<dyn Managed + Send>, ConfigError> {
+        Err(ConfigError::NoMemory)
+    }
+
+    fn adopt(&mut self, _: &mut dyn Managed, _: Time, _: &mut dyn PacketOwner) {
+        panic!("adopts what it has not prepared");
+    }
+}
+
+#[test]
+fn a_change_is_of_all_lanes_or_of_none() {
+    let limit = |packets: u32| qdisc::parse(&format!("pfifo limit {packets}")).unwrap();
+    let plain = || qdisc::build(&limit(10), &Device::default()).unwrap();
+    let start = |qdisc: BoxedQdisc| {
+        let (kernel, ours) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let (queue, verdicts) = on_stream(ours);
+        let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings()).unwrap();
+        (kernel, std::thread::spawn(move || worker.run()), remote)
+    };
+    let lanes = [start(plain()), start(plain()), start(Box::new(Poor(plain()))), start(plain())];
+    let remotes = || lanes.iter().map(|(_, _, remote)| remote);
+    let limits = || -> Vec<Config> {
+        remotes().map(|remote| remote.status().unwrap().root.config).collect()
+    };
+    assert_eq!(configure(remotes(), &limit(20)), Ok(Err(ConfigError::NoMemory)));
+    assert_eq!(limits(), [10; 4].map(limit));
+    assert_eq!(configure(remotes().take(2), &limit(20)), Ok(Ok(())));
+    assert_eq!(limits(), [20, 20, 10, 10].map(limit));
+    for (_kernel, thread, remote) in lanes {
+        remote.stop();
+        thread.join().unwrap();
+    }
 }

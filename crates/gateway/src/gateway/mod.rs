@@ -7,13 +7,14 @@
 //!
 //! Any discipline of the core will do: shaping and emulating a line are the same here.
 
+mod lane;
+mod recording;
 mod ruled;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use simnel_autorate::RoundTrips;
@@ -26,24 +27,26 @@ use simnel_core::Rate;
 use crate::autorate::{Autorate, Own, Passed};
 use crate::classify;
 use crate::control_dir::Lock;
-use crate::datapath::{BoxedQdisc, Remote, Status, Surroundings, Tuning, Worker};
+use crate::datapath::{self, BoxedQdisc, Status, Tuning};
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::flows::{self, Part};
 use crate::guard::{Guarded, GuardedLane};
+use crate::lanes::Lanes;
 use crate::links;
 use crate::marks::{self, Choice};
 use crate::names::Names;
-use crate::nfqueue::{self, kernel_counters, KernelCounters, Queue, Verdicts};
+use crate::nfqueue::{self, kernel_counters, KernelCounters};
 use crate::nft::{Family, MarkBits, Queues, Table, Wanted};
-use crate::passing::{self, Passing};
-use crate::record::{self, Recorded};
+use crate::passing;
 use crate::rules::cgroup::Found;
 use crate::rules::{Moment, Rule};
 use crate::segments::SegmentSizes;
 use crate::sys::{self, Query};
-use crate::vitals::{lane_index, Board};
+use crate::vitals::Board;
 use crate::words;
+use lane::Lane;
+use recording::Recording;
 
 /// Where control sockets and locks lie unless told otherwise.
 pub const DEFAULT_CONTROL_DIR: &str = "/run/simnel";
@@ -113,6 +116,21 @@ impl Settings {
             Direction::Download => self.download.as_ref(),
         }
     }
+
+    /// The reason why the kernel alone cannot do all that is asked for, if so.
+    pub fn needs_daemon(&self) -> Option<Error> {
+        let because: fn(String) -> Error = if self.autorate.is_some() {
+            Error::AutorateInKernel
+        } else if !self.rules.is_empty() {
+            // The marks that rules make are the daemon's.
+            Error::RulesInKernel
+        } else if self.tuning.lanes.are_several() {
+            Error::LanesInKernel
+        } else {
+            return None;
+        };
+        Some(because(self.interface.clone()))
+    }
 }
 
 /// One direction as it runs.
@@ -124,7 +142,9 @@ pub struct Report {
     pub direction: Direction,
     /// Disciplines and counters.
     pub status: Status,
-    /// Number of the NFQUEUE.
+    /// Its lanes.
+    pub lanes: Lanes,
+    /// Number of the NFQUEUE, or of the first lane's.
     pub queue: u16,
     /// The kernel's counters of the queue.
     pub kernel: KernelCounters,
@@ -169,47 +189,10 @@ pub struct Gateway {
     /// Where rates follow the line.
     passing: Option<passing::Shared>,
     lanes: Vec<Lane>,
+    recordings: Vec<Recording>,
     /// Last, so that in a drop the queues go before the chains that fill them.
     table: Option<Table>,
     _lock: Lock,
-}
-
-struct Lane {
-    direction: Direction,
-    /// Among the lanes of its direction.
-    number: usize,
-    queue: u16,
-    socket: Arc<OwnedFd>,
-    remote: Remote,
-    thread: Option<JoinHandle<()>>,
-    /// Connection of the client that records its arrivals.
-    recorder: Option<u64>,
-}
-
-impl Lane {
-    /// Asks the kernel for super-packets whole if the discipline takes them.
-    fn set_whole(&self, config: &Config, segments: &SegmentSizes) -> Result<(), Error> {
-        let whole = config.takes_super_packets();
-        if whole {
-            segments.want();
-        }
-        nfqueue::set_whole(self.socket.as_fd(), self.queue, whole)
-            .map_err(|e| Error::system("asking for super-packets whole", e))
-    }
-
-    /// True if the thread has ended by itself, which it never should.
-    fn is_dead(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-}
-
-/// Makes an event readable at the end of a thread, also by a panic.
-struct Farewell(Arc<OwnedFd>);
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        sys::signal_event(&self.0);
-    }
 }
 
 impl Gateway {
@@ -223,7 +206,6 @@ impl Gateway {
         if settings.tuning.lock_memory {
             sys::lock_memory().map_err(|e| Error::system("locking memory (mlockall)", e))?;
         }
-        let lanes = Vec::new();
         let marks = marks::choose(settings.mark_bits)?;
         let segments =
             SegmentSizes::new().map_err(|e| Error::system("asking for randomness", e))?;
@@ -243,7 +225,8 @@ impl Gateway {
             key,
             segments,
             passing,
-            lanes,
+            lanes: Vec::new(),
+            recordings: Vec::new(),
             table: None,
             _lock: lock,
         };
@@ -261,7 +244,7 @@ impl Gateway {
             let qdiscs = self.build_all(direction, config)?;
             let queues = nfqueue::open_all(QUEUE_NUMBERS, qdiscs.len(), length)?;
             for (number, (qdisc, queue)) in qdiscs.into_iter().zip(queues).enumerate() {
-                let lane = self.lane((direction, number), qdisc, queue)?;
+                let lane = Lane::start(self, (direction, number), qdisc, queue)?;
                 lane.set_whole(config, &self.segments)?;
                 self.lanes.push(lane);
             }
@@ -269,7 +252,7 @@ impl Gateway {
         let queue = |direction| {
             let first = self.lanes_of(direction).next()?.queue;
             let count = self.lanes_of(direction).count() as u16;
-            Some(Queues { first, count, spread: self.settings.tuning.spread })
+            Some(Queues { first, count, spread: self.settings.tuning.lanes.by })
         };
         self.table = Some(Table::create(Wanted {
             family: self.family()?,
@@ -297,8 +280,8 @@ impl Gateway {
 
     /// A discipline for each lane of a direction.
     fn build_all(&self, direction: Direction, config: &Config) -> Result<Vec<BoxedQdisc>, Error> {
-        let count = usize::from(self.settings.tuning.lanes);
-        if count < 2 {
+        let lanes = self.settings.tuning.lanes;
+        if !lanes.are_several() {
             return Ok(vec![self.build(direction, config)?]);
         }
         let refused = |reason| Error::Discipline { direction, reason };
@@ -307,50 +290,13 @@ impl Gateway {
                 "only cake shares a rate over several lanes: leave `lanes` out".into(),
             ));
         };
-        let members = Member::all(&params, &self.device, count, &Timing::THREADS)
+        let members = Member::all(&params, &self.device, lanes.count.into(), &Timing::THREADS)
             .map_err(|e| refused(format!("{e}; with one lane it can be had")))?;
         Ok(members.into_iter().map(|member| Box::new(member) as BoxedQdisc).collect())
     }
 
-    fn lanes_of(&self, direction: Direction) -> impl Iterator<Item = &Lane> {
+    fn lanes_of(&self, direction: Direction) -> impl Iterator<Item = &Lane> + Clone {
         self.lanes.iter().filter(move |lane| lane.direction == direction)
-    }
-
-    fn lane(
-        &self,
-        (direction, place): (Direction, usize),
-        qdisc: BoxedQdisc,
-        (number, queue, verdicts): (u16, Queue, Verdicts),
-    ) -> Result<Lane, Error> {
-        let socket = queue.socket();
-        let surroundings = Surroundings {
-            device: self.device,
-            bits: self.marks.bits,
-            tuning: self.settings.tuning,
-            segments: Arc::clone(&self.segments),
-            passing: self.passing.clone().map(|shared| Passing::new(shared, direction)),
-            vitals: self.watch.board.lane(lane_index(self.watch.slot, direction, place)),
-            key: self.key,
-        };
-        let (worker, remote) = Worker::new(queue, verdicts, qdisc, surroundings)
-            .map_err(|e| Error::system("making an eventfd", e))?;
-        let farewell = Farewell(Arc::clone(&self.watch.ended));
-        let thread = std::thread::Builder::new()
-            .name(format!("simnel-{direction}"))
-            .spawn(move || {
-                let _farewell = farewell;
-                worker.run();
-            })
-            .map_err(|e| Error::system("starting a thread", e))?;
-        Ok(Lane {
-            direction,
-            number: place,
-            queue: number,
-            socket,
-            remote,
-            thread: Some(thread),
-            recorder: None,
-        })
     }
 
     /// The interface's place on the board.
@@ -365,7 +311,7 @@ impl Gateway {
             .lanes
             .iter()
             .map(|lane| GuardedLane {
-                index: lane_index(self.watch.slot, lane.direction, lane.number),
+                index: lane.index,
                 queue: lane.queue,
                 socket: lane.socket.as_fd(),
             })
@@ -404,6 +350,7 @@ impl Gateway {
                 dev: self.settings.interface.clone(),
                 direction: lane.direction,
                 status,
+                lanes: self.settings.tuning.lanes,
                 queue: lane.queue,
                 kernel: kernel_counters(lane.queue).unwrap_or_default(),
             })
@@ -449,43 +396,6 @@ impl Gateway {
             Ok(all)
         };
         self.of_each_direction(all, Part::join)
-    }
-
-    /// Arrivals of `direction` since `client` last asked; the first time begins the recording.
-    ///
-    /// # Errors
-    /// The direction does not run, or another client that `is_there` records it.
-    pub(crate) fn record(
-        &mut self,
-        direction: Direction,
-        client: u64,
-        is_there: impl Fn(u64) -> bool,
-    ) -> Result<Recorded, Error> {
-        if self.lanes_of(direction).count() > 1 {
-            let reason = "a recording is of one lane: leave `lanes` out".into();
-            return Err(Error::Discipline { direction, reason });
-        }
-        let interface = self.settings.interface.clone();
-        let lane = self.lanes.iter_mut().find(|lane| lane.direction == direction);
-        let Some(lane) = lane else { return Err(Error::NoDirection { interface, direction }) };
-        match lane.recorder.replace(client) {
-            Some(other) if other != client && is_there(other) => {
-                lane.recorder = Some(other);
-                return Err(Error::Recorded { interface, direction });
-            }
-            _ => {}
-        }
-        lane.remote.record(Some(record::room())).map_err(|_| Error::Unresponsive(direction))
-    }
-
-    /// Ends recordings of clients that are no longer there.
-    pub(crate) fn end_recordings(&mut self, is_there: impl Fn(u64) -> bool) {
-        for lane in &mut self.lanes {
-            if lane.recorder.take_if(|client| !is_there(*client)).is_some() {
-                // A thread that does not answer has other troubles.
-                let _ = lane.remote.record(None);
-            }
-        }
     }
 
     /// Changes one direction. Queued packets stay queued, also when the discipline becomes another.
@@ -544,14 +454,11 @@ impl Gateway {
         };
         let other =
             present.is_some_and(|p| p.takes_super_packets() != config.takes_super_packets());
-        for lane in self.lanes_of(direction) {
-            lane.remote
-                .configure(self.told(&config))
-                .map_err(|_| Error::Unresponsive(direction))?
-                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
-            if other {
-                lane.set_whole(&config, &self.segments)?;
-            }
+        self.tell(direction, &config)?
+            .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
+        if other {
+            self.lanes_of(direction)
+                .try_for_each(|lane| lane.set_whole(&config, &self.segments))?;
         }
         match direction {
             Direction::Upload => self.settings.upload = Some(config),
@@ -572,23 +479,37 @@ impl Gateway {
         if self.lanes_of(direction).next().is_none() {
             return Err(Error::NoDirection { interface, direction });
         }
-        let is_alone = self.settings.tuning.lanes < 2;
+        match self.tell(direction, config)? {
+            Err(ConfigError::OtherDiscipline) => {
+                self.replace(direction, self.build_all(direction, config)?)?;
+            }
+            told => told.map_err(|e| Error::Discipline { direction, reason: e.to_string() })?,
+        }
         for lane in self.lanes_of(direction) {
-            let result = match lane.remote.configure(self.told(config)) {
-                Ok(Err(ConfigError::OtherDiscipline)) if is_alone => {
-                    lane.remote.replace(self.build(direction, config)?, self.device).map(Ok)
-                }
-                other => other,
-            };
-            result
-                .map_err(|_| Error::Unresponsive(direction))?
-                .map_err(|e| Error::Discipline { direction, reason: e.to_string() })?;
             let length = self.queue_length(direction, config);
             nfqueue::set_length(lane.socket.as_fd(), lane.queue, length)
                 .map_err(|e| Error::system("setting the length of the queue", e))?;
             lane.set_whole(config, &self.segments)?;
         }
         Ok(())
+    }
+
+    /// Tells a direction's lanes their settings: all of them, or none if one cannot have them.
+    fn tell(
+        &self,
+        direction: Direction,
+        config: &Config,
+    ) -> Result<Result<(), ConfigError>, Error> {
+        let remotes = self.lanes_of(direction).map(|lane| &lane.remote);
+        datapath::configure(remotes, &self.told(config)).map_err(|_| Error::Unresponsive(direction))
+    }
+
+    /// Other disciplines for a direction's lanes; they take over what is queued.
+    fn replace(&self, direction: Direction, qdiscs: Vec<BoxedQdisc>) -> Result<(), Error> {
+        let mut lanes = self.lanes_of(direction).zip(qdiscs);
+        lanes
+            .try_for_each(|(lane, qdisc)| lane.remote.replace(qdisc, self.device))
+            .map_err(|_| Error::Unresponsive(direction))
     }
 
     /// Follows what the interface says of itself now. Disciplines are made anew where that decides
@@ -604,11 +525,7 @@ impl Gateway {
         self.device = device;
         for direction in [Direction::Download, Direction::Upload] {
             let Some(config) = self.settings.direction(direction) else { continue };
-            let qdiscs = self.build_all(direction, config)?;
-            for (lane, qdisc) in self.lanes_of(direction).zip(qdiscs) {
-                let replaced = lane.remote.replace(qdisc, device);
-                replaced.map_err(|_| Error::Unresponsive(direction))?;
-            }
+            self.replace(direction, self.build_all(direction, config)?)?;
         }
         Ok(())
     }
@@ -632,8 +549,7 @@ impl Gateway {
         std::thread::sleep(STRAGGLERS);
         for lane in &self.lanes {
             if lane.is_dead() {
-                let vitals =
-                    self.watch.board.lane(lane_index(self.watch.slot, lane.direction, lane.number));
+                let vitals = self.watch.board.lane(lane.index);
                 let _ = nfqueue::accept_all(lane.socket.as_fd(), lane.queue, vitals.last_id());
                 continue;
             }
@@ -704,23 +620,5 @@ fn device_of(name: &str) -> Device {
         seed: sys::now().0 ^ u64::from(std::process::id()) << 32,
         now: sys::now(),
         ..default
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_of_a_thread_is_heard_of() {
-        let ended = Arc::new(sys::event().unwrap());
-        let farewell = Farewell(Arc::clone(&ended));
-        assert_eq!(sys::wait(&[ended.as_fd()], Some(simnel_core::Span::ZERO)), 0);
-        let thread = std::thread::spawn(move || {
-            let _farewell = farewell;
-            panic!("as meant by the test");
-        });
-        assert!(thread.join().is_err());
-        assert_eq!(sys::wait(&[ended.as_fd()], Some(simnel_core::Span::ZERO)), 1);
     }
 }

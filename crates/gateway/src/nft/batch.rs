@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::lanes::Spread;
 use crate::netlink::{Socket, Writer};
 
 const SUBSYSTEM: i32 = libc::NFNL_SUBSYS_NFTABLES << 8;
@@ -29,22 +30,10 @@ pub(crate) struct Queues {
     pub(crate) spread: Spread,
 }
 
-/// The choice of a queue for a packet. Either keeps a flow in one queue, and so in order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-pub enum Spread {
-    /// By a hash of both addresses.
-    #[default]
-    #[serde(rename = "address")]
-    ByAddress,
-    /// By the processor that handles it: by the receive queues of a card that has several.
-    #[serde(rename = "cpu")]
-    ByCpu,
-}
-
 impl Queues {
     /// One queue.
     pub(crate) const fn one(first: u16) -> Queues {
-        Queues { first, count: 1, spread: Spread::ByAddress }
+        Queues { first, count: 1, spread: Spread::Address }
     }
 }
 
@@ -317,7 +306,7 @@ impl Expressions<'_> {
         const BYPASS: u16 = 1;
         const CPU_FANOUT: u16 = 2;
         let Queues { first, count, spread } = queues;
-        let flags = BYPASS | if spread == Spread::ByCpu { CPU_FANOUT } else { 0 };
+        let flags = BYPASS | if spread == Spread::Cpu { CPU_FANOUT } else { 0 };
         if native {
             return self.expression("queue", |w| {
                 w.attribute(1, &first.to_be_bytes());

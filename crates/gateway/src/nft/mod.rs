@@ -43,7 +43,6 @@ use crate::netlink::Socket;
 use crate::rules::cgroup::Found;
 use crate::rules::{Counted, HostName, Mac, Plan};
 
-pub use batch::Spread;
 use batch::{Batch, TABLE_SEQUENCE};
 pub(crate) use batch::{Family, Queues};
 

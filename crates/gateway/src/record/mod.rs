@@ -12,6 +12,7 @@
 
 mod anonymous;
 mod files;
+mod joined;
 
 use serde::{Deserialize, Serialize};
 use simnel_core::packet::Flags;
@@ -20,6 +21,7 @@ use simnel_core::{Packet, Time};
 use crate::nfqueue::Queued;
 
 pub use files::{Bounds, Files};
+pub(crate) use joined::Joined;
 
 /// Memory of a recorder: arrivals of 50 ms at 200,000 packets a second.
 const ROOM: usize = 1 << 20;
@@ -42,14 +44,14 @@ pub struct Recorded {
     pub raw: Vec<u8>,
 }
 
-/// Empty memory for a recorder.
-pub(crate) fn room() -> Vec<u8> {
-    Vec::with_capacity(ROOM)
+/// Empty memory for one of so many recorders of a direction.
+pub(crate) fn room(count: usize) -> Vec<u8> {
+    Vec::with_capacity(ROOM / count.max(1))
 }
 
-/// The most that an answer may announce.
+/// The most that an answer may announce: what was kept back, and all that has come since.
 pub(crate) const fn most() -> usize {
-    ROOM
+    2 * ROOM
 }
 
 /// The data path's part. Neither allocates nor waits.

@@ -50,7 +50,7 @@ fn described(queued: &Queued<'_>) -> Packet {
 
 /// Records of packets that come a second and a nanosecond apart.
 fn recorded(packets: &[(u16, Vec<u8>)]) -> Recorded {
-    let mut recorder = Recorder::new(room());
+    let mut recorder = Recorder::new(room(1));
     for (n, (protocol, bytes)) in (1u64..).zip(packets) {
         let queued = queued(*protocol, bytes);
         recorder.arrived(&described(&queued), &queued, Time(n * 1_000_000_001));
@@ -109,7 +109,7 @@ fn a_super_packet_is_recorded_as_its_segments() {
     let queued = Queued { len: 40 + 3_000, is_super: true, ..queued(0x0800, &bytes) };
     let mut packet = described(&queued);
     (packet.gso_size, packet.gso_segs) = (1_448, 3);
-    let mut recorder = Recorder::new(room());
+    let mut recorder = Recorder::new(room(1));
     recorder.arrived(&packet, &queued, Time(1));
     let records = records(&recorder.finish().raw);
     let lengths: Vec<u32> = records.iter().map(|(_, len)| *len).collect();
@@ -256,7 +256,7 @@ fn recording_costs_little() {
         (0..20).map(|_| time(&mut make())).fold(f64::INFINITY, f64::min)
     };
     let off = best(Box::new(|| None));
-    let on = best(Box::new(|| Some(Recorder::new(room()))));
+    let on = best(Box::new(|| Some(Recorder::new(room(1)))));
     println!("recording: {on:.1} ns a packet, {off:.1} while nobody does");
     if !cfg!(debug_assertions) {
         assert!(on < 100.0 && off < 5.0, "{on:.1} and {off:.1} ns");

@@ -43,6 +43,7 @@ fn entry(direction: Direction, bytes: u64) -> Entry {
         stats,
         below: Vec::new(),
         datapath: crate::Counters::default(),
+        lanes: crate::Lanes::default(),
         queue: 0,
         kernel: crate::KernelCounters::default(),
     }

@@ -64,6 +64,7 @@ pub const ALONE: &[Case] = &[
     ),
     ("a_stopped_daemon_lets_traffic_pass", hangs::a_stopped_daemon_lets_traffic_pass),
     ("a_stopped_thread_lets_traffic_pass", hangs::a_stopped_thread_lets_traffic_pass),
+    ("a_stopped_lane_lets_traffic_pass", hangs::a_stopped_lane_lets_traffic_pass),
     ("a_thread_in_circles_lets_traffic_pass", hangs::a_thread_in_circles_lets_traffic_pass),
     ("a_starved_core_lets_traffic_pass", hangs::a_starved_core_lets_traffic_pass),
     ("a_guard_that_fails_is_replaced", hangs::a_guard_that_fails_is_replaced),

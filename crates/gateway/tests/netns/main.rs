@@ -108,8 +108,8 @@ fn run(cases: &[Case], chosen: &(dyn Fn(&str) -> bool + Sync), at_once: usize) -
     })
 }
 
-/// `name=download|upload;…`, `tc`'s words or nothing; or `file` for the configuration file GW_FILE,
-/// which SIGHUP reads as well.
+/// `name=download|upload;…`, `tc`'s words or nothing, with ` lanes N` after the name or without; or
+/// `file` for the configuration file GW_FILE, which SIGHUP reads as well.
 fn daemon(interfaces: &str) {
     if std::env::var_os("GW_CGROUPS").is_some() {
         // `ip netns exec` has mounted another /sys.
@@ -139,7 +139,9 @@ fn parse(interfaces: &str) -> Vec<Settings> {
         let (name, words) = text.split_once('=').unwrap();
         let (download, upload) = words.split_once('|').unwrap();
         let config = |words: &str| (!words.is_empty()).then(|| qdisc::parse(words).unwrap());
+        let (name, lanes) = name.split_once(" lanes ").unwrap_or((name, "1"));
         let mut settings = Settings::new(name);
+        settings.tuning.lanes.count = lanes.parse().unwrap();
         if in_kernel::is_asked() {
             settings.backend = Backend::Kernel;
         }

@@ -74,6 +74,14 @@ fn said() -> Vec<String> {
     said
 }
 
+/// Words of `simnel up` beside rates and disciplines.
+const OF_UP: [(&str, &str); 4] = [
+    ("autorate", "rates are ranges, and follow the line"),
+    ("reflectors", "addresses that are asked for echoes"),
+    ("lanes", "threads that share each direction's rate"),
+    ("lanes-by", "how packets are spread over them: address, cpu"),
+];
+
 /// The interface, then directions, disciplines, and keywords of the one that was named last.
 fn words() -> Vec<CompletionCandidate> {
     let said = said();
@@ -87,6 +95,10 @@ fn words() -> Vec<CompletionCandidate> {
     let mut candidates: Vec<_> = keywords.collect();
     if named.is_none() {
         candidates.extend(directions().into_iter().chain(disciplines()));
+        if command == "up" {
+            let of_up = OF_UP.map(|(word, help)| with_help(word, help));
+            candidates.extend(of_up);
+        }
     }
     candidates
 }

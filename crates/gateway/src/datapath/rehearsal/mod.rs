@@ -261,12 +261,13 @@ impl Case {
             Trouble::Reports => self.report(),
             Trouble::Changes => {
                 let (reply, answer) = sync_channel(1);
-                self.ask(Command::Configure(Box::new(config), reply));
+                self.ask(Command::Prepare(Box::new(config), reply));
                 // Of another kind: refused, and nothing has changed.
-                if answer.try_recv().is_ok_and(|result| result.is_ok()) {
-                    self.model.books.follow(bounds);
-                    self.rate = rate;
-                }
+                let Some(spare) = answer.try_recv().ok().and_then(Result::ok) else { return };
+                let (reply, _answer) = sync_channel(1);
+                self.ask(Command::Adopt(spare, reply));
+                self.model.books.follow(bounds);
+                self.rate = rate;
             }
             Trouble::Replacements => {
                 let qdisc = discipline(&config, self.discipline);
