@@ -139,4 +139,61 @@ mod tests {
         }
         assert_eq!(Ticks::new(Span::ZERO).deadline(&now, 40_000), Time(50_300_000));
     }
+
+    /// Linux's timer wheel: level n is for timers from 63 * 8^(n-1) ticks on, in steps of 8^n.
+    #[test]
+    fn longer_timers_are_coarser() {
+        for tick_ms in [1, 4, 10] {
+            let ticks = Ticks::new(Span::from_millis(tick_ms));
+            for now_ms in [0u64, 1, 999, 123_456] {
+                let now = Now::new(Time(now_ms * 1_000_000 + 7));
+                for (from, to, step) in
+                    [(1u32, 62u32, 1u64), (63, 503, 8), (504, 4_031, 64), (4_032, 32_255, 512)]
+                {
+                    for n in [from, (from + to) / 2, to] {
+                        let due = now_ms / tick_ms + u64::from(n);
+                        let fires = (due / step + 1) * step;
+                        assert_eq!(
+                            ticks.deadline(&now, n),
+                            Time(fires * tick_ms * 1_000_000),
+                            "{n}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_cover_times_and_fit_into_them() {
+        for (tick_us, us, covering, within, back) in [
+            (1_000, 1_000, 1, 1, 1_000),
+            (1_000, 1_001, 2, 1, 2_000),
+            (4_000, 8_001, 3, 2, 12_000),
+            (0, 8_001, 8_001, 8_001, 8_001),
+        ] {
+            let ticks = Ticks::new(Span(tick_us * 1_000));
+            assert_eq!(ticks.covering(us), covering);
+            assert_eq!(ticks.within(Span(u64::from(us) * 1_000)), within);
+            assert_eq!(ticks.to_us(covering), back);
+        }
+        assert_eq!(Ticks::new(Span(3_000_000_000)).to_us(1), 1_000_000);
+        assert_eq!(Ticks::new(Span::ZERO).within(Span(u64::MAX)), u32::MAX >> 1);
+    }
+
+    #[test]
+    fn stamps_wrap_and_none_is_of_the_future() {
+        let late = Now::new(Time(((1 << 32) + 5_000) * 1_000));
+        assert_eq!((late.us, late.whole_ms, late.ms), (5_000, 4_294_972, 4_294_972));
+        assert_eq!(late.since_us(4_000), 1_000);
+        assert_eq!(late.since_us(5_000), 0);
+        assert_eq!(late.since_us(5_001), 0);
+        assert_eq!(late.since_us(u32::MAX), 5_001);
+        // RFC 7323's "no echo" is zero.
+        assert_eq!(Now::new(Time(0)).timestamp(), 1);
+        assert_eq!(late.timestamp(), 4_294_973);
+        assert_eq!(late.timestamp_at(3_000), 4_294_971);
+        assert_eq!(late.timestamp_at(6_000), late.timestamp());
+        assert!(before(u32::MAX, 0) && before(1, 2) && !before(2, 2) && !before(0, u32::MAX));
+    }
 }

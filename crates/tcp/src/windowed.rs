@@ -89,4 +89,42 @@ mod tests {
         greatest.update(10, 2, 7);
         assert_eq!(greatest.value(), 9);
     }
+
+    /// Values in the order of age, after `samples` of (time, value).
+    fn held<const MAX: bool>(samples: &[(u32, u32)]) -> [u32; 3] {
+        let mut windowed = Windowed::<MAX>::default();
+        windowed.reset(samples[0].0, samples[0].1);
+        for &(time, value) in &samples[1..] {
+            windowed.update(100, time, value);
+        }
+        windowed.best.map(|sample| sample.value)
+    }
+
+    /// Nichols' rule: with no better one, a quarter of the window later the second best is taken
+    /// anew, and half of it later the third.
+    #[test]
+    fn later_quarters_have_their_own_best() {
+        assert_eq!(held::<true>(&[(0, 100), (25, 80)]), [100, 100, 100]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80)]), [100, 80, 80]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80), (50, 70)]), [100, 80, 80]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80), (51, 70)]), [100, 80, 70]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80), (51, 70), (60, 75)]), [100, 80, 75]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80), (51, 70), (60, 85)]), [100, 85, 85]);
+        assert_eq!(held::<true>(&[(0, 100), (26, 80), (51, 70), (60, 100)]), [100; 3]);
+        assert_eq!(held::<false>(&[(0, 10), (26, 20), (51, 30), (60, 25)]), [10, 20, 25]);
+        assert_eq!(held::<false>(&[(0, 10), (26, 20), (51, 30), (60, 20)]), [10, 20, 20]);
+        assert_eq!(held::<false>(&[(0, 10), (26, 20), (51, 30), (60, 31)]), [10, 20, 30]);
+    }
+
+    #[test]
+    fn what_is_too_old_gives_way_to_the_next() {
+        let start = [(0, 100), (26, 80), (51, 70)];
+        let after = |time| held::<true>(&[start[0], start[1], start[2], (time, 5)]);
+        assert_eq!(after(100), [100, 80, 70]);
+        assert_eq!(after(101), [80, 70, 5]);
+        assert_eq!(after(126), [80, 70, 5]);
+        assert_eq!(after(127), [70, 5, 5]);
+        assert_eq!(after(151), [70, 5, 5]);
+        assert_eq!(after(152), [5, 5, 5]);
+    }
 }

@@ -266,4 +266,199 @@ mod tests {
         assert_eq!(cubic.reduce(&window, &Now::default()), 56);
         assert_eq!(cubic.last_max, 68);
     }
+
+    fn at(ms: u32) -> Now {
+        Now { ms, us: ms.wrapping_mul(1_000), ..Now::default() }
+    }
+
+    fn window(cwnd: u32) -> Window {
+        let mut window = crate::sender::initial_window(&Config::default());
+        (window.cwnd, window.cwnd_limited) = (cwnd, true);
+        window
+    }
+
+    /// RFC 9438, section 4.2: W(t) = C (t - K)^3 + Wmax one RTT ahead, K = cbrt((Wmax - W) / C).
+    #[test]
+    fn growth_is_the_cubic_of_the_time_since_the_loss() {
+        for (max, cwnd) in [(1_000u32, 700u32), (100, 70), (2_000, 1_400), (50, 35), (60, 60)] {
+            for rtt_ms in [0u32, 10, 200] {
+                let mut cubic = Cubic::new(&Config::default());
+                (cubic.last_max, cubic.least_rtt_us) = (max, rtt_ms * 1_000);
+                cubic.start_epoch(cwnd, 1, &at(5_000));
+                let k = (f64::from(max - cwnd) / 0.4).cbrt();
+                assert!(
+                    (f64::from(cubic.k) / 1_024.0 - k).abs() < 0.01 + k / 1_000.0,
+                    "{}",
+                    cubic.k
+                );
+                for since_ms in (0..20_000).step_by(250) {
+                    let t = f64::from(since_ms + rtt_ms) / 1_000.0;
+                    let target = 0.4 * (t - k).powi(3) + f64::from(max);
+                    // What integers cut off, and C of 410/1024.
+                    let off = 1.5 + (target - f64::from(max)).abs() / 300.0;
+                    for now in [cwnd, max, max * 3 / 2] {
+                        let w = f64::from(now);
+                        let per =
+                            |target: f64| if target > w { w / (target - w) } else { 100.0 * w };
+                        let got = f64::from(cubic.curve(now, since_ms));
+                        let bounds = per(target + off).floor()..=per(target - off).min(100.0 * w);
+                        assert!(
+                            bounds.contains(&got),
+                            "{max} {now} {since_ms}: {got} of {bounds:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Linux's bound while no loss is known: 5 % a round trip at least.
+    #[test]
+    fn before_the_first_loss_growth_does_not_stand_still() {
+        let mut cubic = Cubic::new(&Config::default());
+        cubic.start_epoch(1_000, 1, &at(0));
+        assert_eq!((cubic.k, cubic.origin), (0, 1_000));
+        assert_eq!(cubic.curve(1_000, 100), 20);
+        cubic.last_max = 1_000;
+        assert_eq!(cubic.curve(1_000, 100), 100_000);
+    }
+
+    /// RFC 9438, section 4.3: the estimate grows by 3 (1 - β) / (1 + β) = 0.53 segments a window.
+    #[test]
+    fn below_renos_window_renos_is_followed() {
+        for friendly in [true, false] {
+            let mut cubic = Cubic::new(&Config { reno_friendly: friendly, ..Config::default() });
+            cubic.last_max = 20;
+            for ms in 1..=400 {
+                cubic.update(20, 2, &at(ms));
+            }
+            let grown = 800.0 * 3.0 * 0.3 / 1.7 / 20.0;
+            let estimate = f64::from(cubic.reno_cwnd) - 20.0;
+            if friendly {
+                assert!((estimate - grown).abs() <= 1.5, "{estimate} of {grown}");
+                // As many ACKs for a segment as bring the window there within one round trip.
+                cubic.update(36, 0, &at(401));
+                assert_eq!(cubic.per, 36 / (cubic.reno_cwnd - 36));
+                cubic.update(cubic.reno_cwnd - 1, 0, &at(402));
+                assert!(cubic.per > 36, "{}", cubic.per);
+            } else {
+                assert_eq!(estimate, 0.0);
+            }
+        }
+    }
+
+    /// Linux: once a millisecond at most, and every 1/32 s while the window stands still.
+    #[test]
+    fn the_curve_is_looked_at_now_and_then() {
+        let mut cubic = Cubic::new(&Config { reno_friendly: false, ..Config::default() });
+        cubic.last_max = 1_000;
+        let mut looked = |cwnd, ms| {
+            cubic.per = 77_777;
+            cubic.update(cwnd, 1, &at(ms));
+            cubic.per != 77_777
+        };
+        assert!(looked(700, 5_000));
+        assert!(!looked(700, 5_031));
+        assert!(looked(700, 5_032));
+        assert!(!looked(701, 5_032));
+        assert!(looked(701, 5_033));
+        assert!(looked(702, 5_034));
+    }
+
+    #[test]
+    fn growth_is_half_again_a_round_trip_at_most() {
+        let mut cubic = Cubic::new(&Config::default());
+        cubic.last_max = 10;
+        cubic.update(10, 1, &at(0));
+        cubic.update(11, 1, &at(60_000));
+        assert_eq!(cubic.per, 2);
+    }
+
+    #[test]
+    fn slow_start_counts_each_segment_up_to_the_threshold() {
+        let mut cubic = Cubic::new(&Config::default());
+        let mut open = window(10);
+        cubic.grow(&mut open, 7, &at(1));
+        assert_eq!((open.cwnd, cubic.epoch_ms), (17, None));
+        open.ssthresh = 20;
+        cubic.grow(&mut open, 3, &at(2));
+        assert_eq!((open.cwnd, cubic.epoch_ms), (20, None));
+        open.ssthresh = 24;
+        cubic.grow(&mut open, 10, &at(3));
+        assert_eq!((open.cwnd, open.count, cubic.epoch_ms), (24, 6, Some(3)));
+        open.cwnd_limited = false;
+        cubic.grow(&mut open, 100, &at(4));
+        assert_eq!((open.cwnd, open.count), (24, 6));
+    }
+
+    /// RFC 9438, sections 4.6 and 4.7: to 0.7, two segments at least; Wmax to 0.85 if it fell.
+    #[test]
+    fn a_loss_keeps_seven_tenths() {
+        let mut cubic = Cubic::new(&Config::default());
+        for (cwnd, kept, max) in
+            [(1_000, 700, 1_000), (1_000, 700, 1_000), (999, 699, 849), (2, 2, 1)]
+        {
+            cubic.epoch_ms = Some(1);
+            assert_eq!(cubic.reduce(&window(cwnd), &at(2)), kept);
+            assert_eq!((cubic.last_max, cubic.epoch_ms), (max, None));
+        }
+        cubic = Cubic::new(&Config { fast_convergence: false, ..Config::default() });
+        cubic.last_max = 100;
+        cubic.reduce(&window(50), &at(0));
+        assert_eq!(cubic.last_max, 50);
+    }
+
+    /// Linux: what was queued before the reduction is still in the RTTs of the first second.
+    #[test]
+    fn the_least_rtt_is_measured_away_from_reductions() {
+        let mut cubic = Cubic::new(&Config::default());
+        let mut window = window(100);
+        window.ssthresh = 50;
+        let rtt = |us| AckSample { rtt_us: Some(us), ..AckSample::default() };
+        for (ms, us, least) in [(10, 40_000, 40_000), (20, 50_000, 40_000), (30, 30_000, 30_000)] {
+            cubic.on_sample(&mut window, &rtt(us), &at(ms));
+            assert_eq!(cubic.least_rtt_us, least);
+        }
+        cubic.epoch_ms = Some(1_000);
+        cubic.on_sample(&mut window, &rtt(20_000), &at(1_999));
+        cubic.on_sample(&mut window, &AckSample::default(), &at(2_000));
+        assert_eq!(cubic.least_rtt_us, 30_000);
+        cubic.on_sample(&mut window, &rtt(20_000), &at(2_000));
+        assert_eq!(cubic.least_rtt_us, 20_000);
+        cubic.on_sample(&mut window, &rtt(0), &at(2_001));
+        assert_eq!(cubic.least_rtt_us, 1);
+    }
+
+    /// RFC 9438, section 5.8.
+    #[test]
+    fn idle_time_is_no_time_of_the_curve() {
+        let mut cubic = Cubic::new(&Config::default());
+        let mut window = window(100);
+        window.last_sent_ms = 4_000;
+        for (epoch, now, moved) in
+            [(1_000, 7_000, 4_000), (1_000, 3_000, 1_000), (3_900, 4_300, 4_200)]
+        {
+            cubic.epoch_ms = Some(epoch);
+            cubic.on_event(&mut window, Event::ReductionDone, &at(now));
+            assert_eq!(cubic.epoch_ms, Some(epoch));
+            cubic.on_event(&mut window, Event::SendStart, &at(now));
+            assert_eq!(cubic.epoch_ms, Some(moved));
+        }
+        // Never later than now.
+        cubic.epoch_ms = Some(6_000);
+        cubic.on_event(&mut window, Event::SendStart, &at(5_000));
+        assert_eq!(cubic.epoch_ms, Some(5_000));
+    }
+
+    /// RFC 9438, section 4.8: after a timeout nothing is known of an earlier maximum.
+    #[test]
+    fn a_timeout_forgets_the_curve() {
+        let mut cubic = Cubic::new(&Config::default());
+        let mut window = window(100);
+        (cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us) = (100, Some(1), 40_000);
+        cubic.on_phase(&mut window, Phase::Recovery, &at(9));
+        assert_eq!((cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us), (100, Some(1), 40_000));
+        cubic.on_phase(&mut window, Phase::Loss, &at(9));
+        assert_eq!((cubic.last_max, cubic.epoch_ms, cubic.least_rtt_us), (0, None, 0));
+    }
 }

@@ -150,4 +150,56 @@ mod tests {
         }
         assert_eq!(control.alpha, after_one);
     }
+
+    /// RFC 8257, section 3.5: losses are answered as ever; undone, the window is what it was.
+    #[test]
+    fn losses_halve_whatever_alpha_is() {
+        let now = Now::default();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        for alpha in [0, ONE / 4, ONE] {
+            let mut control = Dctcp { alpha, ..Dctcp::new() };
+            (window.cwnd, window.ssthresh, window.phase) = (100, 80, Phase::Open);
+            control.on_phase(&mut window, Phase::Cwr, &now);
+            control.on_event(&mut window, Event::SendStart, &now);
+            assert_eq!(window.ssthresh, 80);
+            control.on_phase(&mut window, Phase::Recovery, &now);
+            assert_eq!(window.ssthresh, 50);
+            window.cwnd = 60;
+            assert_eq!(control.undo(&window), 100);
+            // The same recovery again is no other loss.
+            window.phase = Phase::Recovery;
+            control.on_phase(&mut window, Phase::Recovery, &now);
+            assert_eq!(window.ssthresh, 50);
+            control.on_event(&mut window, Event::Timeout, &now);
+            assert_eq!((window.ssthresh, control.undo(&window)), (30, 60));
+            window.cwnd = 3;
+            control.on_event(&mut window, Event::Timeout, &now);
+            assert_eq!(window.ssthresh, 2);
+            assert!(control.reduce(&window, &now) >= 2);
+            assert_eq!(control.undo(&window), 3);
+        }
+    }
+
+    #[test]
+    fn without_marks_alpha_vanishes() {
+        let mut control = Dctcp::new();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        for _ in 0..100 {
+            control.on_ack(&mut window, 0, false);
+        }
+        assert_eq!(control.alpha, 0);
+        // And rises with the first mark: 64 of 1024 a round, if all are marked.
+        (window.delivered, window.delivered_ce) = (10, 10);
+        control.on_ack(&mut window, 0, true);
+        assert_eq!(control.alpha, 64);
+    }
+
+    #[test]
+    fn grows_as_reno_does() {
+        let mut control = Dctcp::new();
+        let mut window = crate::sender::initial_window(&crate::Config::default());
+        (window.cwnd, window.cwnd_limited) = (10, true);
+        control.grow(&mut window, 4, &Now::default());
+        assert_eq!(window.cwnd, 14);
+    }
 }

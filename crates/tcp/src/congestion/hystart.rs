@@ -178,3 +178,147 @@ impl HyStart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Start {
+        hystart: HyStart,
+        window: Window,
+        us: u32,
+        least_us: u32,
+    }
+
+    impl Start {
+        fn new(kind: SlowStartExit) -> Start {
+            let mut window = crate::sender::initial_window(&crate::Config::default());
+            (window.cwnd, window.una, window.nxt) = (64, 1, 101);
+            Start { hystart: HyStart::new(kind), window, us: 0, least_us: u32::MAX }
+        }
+
+        /// A round trip with `samples` of `rtt_us`, `gap_us` apart. True if slow start has ended.
+        fn round(&mut self, samples: u32, rtt_us: u32, gap_us: u32) -> bool {
+            self.us += 1_000_000;
+            self.least_us = self.least_us.min(rtt_us);
+            (self.window.una, self.window.nxt) = (self.window.nxt + 1, self.window.nxt + 101);
+            for _ in 0..samples {
+                let now = Now { us: self.us, ms: self.us / 1_000, ..Now::default() };
+                self.hystart.update(&mut self.window, rtt_us, self.least_us, &now);
+                self.us += gap_us;
+            }
+            self.window.ssthresh == self.window.cwnd
+        }
+    }
+
+    /// RFC 9406, section 4.2: an eighth of the last round's least RTT, within 4 and 16 ms, after
+    /// eight samples; not below 16 segments, which are Linux's.
+    #[test]
+    fn a_risen_rtt_begins_conservative_slow_start() {
+        for (rtt_us, rise_us) in [(40_000, 5_000), (16_000, 4_000), (400_000, 16_000)] {
+            for (risen_us, samples, cwnd, begins) in [
+                (rise_us, 8, 64, true),
+                (rise_us + 1, 20, 16, true),
+                (rise_us - 1, 20, 64, false),
+                (rise_us, 7, 64, false),
+                (rise_us, 20, 15, false),
+            ] {
+                let mut start = Start::new(SlowStartExit::HyStartPlusPlus);
+                start.round(8, rtt_us, 3_000);
+                start.window.cwnd = cwnd;
+                start.round(samples, rtt_us + risen_us, 3_000);
+                assert_eq!(start.hystart.css_rounds > 0, begins, "{rtt_us} {risen_us} {samples}");
+                // A quarter of what is acknowledged, without a rest.
+                let counted = [10, 2, 3, 1].map(|acked| start.hystart.allowance(acked));
+                assert_eq!(counted, if begins { [2, 1, 0, 1] } else { [10, 2, 3, 1] });
+            }
+        }
+    }
+
+    #[test]
+    fn conservative_slow_start_ends_after_five_rounds_or_when_the_rtt_falls() {
+        let mut start = Start::new(SlowStartExit::HyStartPlusPlus);
+        start.round(8, 40_000, 3_000);
+        start.round(8, 50_000, 3_000);
+        for _ in 0..4 {
+            assert!(!start.round(8, 50_000, 3_000));
+        }
+        assert!(start.round(1, 50_000, 3_000));
+
+        let mut start = Start::new(SlowStartExit::HyStartPlusPlus);
+        start.round(8, 40_000, 3_000);
+        start.round(8, 50_000, 3_000);
+        start.round(7, 49_999, 3_000);
+        assert!(start.hystart.css_rounds > 0);
+        start.round(8, 49_999, 3_000);
+        assert_eq!(start.hystart.allowance(10), 10);
+        // And may begin again.
+        start.round(8, 60_000, 3_000);
+        assert_eq!(start.hystart.css_rounds, CSS_ROUNDS);
+    }
+
+    /// Linux: more than the least RTT and an eighth of it, within 4 and 16 ms; eight samples first.
+    #[test]
+    fn hystart_ends_slow_start_when_the_delay_rises() {
+        for (rtt_us, rise_us) in [(40_000, 5_000), (16_000, 4_000), (400_000, 16_000)] {
+            for (risen_us, samples, ends) in
+                [(rise_us + 1, 9, true), (rise_us, 30, false), (rise_us + 1, 8, false)]
+            {
+                let mut start = Start::new(SlowStartExit::HyStart);
+                assert!(!start.round(30, rtt_us, 3_000));
+                assert_eq!(
+                    start.round(samples, rtt_us + risen_us, 3_000),
+                    ends,
+                    "{rtt_us} {risen_us}"
+                );
+            }
+        }
+        // One sample of a round without a queue is enough to go on.
+        let mut start = Start::new(SlowStartExit::HyStart);
+        start.round(1, 40_000, 3_000);
+        (start.us, start.window.una) = (start.us + 1, start.window.nxt);
+        assert!(!start.round(1, 40_000, 3_000));
+        let now = Now { us: start.us + 3_000, ..Now::default() };
+        start.window.una = start.hystart.round_end;
+        for _ in 0..30 {
+            start.hystart.update(&mut start.window, 90_000, 40_000, &now);
+        }
+        assert!(!start.hystart.found);
+    }
+
+    /// Linux: ACKs at most 2 ms apart for longer than half the least RTT; paced, the whole and what
+    /// four super-packets take.
+    #[test]
+    fn hystart_ends_slow_start_when_acks_fill_the_round_trip() {
+        assert!(Start::new(SlowStartExit::HyStart).round(12, 40_000, 2_000));
+        assert!(!Start::new(SlowStartExit::HyStart).round(11, 40_000, 2_000));
+        assert!(!Start::new(SlowStartExit::HyStart).round(40, 40_000, 2_001));
+        let paced = |samples, rate| {
+            let mut start = Start::new(SlowStartExit::HyStart);
+            (start.window.paced, start.window.pacing_rate) = (true, rate);
+            start.round(samples, 40_000, 1_000)
+        };
+        // 4 x 65536 bytes take 0.5 ms at 524 MB/s; a ms counts at most.
+        for (rate, samples) in [(524_288_000, 42), (1, 43), (1 << 60, 42)] {
+            assert!(paced(samples, rate) && !paced(samples - 1, rate), "{rate}");
+        }
+        assert!(!Start::new(SlowStartExit::LossOnly).round(100, 40_000, 1_000));
+        let mut small = Start::new(SlowStartExit::HyStart);
+        small.window.cwnd = 15;
+        assert!(!small.round(100, 40_000, 1_000));
+    }
+
+    #[test]
+    fn a_timeout_starts_over() {
+        let mut start = Start::new(SlowStartExit::HyStart);
+        start.round(12, 40_000, 2_000);
+        assert!(start.hystart.found);
+        let now = Now { us: 7, ..Now::default() };
+        start.hystart.restart(&start.window, &now);
+        let HyStart { found, round_start_us, last_ack_us, round_end, .. } = start.hystart;
+        assert_eq!(
+            (found, round_start_us, last_ack_us, round_end),
+            (false, 7, 7, start.window.nxt)
+        );
+    }
+}

@@ -193,4 +193,104 @@ mod tests {
         control.update_delays(30, &Now { ms: 10 * SLOT_MS, ..Now::default() });
         assert_eq!(control.queuing_ms(), 0);
     }
+
+    /// RFC 6817 leaves slow start to the sender; here it ends at half of the target.
+    #[test]
+    fn slow_start_ends_at_half_of_the_target() {
+        for (queue_ms, slow_start) in [(0, true), (49, true), (50, false), (90, false)] {
+            let (mut control, mut window) = setup();
+            (window.ssthresh, window.in_flight) = (1_000, 1_000);
+            control.update_delays(20, &Now::default());
+            (0..4).for_each(|_| control.update_delays(20 + queue_ms, &Now::default()));
+            control.grow(&mut window, 10, &Now::default());
+            assert_eq!(window.in_slow_start(), slow_start, "{queue_ms}");
+            assert_eq!(window.cwnd, if slow_start { 110 } else { 100 }, "{queue_ms}");
+        }
+        let (mut control, mut window) = setup();
+        (window.ssthresh, window.cwnd_limited) = (1_000, false);
+        control.grow(&mut window, 10, &Now::default());
+        assert_eq!(window.cwnd, 100);
+        // What the threshold leaves counts for the steady state: a whole segment of 102.
+        (window.ssthresh, window.cwnd_limited, window.in_flight) = (102, true, 1_000);
+        control.grow(&mut window, 104, &Now::default());
+        assert_eq!(window.cwnd, 103);
+    }
+
+    /// Section 2.4.2: `ALLOWED_INCREASE` over what is in flight, and two segments at least.
+    #[test]
+    fn the_window_stays_near_what_is_used() {
+        // Growth of five segments is due.
+        for (in_flight, cwnd) in
+            [(97, 100), (98, 100), (99, 101), (102, 104), (103, 105), (200, 105)]
+        {
+            let (mut control, mut window) = setup();
+            control.credit = 5 * ONE;
+            window.in_flight = in_flight;
+            control.grow(&mut window, 1, &Now::default());
+            assert_eq!(window.cwnd, cwnd, "{in_flight}");
+        }
+        let (mut control, mut window) = setup();
+        control.update_delays(0, &Now::default());
+        (0..4).for_each(|_| control.update_delays(9_000, &Now::default()));
+        control.grow(&mut window, 500, &Now::default());
+        assert_eq!(window.cwnd, 2);
+        assert_eq!(control.reduce(&window, &Now::default()), 2);
+    }
+
+    #[test]
+    fn the_delay_is_the_least_of_the_last_four() {
+        let (mut control, mut window) = setup();
+        assert_eq!(control.queuing_ms(), 0);
+        for (delay, queue) in
+            [(20, 0), (90, 0), (80, 0), (70, 0), (60, 40), (95, 40), (95, 40), (95, 40), (95, 75)]
+        {
+            control.update_delays(delay, &Now::default());
+            assert_eq!(control.queuing_ms(), queue, "{delay}");
+        }
+        control.on_sample(&mut window, &AckSample::default(), &Now::default());
+        assert_eq!(control.queuing_ms(), 75);
+        // A loss and a timeout begin the count of a segment's parts anew.
+        control.credit = 9;
+        control.on_phase(&mut window, Phase::Recovery, &Now::default());
+        assert_eq!(control.credit, 9);
+        control.on_phase(&mut window, Phase::Loss, &Now::default());
+        assert_eq!(control.credit, 0);
+        control.credit = 9;
+        control.reduce(&window, &Now::default());
+        assert_eq!(control.credit, 0);
+    }
+
+    /// Minutes count from the first sample; those without one hold nothing.
+    #[test]
+    fn each_minute_has_its_own_base() {
+        let (mut control, _) = setup();
+        let at = |ms| Now { ms, ..Now::default() };
+        control.update_delays(10, &at(30_000));
+        control.update_delays(40, &at(89_999));
+        assert_eq!(control.base[..2], [10, u32::MAX]);
+        control.update_delays(40, &at(90_000));
+        assert_eq!(control.base[..3], [40, 10, u32::MAX]);
+        control.update_delays(30, &at(220_000));
+        assert_eq!(control.base[..5], [30, u32::MAX, 40, 10, u32::MAX]);
+        control.update_delays(50, &at(269_999));
+        assert_eq!(control.base[0], 30);
+        control.update_delays(50, &at(270_000));
+        assert_eq!(control.base[..2], [50, 30]);
+        control.update_delays(60, &at(90_000_000));
+        assert_eq!(
+            control.base,
+            [
+                60,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX
+            ]
+        );
+    }
 }

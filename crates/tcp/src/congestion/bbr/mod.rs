@@ -607,3 +607,6 @@ impl Policer {
         self.start_interval(window, now);
     }
 }
+
+#[cfg(test)]
+mod tests;
