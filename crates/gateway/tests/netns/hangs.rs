@@ -164,7 +164,7 @@ fn thread_named(process: i32, name: &str) -> i32 {
 }
 
 /// The numbers of all threads of `process` that are called so.
-fn threads_named(process: i32, name: &str) -> Vec<i32> {
+pub fn threads_named(process: i32, name: &str) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let named = |path: &Path| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
     let found = tasks.flatten().filter(|task| named(&task.path()));

@@ -51,8 +51,8 @@ fn main() {
         println!("test result: ok. 0 passed; 0 failed; {cases} NOT RUN (no root)");
         return;
     }
-    if std::env::var_os("GW_MEASURE").is_some() {
-        return measure::all();
+    if let Some(what) = std::env::var_os("GW_MEASURE") {
+        return if what == "lanes" { measure::lanes() } else { measure::all() };
     }
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let chosen =

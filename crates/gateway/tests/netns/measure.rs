@@ -1,5 +1,5 @@
 //! Figures of a release build: `GW_MEASURE=1 cargo test --release -p simnel-gateway --test netns`.
-//! Needs `ethtool`.
+//! Needs `ethtool`. `GW_MEASURE=lanes`: what several lanes cost, and carry.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use simnel_gateway::control::Entry;
 use simnel_gateway::Direction;
 
 use crate::accuracy::Measured;
+use crate::hangs::{family_where, threads_named};
 use crate::transfer::{round_trips, Transfer};
 use crate::world::{address, World};
 
@@ -34,7 +35,7 @@ pub fn all() {
         world.shell("c", &format!("ethtool -K lan0 tso {switch} gso {switch}"));
         WORDS.iter().for_each(|words| throughput(&mut world, words, false));
     }
-    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+    if cores() > 1 {
         println!("the gateway on one core, the hosts on another:");
         steer_to_hosts(&world);
         WORDS.iter().for_each(|words| throughput(&mut world, words, true));
@@ -116,6 +117,78 @@ fn throughput(world: &mut World, words: &str, apart: bool) {
         packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
         after.kernel
     );
+}
+
+/// Addresses of the server, a flow to each: spread over lanes by their hash.
+const ADDRESSES: std::ops::Range<u8> = 100..108;
+/// Pairs of runs: one lane, then two, since machines change their speed.
+const PAIRS: usize = 3;
+
+/// One lane beside two: goodput, and processor time of all lanes and of each. The hosts' own work
+/// is done by the same cores.
+pub fn lanes() {
+    let mut world = World::new();
+    for last in ADDRESSES {
+        world.ip("s", &format!("addr add 10.77.2.{last}/24 dev wan0"));
+    }
+    println!("{} cores; {} flows, of hosts on the same cores", cores(), ADDRESSES.len());
+    for whole in [false, true] {
+        println!("{}:", if whole { "with super-packets" } else { "packets of 1500 bytes" });
+        let switch = if whole { "on" } else { "off" };
+        world.shell("c", &format!("ethtool -K lan0 tso {switch} gso {switch}"));
+        for rate in ["1gbit", "20gbit"] {
+            (0..PAIRS).for_each(|_| [1, 2].into_iter().for_each(|n| shared(&mut world, rate, n)));
+        }
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Goodput of uploads at a rate that so many lanes share, and what each lane has done for it.
+fn shared(world: &mut World, rate: &str, lanes: usize) {
+    world.start(&[&format!("wan0 lanes {lanes}=|cake bandwidth {rate} besteffort")]);
+    let (daemon, _) = family_where(world, |_| true);
+    let threads = threads_named(daemon, "simnel-upload");
+    let upload = |last| {
+        let at = address(&format!("10.77.2.{last}"), 5100);
+        Transfer::start(world, "c", "s", at, false)
+    };
+    let uploads: Vec<Transfer> = ADDRESSES.map(upload).collect();
+    let received = || uploads.iter().map(Transfer::bytes).sum::<u64>();
+    std::thread::sleep(Duration::from_secs(2));
+    let times = || threads.iter().map(|thread| processor_time(daemon, *thread));
+    let (before, times_before) = (entry(world, Direction::Upload), times().collect::<Vec<_>>());
+    let (bytes_before, start) = (received(), std::time::Instant::now());
+    std::thread::sleep(Duration::from_secs(5));
+    let (bytes, time) = (received() - bytes_before, start.elapsed());
+    let busy: Vec<f64> = times()
+        .zip(times_before)
+        .map(|(after, before)| (after - before) as f64 / time.as_nanos() as f64)
+        .collect();
+    let after = entry(world, Direction::Upload);
+    uploads.into_iter().for_each(Transfer::end);
+    world.stop();
+    let packets = after.datapath.released - before.datapath.released;
+    let sent = after.stats.totals.sent_bytes - before.stats.totals.sent_bytes;
+    let cpu = (after.datapath.cpu.0 - before.datapath.cpu.0) as f64 / 1000.0;
+    let shares: Vec<String> = busy.iter().map(|part| format!("{:.0} %", part * 100.0)).collect();
+    println!(
+        "{rate}, {lanes} of them: goodput {:.0} Mbit/s, {:.2} µs CPU for 1500 bytes in all lanes, \
+         {:.1} packets a turn, lanes use {} of a core",
+        bytes as f64 * 8.0 / time.as_secs_f64() / 1e6,
+        cpu / (sent as f64 / FULL),
+        packets as f64 / (after.datapath.turns - before.datapath.turns) as f64,
+        shares.join(" and ")
+    );
+}
+
+/// Nanoseconds that a thread has run.
+fn processor_time(process: i32, thread: i32) -> u64 {
+    let path = format!("/proc/{process}/task/{thread}/schedstat");
+    let text = std::fs::read_to_string(path).unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 /// Goodput of an upload without a gateway in its way, in super-packets or in packets of 1500 bytes

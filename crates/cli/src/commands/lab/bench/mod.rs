@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 mod core;
+mod lanes;
 mod load;
 mod sim;
 
@@ -17,6 +18,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Part {
     Core(core::Args),
+    Lanes(lanes::Args),
     Sim(sim::Args),
 }
 
@@ -24,6 +26,7 @@ enum Part {
 pub fn run(args: &Args, out: &mut dyn Write) -> miette::Result<ExitCode> {
     match &args.part {
         Part::Core(args) => core::run(args, out),
+        Part::Lanes(args) => lanes::run(args, out),
         Part::Sim(args) => sim::run(args, out),
     }
 }
