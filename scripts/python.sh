@@ -57,7 +57,8 @@ if [ "$1" = build ]; then
 fi
 clusters &
 packages=$!
-wheel target/python/wheels --profile dev --compatibility linux
+# With the features of the workspace's tests: what those have built is not built again.
+wheel target/python/wheels --profile dev --features as-tested --compatibility linux
 wait $packages || echo 'not installed: the packages of clusters'
 "${pip[@]}" install --no-index --no-deps --force-reinstall target/python/wheels/simnel-*.whl
 export PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=Agg

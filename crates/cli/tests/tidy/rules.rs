@@ -50,7 +50,11 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "simnel-testbed",
         ],
     ),
-    ("simnel-python", &["simnel-core", "simnel-sim", "simnel-scenario", "simnel-lab"]),
+    // What the lab measures with is named for a feature of it only.
+    (
+        "simnel-python",
+        &["simnel-core", "simnel-sim", "simnel-scenario", "simnel-lab", "simnel-measure"],
+    ),
     (
         "simnel",
         &[
