@@ -270,7 +270,7 @@ impl Line {
     }
 
     /// The discipline's next packet, recorded: its handle, and its bytes on the line.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, now: Time, pool: &mut Pool) -> Option<(u32, u32)> {
         let packet = self.qdisc.dequeue(now, pool)?;
         let group = pool.taken(packet, now);

@@ -66,11 +66,13 @@ impl Longest {
             return winner_from(tree, start);
         }
         let (mut most, mut found) = (0, None);
-        for index in (start..self.queues).chain(0..start) {
-            step();
-            let weight = queue(index).map_or(0, weight);
-            if weight > most {
-                (most, found) = (weight, Some(index));
+        for range in [start..self.queues, 0..start] {
+            for index in range {
+                step();
+                let weight = queue(index).map_or(0, weight);
+                if weight > most {
+                    (most, found) = (weight, Some(index));
+                }
             }
         }
         found

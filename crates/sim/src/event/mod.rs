@@ -186,8 +186,10 @@ const NOTHING: u128 = u128::MAX;
 /// the values are, so that there is nothing in it for a processor to guess.
 #[derive(Clone, Debug)]
 struct Tournament {
-    /// Children of each node; those of the last level are the competitors.
-    children: Vec<Children>,
+    /// Children of the root; the competitors themselves if there are no more than four.
+    top: Children,
+    /// Children of other nodes, by number less one; those of the last level are the competitors.
+    below: Vec<Children>,
     first: u128,
     /// Competitors have the numbers of nodes from here on. The root is number 0, the children of n
     /// begin at 4n + 1.
@@ -219,8 +221,9 @@ impl Tournament {
             leaves += width;
             width *= ARITY;
         }
-        let children = vec![Children([NOTHING; ARITY]); leaves];
-        Tournament { children, first: NOTHING, leaves, taken: usize::MAX }
+        let top = Children([NOTHING; ARITY]);
+        let below = vec![top; leaves - 1];
+        Tournament { top, below, first: NOTHING, leaves, taken: usize::MAX }
     }
 
     #[inline(always)]
@@ -228,15 +231,27 @@ impl Tournament {
         if competitor == self.taken {
             self.taken = usize::MAX;
         }
+        let (place, least) = match self.leaves {
+            1 => (competitor, entry),
+            _ => self.climb(competitor, entry),
+        };
+        self.top.0[place % ARITY] = least;
+        self.first = self.top.least();
+    }
+
+    /// Sets the entry of a competitor in all nodes below the root. Gives the child of the root that
+    /// is above it, and that child's earliest entry.
+    fn climb(&mut self, competitor: usize, entry: u128) -> (usize, u128) {
         let (mut at, mut least) = (self.leaves + competitor, entry);
-        while at > 0 {
+        loop {
             let (parent, place) = ((at - 1) / ARITY, (at - 1) % ARITY);
-            let children = &mut self.children[parent];
+            let Some(children) = parent.checked_sub(1).and_then(|n| self.below.get_mut(n)) else {
+                return (place, least);
+            };
             children.0[place] = least;
             least = children.least();
             at = parent;
         }
-        self.first = least;
     }
 
     /// The owner of the least entry, whose next event will take its place.

@@ -19,7 +19,7 @@ const LINE: usize = 64;
 
 /// Lines that a segment with data meets: of an endpoint, what receives comes first. Others cost
 /// time and nothing else (`simnel bench sim --scale`).
-const RECEIVING_LINES: usize = 7;
+const RECEIVING_LINES: usize = 8;
 /// Lines that an acknowledgement meets.
 const SENDING_LINES: usize = size_of::<Seat>() / LINE;
 /// How many of the latter are fetched at once.
