@@ -217,3 +217,31 @@ impl Config {
 
 /// Bookkeeping apart from a segment's bytes (`struct sk_buff` of x86-64).
 const SK_BUFF: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_have_the_names_of_linuxs_sysctl() {
+        let names = ["reno", "cubic", "ledbat", "bbr", "dctcp"];
+        assert_eq!(CongestionControl::ALL.map(CongestionControl::name), names);
+        for control in CongestionControl::ALL {
+            assert_eq!(CongestionControl::from_name(control.name()), Some(control));
+        }
+        assert_eq!(CongestionControl::from_name("vegas"), None);
+    }
+
+    /// Linux: 1460 bytes and 1024 of overhead fill a piece of 4096, beside 256 of bookkeeping.
+    #[test]
+    fn segments_take_sizes_of_the_allocator() {
+        let of = |mtu, segment_overhead| {
+            let config = Config { mtu, segment_overhead, ..Config::default() };
+            (config.advertised_mss(), config.segment_sizing())
+        };
+        assert_eq!(of(1500, 1_280), (1_460, 4_352));
+        assert_eq!(of(1500, 768), (1_460, 2_304));
+        assert_eq!(of(9000, 1_280), (8_960, 16_640));
+        assert_eq!(Config { ip_header: 40, ..Config::default() }.advertised_mss(), 1_440);
+    }
+}

@@ -98,3 +98,80 @@ impl Merger {
             && segment.ts_val == held.ts_val
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Span = Span::from_micros(20);
+
+    fn data(seq: u64, len: u32) -> Segment {
+        Segment { len, ..Segment::new(TcpFlags::ACK, seq, 7) }
+    }
+
+    /// Sequence numbers and lengths of what TCP sees of segments that come together.
+    fn seen(segments: &[Segment]) -> std::vec::Vec<(u64, u32)> {
+        let mut gro = Gro::new(4, WINDOW);
+        let mut seen = std::vec::Vec::new();
+        for segment in segments {
+            seen.extend(gro.push(segment, Time(1_000)).into_iter().flatten());
+        }
+        seen.extend(gro.flush());
+        seen.iter().map(|(segment, _)| (segment.seq, segment.len)).collect()
+    }
+
+    #[test]
+    fn full_segments_in_sequence_become_one_up_to_a_number() {
+        let row: std::vec::Vec<Segment> = (0..6).map(|n| data(n * 100, 100)).collect();
+        assert_eq!(seen(&row), [(0, 400), (400, 200)]);
+        // A shorter one, or one that pushes, is the last; a longer one begins anew.
+        assert_eq!(seen(&[data(0, 100), data(100, 99), data(199, 99)]), [(0, 199), (199, 99)]);
+        assert_eq!(seen(&[data(0, 100), data(100, 101), data(201, 101)]), [(0, 100), (100, 202)]);
+        let mut push = data(100, 100);
+        push.flags.set(TcpFlags::PSH);
+        assert_eq!(seen(&[data(0, 100), push, data(200, 100)]), [(0, 200), (200, 100)]);
+        assert_eq!(seen(&[data(0, 100), data(200, 100)]), [(0, 100), (200, 100)]);
+    }
+
+    #[test]
+    fn what_says_something_else_is_not_merged() {
+        let other = |change: fn(&mut Segment)| {
+            let mut segment = data(100, 100);
+            change(&mut segment);
+            seen(&[data(0, 100), segment]).len()
+        };
+        assert_eq!(other(|_| {}), 1);
+        assert_eq!(other(|segment| segment.ack = 8), 2);
+        assert_eq!(other(|segment| segment.window += 1), 2);
+        assert_eq!(other(|segment| segment.ecn = simnel_core::packet::Ecn::Ce), 2);
+        assert_eq!(other(|segment| segment.ts_echo = 3), 2);
+        assert_eq!(other(|segment| segment.ts_val = 3), 2);
+        assert_eq!(other(|segment| segment.sack_count = 1), 2);
+        assert_eq!(other(|segment| segment.flags.set(TcpFlags::FIN)), 2);
+        assert_eq!(other(|segment| segment.flags.set(TcpFlags::ECE)), 2);
+        assert_eq!(other(|segment| segment.len = 0), 2);
+    }
+
+    #[test]
+    fn data_wait_for_the_window_and_nothing_else_does() {
+        let mut gro = Gro::new(4, WINDOW);
+        assert!(!gro.is_off() && gro.next_timer() == Time::MAX);
+        assert_eq!(gro.push(&data(0, 100), Time(1_000)), [None, None]);
+        assert_eq!(gro.next_timer(), Time(21_000));
+        assert_eq!(gro.push(&data(100, 100), Time(9_000)), [None, None]);
+        assert_eq!(gro.next_timer(), Time(21_000));
+        // Two segments, with the payload of one of them.
+        assert_eq!(gro.flush().map(|(segment, unit)| (segment.len, unit)), Some((200, 100)));
+        assert_eq!((gro.next_timer(), gro.flush()), (Time::MAX, None));
+        gro.push(&data(0, 100), Time(1_000));
+        let bare = Segment::new(TcpFlags::ACK, 100, 9);
+        let [first, second] = gro.push(&bare, Time(2_000));
+        assert_eq!((first, second), (Some((data(0, 100), 100)), Some((bare, 0))));
+
+        let mut off = Gro::new(1, WINDOW);
+        assert!(off.is_off() && off.next_timer() == Time::MAX);
+        assert_eq!(off.push(&data(0, 100), Time(1)), [None, Some((data(0, 100), 100))]);
+        assert_eq!(off.flush(), None);
+        assert!(!Gro::new(2, WINDOW).is_off());
+    }
+}

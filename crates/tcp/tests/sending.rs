@@ -316,6 +316,48 @@ fn duplicate_reports_undo_a_needless_recovery() {
     );
 }
 
+/// RFC 8985, section 7.4.2: a probe that is reported as a duplicate was needless and costs nothing.
+#[test]
+fn a_needless_probe_does_not_reduce_the_window() {
+    Script::new(&reno()).play(
+        "50 write 30
+         50 > data 0..10
+         100 < ack 8
+         100 > data 10..26
+         100 = cwnd 18",
+    );
+    Script::new(&reno()).play(
+        "50 write 10
+         50 > data 0..10
+         150.1 > data 9..10         # ten are out: 2 RTT
+         151 < ack 10               # only late
+         151 = reductions 0
+         200 < ack 10 sack 9..10    # the probe came, too
+         200 = reductions 0
+         200 = cwnd 20",
+    );
+}
+
+/// RFC 3708: a report of what was sent once, or beyond what was sent, takes nothing back.
+#[test]
+fn reports_of_other_segments_undo_nothing() {
+    Script::new(&reno()).play(
+        "50 write 60
+         50 > data 0..10
+         100 < ack 0 sack 1..4
+         100 > data 0..1
+         100 > data 10..11
+         101 < ack 10
+         101 > data 11..16
+         102 < ack 10 sack 3..3
+         102 < ack 10 sack 8..50
+         102 = undos 0
+         150 < ack 10 sack 0..1
+         150 = undos 1
+         150 > data 16..20",
+    );
+}
+
 #[test]
 fn an_echo_reduces_once_a_round_trip() {
     let config = Config { ecn: EcnMode::On, ..reno() };

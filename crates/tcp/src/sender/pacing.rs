@@ -51,3 +51,50 @@ impl Pacer {
         self.next = self.next.max(now) + Span(length - credit.min(length / 2));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 1_000_000;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_segment_waits_for_the_time_of_the_one_before() {
+        let mut pacer = Pacer::default();
+        assert_eq!(pacer.wake, Time::MAX);
+        pacer.after_sending(1_000, 10, RATE, ms(5));
+        // A millisecond, less half of it for the start.
+        assert!(!pacer.must_wait(Time(5_500_000)));
+        assert_eq!(pacer.wake, Time::MAX);
+        assert!(pacer.must_wait(Time(5_499_999)));
+        assert_eq!(pacer.wake, Time(5_500_000));
+        assert_eq!(pacer.delay(ms(5)), Span(500_000));
+        assert_eq!(pacer.delay(ms(7)), Span::ZERO);
+        // On time, or before it, there is no credit.
+        pacer.after_sending(1_000, 11, RATE, Time(5_500_000));
+        assert_eq!(pacer.next, Time(6_500_000));
+        pacer.after_sending(1_000, 12, RATE, ms(6));
+        assert_eq!(pacer.next, Time(7_500_000));
+        // What was late is made up for, up to half a segment.
+        pacer.after_sending(1_000, 13, RATE, Time(7_600_000));
+        assert_eq!(pacer.next, Time(8_500_000));
+        pacer.after_sending(1_000, 14, RATE, ms(20));
+        assert_eq!(pacer.next, Time(20_500_000));
+        pacer.after_sending(500, 15, 2 * RATE, Time(20_500_000));
+        assert_eq!(pacer.next, Time(20_750_000));
+    }
+
+    #[test]
+    fn an_initial_window_is_not_paced_nor_what_has_no_rate() {
+        let mut pacer = Pacer::default();
+        for count in 1..10 {
+            pacer.after_sending(1_000, count, RATE, ms(5));
+        }
+        pacer.after_sending(1_000, 99, 0, ms(5));
+        assert!(!pacer.must_wait(ms(5)));
+    }
+}

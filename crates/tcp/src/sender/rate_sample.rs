@@ -121,3 +121,121 @@ impl Sampler {
         sample
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u32) -> Now = |us| Now { us, ms: us / 1_000, ..Now::default() };
+
+    struct Path {
+        sampler: Sampler,
+        window: Window,
+        rtt: RoundTrip,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            let mut rtt = RoundTrip::new(0);
+            rtt.update_min(&AT(0), 10_000);
+            let window = crate::sender::initial_window(&crate::Config::default());
+            Path { sampler: Sampler::new(true), window, rtt }
+        }
+
+        fn send(&mut self, seq: u64, us: u32, idle: bool) -> (Record, Departure) {
+            let departure = self.sampler.depart(idle, self.window.delivered, &AT(us));
+            (Record { seq, sent_us: us, len: 1, ..Record::default() }, departure)
+        }
+
+        fn ack(&mut self, sent: &[(Record, Departure)], us: u32) -> RateSample {
+            sent.iter()
+                .for_each(|(record, departure)| self.sampler.on_delivered(record, *departure));
+            self.window.delivered += sent.len() as u32;
+            self.sampler.finish(sent.len() as u32, 3, &self.window, &self.rtt, &AT(us))
+        }
+    }
+
+    /// Section 3.1.2 of the draft: over the longer of the times of sending and of acknowledging.
+    #[test]
+    fn a_sample_is_over_the_longer_of_sending_and_acknowledging() {
+        let mut path = Path::new();
+        let first = path.send(1, 1_000, true);
+        let second = path.send(2, 31_000, false);
+        let sample = path.ack(&[first], 12_000);
+        assert_eq!((sample.delivered, sample.interval_us), (Some(1), 11_000));
+        assert_eq!((sample.acked, sample.lost, sample.prior_delivered), (1, 3, 0));
+        // Sent over 30 ms; acknowledged within 40 since the first of the flight left.
+        let sample = path.ack(&[second], 41_000);
+        assert_eq!((sample.delivered, sample.interval_us), (Some(2), 40_000));
+        // What left after an acknowledgement is measured from there.
+        let third = path.send(3, 45_000, false);
+        let fourth = path.send(4, 95_000, false);
+        let sample = path.ack(&[third, fourth], 96_000);
+        assert_eq!((sample.prior_delivered, sample.delivered), (2, Some(2)));
+        assert_eq!(sample.interval_us, 64_000);
+        // ACKs that come in a bunch: sending took longer.
+        let fifth = path.send(5, 100_000, true);
+        let sixth = path.send(6, 140_000, false);
+        path.sampler.0.as_mut().unwrap().delivered_us = 139_000;
+        let seventh = path.send(7, 150_000, false);
+        let sample = path.ack(&[sixth, seventh, fifth], 160_000);
+        assert_eq!((sample.interval_us, sample.delivered), (50_000, Some(3)));
+    }
+
+    /// Section 3.3: the newest counts, by its time and then by its place.
+    #[test]
+    fn the_newest_segment_makes_the_sample() {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
+            let mut path = Path::new();
+            let first = path.send(1, 1_000, true);
+            path.window.delivered = 5;
+            let second = path.send(2, 9_000, false);
+            path.window.delivered = 7;
+            let third = path.send(3, 9_000, false);
+            let all = [first, second, third];
+            let sample = path.ack(&order.map(|n| all[n]), 30_000);
+            assert_eq!((sample.prior_delivered, sample.delivered), (7, Some(3)), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn intervals_shorter_than_any_rtt_say_nothing() {
+        for (us, delivered) in [(10_999, None), (11_000, Some(1))] {
+            let mut path = Path::new();
+            let first = path.send(1, 1_000, true);
+            assert_eq!(path.ack(&[first], us).delivered, delivered);
+            // Nor does what delivers nothing.
+            assert_eq!(path.ack(&[], 50_000).delivered, None);
+            assert_eq!(path.sampler.0.as_ref().unwrap().delivered_us, us);
+        }
+    }
+
+    /// Section 3.2: until what was in flight then, and one more, is delivered.
+    #[test]
+    fn the_applications_limit_lasts_for_a_flight() {
+        let mut path = Path::new();
+        let first = path.send(1, 1_000, true);
+        assert!(!path.sampler.app_limited());
+        path.sampler.limit_by_application(0, 0);
+        assert!(path.sampler.app_limited());
+        path.sampler.limit_by_application(0, 1);
+        let mut second = path.send(2, 2_000, false);
+        second.0.flags = flag::APP_LIMITED;
+        assert!(!path.ack(&[first], 20_000).app_limited);
+        assert!(path.sampler.app_limited());
+        assert!(path.ack(&[second], 21_000).app_limited);
+        assert!(!path.sampler.app_limited());
+    }
+
+    #[test]
+    fn off_it_counts_and_no_more() {
+        let mut path = Path::new();
+        path.sampler = Sampler::new(false);
+        assert!(!path.sampler.is_enabled() && Sampler::new(true).is_enabled());
+        let first = path.send(1, 1_000, true);
+        path.sampler.limit_by_application(1, 1);
+        assert!(!path.sampler.app_limited());
+        let sample = path.ack(&[first], 30_000);
+        assert_eq!((sample.acked, sample.lost, sample.delivered), (1, 3, None));
+    }
+}

@@ -134,4 +134,59 @@ mod tests {
         rtt.update(100_000, 3, 4);
         assert!(rtt.timeout_us() < before);
     }
+
+    /// RFC 6298, section 2: first R and R/2, then gains of 1/8 and 1/4 (four deviations count).
+    #[test]
+    fn gains_are_those_of_the_rfc() {
+        let mut rtt = RoundTrip::new(0);
+        rtt.update(80_000, 1, 10);
+        assert_eq!(
+            (rtt.srtt_us(), rtt.deviation4_us, rtt.timeout_us()),
+            (80_000, 160_000, 240_000)
+        );
+        rtt.update(160_000, 2, 10);
+        // 7/8 of 80 and 1/8 of 160; 3/4 of 40 and 1/4 of 80, times four.
+        assert_eq!((rtt.srtt_us(), rtt.deviation4_us), (90_000, 200_000));
+        assert_eq!(rtt.timeout_us(), 290_000);
+        // Linux: an error downwards counts an eighth of what it would widen, and all it narrows.
+        rtt.update(10_000, 3, 10);
+        assert_eq!((rtt.srtt_us(), rtt.deviation4_us), (80_000, 200_000 + 30_000 / 8));
+        rtt.update(80_000, 4, 10);
+        assert_eq!((rtt.srtt_us(), rtt.deviation4_us), (80_000, 203_750 - 50_937));
+    }
+
+    /// Linux: the largest deviation of a round counts, and falls by a quarter of the way a round.
+    #[test]
+    fn the_variation_follows_the_largest_of_a_round() {
+        let mut rtt = RoundTrip::new(200_000);
+        rtt.update(100_000, 1, 10);
+        assert_eq!(rtt.timeout_us(), 300_000);
+        rtt.update(300_000, 2, 10);
+        assert_eq!(rtt.timeout_us(), 125_000 + 350_000);
+        // Within the round it does not fall.
+        (0..20).for_each(|_| rtt.update(125_000, 10, 20));
+        assert_eq!(rtt.variation_us, 350_000);
+        rtt.update(125_000, 11, 20);
+        assert_eq!((rtt.variation_us, rtt.largest_us), (350_000, 200_000));
+        rtt.update(125_000, 20, 30);
+        assert_eq!(rtt.variation_us, 350_000);
+        rtt.update(125_000, 21, 30);
+        assert_eq!(rtt.variation_us, 350_000 - 150_000 / 4);
+    }
+
+    /// Linux's `tcp_min_rtt_wlen`: five minutes.
+    #[test]
+    fn the_least_rtt_is_remembered_for_five_minutes() {
+        let mut rtt = RoundTrip::new(200_000);
+        assert_eq!((rtt.min_us(), rtt.floor_us()), (u32::MAX, 200_000));
+        let at = |ms| Now { ms, ..Now::default() };
+        rtt.update_min(&at(7), 50_000);
+        assert_eq!(rtt.min_us(), 50_000);
+        rtt.update_min(&at(300_007), 60_000);
+        assert_eq!(rtt.min_us(), 50_000);
+        rtt.update_min(&at(300_008), 60_000);
+        assert_eq!(rtt.min_us(), 60_000);
+        rtt.update_min(&at(300_009), 0);
+        assert_eq!(rtt.min_us(), 1);
+    }
 }

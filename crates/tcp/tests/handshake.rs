@@ -1,0 +1,227 @@
+//! The handshake, segment by segment (RFC 9293, section 3.5; RFC 7323; RFC 3168, section 6.1.1).
+
+use simnel_core::time::{Span, Time};
+use simnel_tcp::{Config, EcnMode, Endpoint, Segment, State, TcpFlags};
+
+const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
+
+fn ms(ms: u64) -> Time {
+    Time(ms * 1_000_000)
+}
+
+fn sent(endpoint: &mut Endpoint, now: Time) -> Vec<Segment> {
+    std::iter::from_fn(|| endpoint.poll_transmit(now)).collect()
+}
+
+/// The SYN of a client, and the client.
+fn client(config: &Config) -> (Endpoint, Segment) {
+    let mut client = Endpoint::new(config);
+    client.connect(Time::ZERO);
+    let syn = sent(&mut client, Time::ZERO);
+    assert_eq!(syn.len(), 1);
+    (client, syn[0])
+}
+
+/// A server that has been sent `syn`, and its answer.
+fn server(config: &Config, syn: &Segment) -> (Endpoint, Segment) {
+    let mut server = Endpoint::new(config);
+    server.listen();
+    server.on_segment(syn, ms(10));
+    let answer = sent(&mut server, ms(10));
+    assert_eq!(answer.len(), 1);
+    (server, answer[0])
+}
+
+/// Both ends of a connection that stands.
+fn connected(a: &Config, b: &Config) -> (Endpoint, Endpoint) {
+    let (mut client, syn) = client(a);
+    let (mut server, answer) = server(b, &syn);
+    client.on_segment(&answer, ms(20));
+    for segment in sent(&mut client, ms(20)) {
+        server.on_segment(&segment, ms(30));
+    }
+    assert_eq!((client.state(), server.state()), (State::Established, State::Established));
+    assert!(client.take_events().connected && server.take_events().connected);
+    (client, server)
+}
+
+#[test]
+fn a_syn_offers_what_the_settings_say() {
+    let (_, syn) = client(&Config::default());
+    assert!(syn.flags.has(TcpFlags::SYN) && !syn.flags.has(TcpFlags::ACK));
+    // A buffer of 6 MiB needs a shift of 7; the option is stated as one more.
+    assert_eq!((syn.seq, syn.mss, syn.window_scale), (0, 1_460, 8));
+    assert!(syn.timestamps && syn.sack_permitted && !syn.flags.has(TcpFlags::ECE));
+    for (rcvbuf_max, shift) in [(65_535, 0), (65_536, 1), (131_071, 1), (u32::MAX, 14)] {
+        let config = Config { rcvbuf: 4_096, rcvbuf_max, ..Config::default() };
+        assert_eq!(client_shift(&config), shift, "{rcvbuf_max}");
+    }
+    let bare =
+        Config { sack: false, timestamps: false, window_scaling: false, ..Config::default() };
+    let (_, syn) = client(&bare);
+    assert_eq!((syn.sack_permitted, syn.timestamps, syn.window_scale), (false, false, 0));
+}
+
+fn client_shift(config: &Config) -> u8 {
+    client(config).1.window_scale - 1
+}
+
+#[test]
+fn options_hold_if_both_ends_offer_them() {
+    let all = Config::default();
+    for (sack, timestamps, window_scaling) in
+        [(true, true, true), (false, true, true), (true, false, true), (true, true, false)]
+    {
+        let some = Config { sack, timestamps, window_scaling, ..all };
+        for (a, b) in [(all, some), (some, all)] {
+            let (_, syn) = client(&a);
+            let (_, answer) = server(&b, &syn);
+            assert_eq!((answer.flags, answer.ack), (SYN_ACK, 1));
+            assert_eq!(answer.sack_permitted, sack);
+            assert_eq!(answer.timestamps, timestamps);
+            assert_eq!(answer.window_scale > 0, window_scaling);
+            let (mut client, mut server) = connected(&a, &b);
+            client.write(1 << 20);
+            let data = sent(&mut client, ms(30));
+            // An initial window of ten; timestamps take 12 bytes of each.
+            assert_eq!(data.len(), 10);
+            assert_eq!(data[0].len, if timestamps { 1_448 } else { 1_460 });
+            assert_eq!(data[0].timestamps, timestamps);
+            data.iter().skip(1).for_each(|segment| server.on_segment(segment, ms(40)));
+            let answers = sent(&mut server, ms(40));
+            assert_eq!(answers.iter().any(|answer| answer.sack_count > 0), sack);
+        }
+    }
+}
+
+#[test]
+fn without_scaling_no_window_exceeds_sixteen_bits() {
+    let wide = Config { rcvbuf: 1 << 20, ..Config::default() };
+    for window_scaling in [true, false] {
+        let (mut client, mut server) = connected(&wide, &Config { window_scaling, ..wide });
+        client.write(1);
+        for segment in sent(&mut client, ms(30)) {
+            server.on_segment(&segment, ms(40));
+        }
+        server.write(1);
+        let windows: Vec<u32> = sent(&mut server, ms(40)).iter().map(|s| s.window).collect();
+        assert!(!windows.is_empty());
+        assert!(windows.iter().all(|&window| (window > 65_535) == window_scaling), "{windows:?}");
+    }
+}
+
+#[test]
+fn the_smaller_segment_size_counts() {
+    for (a, b) in [(1500, 1400), (1400, 1500)] {
+        let of = |mtu| Config { mtu, timestamps: false, ..Config::default() };
+        let (mut client, mut server) = connected(&of(a), &of(b));
+        for endpoint in [&mut client, &mut server] {
+            endpoint.write(100_000);
+            assert_eq!(sent(endpoint, ms(40))[0].len, 1_360);
+        }
+    }
+    // RFC 9293, section 3.7.1: 536 where nothing is said.
+    let (_, mut syn) = client(&Config { timestamps: false, ..Config::default() });
+    syn.mss = 0;
+    let (mut server, _) = server(&Config::default(), &syn);
+    server.on_segment(&Segment::new(TcpFlags::ACK, 1, 1), ms(20));
+    server.write(100_000);
+    let mut ack = Segment::new(TcpFlags::ACK, 1, 1);
+    ack.window = 60_000;
+    server.on_segment(&ack, ms(21));
+    assert_eq!(sent(&mut server, ms(30))[0].len, 536);
+}
+
+/// RFC 3168, section 6.1.1: asked for with ECE and CWR, agreed to with ECE alone.
+#[test]
+fn ecn_needs_one_who_asks_and_one_who_agrees() {
+    use EcnMode::{Accurate, Off, On, Passive};
+    for (a, b, agreed) in [
+        (Off, On, false),
+        (Passive, On, false),
+        (On, Off, false),
+        (On, Passive, true),
+        (On, On, true),
+        (Accurate, Passive, true),
+        (Accurate, Accurate, true),
+    ] {
+        let of = |ecn| Config { ecn, ..Config::default() };
+        let (mut client, syn) = client(&of(a));
+        let asks = matches!(a, On | Accurate);
+        assert_eq!((syn.flags.has(TcpFlags::ECE), syn.flags.has(TcpFlags::CWR)), (asks, asks));
+        let (_, answer) = server(&of(b), &syn);
+        let echoes = (answer.flags.has(TcpFlags::ECE), answer.flags.has(TcpFlags::CWR));
+        assert_eq!(echoes, (agreed, false), "{a:?} {b:?}");
+        client.on_segment(&answer, ms(20));
+        client.write(1);
+        let data = sent(&mut client, ms(20)).into_iter().find(|segment| segment.len > 0);
+        let ect = data.unwrap().ecn != simnel_core::packet::Ecn::NotEct;
+        assert_eq!(ect, agreed, "{a:?} {b:?}");
+    }
+    // An answer that reflects both flags comes from one who does not know them.
+    let (mut client, syn) = client(&Config { ecn: On, ..Config::default() });
+    let (_, mut answer) = server(&Config::default(), &syn);
+    answer.flags.set(TcpFlags::CWR);
+    client.on_segment(&answer, ms(20));
+    client.write(1);
+    let data = sent(&mut client, ms(20)).into_iter().find(|segment| segment.len > 0);
+    assert_eq!(data.unwrap().ecn, simnel_core::packet::Ecn::NotEct);
+}
+
+#[test]
+fn what_does_not_belong_to_the_handshake_changes_nothing() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let (mut client, syn) = client(&config);
+    for strange in [
+        Segment::new(TcpFlags::ACK, 0, 1),
+        Segment::new(SYN_ACK, 0, 0),
+        Segment::new(SYN_ACK, 0, 2),
+        Segment::new(TcpFlags::SYN, 0, 1),
+    ] {
+        client.on_segment(&strange, ms(5));
+        assert_eq!(client.state(), State::SynSent, "{strange:?}");
+    }
+    let mut listening = Endpoint::new(&config);
+    listening.listen();
+    for strange in [Segment::new(TcpFlags::ACK, 1, 1), Segment::new(SYN_ACK, 0, 1)] {
+        listening.on_segment(&strange, ms(5));
+        assert_eq!(listening.state(), State::Listen, "{strange:?}");
+    }
+    let (mut server, _) = server(&config, &syn);
+    server.on_segment(&Segment::new(TcpFlags::ACK, 1, 0), ms(15));
+    assert_eq!(server.state(), State::SynReceived);
+    // The same SYN again: the answer was lost.
+    server.on_segment(&syn, ms(15));
+    let again = sent(&mut server, ms(15));
+    assert_eq!(again.iter().map(|answer| answer.flags).collect::<Vec<_>>(), [SYN_ACK]);
+    server.on_segment(&Segment::new(TcpFlags::ACK, 1, 1), ms(20));
+    assert_eq!(server.state(), State::Established);
+}
+
+#[test]
+fn a_reset_ends_it_on_either_side() {
+    let (mut client, syn) = client(&Config::default());
+    client.on_segment(&Segment::new(TcpFlags::RST, 0, 1), ms(10));
+    let (mut server, _) = server(&Config::default(), &syn);
+    server.on_segment(&Segment::new(TcpFlags::RST, 1, 0), ms(10));
+    for endpoint in [&mut client, &mut server] {
+        assert_eq!(endpoint.state(), State::Closed);
+        assert!(endpoint.take_events().reset);
+        assert_eq!(endpoint.next_timer(), None);
+    }
+}
+
+/// RFC 6298, section 2.1: a second, doubled each time.
+#[test]
+fn a_syn_is_repeated_after_a_second_and_then_two() {
+    let (mut client, _) = client(&Config { tick: Span::ZERO, ..Config::default() });
+    let mut at = Vec::new();
+    for _ in 0..3 {
+        let timer = client.next_timer().unwrap();
+        client.on_timer(timer);
+        let again = sent(&mut client, timer);
+        assert!(again.len() == 1 && again[0].flags.has(TcpFlags::SYN));
+        at.push(timer.0 / 1_000_000);
+    }
+    assert_eq!(at, [1_000, 3_000, 7_000]);
+}
