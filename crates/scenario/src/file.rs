@@ -379,6 +379,8 @@ kinds! {
     voip
     /// Probes.
     ping
+    /// Requests, each when the one before was answered.
+    rr
     /// HTTP connections that open at random.
     web
     /// Video whose rate follows the throughput.

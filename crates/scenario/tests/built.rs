@@ -40,6 +40,7 @@ fn file() -> File {
         .traffic(video.buffer(ms(9_000)).prefill(ms(4_000)).safety(0.75).home(&["a"]))
         .traffic(Traffic::iot().per_second(125.0).direction(Direction::Down).internet(&["b"]))
         .traffic(Traffic::bittorrent())
+        .traffic(Traffic::rr().size(8).dscp(&["EF"]))
         .traffic(Traffic::bursts().pause(&[ms(10), ms(20)]))
 }
 

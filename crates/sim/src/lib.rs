@@ -70,6 +70,7 @@ pub mod setup;
 pub mod tandem;
 
 pub use apps::over_time::Moment;
+pub use apps::ping::PATIENCE;
 pub use apps::Outcome;
 pub use distribution::Distribution;
 pub use flow::{TcpTotals, WindowSample};

@@ -19,10 +19,10 @@ fn has_linux() -> bool {
     std::env::split_paths(&path).any(|directory| directory.join("linux.uml").is_file())
 }
 
-/// Runs one contender of B3 for a few seconds with `option`; the claim about it that has a value in
-/// the column `arm`.
+/// Runs one contender of B4, whose transfers and probes are of every kind, for a few seconds with
+/// `option`; the claim about it that has a value in the column `arm`.
 fn column(option: &str, arm: &str) -> serde_json::Value {
-    let words = "paper B3 --repetitions 1 --json --seconds 10 --contender cake ";
+    let words = "paper B4 --repetitions 1 --json --seconds 10 --contender cake ";
     let output = simnel(&format!("{words}{option}").split(" ").collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
@@ -34,7 +34,7 @@ fn column(option: &str, arm: &str) -> serde_json::Value {
 fn check_column(option: &str, arm: &str) {
     let line = column(option, arm);
     let value = line[arm].as_f64().expect("a number");
-    // Milliseconds that one flow each way adds: something, and less than an unmanaged queue's.
+    // Milliseconds that four flows each way add: something, and less than an unmanaged queue's.
     assert!((0.1..2000.0).contains(&value), "{line}");
     assert!(line[format!("{arm}_holds")].is_boolean() && line["differ"].is_array(), "{line}");
     assert!(line["simulated"].is_number(), "{line}");

@@ -22,7 +22,7 @@ pub mod dash;
 mod datagrams;
 mod messages;
 pub(crate) mod over_time;
-mod ping;
+pub(crate) mod ping;
 pub mod web;
 
 /// Surroundings of every application.

@@ -11,7 +11,7 @@ use crate::pool::Datagram;
 
 /// How long netperf's UDP_RR waits before it takes a packet for lost and asks anew: Flent's
 /// `--socket-timeout`.
-const PATIENCE: Span = Span::from_secs(2);
+pub const PATIENCE: Span = Span::from_secs(2);
 
 /// When a probe asks.
 #[derive(Clone, Copy, Debug)]

@@ -45,7 +45,7 @@ experiments! {
         10; a1_arms, |_| Sample::default(), a1_figures;
     "A2": "Baseline: cake and fq_codel under rrul",
         "Does cake cost latency or throughput against fq_codel, which it comes from?";
-        "rrul: four TCP flows each way (CS0, CS1, CS5, EF), UDP pings in EF, CS1 and CS0, an ICMP \
+        "rrul: four TCP flows each way (CS0, CS1, CS5, EF), UDP probes in EF, CS1 and CS0, an ICMP \
         ping; 10/10 and 10/1 Mbit/s (down/up), 50 ms.",
         10; a2_arms, rrul_measure, a2_figures;
     "A3": "Host isolation: six flows between two and four hosts",
@@ -116,10 +116,11 @@ fn bulk() -> Traffic {
     Traffic::bulk().ecn(EcnMode::Off).stagger(ms(200))
 }
 
-/// The real-time response under load test: classes in turn, probes every 200 ms as flent does.
+/// The real-time response under load test: classes in turn, UDP probes that ask when the answer has
+/// come, as netperf's UDP_RR does for flent, and an ICMP probe.
 pub(super) fn rrul(file: File, transfers: Traffic) -> File {
     file.traffic(transfers.both_ways().count(4).dscp(&["BE", "CS1", "CS5", "EF"]))
-        .traffic(Traffic::ping().count(3).interval(ms(200)).dscp(&["BE", "CS1", "EF"]))
+        .traffic(Traffic::rr().name("ping").count(3).dscp(&["BE", "CS1", "EF"]))
         .traffic(icmp())
 }
 

@@ -95,7 +95,7 @@ fn outcome(setup: &Setup, kind: &Kind, heard: &Heard) -> Outcome {
     }
     let Times { sent, received, added, variation, over_time, .. } = times;
     match kind {
-        Kind::Ping { .. } => Outcome::Ping {
+        Kind::Ping { .. } | Kind::RequestResponse { .. } => Outcome::Ping {
             sent,
             received,
             added_rtt: added,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use simnel_core::{qdisc, Span, Time};
 use simnel_sim::setup::{Loss, Shaper};
-use simnel_sim::{Direction, Kind, Setup, Traffic};
+use simnel_sim::{Direction, Kind, Setup, Traffic, PATIENCE};
 use simnel_tcp::{CongestionControl, EcnMode, Pacing};
 
 /// Bucket of a line that passes one packet after the other: the least that carries any frame.
@@ -80,6 +80,13 @@ pub enum Work {
         interval: Duration,
         /// ICMP echo instead of UDP.
         icmp: bool,
+    },
+    /// UDP requests, each when the one before was answered.
+    RequestResponse {
+        /// Payload in bytes.
+        size: usize,
+        /// How long an answer is waited for.
+        patience: Duration,
     },
     /// Datagrams one way.
     Datagrams {
@@ -208,6 +215,9 @@ fn flow(
         },
         Kind::Ping { size, interval, icmp } => {
             Work::Ping { size: *size as usize, interval: real(*interval), icmp: *icmp }
+        }
+        Kind::RequestResponse { size } => {
+            Work::RequestResponse { size: *size as usize, patience: real(PATIENCE) }
         }
         Kind::Datagrams { size, interval, ports: 1 } => {
             Work::Datagrams { size: *size as usize, interval: real(*interval) }

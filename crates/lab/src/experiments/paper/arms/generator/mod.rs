@@ -184,6 +184,9 @@ pub fn run(
             Work::Ping { size, interval, icmp: true } => {
                 ping::icmp(flow, number, *size, *interval, sides, &course)
             }
+            Work::RequestResponse { size, patience } => {
+                ping::in_turn(flow, *size, *patience, sides, &course)
+            }
             Work::Datagrams { size, interval } => {
                 datagrams::start(flow, *size, *interval, sides, &course)
             }

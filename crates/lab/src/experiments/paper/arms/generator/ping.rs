@@ -1,10 +1,10 @@
 //! Round-trip probes: UDP, echoed by a thread at the other side, and ICMP, echoed by the kernel.
 //!
-//! A request carries its number. Times are taken around the system calls; on a busy machine a
+//! A request carries its number, and goes at its time or when the one before was answered. Times are taken around the system calls; on a busy machine a
 //! thread may be woken late, which then shows as delay.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,21 +22,9 @@ pub(super) fn udp(
     sides: Sides<'_>,
     course: &Course,
 ) -> Result<Join, TestbedError> {
+    let near = echoed(flow, sides, course)?;
     let error = |error| failed(flow, "send UDP probes", error);
-    let open = |address| open_udp(address, flow.dscp);
-    let far = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
-    let near = sides.home.enter(|| open(flow.home))?.map_err(error)?;
-    near.connect(far.local_addr().map_err(error)?).map_err(error)?;
     let back = near.try_clone().map_err(error)?;
-    let echo_course = course.clone();
-    thread::spawn(move || {
-        let mut data = [0; ROOM];
-        while !echo_course.over() {
-            if let Ok((count, from)) = far.recv_from(&mut data) {
-                let _ = far.send_to(&data[..count], from);
-            }
-        }
-    });
     let size = size.max(NUMBER);
     let mut request = vec![0; size];
     let send = move |number: u32| {
@@ -52,6 +40,67 @@ pub(super) fn udp(
         _ => None,
     };
     Ok(probe(flow, interval, course, send, receive))
+}
+
+/// A socket at home to one on the Internet whose thread sends everything back.
+fn echoed(flow: &Flow, sides: Sides<'_>, course: &Course) -> Result<UdpSocket, TestbedError> {
+    let error = |error| failed(flow, "send UDP probes", error);
+    let open = |address| open_udp(address, flow.dscp);
+    let far = sides.internet.enter(|| open(flow.internet))?.map_err(error)?;
+    let near = sides.home.enter(|| open(flow.home))?.map_err(error)?;
+    near.connect(far.local_addr().map_err(error)?).map_err(error)?;
+    let course = course.clone();
+    thread::spawn(move || {
+        let mut data = [0; ROOM];
+        while !course.over() {
+            if let Ok((count, from)) = far.recv_from(&mut data) {
+                let _ = far.send_to(&data[..count], from);
+            }
+        }
+    });
+    Ok(near)
+}
+
+/// A UDP probe from home that asks when the answer has come, or is overdue: netperf's UDP_RR.
+///
+/// Its requests are small: they carry the last byte of their number.
+pub(super) fn in_turn(
+    flow: &Flow,
+    size: usize,
+    patience: Duration,
+    sides: Sides<'_>,
+    course: &Course,
+) -> Result<Join, TestbedError> {
+    let socket = echoed(flow, sides, course)?;
+    let (start, stop) = (flow.start, flow.stop.unwrap_or(course.duration));
+    let (zero, course) = (course.zero, course.clone());
+    let mut data = vec![0; size.max(1)];
+    let prober = thread::spawn(move || {
+        let mut record = Record::default();
+        for (from, to) in [(zero - IDLE, zero), (zero + start, zero + stop)] {
+            course.wait_until(from);
+            record.first = record.sent.len();
+            while Instant::now() < to && !course.over() {
+                data[0] = record.sent.len() as u8;
+                let asked = Instant::now();
+                record.sent.push(asked);
+                let _ = socket.send(&data);
+                while asked.elapsed() < patience && !course.over() {
+                    // The socket looks up now and then, answer or not.
+                    let Ok(1..) = socket.recv(&mut data) else { continue };
+                    let latest = record.sent.len() - 1;
+                    let age = usize::from((latest as u8).wrapping_sub(data[0]));
+                    let Some(number) = latest.checked_sub(age) else { continue };
+                    record.came.push((number, Instant::now()));
+                    if age == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        record
+    });
+    Ok(Box::new(move || prober.join().unwrap_or_default().heard(zero)))
 }
 
 /// Lengths of headers, and types of messages (RFC 792).
@@ -123,6 +172,38 @@ fn checksum(message: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// Requests of a probe and what came back.
+#[derive(Default)]
+struct Record {
+    sent: Vec<Instant>,
+    /// Answers: the request's number, and when it came.
+    came: Vec<(usize, Instant)>,
+    /// The first request that was not on the idle line.
+    first: usize,
+}
+
+impl Record {
+    fn heard(self, zero: Instant) -> Heard {
+        let Record { sent, came, first } = self;
+        let mut rtts: Vec<Option<u32>> = vec![None; sent.len()];
+        for (number, at) in came {
+            if let Some(rtt) = rtts.get_mut(number) {
+                let span = at.saturating_duration_since(sent[number]);
+                rtt.get_or_insert(u32::try_from(span.as_micros()).unwrap_or(u32::MAX));
+            }
+        }
+        let first = first.min(sent.len());
+        let idle = rtts[..first].iter().flatten().min().copied();
+        let times = sent[first..].iter().zip(&rtts[first..]);
+        Heard {
+            times: times.map(|(at, rtt)| (at.saturating_duration_since(zero), *rtt)).collect(),
+            idle: idle.unwrap_or(0),
+            failure: idle.is_none().then(|| "nothing came back over the idle line".into()),
+            ..Heard::default()
+        }
+    }
+}
+
 /// Sends at every interval: first on the idle line, then from the flow's start to its end.
 fn probe(
     flow: &Flow,
@@ -160,7 +241,7 @@ fn probe(
         let mut came = Vec::new();
         while !receiving.over() {
             if let Some(number) = receive() {
-                came.push((number, Instant::now()));
+                came.push((number as usize, Instant::now()));
             }
         }
         came
@@ -168,22 +249,8 @@ fn probe(
     let zero = course.zero;
     Box::new(move || {
         let (sent, first) = sender.join().unwrap_or_default();
-        let mut rtts: Vec<Option<u32>> = vec![None; sent.len()];
-        for (number, at) in receiver.join().unwrap_or_default() {
-            if let Some(rtt) = rtts.get_mut(number as usize) {
-                let span = at.saturating_duration_since(sent[number as usize]);
-                rtt.get_or_insert(u32::try_from(span.as_micros()).unwrap_or(u32::MAX));
-            }
-        }
-        let first = first.min(sent.len());
-        let idle = rtts[..first].iter().flatten().min().copied();
-        let times = sent[first..].iter().zip(&rtts[first..]);
-        Heard {
-            times: times.map(|(at, rtt)| (at.saturating_duration_since(zero), *rtt)).collect(),
-            idle: idle.unwrap_or(0),
-            failure: idle.is_none().then(|| "nothing came back over the idle line".into()),
-            ..Heard::default()
-        }
+        let came = receiver.join().unwrap_or_default();
+        Record { sent, came, first }.heard(zero)
     })
 }
 
