@@ -1,7 +1,8 @@
 //! Round-trip probes: UDP, echoed by a thread at the other side, and ICMP, echoed by the kernel.
 //!
-//! A request carries its number, and goes at its time or when the one before was answered. Times are taken around the system calls; on a busy machine a
-//! thread may be woken late, which then shows as delay.
+//! A request carries its number, and goes at its time or when the one before was answered. Times
+//! are taken around the system calls; on a busy machine a thread may be woken late, which then
+//! shows as delay.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
