@@ -323,7 +323,7 @@ fn what_autorate_cannot_use_is_named() {
         ("upload 2mbit..20mbit autorate reflectors irtt:a.example", "names no irtt server"),
         ("upload 2mbit..20mbit reflectors 10.77.0.1", "`reflectors` without `autorate`"),
         ("upload 2mbit..20mbit cake autorate", "`autorate` comes before"),
-        ("upload 2mbit..20mbit autorate --backend kernel", "needs a process that watches"),
+        ("upload 2mbit..20mbit autorate --backend kernel", "needs the daemon"),
     ] {
         let output = live.simnel(&format!("up wan {words}"));
         assert_eq!(output.status.code(), Some(2), "{words}: {output:?}");
