@@ -417,3 +417,6 @@ impl ReceiveWindow {
         bytes + (ranges + segments.saturating_sub(ranges) / MERGED) * u64::from(self.overhead)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! Linux's rules for the receive window, one at a time.
+
+use super::*;
+use crate::segment::TcpFlags;
+use simnel_core::time::Time;
+
+fn at(us: u64) -> Now {
+    Now::new(Time(us * 1_000))
+}
+
+/// The window of a connection that stands, with timestamps; the peer's segments are full.
+fn window(config: &Config) -> ReceiveWindow {
+    let mut window = ReceiveWindow::new(config);
+    window.start(1_460, 12, false);
+    window.peer_mss = 1_448;
+    window
+}
+
+fn echo(len: u32, stamp: u32) -> Segment {
+    Segment { len, ts_echo: stamp, ..Segment::new(TcpFlags::ACK, 1, 1) }
+}
+
+/// Half of the buffer in whole segments, below 64 KiB: what Linux's SYN and its answer say.
+#[test]
+fn the_first_offer_is_linuxs() {
+    let config = Config::default();
+    assert_eq!(ReceiveWindow::new(&config).offered, 64_240);
+    let mut answer = ReceiveWindow::new(&config);
+    answer.start(1_460, 12, true);
+    assert_eq!((answer.offered, answer.advertised_mss), (65_160, 1_448));
+    // One segment at least; small buffers in whole segments, too.
+    for (rcvbuf, offered) in [(2_000, 1_460), (6_000, 2_920), (1 << 20, 64_240)] {
+        let config = Config { rcvbuf, ..config };
+        assert_eq!(ReceiveWindow::new(&config).offered, offered, "{rcvbuf}");
+    }
+    // Until a full segment is seen the peer's size is 536, or what it said if that is less.
+    for (peer, taken) in [(1_460, 536), (400, 400)] {
+        let mut window = ReceiveWindow::new(&config);
+        window.start(peer, 12, false);
+        assert_eq!(window.peer_mss, taken);
+    }
+    // A segment is kept back, but not of the last two.
+    let clamp = |rcvbuf| window(&Config { rcvbuf, ..config }).clamp;
+    assert_eq!((clamp(131_072), clamp(100_000), clamp(7_000)), (64_088, 48_552, 2_896));
+}
+
+/// Lower ones at once, higher ones by an eighth; of full segments, once for each echoed stamp.
+#[test]
+fn the_receivers_rtt_falls_at_once_and_rises_slowly() {
+    let mut window = window(&Config::default());
+    let mut rtt = |len, stamp: u32, now_ms: u64| {
+        window.measure_rtt(&echo(len, stamp), &at(now_ms * 1_000));
+        window.rtt_us()
+    };
+    // Stamps count from one.
+    assert_eq!(rtt(1_448, 0, 10), 0);
+    assert_eq!(rtt(1_447, 11, 50), 0);
+    assert_eq!(rtt(1_448, 11, 60), 0, "seen already");
+    assert_eq!(rtt(1_448, 21, 60), 40_000);
+    assert_eq!(rtt(1_448, 21, 61), 40_000);
+    assert_eq!(rtt(1_448, 31, 110), 35_000 + 10_000);
+    assert_eq!(rtt(1_448, 131, 150), 20_000);
+    assert_eq!(rtt(1_448, 151, 170), 20_000);
+    // Less than a ms counts as one.
+    assert_eq!(rtt(1_448, 201, 200), 1_000);
+    // What lies ahead, or more than 1000 s back, is no stamp of ours.
+    assert_eq!(rtt(1_448, 301, 200), 1_000);
+    assert_eq!(rtt(1_448, 2, 1_000_002), 1_000);
+    assert_eq!(rtt(1_448, 3, 1_000_002), 875 + 125_000_000);
+}
+
+/// `__tcp_grow_window`: two segments for each, while there is room below the clamp.
+#[test]
+fn the_offer_grows_by_two_segments_for_each() {
+    let mut window = window(&Config { rcvbuf: 1 << 20, ..Config::default() });
+    window.threshold = 100_000;
+    assert!(window.grow(1_448, 1_448, true));
+    assert_eq!(window.threshold, 102_896);
+    // Merged ones are worth twice their length.
+    assert!(window.grow(14_480, 1_448, true));
+    assert_eq!(window.threshold, 131_856);
+    window.threshold = window.clamp - 1_000;
+    assert!(window.grow(1_448, 1_448, false));
+    assert_eq!(window.threshold, window.clamp);
+    assert!(!window.grow(1_448, 1_448, false));
+    // What is held leaves less room, and what came in order is not read yet.
+    let clamp = window.clamp;
+    window.threshold = 400_000;
+    window.held_memory = (1 << 20) - 2 * 400_000;
+    assert!(!window.grow(1_448, 1_448, false));
+    window.held_memory -= 2_000;
+    assert!(!window.grow(1_448, 1_448, true));
+    assert!(window.grow(1_448, 1_448, false));
+    assert_eq!((window.threshold, window.clamp), (401_000, clamp));
+}
+
+/// `__tcp_grow_window` for segments that waste memory: by steps of a half, while the window is
+/// small against the largest buffer.
+#[test]
+fn small_segments_open_the_window_less() {
+    let grown = |len, threshold| {
+        let config = Config { rcvbuf: 1 << 22, rcvbuf_max: 1 << 22, ..Config::default() };
+        let mut window = window(&config);
+        window.threshold = threshold;
+        let grew = window.grow(len, len, false);
+        assert_eq!(grew, window.threshold > threshold);
+        window.threshold - threshold
+    };
+    // 200 bytes take 1480: half of a quarter of that fits into 200, so half of the buffer's quarter
+    // is the bound.
+    assert_eq!(grown(200, 524_288), 2_896);
+    assert_eq!(grown(200, 524_289), 0);
+    // A quarter of 1706 is 426.
+    assert_eq!(grown(426, 1_048_576), 2_896);
+    assert_eq!(grown(426, 1_048_577), 0);
+    assert_eq!(grown(425, 1_048_576), 0);
+    // Full enough: no such bound.
+    assert_eq!(grown(1_279, 1_500_000), 2_896);
+    assert_eq!(grown(1_278, 1_500_000), 0);
+}
+
+/// `tcp_rcv_space_adjust`: twice what was read in a round trip and 16 segments, more if that rose.
+#[test]
+fn the_buffer_follows_what_is_read_in_a_round_trip() {
+    let mut window = window(&Config::default());
+    window.set_auto_read(false);
+    let expected = |copied: u64, last: u64| {
+        let rise = 2 * copied + 16 * 1_448;
+        let bytes = rise + 2 * (rise * (copied - last) / last);
+        // A segment's memory: 896 more, in steps of 128 until half of it holds one.
+        (bytes / 1_448 * 2_984) as u32
+    };
+    let nothing = |window: &mut ReceiveWindow, bytes, us: u64| {
+        window.consume(bytes, 1 << 40, &at(us));
+        window.buffer
+    };
+    // Without an RTT nothing is known.
+    assert_eq!(nothing(&mut window, 1_448, 1_000_000), 131_072);
+    window.rtt8_us = 8 * 40_000;
+    window.space_us = 1_000_000;
+    assert_eq!(nothing(&mut window, 98_552, 1_039_999), 131_072);
+    assert_eq!(window.space, 14_480);
+    // 100,000 in the round trip, 14,480 in the one before.
+    assert_eq!(nothing(&mut window, 0, 1_040_000), expected(100_000, 14_480).min(6 << 20));
+    assert_eq!((window.space, window.space_us, window.space_seq), (100_000, 1_040_000, 100_001));
+    assert_eq!(window.clamp, window.buffer / 2);
+    // No more than before: no reason.
+    let before = window.buffer;
+    assert_eq!(nothing(&mut window, 100_000, 1_080_000), before);
+    assert_eq!((window.space, window.space_us), (100_000, 1_080_000));
+    window.buffer = 200_000;
+    assert_eq!(nothing(&mut window, 110_000, 1_120_000), expected(110_000, 100_000));
+    // Up to the cap.
+    assert_eq!(nothing(&mut window, 5_000_000, 1_160_000), 6 << 20);
+    assert_eq!(nothing(&mut window, 9_000_000, 1_200_000), 6 << 20);
+}
+
+/// `__tcp_select_window`: below half, less than a sixteenth or a segment counts as nothing.
+#[test]
+fn small_windows_are_not_offered() {
+    let mut window = window(&Config { rcvbuf: 65_536, ..Config::default() });
+    window.overhead = 0;
+    window.threshold = window.clamp;
+    assert_eq!(window.room(0), 31_320);
+    // Half of what is left of the memory.
+    assert_eq!(window.room(15_536), 25_000);
+    assert_eq!(window.room(65_536 - 2 * 2_048), 2_048);
+    assert_eq!(window.room(65_536 - 2 * 2_047), 0);
+    window.buffer = 20_000;
+    window.clamp = 10_000;
+    assert_eq!(window.room(20_000 - 2 * 1_448), 1_448);
+    assert_eq!(window.room(20_000 - 2 * 1_447), 0);
+    // The threshold bounds it, and so do 16 bits without scaling.
+    window.threshold = 3_000;
+    assert_eq!(window.room(0), 3_000);
+    (window.buffer, window.clamp, window.threshold) = (1 << 20, 1 << 19, 1 << 19);
+    assert_eq!(window.room(0), 1 << 19);
+    window.disable_scaling();
+    assert_eq!(window.room(0), 65_535);
+}
+
+#[test]
+fn scaled_windows_are_rounded_up_to_their_unit() {
+    let mut window = window(&Config::default());
+    window.scale_by(7);
+    for (bytes, whole) in [(0, 0), (1, 128), (128, 128), (129, 256), (u32::MAX, !127)] {
+        assert_eq!(window.whole(bytes), whole, "{bytes}");
+    }
+}
+
+/// Memory counts, not bytes: the first buffer by its segments, full ones by 17.
+#[test]
+fn queued_segments_take_their_overhead() {
+    let mut window = window(&Config { segment_overhead: 1_000, ..Config::default() });
+    assert_eq!(window.queued_memory(0), 0);
+    assert_eq!(window.queued_memory(100), 1_100);
+    // One first, then merged.
+    assert_eq!(window.queued_memory(1_448), 2_448);
+    assert_eq!(window.queued_memory(2 * 1_448), 2 * 1_448 + 2_000);
+    assert_eq!(window.queued_memory(18 * 1_448), 18 * 1_448 + 2_000);
+    assert_eq!(window.queued_memory(19 * 1_448), 19 * 1_448 + 3_000);
+    // Segments join the first buffer while it has room for them.
+    window.set_auto_read(false);
+    window.queue(1, 1_449, 1);
+    window.queue(1_449, 4_345, 2);
+    assert_eq!((window.first_end, window.first_segments), (4_345, 3));
+    window.queue(9_999, 11_447, 1);
+    assert_eq!((window.first_end, window.first_segments), (4_345, 3));
+    window.queue(4_345, 24_617, 14);
+    assert_eq!((window.first_end, window.first_segments), (24_617, 17));
+    window.queue(24_617, 26_065, 1);
+    assert_eq!((window.first_end, window.first_segments), (24_617, 17));
+    assert_eq!(window.queued_memory(18 * 1_448), 18 * 1_448 + 2_000);
+    assert_eq!(window.queued_memory(34 * 1_448), 34 * 1_448 + 2_000);
+    assert_eq!(window.queued_memory(35 * 1_448), 35 * 1_448 + 3_000);
+    // What was read makes room for another first one; a held range has buffers of its own.
+    window.read = 24_617;
+    window.queue_held(24_617, 24_617 + 20 * 1_448);
+    assert_eq!((window.first_end, window.first_segments), (24_617 + 17 * 1_448, 17));
+    window.read = 60_000;
+    window.queue_held(60_000, 60_100);
+    assert_eq!((window.first_end, window.first_segments), (60_100, 1));
+    // Out of order: each range is one, and shares with its neighbours.
+    window.hold(0, 0);
+    assert_eq!(window.held_memory, 0);
+    window.hold(2 * 1_448, 2);
+    assert_eq!(window.held_memory, 2 * 1_448 + 2_000);
+    window.hold(19 * 1_448, 2);
+    assert_eq!(window.held_memory, 19 * 1_448 + 3_000);
+    window.hold(u32::MAX, 1);
+    assert_eq!(window.held_memory, 6 << 20);
+}
+
+/// RFC 9293, section 3.8.6: what was offered is not taken back, whatever is unread.
+#[test]
+fn the_right_edge_stays_where_it_was() {
+    let config = Config::default();
+    let mut acks = AckTimers::new(&config, crate::clock::Ticks::new(config.tick));
+    let mut window = window(&config);
+    window.set_auto_read(false);
+    window.scale_by(0);
+    window.threshold = 20_000;
+    assert_eq!(window.offer(1, &mut acks, &at(1)), 64_239);
+    (window.acked, window.offered, window.changed) = (1, 20_000, true);
+    assert_eq!(window.offer(1, &mut acks, &at(1)), 20_000);
+    assert_eq!(window.offer(5_001, &mut acks, &at(2)), 20_000);
+    // Nothing is left of the memory: the edge stays.
+    window.buffer = 10_000;
+    assert_eq!(window.offer(15_001, &mut acks, &at(3)), 10_000);
+    assert_eq!(window.offer(25_001, &mut acks, &at(4)), 0);
+    assert!(window.is_shut(25_001) && !window.is_shut(25_000));
+    assert!(!window.all_read(25_001) && window.all_read(1));
+    assert_eq!((window.unread(25_001), window.unread(1)), (25_000, 0));
+    // Reading opens it: at least twice what is left, and no more than half is left.
+    assert!(!window.consume(0, 25_001, &at(6)));
+    window.buffer = 131_072;
+    assert!(window.consume(25_000, 25_001, &at(7)));
+    (window.acked, window.offered) = (25_001, 9_990);
+    assert!(window.consume(0, 25_001, &at(8)));
+    window.offered = 10_001;
+    assert!(!window.consume(0, 25_001, &at(8)));
+    window.threshold = 1 << 20;
+    window.offered = window.clamp / 2;
+    assert!(window.consume(0, 25_001, &at(8)));
+    window.offered = window.clamp / 2 + 1;
+    assert!(!window.consume(0, 25_001, &at(8)));
+    // With automatic reading all is read.
+    window.set_auto_read(true);
+    assert!(!window.is_shut(1 << 40) && window.all_read(1 << 40));
+    assert_eq!(window.unread(1 << 40), 0);
+}
