@@ -519,3 +519,116 @@ impl Sender {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoreboard::Record;
+    use super::*;
+    use crate::Config;
+
+    /// A sender in recovery from a window of `prior`, with so many segments in flight.
+    fn reducing(prior: u32, ssthresh: u32, in_flight: u32) -> Sender {
+        let mut sender = Sender::new(&Config::default());
+        for n in 0..u64::from(in_flight) {
+            sender.board.push(Record { seq: 1 + n, len: 1, ..Record::default() });
+        }
+        (sender.window.prior_cwnd, sender.window.ssthresh) = (prior, ssthresh);
+        sender.window.phase = Phase::Recovery;
+        sender
+    }
+
+    /// RFC 6937, section 3: above the threshold, as many leave as keep its share of what arrives.
+    #[test]
+    fn above_the_threshold_sending_is_in_proportion() {
+        let mut sender = reducing(100, 70, 90);
+        let mut sent = 0;
+        for delivered in 1..=20u32 {
+            sender.reduce_proportionally(1, 1, true);
+            let allowed = sender.window.cwnd - 90;
+            assert_eq!(sent + allowed, (70 * delivered).div_ceil(100));
+            for _ in 0..allowed {
+                sender.count_sent_in_reduction();
+            }
+            sent += allowed;
+        }
+        // Nothing delivered, nothing said; no window known, none set.
+        let before = sender.window.cwnd;
+        sender.reduce_proportionally(0, 5, true);
+        assert_eq!(sender.window.cwnd, before);
+        sender.window.prior_cwnd = 0;
+        sender.reduce_proportionally(9, 0, true);
+        assert_eq!(sender.window.cwnd, before);
+        // Outside a reduction nothing is counted.
+        let sent = sender.recovery.sent;
+        sender.window.phase = Phase::Open;
+        sender.count_sent_in_reduction();
+        assert_eq!(sender.recovery.sent, sent);
+    }
+
+    /// RFC 6937's slow-start reduction bound: back to the threshold by what was delivered, and by
+    /// one more for each ACK that moves on without a loss (Linux's `sndcnt`).
+    #[test]
+    fn below_the_threshold_the_window_comes_back() {
+        let allowed = |in_flight, delivered, lost, advanced, already: (u32, u32)| {
+            let mut sender = reducing(100, 70, in_flight);
+            (sender.recovery.delivered, sender.recovery.sent) = already;
+            sender.reduce_proportionally(delivered, lost, advanced);
+            sender.window.cwnd - in_flight
+        };
+        assert_eq!(allowed(40, 3, 1, true, (10, 10)), 3);
+        assert_eq!(allowed(40, 3, 0, false, (10, 10)), 3);
+        assert_eq!(allowed(40, 3, 0, true, (10, 10)), 4);
+        // What was held back may follow.
+        assert_eq!(allowed(40, 3, 1, true, (10, 5)), 8);
+        assert_eq!(allowed(40, 3, 1, true, (10, 12)), 3);
+        // Up to the threshold.
+        assert_eq!(allowed(68, 3, 0, true, (10, 5)), 2);
+        assert_eq!(allowed(70, 3, 0, true, (10, 5)), 0);
+        assert_eq!(allowed(71, 3, 0, true, (10, 10)), 0);
+        // The first one leaves whatever the count says, and the window never closes.
+        assert_eq!(allowed(70, 3, 0, true, (0, 0)), 1);
+        assert_eq!(allowed(90, 1, 1, true, (0, 0)), 1);
+        let mut sender = reducing(100, 0, 0);
+        sender.recovery.sent = 9;
+        sender.reduce_proportionally(1, 1, true);
+        assert_eq!(sender.window.cwnd, 1);
+    }
+
+    /// Linux's `tcp_current_ssthresh`: three quarters of the window if that is more, but not while
+    /// it is being reduced.
+    #[test]
+    fn an_untested_window_keeps_three_quarters() {
+        let mut sender = reducing(100, 40, 10);
+        sender.window.cwnd = 101;
+        for (phase, ssthresh) in [
+            (Phase::Open, 75),
+            (Phase::Disorder, 75),
+            (Phase::Cwr, 40),
+            (Phase::Recovery, 40),
+            (Phase::Loss, 75),
+        ] {
+            sender.window.phase = phase;
+            assert_eq!(sender.current_ssthresh(), ssthresh, "{phase:?}");
+        }
+        sender.window.ssthresh = 90;
+        assert_eq!(sender.current_ssthresh(), 90);
+    }
+
+    /// RFC 3522: answered before it could have been; RFC 3708: all repetitions were duplicates.
+    #[test]
+    fn a_reduction_is_undone_on_either_proof() {
+        let mut sender = reducing(100, 50, 10);
+        let mut may = |marker, resends, stamp, echo| {
+            let recovery = &mut sender.recovery;
+            (recovery.undo_marker, recovery.undo_resends) = (marker, resends);
+            recovery.resend_stamp = stamp;
+            sender.may_undo(echo)
+        };
+        assert!(may(Some(1), 0, 0, 0));
+        assert!(!may(None, 0, 0, 0));
+        assert!(!may(Some(1), -1, 0, 0) && !may(Some(1), 2, 0, 5));
+        assert!(may(Some(1), 2, 10, 9));
+        assert!(!may(Some(1), 2, 10, 10) && !may(Some(1), 2, 10, 11) && !may(Some(1), 2, 10, 0));
+        assert!(!may(None, 2, 10, 9));
+    }
+}

@@ -370,3 +370,181 @@ impl Scoreboard {
         self.oldest_original = self.head;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simnel_core::random::Random;
+    use std::vec::Vec;
+
+    const MSS: u32 = 100;
+
+    /// A ring beside a plain list of the same segments.
+    struct Pair {
+        board: Scoreboard,
+        list: VecDeque<(Id, Record, Departure)>,
+        nxt: u64,
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            Pair { board: Scoreboard::new(true), list: VecDeque::new(), nxt: 1 }
+        }
+
+        fn push(&mut self, len: u16, us: u32) {
+            let record = Record { seq: self.nxt, sent_us: us, len, ..Record::default() };
+            let departure =
+                Departure { delivered: us, delivered_us: us + 1, first_sent_us: us + 2 };
+            let id = self.board.push(record);
+            self.board.set_departure(id, departure);
+            self.list.push_back((id, record, departure));
+            self.nxt += u64::from(len);
+        }
+
+        fn sack(&mut self, at: usize) {
+            let Some((id, record, _)) = self.list.get_mut(at) else { return };
+            if !record.has(flag::SACKED | flag::LOST) {
+                record.flags |= flag::SACKED;
+                self.board.get_mut(*id).flags |= flag::SACKED;
+                self.board.sacked_out += 1;
+            }
+        }
+
+        fn lose(&mut self, at: usize) {
+            let Some((id, record, _)) = self.list.get_mut(at) else { return };
+            let news =
+                !record.has(flag::SACKED) && (!record.has(flag::LOST) || record.has(flag::RESENT));
+            if news {
+                record.flags = (record.flags | flag::LOST) & !flag::RESENT;
+            }
+            assert_eq!(self.board.mark_lost(*id), news);
+        }
+
+        fn count(&self, flags: u8) -> u32 {
+            self.list.iter().filter(|(_, record, _)| record.has(flags)).count() as u32
+        }
+
+        fn check(&mut self) {
+            let Pair { board, list, nxt } = self;
+            let ids: Vec<Id> = list.iter().map(|segment| segment.0).collect();
+            assert_eq!((board.len() as usize, board.is_empty()), (list.len(), list.is_empty()));
+            assert_eq!(board.first().map(|first| first.seq), list.front().map(|first| first.1.seq));
+            for (id, record, departure) in list.iter() {
+                assert!(board.holds(*id));
+                let ours = board.get(*id);
+                assert_eq!(
+                    (ours.seq, ours.end(), ours.flags),
+                    (record.seq, record.end(), record.flags)
+                );
+                let ours = board.departure(*id);
+                let wanted = (departure.delivered, departure.delivered_us, departure.first_sent_us);
+                assert_eq!((ours.delivered, ours.delivered_us, ours.first_sent_us), wanted);
+                // Each of its numbers is found there.
+                for seq in [record.seq, record.end() - 1] {
+                    assert_eq!(board.find(seq, MSS), Some(*id));
+                }
+            }
+            assert_eq!(board.find(*nxt, MSS), None);
+            if let (Some(first), Some(last)) = (list.front(), ids.last()) {
+                assert_eq!(board.find(first.1.seq - 1, MSS), None);
+                assert!(
+                    !board.holds(first.0.wrapping_sub(1)) && !board.holds(last.wrapping_add(1))
+                );
+                assert_eq!((board.head(), board.last_id()), (first.0, *last));
+            }
+            let next = list.iter().find(|(_, record, _)| {
+                record.flags & (flag::LOST | flag::SACKED | flag::RESENT) == flag::LOST
+            });
+            let next = next.map(|segment| segment.0);
+            assert_eq!(self.board.next_to_resend(), next);
+            let (sacked, lost, resent) =
+                (self.count(flag::SACKED), self.count(flag::LOST), self.count(flag::RESENT));
+            let Scoreboard { sacked_out, lost_out, resent_out, .. } = self.board;
+            assert_eq!((sacked_out, lost_out, resent_out), (sacked, lost, resent));
+            // RFC 6675, section 4: all that is neither SACKed nor lost, and what was sent again.
+            let pipe = self.list.len() as u32 - sacked - lost + resent;
+            assert_eq!(self.board.in_flight(), pipe);
+        }
+    }
+
+    /// The ring against a plain list, full and short segments, all that happens to them.
+    #[test]
+    fn the_ring_is_a_list() {
+        let mut random = Random::new(7);
+        let mut pair = Pair::new();
+        // Names wrap.
+        (pair.board.head, pair.board.tail) = (u32::MAX - 90, u32::MAX - 90);
+        (pair.board.resend_hint, pair.board.oldest_original) = (u32::MAX - 90, u32::MAX - 90);
+        for us in 0..3_000 {
+            let at = random.below(1 + pair.list.len() as u32) as usize;
+            match random.below(12) {
+                0..=3 => pair.push(MSS as u16, us),
+                4 => pair.push(1 + random.below(MSS) as u16, us),
+                5 | 6 => pair.sack(at),
+                7 | 8 => pair.lose(at),
+                9 => {
+                    if let Some(id) = pair.board.next_to_resend() {
+                        pair.board.note_resent(id, us, true);
+                        let head = pair.board.head();
+                        let record = &mut pair.list[id.wrapping_sub(head) as usize].1;
+                        record.flags |= flag::RESENT | flag::EVER_RESENT;
+                        let ours = pair.board.get(id);
+                        assert_eq!(ours.sent_us, us);
+                        assert!(ours.resends > 0);
+                        assert_eq!(pair.board.resent.back(), Some(&(id, us)));
+                    }
+                }
+                10 => {
+                    for _ in 0..random.below(4).min(pair.list.len() as u32) {
+                        pair.board.pop();
+                        pair.list.pop_front();
+                    }
+                    let una = pair.list.front().map_or(pair.nxt, |first| first.1.seq);
+                    pair.board.settle(una);
+                    assert!(!pair.list.is_empty() || pair.board.resent.is_empty());
+                }
+                _ if us % 50 == 0 => {
+                    pair.board.forget_sacks();
+                    pair.list.iter_mut().for_each(|segment| segment.1.flags &= !flag::SACKED);
+                }
+                _ => {}
+            }
+            pair.check();
+        }
+        assert!(pair.list.len() > 16 && pair.board.lost_out > 0);
+    }
+
+    /// Few segments that are much shorter than the rest do not hide one another.
+    #[test]
+    fn short_segments_are_found_far_from_where_full_ones_would_lie() {
+        let mut pair = Pair::new();
+        (0..40).for_each(|us| pair.push(1, us));
+        (0..40).for_each(|us| pair.push(MSS as u16, us));
+        pair.check();
+        for seq in 1..pair.nxt {
+            let id = pair.board.find(seq, MSS).unwrap();
+            let record = pair.board.get(id);
+            assert!(record.seq <= seq && seq < record.end(), "{seq}");
+        }
+    }
+
+    #[test]
+    fn undoing_forgets_losses_and_looks_at_all_again() {
+        let mut pair = Pair::new();
+        (0..20).for_each(|us| pair.push(MSS as u16, us));
+        (5..9).for_each(|at| pair.lose(at));
+        assert_eq!(pair.board.in_flight(), 16);
+        pair.board.oldest_original = 7;
+        pair.board.unmark_all_lost();
+        assert_eq!((pair.board.lost_out, pair.board.in_flight()), (0, 20));
+        assert_eq!((pair.board.oldest_original, pair.board.next_to_resend()), (0, None));
+        pair.list.iter_mut().for_each(|segment| segment.1.flags = 0);
+        pair.check();
+        // What was sent again for another reason is no loss repaired.
+        pair.board.note_resent(3, 99, false);
+        assert_eq!((pair.board.resent_out, pair.board.get(3).flags), (0, flag::EVER_RESENT));
+        // Duplicates stand for segments that have arrived.
+        pair.board.phantom_sacked = 3;
+        assert_eq!(pair.board.in_flight(), 17);
+    }
+}
