@@ -510,3 +510,97 @@ fn answers_original(record: &Record, echo: u32, now: &Now) -> bool {
         && echo != 0
         && before(echo, now.timestamp_at(record.sent_us))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn nothing() -> Ack {
+        Ack {
+            facts: 0,
+            echo: 0,
+            peer_stamp: 0,
+            reordered: NO_SEQ,
+            first_sacked_us: None,
+            last_sacked_us: 0,
+            acked: 0,
+            rtt_us: None,
+        }
+    }
+
+    /// A sender that has sent up to 1001 in segments of 100, and something twice.
+    fn sender() -> Sender {
+        let mut sender = Sender::new(&Config::default());
+        (sender.window.una, sender.window.nxt, sender.window.mss) = (1, 1_001, 100);
+        sender.counters.resends = 1;
+        for n in 0..10 {
+            sender.board.push(Record { seq: 1 + 100 * n, len: 100, ..Record::default() });
+        }
+        sender
+    }
+
+    /// RFC 2883 and RFC 8985, section 7.4: of the probe, or a reason to wait longer.
+    #[test]
+    fn a_report_is_of_the_probe_or_of_reordering() {
+        let report = |left, right, probe_end, reordering_seen, resends| {
+            let (mut sender, mut ack) = (sender(), nothing());
+            sender.recovery.probe_end = probe_end;
+            sender.recovery.reordering_seen = reordering_seen;
+            sender.counters.resends = resends;
+            sender.take_duplicate_report(left, right, 1, &mut ack);
+            (ack.facts, sender.rack.duplicate_seen)
+        };
+        let probe = fact::DUPLICATE | fact::DUPLICATE_PROBE;
+        assert_eq!(report(901, 1_001, 1_001, true, 1), (probe, false));
+        assert_eq!(report(801, 901, 1_001, true, 1), (fact::DUPLICATE, true));
+        assert_eq!(report(801, 901, 1_001, false, 1), (fact::DUPLICATE, false));
+        assert_eq!(report(901, 1_001, 0, true, 1), (fact::DUPLICATE, true));
+        // Nothing was sent twice, nothing is there, or it was never sent.
+        assert_eq!(report(901, 1_001, 1_001, true, 0), (0, false));
+        assert_eq!(report(901, 901, 1_001, true, 1), (0, false));
+        assert_eq!(report(901, 1_002, 1_001, true, 1), (0, false));
+    }
+
+    /// RFC 3708: only repetitions of the present episode are counted off, by size where they are
+    /// no longer on record.
+    #[test]
+    fn reports_account_for_the_repetitions_of_an_episode() {
+        let left_of = |left, right, prior_una, marker, resends| {
+            let mut sender = sender();
+            (sender.recovery.undo_marker, sender.recovery.undo_resends) = (marker, resends);
+            for id in [2, 3] {
+                sender.board.mark_lost(id);
+                sender.board.note_resent(id, 5, true);
+            }
+            sender.take_duplicate_report(left, right, prior_una, &mut nothing());
+            (sender.recovery.undo_resends, sender.board.resent_out)
+        };
+        // Below what is acknowledged: 250 bytes are three segments.
+        assert_eq!(left_of(1, 251, 251, Some(1), 5), (2, 2));
+        assert_eq!(left_of(1, 251, 251, Some(1), 2), (0, 2));
+        assert_eq!(left_of(1, 251, 251, Some(251), 5), (5, 2));
+        assert_eq!(left_of(1, 251, 251, Some(250), 5), (2, 2));
+        assert_eq!(left_of(1, 251, 251, None, 5), (5, 2));
+        assert_eq!(left_of(1, 251, 251, Some(1), 0), (0, 2));
+        assert_eq!(left_of(1, 251, 251, Some(1), -1), (-1, 2));
+        // Still on record: those that were sent again, and no others.
+        assert_eq!(left_of(1, 301, 1, Some(1), 5), (4, 1));
+        assert_eq!(left_of(201, 401, 1, Some(1), 5), (3, 0));
+        assert_eq!(left_of(401, 601, 1, Some(1), 5), (5, 2));
+        assert_eq!(left_of(201, 399, 1, Some(1), 5), (4, 1));
+    }
+
+    /// RFC 9293, section 3.4: an acknowledgement in the midst of a segment leaves the rest.
+    #[test]
+    fn part_of_a_segment_may_be_acknowledged() {
+        let (mut sender, mut ack) = (sender(), nothing());
+        sender.take_cumulative(231, 0, 0, &mut ack, &Now::default());
+        let first = sender.board.first().unwrap();
+        assert_eq!((first.seq, first.end(), sender.board.len()), (231, 301, 8));
+        assert_eq!((ack.acked_segments(), sender.window.una), (2, 231));
+        assert!(ack.has(fact::DATA_ACKED));
+        sender.take_cumulative(301, 0, 0, &mut ack, &Now::default());
+        assert_eq!((sender.board.len(), sender.window.delivered), (7, 3));
+    }
+}

@@ -355,3 +355,56 @@ impl Sender {
         self.timers.at.min(self.pacer.wake)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simnel_core::time::Time;
+
+    /// Linux's `tcp_init_metrics`: a threshold and reordering that are known; an RTT that is longer
+    /// than the SYN's makes the first timeout, three times as long, or 200 ms longer.
+    #[test]
+    fn a_known_path_sets_threshold_reordering_and_first_timeout() {
+        let begin = |ssthresh, reordering, rtt_us: u32| {
+            let mut sender = Sender::new(&Config::default());
+            sender.recall(&Path { ssthresh, reordering, srtt8_us: 8 * rtt_us });
+            sender.rtt.update(50_000, 0, 1);
+            sender.timers.rto_ticks = 77;
+            sender.start(1_448, &Now::new(Time(9_000_000)));
+            assert_eq!((sender.window.srtt8_us, sender.used_since_ms), (8 * 50_000, 9));
+            (sender.window.ssthresh, sender.recovery.reordering, sender.timers.rto_ticks)
+        };
+        assert_eq!(begin(0, 0, 0), (congestion::INFINITE, 3, 77));
+        assert_eq!(begin(30, 9, 50_000), (30, 9, 77));
+        assert_eq!(begin(30, 2, 60_000), (30, 3, 260));
+        assert_eq!(begin(30, 9, 400_000), (30, 9, 1_200));
+    }
+
+    /// RFC 5681, section 3.1: a SYN that was lost leaves a window of one.
+    #[test]
+    fn a_lost_syn_costs_the_initial_window() {
+        for (resends, cwnd) in [(0, 10), (1, 10), (2, 1)] {
+            let mut sender = Sender::new(&Config::default());
+            sender.counters.resends = resends;
+            sender.start(1_448, &Now::default());
+            assert_eq!(sender.window.cwnd, cwnd, "{resends}");
+        }
+    }
+
+    /// RFC 9293, section 3.6: nothing is written after the end, which is where a source was closed.
+    #[test]
+    fn what_is_closed_takes_nothing_more() {
+        let mut sender = Sender::new(&Config::default());
+        sender.write(1_000);
+        assert_eq!((sender.write_end, sender.unsent()), (1_001, 1_000));
+        sender.close();
+        sender.write(1_000);
+        sender.write_unlimited();
+        assert_eq!((sender.write_end, sender.source.unlimited), (1_001, false));
+        let mut sender = Sender::new(&Config::default());
+        sender.write_unlimited();
+        sender.window.nxt = 5_001;
+        sender.close();
+        assert_eq!((sender.write_end, sender.source.unlimited), (5_001, false));
+    }
+}

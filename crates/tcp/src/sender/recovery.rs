@@ -631,4 +631,28 @@ mod tests {
         assert!(!may(Some(1), 2, 10, 10) && !may(Some(1), 2, 10, 11) && !may(Some(1), 2, 10, 0));
         assert!(!may(None, 2, 10, 9));
     }
+
+    /// RFC 5681's open state again once nothing is out of order, lost or sent again.
+    #[test]
+    fn the_phase_is_open_when_nothing_is_amiss() {
+        let phase = |change: fn(&mut Sender)| {
+            let mut sender = reducing(100, 50, 10);
+            (sender.window.phase, sender.window.nxt) = (Phase::Recovery, 99);
+            change(&mut sender);
+            sender.keep_open(&Now::default());
+            assert_eq!(sender.recovery.high_seq, 99);
+            sender.window.phase
+        };
+        assert_eq!(phase(|_| {}), Phase::Open);
+        assert_eq!(phase(|sender| sender.board.sacked_out = 1), Phase::Disorder);
+        assert_eq!(phase(|sender| sender.board.lost_out = 1), Phase::Disorder);
+        assert_eq!(phase(|sender| sender.board.resent_out = 1), Phase::Disorder);
+        assert_eq!(phase(|sender| sender.recovery.duplicates = 1), Phase::Disorder);
+        assert_eq!(
+            phase(|sender| sender.board.get_mut(0).flags = flag::EVER_RESENT),
+            Phase::Disorder
+        );
+        assert_eq!(phase(|sender| sender.board.get_mut(0).flags = flag::PSH), Phase::Open);
+        assert_eq!(phase(|sender| sender.board.get_mut(1).flags = flag::EVER_RESENT), Phase::Open);
+    }
 }

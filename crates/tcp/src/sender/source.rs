@@ -177,3 +177,57 @@ impl Sender {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux's `tcp_shift_skb_data`: SACKed neighbours are one, and save all overheads but one.
+    #[test]
+    fn sacked_neighbours_save_their_overhead() {
+        let mut sender = Sender::new(&Config { segment_overhead: 1_000, ..Config::default() });
+        assert_eq!(sender.merged(), 0);
+        sender.board.sacked_out = 6;
+        sender.board.sacked.insert(101, 501);
+        sender.board.sacked.insert(901, 1_101);
+        assert_eq!(sender.merged(), 4_000);
+        sender.board.sacked_out = 1;
+        assert_eq!(sender.merged(), 0);
+    }
+
+    /// PSH goes where the writer fell asleep, of four such places at most.
+    #[test]
+    fn stops_are_found_once_and_in_order() {
+        let mut source = Source::new(&Config::default());
+        [100, 200, 300].into_iter().for_each(|end| source.stop_at(end));
+        assert!(!source.stopped_at(99) && source.stopped_at(100) && !source.stopped_at(100));
+        // Passed without an end there.
+        assert!(!source.stopped_at(201) && !source.stopped_at(299) && source.stopped_at(300));
+        (1..=6).for_each(|n| source.stop_at(1_000 * n));
+        let found: std::vec::Vec<u64> =
+            (1..=6).map(|n| 1_000 * n).filter(|end| source.stopped_at(*end)).collect();
+        assert_eq!(found, [1_000, 2_000, 3_000, 6_000]);
+    }
+
+    /// `tcp_sndbuf_expand`: the window twice over, up to the cap; two thirds are to be left.
+    #[test]
+    fn the_buffer_holds_the_window_twice() {
+        let config = Config { sndbuf_max: 1_000_000, ..Config::default() };
+        let mut sender = Sender::new(&config);
+        (sender.window.cwnd, sender.window.mss) = (50, 1_460);
+        sender.expand();
+        assert_eq!((sender.source.size, sender.source.window), (50 * 2 * 4_352, 50));
+        // Segments of 1460 and 1280.
+        assert_eq!(sender.source.wake, 290_133 / 2_740 * 1_460);
+        sender.window.cwnd = 500;
+        sender.expand();
+        assert_eq!(sender.source.size, 1_000_000);
+        sender.window.cwnd = 2;
+        sender.expand();
+        assert_eq!(sender.source.size, 10 * 2 * 4_352);
+        // Without a cap there is always more.
+        let mut sender = Sender::new(&Config { sndbuf_max: 0, ..config });
+        sender.expand();
+        assert_eq!(sender.write_end, UNLIMITED);
+    }
+}

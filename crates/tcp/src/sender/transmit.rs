@@ -451,3 +451,83 @@ fn outgoing(record: &Record, fresh: bool) -> Outgoing {
         fresh,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, CongestionControl};
+    use simnel_core::time::Time;
+
+    /// Window after an idle time of so many ms, with a timeout of 1 s.
+    fn after_idle(idle_ms: u64, change: impl Fn(&mut Sender)) -> u32 {
+        let mut sender = Sender::new(&Config::default());
+        (sender.window.cwnd, sender.window.ssthresh) = (100, 40);
+        (sender.window.last_sent_ms, sender.counters.data_segments) = (5_000, 1);
+        sender.used = 50;
+        change(&mut sender);
+        sender.restart_after_idle(&Now::new(Time((5_000 + idle_ms) * 1_000_000)));
+        let acted = sender.used == 0;
+        // Three quarters of the window are a threshold.
+        assert_eq!(sender.window.ssthresh, if acted { 75 } else { 40 });
+        assert_eq!(sender.used_since_ms, if acted { 5_000 + idle_ms as u32 } else { 0 });
+        assert!(acted || sender.window.cwnd == 100);
+        sender.window.cwnd
+    }
+
+    /// RFC 5681, section 4.1, and RFC 2861: a half for each timeout, down to the initial window.
+    #[test]
+    fn an_idle_time_halves_the_window_for_each_timeout() {
+        for (idle_ms, cwnd) in [
+            (1_000, 100),
+            (1_001, 50),
+            (2_000, 100 / 2),
+            (2_001, 25),
+            (3_001, 12),
+            (4_001, 10),
+            (99_000, 10),
+        ] {
+            assert_eq!(after_idle(idle_ms, |_| {}), cwnd, "{idle_ms}");
+        }
+        // Not below what there was.
+        assert_eq!(after_idle(9_000, |sender| sender.window.initial = 200), 100);
+        assert_eq!(after_idle(9_000, |sender| sender.settings.slow_start_after_idle = false), 100);
+        assert_eq!(after_idle(9_000, |sender| sender.counters.data_segments = 0), 100);
+        assert_eq!(after_idle(9_000, |sender| sender.restarted_ms = Some(5_000)), 100);
+        assert_eq!(after_idle(9_000, |sender| sender.restarted_ms = Some(4_000)), 10);
+        let bbr = Config { congestion: CongestionControl::Bbr, ..Config::default() };
+        let own = |sender: &mut Sender| {
+            sender.control = crate::congestion::Controller::new(&bbr);
+        };
+        assert_eq!(after_idle(9_000, own), 100);
+    }
+
+    /// RFC 2861: half way to what was used, at least the initial window, and only in order.
+    #[test]
+    fn an_unused_window_shrinks_half_way() {
+        let shrunk = |used, phase| {
+            let mut sender = Sender::new(&Config::default());
+            (sender.window.cwnd, sender.window.ssthresh) = (100, 40);
+            (sender.used, sender.window.phase) = (used, phase);
+            sender.shrink_unused_window(&Now::new(Time(7_000_000)));
+            assert_eq!(sender.used_since_ms, 7);
+            (sender.window.cwnd, sender.window.ssthresh, sender.used)
+        };
+        assert_eq!(shrunk(60, Phase::Open), (80, 75, 0));
+        assert_eq!(shrunk(4, Phase::Open), (55, 75, 0));
+        assert_eq!(shrunk(100, Phase::Open), (100, 40, 0));
+        assert_eq!(shrunk(60, Phase::Disorder), (100, 40, 60));
+    }
+
+    /// Linux's `tcp_is_cwnd_limited`: the limit was met, or, in slow start, half of it was out.
+    #[test]
+    fn a_window_of_which_half_is_used_may_grow_in_slow_start() {
+        let limited = |limited, ssthresh, most_out| {
+            let mut sender = Sender::new(&Config::default());
+            (sender.window.cwnd, sender.window.ssthresh) = (20, ssthresh);
+            (sender.limited, sender.most_out) = (limited, most_out);
+            sender.is_cwnd_limited()
+        };
+        assert!(limited(true, 20, 0) && limited(false, 21, 11));
+        assert!(!limited(false, 21, 10) && !limited(false, 20, 11));
+    }
+}
