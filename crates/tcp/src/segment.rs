@@ -251,6 +251,7 @@ fn expand(low: u32, reference: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
 
     fn data() -> Segment {
         Segment { timestamps: true, len: 1448, ..Segment::new(TcpFlags::ACK, 1, 1) }
@@ -295,5 +296,82 @@ mod tests {
         assert_eq!(out[20..24], [1, 1, 8, 10]);
         assert_eq!(out[32..36], [1, 1, 5, 10]);
         assert_eq!(out[36..40], 2100u32.to_be_bytes());
+    }
+
+    /// RFC 9293, section 3.1; RFC 7323; RFC 2018: byte for byte, as a capture shows it.
+    #[test]
+    fn headers_are_those_of_the_wire() {
+        let bytes = |segment: &Segment| {
+            let mut out = [0; 60];
+            let length = segment.write_header((1, 2), (1_000, 2_000), &mut out);
+            assert_eq!((length as u32, out[12]), (segment.header_len(), (length as u8 / 4) << 4));
+            (out[13], out[14..16].to_vec(), out[20..length].to_vec())
+        };
+        let mut syn = Segment {
+            timestamps: true,
+            sack_permitted: true,
+            window_scale: 8,
+            mss: 1_460,
+            ts_val: 0x0102_0304,
+            window: 70_000,
+            sack_count: 1,
+            ..Segment::new(TcpFlags::SYN, 0, 0)
+        };
+        // A SYN's window is not scaled.
+        let stamp = [8, 10, 1, 2, 3, 4, 0, 0, 0, 0];
+        let (flags, window, options) = bytes(&syn);
+        assert_eq!((flags, window), (2, vec![255, 255]));
+        assert_eq!(options, [&[2, 4, 5, 180, 4, 2][..], &stamp, &[1, 3, 3, 7]].concat());
+        syn.sack_permitted = false;
+        assert_eq!(bytes(&syn).2, [&[2, 4, 5, 180, 1, 1][..], &stamp, &[1, 3, 3, 7]].concat());
+        (syn.sack_permitted, syn.timestamps, syn.window_scale) = (true, false, 1);
+        assert_eq!(bytes(&syn).2, [2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 0]);
+        (syn.sack_permitted, syn.window_scale) = (false, 0);
+        assert_eq!(bytes(&syn).2, [2, 4, 5, 180]);
+
+        let mut ack = Segment { window: 70_000, ..Segment::new(TcpFlags::ACK, 1, 1) };
+        assert_eq!(bytes(&ack), (16, vec![2, 34], vec![]));
+        ack.sack = [(1, 2), (3, 4), (5, 6)];
+        for count in 1..=3 {
+            ack.sack_count = count;
+            let mut options = vec![1, 1, 5, 2 + 8 * count];
+            for edge in 1..=2 * u32::from(count) {
+                options.extend((2_000 + edge).to_be_bytes());
+            }
+            assert_eq!(bytes(&ack).2, options);
+        }
+        // No room, nothing written.
+        assert_eq!(ack.write_header((1, 2), (0, 0), &mut [0; 40]), 0);
+        // Without ACK there is no such number.
+        assert_eq!((ack.wire_ack(2_000), syn.wire_ack(2_000), syn.wire_seq(9)), (2_001, 0, 9));
+    }
+
+    #[test]
+    fn syn_and_fin_take_a_number_each() {
+        for (flags, end) in [
+            (TcpFlags::ACK, 105),
+            (TcpFlags::SYN, 106),
+            (TcpFlags::FIN, 106),
+            (TcpFlags::SYN | TcpFlags::FIN, 107),
+        ] {
+            let segment = Segment { len: 5, ..Segment::new(flags, 100, 0) };
+            assert_eq!((segment.end_seq(), segment.flags.has(TcpFlags::ACK)), (end, end == 105));
+        }
+    }
+
+    /// The view of a filter: all that decides whether an acknowledgement may go.
+    #[test]
+    fn an_ack_filter_sees_what_the_header_says() {
+        let mut ack = Segment { sack_count: 2, ts_val: 7, ts_echo: 9, ..data() };
+        ack.sack = [(10, 20), (30, 40), (0, 0)];
+        let view = ack.ack_view();
+        assert_eq!((view.flags, view.ack, view.timestamp), (16, 1, (7, 9)));
+        assert!(view.has_payload && view.expendable_options);
+        assert_eq!((view.sack_count, view.sack[..2].to_vec()), (2, vec![(10, 20), (30, 40)]));
+        ack.timestamps = false;
+        (ack.len, ack.flags) = (0, TcpFlags::SYN | TcpFlags::ACK);
+        let view = ack.ack_view();
+        assert_eq!((view.flags, view.timestamp), (18, (0, 0)));
+        assert!(!view.has_payload && !view.expendable_options);
     }
 }

@@ -230,4 +230,22 @@ mod tests {
         sender.expand();
         assert_eq!(sender.write_end, UNLIMITED);
     }
+
+    /// Linux's `sk_stream_write_space`: a sleeping writer goes on when a third is free.
+    #[test]
+    fn the_writer_is_woken_when_a_third_is_free() {
+        let pace = |una, write_end, pace| {
+            let mut sender = Sender::new(&Config { sndbuf_max: 274_000, ..Config::default() });
+            (sender.window.cwnd, sender.window.mss, sender.window.una) = (50, 1_460, una);
+            sender.expand();
+            (sender.write_end, sender.source.pace) = (write_end, pace);
+            sender.look_for_room();
+            sender.source.pace
+        };
+        // A hundred segments of 2740; two thirds are 66.
+        let (una, most) = (1_000_001, 66 * 1_460);
+        assert_eq!(pace(una, una + most, Pace::Asleep), Pace::Awake);
+        assert_eq!(pace(una, una + most + 1_460, Pace::Asleep), Pace::Asleep);
+        assert_eq!(pace(una, una + most, Pace::Writing), Pace::Writing);
+    }
 }
