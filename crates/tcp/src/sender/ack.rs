@@ -603,4 +603,49 @@ mod tests {
         sender.take_cumulative(301, 0, 0, &mut ack, &Now::default());
         assert_eq!((sender.board.len(), sender.window.delivered), (7, 3));
     }
+
+    /// RFC 6675: what is SACKed is neither lost nor in flight any more; once is enough.
+    #[test]
+    fn a_sacked_segment_leaves_the_pipe() {
+        let pipe = |flags, lost, resent| {
+            let mut sender = sender();
+            let board = &mut sender.board;
+            board.get_mut(4).flags = flags;
+            (board.lost_out, board.resent_out) = (lost, resent);
+            let record = *board.get(4);
+            let mut ack = nothing();
+            sender.take_sacked(4, record, &mut ack, &Now::default());
+            let board = &sender.board;
+            let counts = (board.sacked_out, board.lost_out, board.resent_out);
+            assert_eq!(sender.window.delivered, u32::from(flags & flag::SACKED == 0));
+            assert_eq!(ack.has(fact::SACKED), flags & flag::SACKED == 0);
+            (counts, board.get(4).flags)
+        };
+        use flag::{EVER_RESENT, LOST, PSH, RESENT, SACKED};
+        assert_eq!(pipe(PSH, 0, 0), ((1, 0, 0), PSH | SACKED));
+        assert_eq!(pipe(LOST, 1, 0), ((1, 0, 0), SACKED));
+        assert_eq!(pipe(LOST | RESENT, 1, 1), ((1, 0, 0), SACKED));
+        assert_eq!(pipe(LOST | EVER_RESENT, 1, 0), ((1, 0, 0), EVER_RESENT | SACKED));
+        // A repetition of what was not lost is still on its way.
+        assert_eq!(pipe(RESENT | EVER_RESENT, 0, 1), ((1, 0, 1), RESENT | EVER_RESENT | SACKED));
+        assert_eq!(pipe(SACKED, 0, 0), ((0, 0, 0), SACKED));
+    }
+
+    /// Overtaking and originals show only in what was sent once.
+    #[test]
+    fn only_what_was_sent_once_tells_of_reordering() {
+        let facts = |flags, high_seq, highest| {
+            let (mut sender, mut ack) = (sender(), nothing());
+            sender.recovery.high_seq = high_seq;
+            sender.board.sacked_out = 1;
+            sender.board.sacked.insert(1, highest);
+            let record = Record { flags, sent_us: 7, ..*sender.board.get(4) };
+            sender.take_sacked(4, record, &mut ack, &Now::default());
+            (ack.has(fact::ORIGINAL), ack.reordered, ack.first_sacked_us)
+        };
+        // The segment has the numbers from 401 to 500.
+        assert_eq!(facts(0, 501, 402), (true, 401, Some(7)));
+        assert_eq!(facts(0, 500, 401), (false, NO_SEQ, Some(7)));
+        assert_eq!(facts(flag::EVER_RESENT, 501, 402), (false, NO_SEQ, None));
+    }
 }

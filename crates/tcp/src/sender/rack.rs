@@ -211,3 +211,159 @@ impl Sender {
         self.recovery.duplicates >= REORDERING
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use simnel_core::time::Time;
+
+    fn at(us: u64) -> Now {
+        Now::new(Time(us * 1_000))
+    }
+
+    fn record(seq: u64, sent_us: u32, flags: u8) -> Record {
+        Record { seq, sent_us, len: 100, flags, ..Record::default() }
+    }
+
+    /// Ten segments, sent a ms apart from 1 ms on; least and smoothed RTT of 40 ms.
+    fn sender() -> Sender {
+        let mut sender = Sender::new(&Config::default());
+        for n in 0..10 {
+            sender.board.push(record(1 + 100 * n, 1_000 + 1_000 * n as u32, 0));
+        }
+        (sender.window.una, sender.window.nxt) = (1, 1_001);
+        sender.rtt.update(40_000, 1, 1_001);
+        sender.rtt.update_min(&at(0), 40_000);
+        sender
+    }
+
+    fn lost(sender: &Sender) -> std::vec::Vec<u32> {
+        (0..10).filter(|id| sender.board.get(*id).has(flag::LOST)).collect()
+    }
+
+    /// RFC 8985, section 6.2, step 2: the latest sent, by time and then by number; a repetition
+    /// that is answered sooner than any RTT was not what was answered.
+    #[test]
+    fn the_newest_arrival_leads() {
+        let mut rack = Rack::default();
+        let mut advance = |seq, sent_us, flags, us| {
+            rack.advanced = false;
+            rack.advance(&record(seq, sent_us, flags), 40_000, &at(us));
+            (rack.sent_us, rack.end, rack.rtt_us, rack.advanced)
+        };
+        assert_eq!(advance(101, 5_000, 0, 50_000), (5_000, 201, 45_000, true));
+        assert_eq!(advance(1, 5_000, 0, 50_001), (5_000, 201, 45_001, true));
+        assert_eq!(advance(201, 5_000, 0, 50_002), (5_000, 301, 45_002, true));
+        assert_eq!(advance(901, 4_999, 0, 50_003), (5_000, 301, 45_004, true));
+        assert_eq!(advance(1, 20_000, flag::EVER_RESENT, 59_999), (5_000, 301, 45_004, false));
+        assert_eq!(advance(1, 20_000, flag::RESENT, 60_000), (20_000, 101, 40_000, true));
+        assert_eq!(advance(301, 30_000, 0, 60_001), (30_000, 401, 30_001, true));
+    }
+
+    /// Step 4: nothing in recovery or after three SACKs while no reordering was seen, else a
+    /// quarter of the least RTT for each step, the smoothed RTT at most.
+    #[test]
+    fn the_reordering_window_is_a_quarter_of_the_least_rtt() {
+        let window = |seen, phase, sacked, steps| {
+            let mut sender = sender();
+            sender.recovery.reordering_seen = seen;
+            sender.window.phase = phase;
+            sender.board.sacked_out = sacked;
+            sender.rack.steps = steps;
+            sender.reordering_window_us()
+        };
+        assert_eq!(window(false, Phase::Open, 2, 1), 10_000);
+        assert_eq!(window(false, Phase::Open, 3, 1), 0);
+        assert_eq!(window(false, Phase::Cwr, 0, 1), 10_000);
+        assert_eq!(window(false, Phase::Recovery, 0, 1), 0);
+        assert_eq!(window(false, Phase::Loss, 0, 1), 0);
+        assert_eq!(window(true, Phase::Recovery, 9, 1), 10_000);
+        assert_eq!(window(true, Phase::Recovery, 9, 3), 30_000);
+        assert_eq!(window(true, Phase::Recovery, 9, 200), 40_000);
+    }
+
+    /// One step more for each round trip with D-SACKs, kept for 16 recoveries.
+    #[test]
+    fn duplicates_widen_the_window_once_a_round_trip() {
+        let mut sender = sender();
+        let mut adapt = |seen, una, nxt| {
+            sender.rack.duplicate_seen = seen;
+            (sender.window.una, sender.window.nxt) = (una, nxt);
+            sender.adapt_reordering_window();
+            assert!(!sender.rack.duplicate_seen);
+            (sender.rack.steps, sender.rack.persist)
+        };
+        assert_eq!(adapt(true, 101, 1_001), (2, 16));
+        assert_eq!(adapt(true, 1_000, 2_001), (2, 16));
+        assert_eq!(adapt(true, 1_001, 2_001), (3, 16));
+        assert_eq!(adapt(false, 2_001, 2_001), (3, 16));
+        sender.rack.persist = 0;
+        sender.adapt_reordering_window();
+        assert_eq!(sender.rack.steps, 1);
+        sender.extend_reordering_memory();
+        assert_eq!(sender.rack.persist, 1);
+        (0..20).for_each(|_| sender.extend_reordering_memory());
+        assert_eq!(sender.rack.persist, PERSIST);
+    }
+
+    /// Step 5: what was sent before the newest arrival is lost an RTT and the window after it left;
+    /// the rest is waited for.
+    #[test]
+    fn what_is_overdue_is_lost_and_the_rest_is_waited_for() {
+        let mut sender = sender();
+        // The seventh, sent at 7 ms, arrives at 47 ms.
+        let seventh = *sender.board.get(6);
+        sender.board.get_mut(6).flags |= flag::SACKED;
+        sender.board.sacked_out = 1;
+        assert!(!sender.detect_losses(&at(47_000)));
+        sender.rack.advance(&seventh, 40_000, &at(47_000));
+        // 40 ms and a window of 10: nothing yet; the sixth is due in 9 ms.
+        assert_eq!(sender.mark_overdue(&at(47_000)), 9_000);
+        assert!(lost(&sender).is_empty());
+        assert_eq!(sender.mark_overdue(&at(50_999)), 5_001);
+        assert!(lost(&sender).is_empty());
+        assert_eq!(sender.mark_overdue(&at(51_000)), 5_000);
+        assert_eq!(lost(&sender), [0]);
+        assert_eq!(sender.window.lost, 1);
+        assert_eq!(sender.mark_overdue(&at(53_500)), 2_500);
+        assert_eq!(lost(&sender), [0, 1, 2]);
+        assert_eq!(sender.mark_overdue(&at(56_000)), 0);
+        // The seventh has arrived, and later ones were sent after it.
+        assert_eq!(lost(&sender), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(sender.board.oldest_original, 7);
+        // Once sent again they are judged by that.
+        sender.board.note_resent(0, 57_000, true);
+        assert_eq!(sender.mark_overdue(&at(200_000)), 0);
+        assert!(sender.board.get(0).has(flag::RESENT));
+        let mut newest = record(1_001, 60_000, 0);
+        newest.len = 1;
+        sender.rack.advance(&newest, 40_000, &at(101_000));
+        assert_eq!(sender.mark_overdue(&at(101_000)), 7_000);
+        assert!(sender.board.get(0).has(flag::RESENT));
+        assert_eq!(sender.mark_overdue(&at(108_000)), 0);
+        assert!(!sender.board.get(0).has(flag::RESENT) && sender.board.get(0).has(flag::LOST));
+    }
+
+    #[test]
+    fn news_is_looked_at_once_and_the_timer_covers_the_rest() {
+        let mut sender = sender();
+        let seventh = *sender.board.get(6);
+        sender.rack.advance(&seventh, 40_000, &at(47_000));
+        assert!(sender.detect_losses(&at(47_000)));
+        assert!(!sender.rack.advanced && !sender.detect_losses(&at(47_000)));
+        // With all of it lost there is nothing to wait for.
+        let mut sender = self::sender();
+        sender.rack.advance(&seventh, 40_000, &at(47_000));
+        sender.window.phase = Phase::Recovery;
+        assert!(!sender.detect_losses(&at(47_000)));
+        assert_eq!(lost(&sender), [0, 1, 2, 3, 4, 5]);
+        // Without SACK three duplicates prove a loss.
+        sender.recovery.duplicates = 2;
+        assert!(!sender.duplicates_prove_loss());
+        sender.recovery.duplicates = 3;
+        assert!(sender.duplicates_prove_loss());
+        assert!(sender.may_still_arrive(sender.board.get(8), &at(48_999)));
+        assert!(!sender.may_still_arrive(sender.board.get(8), &at(49_000)));
+    }
+}

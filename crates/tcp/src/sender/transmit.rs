@@ -530,4 +530,31 @@ mod tests {
         assert!(limited(true, 20, 0) && limited(false, 21, 11));
         assert!(!limited(false, 21, 10) && !limited(false, 20, 11));
     }
+
+    /// RFC 896 with Minshall's refinement: one small segment may be out, and only it holds others.
+    #[test]
+    fn a_small_segment_waits_for_a_small_one_in_flight() {
+        let holds = |nagle, in_flight, small_end, una| {
+            let mut sender = Sender::new(&Config { nagle, ..Config::default() });
+            if in_flight {
+                sender.board.push(Record { seq: una, len: 100, ..Record::default() });
+            }
+            (sender.small_end, sender.window.una) = (small_end, una);
+            sender.nagle_holds()
+        };
+        assert!(holds(true, true, 1_001, 1_000));
+        assert!(!holds(true, true, 1_000, 1_000) && !holds(true, true, 900, 1_000));
+        assert!(!holds(false, true, 1_001, 1_000) && !holds(true, false, 1_001, 1_000));
+    }
+
+    /// Linux: a ms at the pacing rate, two segments at least, as many as the settings say at most.
+    #[test]
+    fn super_packets_last_a_millisecond() {
+        for (rate, segments) in [(0, 2), (3 * 1_024_000, 3), (3 * 1_024_000 - 1, 2), (1 << 40, 44)]
+        {
+            let mut sender = Sender::new(&Config { tso_segments: 44, ..Config::default() });
+            (sender.window.mss, sender.window.pacing_rate) = (1_000, rate);
+            assert_eq!(sender.burst_goal(), segments, "{rate}");
+        }
+    }
 }
